@@ -1,0 +1,31 @@
+PYTHON ?= python3
+TORCH  ?= torch==2.13.0
+VENV   := .venv
+BIN    := $(VENV)/bin
+NATIVE := $(shell find src/chronoscale/cuda_ext/csrc -type f 2>/dev/null)
+
+.PHONY: demo test check install clean
+
+demo: install
+	$(BIN)/chronoscale demo
+
+test: install check
+	$(BIN)/pytest
+
+check: install
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/mypy
+
+install: $(VENV)/installed
+
+# torch first: TORCH may name another build (make TORCH='torch==2.13.0 --index-url …'), so its pin leaves the constraints.
+$(VENV)/installed: pyproject.toml constraints.txt CMakeLists.txt $(NATIVE)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet $(TORCH)
+	grep -v '^torch==' constraints.txt > $(VENV)/constraints.txt
+	$(BIN)/pip install --quiet --constraint $(VENV)/constraints.txt --editable '.[test]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist runs

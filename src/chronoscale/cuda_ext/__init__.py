@@ -1,0 +1,1 @@
+"""Ground floor: native kernels, their reference implementations, and the loader."""

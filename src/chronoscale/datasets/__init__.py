@@ -1,0 +1,1 @@
+"""Floor 1: dynamic graphs. Containers, formats, conversions, generators, the catalogue."""

@@ -1,0 +1,1 @@
+"""Floor 5: the command line, experiment files, runs on disk."""

@@ -1,0 +1,1 @@
+"""Floor 4: tables, plots and pages made from traces."""

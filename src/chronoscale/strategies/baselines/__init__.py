@@ -1,0 +1,1 @@
+"""Systems that the five papers compare with; one file a baseline."""

@@ -1,0 +1,1 @@
+"""REAL: reuse-aware load-balancing scheduling (papers/real)."""
