@@ -1,0 +1,77 @@
+"""Builder: schedules made of blocks of rows, so that millions of tasks are planned by a few array operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from chronoscale.strategies.schedule import COLUMNS, Ints, Lane, Op, Schedule
+
+NONE = -1
+
+
+class Builder:
+    """Collects blocks; `finish` orders and freezes them.
+
+    A block is one row for each of n *sites* (a site: a snapshot group, or a rank and iteration). `add` returns one row handle a site,
+    -1 where `where` is false; handles go into `after` of later blocks. Rows are finally sorted by `order` (stable, so that blocks of
+    equal order keep the sequence in which they were added). A planner therefore reads like one iteration of its strategy.
+    """
+
+    def __init__(self, name: str, ranks: int, resident: int = 0) -> None:
+        self.name, self.ranks, self.resident = name, ranks, resident
+        self._blocks: list[dict[str, NDArray[np.generic]]] = []
+        self._order: list[Ints] = []
+        self._edges: list[tuple[Ints, Ints]] = []
+        self._count = 0
+
+    def add(
+        self,
+        op: Op,
+        lane: Lane,
+        *,
+        rank: ArrayLike,
+        order: ArrayLike,
+        where: NDArray[np.bool_] | None = None,
+        after: Sequence[Ints] = (),
+        **columns: ArrayLike,
+    ) -> Ints:
+        """Append a block; `rank`, `order` and `columns` broadcast to the sites. Returns handles int64 [sites]."""
+        sites = np.broadcast(np.asarray(rank), np.asarray(order)).size
+        chosen = np.arange(sites) if where is None else np.flatnonzero(where)
+        handles = np.full(sites, NONE, np.int64)
+        handles[chosen] = self._count + np.arange(len(chosen))
+        block: dict[str, NDArray[np.generic]] = {}
+        values = {"op": op, "lane": lane, "rank": rank, "collective": NONE, "unit": NONE, "step": NONE, "layer": NONE, **columns}
+        if unknown := set(values) - set(COLUMNS):
+            raise TypeError(f"no such schedule column: {', '.join(sorted(unknown))}")
+        for name, dtype in COLUMNS.items():
+            block[name] = np.broadcast_to(np.asarray(values.get(name, 0), dtype=dtype), sites)[chosen]
+        self._blocks.append(block)
+        self._order.append(np.broadcast_to(np.asarray(order, np.int64), sites)[chosen])
+        for source in after:
+            self.link(handles, source)
+        self._count += len(chosen)
+        return handles
+
+    def link(self, task: Ints, dep: Ints) -> None:
+        """Let `task` wait for `dep`, site by site; for dependencies on blocks that were added later (an earlier iteration's end)."""
+        known = (task >= 0) & (dep >= 0)
+        self._edges.append((task[known], dep[known]))
+
+    def finish(self) -> Schedule:
+        """The schedule. Raises ValueError when a dependency points to a later row."""
+        if not self._blocks:
+            empty = {name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}
+            return Schedule(self.name, self.ranks, self.resident, **empty, dep_ptr=np.zeros(1, np.int64), dep=np.empty(0, np.int64))  # type: ignore[arg-type]
+        rows = np.argsort(np.concatenate(self._order), kind="stable")
+        place = np.empty(self._count, np.int64)
+        place[rows] = np.arange(self._count)
+        columns = {name: np.concatenate([block[name] for block in self._blocks])[rows] for name in COLUMNS}
+        task = place[np.concatenate([e[0] for e in self._edges])] if self._edges else np.empty(0, np.int64)
+        dep = place[np.concatenate([e[1] for e in self._edges])] if self._edges else np.empty(0, np.int64)
+        by_task = np.argsort(task, kind="stable")
+        ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(task, minlength=self._count))])
+        return Schedule(self.name, self.ranks, self.resident, **columns, dep_ptr=ptr, dep=dep[by_task])  # type: ignore[arg-type]

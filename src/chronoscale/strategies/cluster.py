@@ -1,0 +1,80 @@
+"""Cluster: the hardware that a schedule runs on, as numbers with units and origin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chronoscale.errors import UserError
+from chronoscale.strategies.schedule import Lane
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A point-to-point connection, alpha-beta: moving n bytes takes `latency_s + n / bandwidth` seconds."""
+
+    bandwidth: float  # bytes/s, one direction
+    latency_s: float
+
+    def __post_init__(self) -> None:
+        if not self.bandwidth > 0 or not self.latency_s >= 0:
+            raise UserError(f"a link needs bandwidth > 0 and latency >= 0, got {self.bandwidth} B/s and {self.latency_s} s")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One accelerator, or one CPU rank.
+
+    `streams` says which lanes run beside each other: each inner tuple is one FIFO. On a GPU every lane is a stream; a CPU rank runs
+    its compute and communication lanes on one thread and its host lanes on another.
+    """
+
+    name: str
+    memory: float  # bytes
+    flops: float  # fp32 FLOP/s
+    memory_bandwidth: float  # bytes/s
+    h2d: Link
+    launch_s: float  # cost of starting one kernel
+    streams: tuple[tuple[Lane, ...], ...] = tuple((lane,) for lane in Lane)
+
+    def __post_init__(self) -> None:
+        if min(self.memory, self.flops, self.memory_bandwidth) <= 0 or self.launch_s < 0:
+            raise UserError(f"device '{self.name}': memory, flops and bandwidth must be positive")
+        if sorted(lane for stream in self.streams for lane in stream) != sorted(Lane):
+            raise UserError(f"device '{self.name}': every lane must stand in exactly one stream")
+
+    def stream_of(self, lane: Lane) -> int:
+        """Which FIFO a lane runs in."""
+        return next(i for i, stream in enumerate(self.streams) if lane in stream)
+
+
+CPU_STREAMS = ((Lane.HOST, Lane.H2D, Lane.D2H), (Lane.COMPUTE, Lane.COMPUTE2, Lane.COMM))
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """`nodes` machines of `gpus_per_node` devices; `intra` joins devices of a machine, `inter` machines (per device's share)."""
+
+    name: str
+    device: Device
+    nodes: int
+    gpus_per_node: int
+    intra: Link
+    inter: Link
+    origin: str  # where the figures come from: a datasheet, a paper, a fit
+
+    def __post_init__(self) -> None:
+        if self.nodes < 1 or self.gpus_per_node < 1:
+            raise UserError(f"cluster '{self.name}': needs at least one node and one GPU a node, got {self.nodes} x {self.gpus_per_node}")
+
+    @property
+    def gpus(self) -> int:
+        return self.nodes * self.gpus_per_node
+
+    def link(self, ranks: int) -> Link:
+        """The slowest link that a collective over ranks 0..ranks-1 crosses.
+
+        Raises UserError when there are fewer GPUs than ranks.
+        """
+        if not 1 <= ranks <= self.gpus:
+            raise UserError(f"cluster '{self.name}' has {self.gpus} GPUs, {ranks} asked for")
+        return self.intra if ranks <= self.gpus_per_node else self.inter

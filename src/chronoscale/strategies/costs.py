@@ -1,0 +1,177 @@
+"""CostModel: how long a task takes, and how that is known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.errors import UserError
+from chronoscale.strategies.cluster import Device, Link
+from chronoscale.strategies.schedule import COLLECTIVES, Ints, Op, Schedule
+from chronoscale.strategies.trace import Source
+
+Floats = NDArray[np.float64]
+
+
+class CostModel(Protocol):
+    """Predicts durations of compute and transfer tasks; collectives belong to the network model."""
+
+    name: str
+
+    def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
+        """Durations in ns, int64 [len(rows)], of rows that share one op; and their origin. Called once an op."""
+        ...
+
+
+def durations(costs: CostModel, schedule: Schedule) -> tuple[Ints, NDArray[np.uint8]]:
+    """Durations (ns) and sources of all rows; 0 for collectives, which the network model times."""
+    ns = np.zeros(len(schedule), np.int64)
+    source = np.zeros(len(schedule), np.uint8)
+    for code in np.unique(schedule.op):
+        if Op(code) not in COLLECTIVES:
+            rows = schedule.tasks(Op(code))
+            ns[rows], source[rows] = costs.predict(schedule, rows)
+    return ns, source
+
+
+@dataclass(frozen=True, slots=True)
+class DatasheetCosts:
+    """Roofline over a datasheet: max(flops / peak, bytes / bandwidth) / efficiency + launch. Every figure is `specified`.
+
+    `efficiency` is the share of peak that sparse, bandwidth-bound kernels are taken to reach; it scales every strategy alike.
+    """
+
+    device: Device
+    efficiency: float = 0.6
+
+    @property
+    def name(self) -> str:
+        return f"{self.device.name} datasheet"
+
+    def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
+        op = Op(schedule.op[rows[0]]) if len(rows) else Op.AGGREGATE
+        moved = schedule.bytes[rows].astype(np.float64)
+        if op in (Op.H2D, Op.D2H):
+            seconds = self.device.h2d.latency_s + moved / self.device.h2d.bandwidth
+        else:
+            work = np.maximum(schedule.flops[rows] / self.device.flops, moved / self.device.memory_bandwidth)
+            seconds = work / self.efficiency + self.device.launch_s
+        return np.rint(seconds * 1e9).astype(np.int64), Source.SPECIFIED
+
+
+def _degree(schedule: Schedule, rows: Ints) -> Floats:
+    return np.asarray(np.maximum(schedule.edges[rows], 1) / np.maximum(schedule.rows[rows], 1), np.float64)
+
+
+def _columns(*names: str) -> Callable[[Schedule, Ints], Floats]:
+    def features(schedule: Schedule, rows: Ints) -> Floats:
+        return np.stack([getattr(schedule, name)[rows].astype(np.float64) for name in names] + [np.ones(len(rows))], axis=1)
+
+    return features
+
+
+def _u_curve(schedule: Schedule, rows: Ints) -> Floats:
+    degree = _degree(schedule, rows)
+    return np.stack([schedule.rows[rows].astype(np.float64), degree, 1 / degree, np.ones(len(rows))], axis=1)
+
+
+# Regression forms: features [rows, k] that the coefficients multiply, the last one constant.
+FORMS: Mapping[str, Callable[[Schedule, Ints], Floats]] = {
+    "eq16": _columns("nodes", "edges"),  # REAL eq. 16: a1 N + a2 E + a3
+    "rows-edges": _columns("rows", "edges"),  # eq. 16 on a difference map: rows and edges that changed
+    "u-curve": _u_curve,  # REAL appendix B: a0 N + a1 d + a2 / d + a3
+    "bytes": _columns("bytes"),  # alpha-beta
+    "work": _columns("rows", "flops"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """One fitted curve: op at one input width. `low`/`high` bound each descriptor seen in training."""
+
+    op: str
+    width: int
+    form: str
+    coefficients: tuple[float, ...]  # ns per feature
+    low: Mapping[str, int]
+    high: Mapping[str, int]
+    held_out_error: float  # median |predicted - measured| / measured on samples not fitted
+    samples: int
+    alternatives: Mapping[str, float] = field(default_factory=dict)  # held-out error of the forms not chosen
+
+
+RANGED = ("nodes", "edges", "rows", "bytes", "flops")
+
+
+@dataclass(frozen=True, slots=True)
+class FittedCosts:
+    """Curves fitted to a profile of one device (`real_exec.fit`).
+
+    Outside the range it was fitted on it refuses with a UserError, unless `extrapolate`; then the source says so.
+    `slack` is the relative margin by which a descriptor may leave the range before that.
+    """
+
+    device: str
+    fits: tuple[Fit, ...]
+    fingerprint: Mapping[str, str]
+    collective: Link | None = None  # fitted all-reduce, per ring step
+    extrapolate: bool = False
+    slack: float = 0.1
+
+    @property
+    def name(self) -> str:
+        return f"fitted on {self.device}"
+
+    def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
+        ns = np.zeros(len(rows), np.int64)
+        source = Source.FITTED
+        for width in np.unique(schedule.width[rows]):
+            chosen = np.flatnonzero(schedule.width[rows] == width)
+            fit = self._find(Op(schedule.op[rows[0]]).name, int(width))
+            if self._outside(fit, schedule, rows[chosen]):
+                source = Source.EXTRAPOLATED
+            values = FORMS[fit.form](schedule, rows[chosen]) @ np.asarray(fit.coefficients)
+            ns[chosen] = np.rint(np.maximum(values, 0)).astype(np.int64)
+        return ns, source
+
+    def _find(self, op: str, width: int) -> Fit:
+        for fit in self.fits:
+            if fit.op == op and fit.width == width:
+                return fit
+        widths = sorted(fit.width for fit in self.fits if fit.op == op)
+        known = f"was profiled at width {', '.join(map(str, widths))}" if widths else "was not profiled"
+        raise UserError(f"costs {self.name}: no fit for {op} at width {width} ({op} {known}); profile this experiment first")
+
+    def _outside(self, fit: Fit, schedule: Schedule, rows: Ints) -> bool:
+        for name in RANGED:
+            column = getattr(schedule, name)[rows]
+            low, high = fit.low[name] * (1 - self.slack), fit.high[name] * (1 + self.slack)
+            if len(column) and (column.min() < low or column.max() > high):
+                if not self.extrapolate:
+                    raise UserError(
+                        f"costs {self.name}: {fit.op} at width {fit.width} was fitted on {name} {fit.low[name]}..{fit.high[name]}, "
+                        f"asked for {int(column.min())}..{int(column.max())}; profile that range, or set extrapolate: true"
+                    )
+                return True
+        return False
+
+    def save(self, path: Path) -> None:
+        """JSON."""
+        path.write_text(json.dumps(asdict(self), indent=1))
+
+    @classmethod
+    def load(cls, path: Path, extrapolate: bool = False) -> FittedCosts:
+        """Read what `save` wrote. Raises UserError when the file is missing or not a cost model."""
+        try:
+            data = json.loads(path.read_text())
+            fits = tuple(Fit(**{**fit, "coefficients": tuple(fit["coefficients"])}) for fit in data["fits"])
+            link = Link(**data["collective"]) if data["collective"] else None
+            return cls(data["device"], fits, data["fingerprint"], link, extrapolate, data["slack"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UserError(f"{path}: not a readable cost model ({type(error).__name__}: {error})") from error

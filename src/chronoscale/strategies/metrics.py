@@ -1,0 +1,114 @@
+"""Metrics: what is read off traces, measured or simulated alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from chronoscale.strategies.schedule import COLLECTIVES, Ints, Op
+from chronoscale.strategies.trace import Trace
+
+
+def busy_ns(trace: Trace) -> Ints:
+    """Time in which a rank runs anything but collectives, lanes merged; int64 [ranks]."""
+    work = ~np.isin(trace.op, [int(op) for op in COLLECTIVES])
+    rank, start, end = trace.rank[work].astype(np.int64), trace.start_ns[work], trace.end_ns[work]
+    busy = np.zeros(trace.ranks, np.int64)
+    if not len(rank):
+        return busy
+    order = np.lexsort((start, rank))
+    rank, start, end = rank[order], start[order], end[order]
+    offset = rank * (end.max() - start.min() + 1)  # keeps ranks apart, so that one running maximum serves all
+    covered = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(end + offset)[:-1]])
+    fresh = np.maximum(end + offset - np.maximum(start + offset, covered), 0)
+    np.add.at(busy, rank, fresh)
+    return busy
+
+
+def imbalance(trace: Trace) -> float:
+    """Busy time of the most over the least loaded rank, waiting for synchronisation excluded (REAL §7.5); inf when one is idle."""
+    busy = busy_ns(trace)
+    return float(busy.max() / busy.min()) if busy.min() > 0 else float("inf")
+
+
+def time_by_op(trace: Trace) -> pd.Series[float]:
+    """Seconds spent in each operation, summed over ranks."""
+    seconds = np.bincount(trace.op, weights=trace.duration_ns / 1e9, minlength=len(Op))
+    return pd.Series({op.name: float(seconds[op]) for op in Op if (trace.op == op).any()}, dtype=float)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The figures of one strategy on one number of ranks."""
+
+    strategy: str
+    ranks: int
+    epoch_s: float
+    spread_s: float  # half of the range between the quartiles over repeats; 0 for one
+    repeats: int
+    imbalance: float
+    utilisation: float  # mean busy share of the epoch
+    h2d_bytes: int
+    collective_s: float  # mean time a rank spends inside collectives
+    sources: str
+    device: str
+
+    @classmethod
+    def of(cls, traces: Sequence[Trace]) -> Summary:
+        """From repeats of one epoch; the median repeat stands for them."""
+        spans = np.array([trace.span_ns for trace in traces])
+        middle = traces[int(np.argsort(spans, kind="stable")[(len(spans) - 1) // 2])]
+        low, high = np.quantile(spans, [0.25, 0.75])
+        together = np.isin(middle.op, [int(op) for op in COLLECTIVES])
+        return cls(
+            strategy=middle.strategy,
+            ranks=middle.ranks,
+            epoch_s=float(np.median(spans)) / 1e9,
+            spread_s=float(high - low) / 2e9,
+            repeats=len(traces),
+            imbalance=imbalance(middle),
+            utilisation=float(busy_ns(middle).mean()) / max(middle.span_ns, 1),
+            h2d_bytes=int(middle.bytes[middle.op == Op.H2D].sum()),
+            collective_s=float(middle.duration_ns[together].sum()) / 1e9 / middle.ranks,
+            sources=", ".join(middle.sources),
+            device=middle.device,
+        )
+
+
+def parallel_efficiency(epoch_s: Mapping[int, float]) -> dict[int, float]:
+    """Throughput per GPU over that of the smallest run, by rank count (REAL §7.5: the smallest is one GPU)."""
+    if not epoch_s:
+        return {}
+    base = min(epoch_s)
+    return {ranks: epoch_s[base] * base / (seconds * ranks) for ranks, seconds in sorted(epoch_s.items())}
+
+
+def fidelity(predicted: Trace, measured: Sequence[Trace]) -> pd.DataFrame:
+    """Per operation and in total: predicted and measured ms, error %, and the spread of the repeats in %, which no error can beat.
+
+    Operations are sums over tasks of the same schedule; the total is the epoch's span. Raises ValueError when the traces are of
+    different schedules.
+    """
+    rows = []
+    for trace in measured:
+        if len(trace) != len(predicted) or (trace.op != predicted.op).any() or (trace.rank != predicted.rank).any():
+            raise ValueError("fidelity joins traces of one schedule")
+    for op in (Op(code) for code in np.unique(predicted.op)):
+        times = np.array([trace.duration_ns[trace.op == op].sum() for trace in measured]) / 1e6
+        rows.append((op.name, predicted.duration_ns[predicted.op == op].sum() / 1e6, times))
+    rows.append(("TOTAL", predicted.span_ns / 1e6, np.array([trace.span_ns for trace in measured]) / 1e6))
+    return pd.DataFrame(
+        [
+            {
+                "op": name,
+                "predicted_ms": value,
+                "measured_ms": float(np.median(times)),
+                "error_pct": 100 * (value / float(np.median(times)) - 1) if np.median(times) > 0 else float("nan"),
+                "spread_pct": 100 * float(np.std(times) / np.median(times)) if np.median(times) > 0 else float("nan"),
+            }
+            for name, value, times in rows
+        ]
+    )

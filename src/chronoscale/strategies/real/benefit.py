@@ -1,0 +1,59 @@
+"""Group times and reuse benefits: the t_k and R_{k1,k2} that REAL's schedulers balance (REAL §5.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chronoscale.strategies.costs import CostModel, Floats
+from chronoscale.strategies.lowering import SLOTS, Lowering, Reuse, Sites
+from chronoscale.strategies.schedule import Ints
+from chronoscale.strategies.timer import Timer
+from chronoscale.strategies.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Benefit:
+    """`times` float64 [n], ns of each group alone; `reuse` float64 [n, k], ns saved when groups i and i+1+j share a GPU (0: nothing).
+
+    Only neighbours closer than a group's length share snapshots, so the matrix R is a band.
+    """
+
+    times: Floats
+    reuse: Floats
+
+    def load(self, first: Ints, second: Ints) -> Floats:
+        """L of eq. 9 for pairs of groups (second -1: alone), ns."""
+        near, far = np.minimum(first, second), np.maximum(first, second)
+        apart = far - near
+        shared = (second >= 0) & (apart >= 1) & (apart <= self.reuse.shape[1])
+        saved = np.where(shared, self.reuse[np.maximum(near, 0), np.clip(apart - 1, 0, max(self.reuse.shape[1] - 1, 0))], 0.0)
+        return self.times[first] + np.where(second >= 0, self.times[second], 0.0) - saved
+
+
+def benefit(workload: Workload, costs: CostModel) -> Benefit:
+    """Times of all groups with type I reuse, and of all pairs with type II, by running the planner itself against a clock.
+
+    Unlike REAL's eq. 17 (a ratio of snapshot times) the saving is exact: the pair's lanes are laid out with and without sharing, so what
+    overlap hides is not counted as saved.
+    """
+    lowering, n = Lowering(workload, Reuse(snapshots=True, groups=True), costs), workload.groups
+    stride, size = workload.hyper.stride, workload.hyper.group_size
+    alone = _span(lowering, np.arange(n), None, 0, costs)
+    band = max((size - 1) // stride, 1)
+    reuse = np.zeros((n, band))
+    for near in range(1, (size - 1) // stride + 1):
+        first = np.arange(max(n - near, 0))
+        if len(first):
+            together = _span(lowering, first, first + near, near * stride, costs)
+            reuse[first, near - 1] = np.maximum(alone[first] + alone[first + near] - together, 0)
+    return Benefit(alone, reuse)
+
+
+def _span(lowering: Lowering, first: Ints, second: Ints | None, shift: int, costs: CostModel) -> Floats:
+    timer, zero = Timer(len(first), costs), np.zeros(len(first), np.int64)
+    lowering.emit(timer, Sites(first, zero, zero, zero, zero, np.full(len(first), second is not None), zero))
+    if second is not None:
+        lowering.emit(timer, Sites(second, zero, zero + SLOTS, zero, zero + shift, np.zeros(len(first), bool), zero))
+    return timer.span

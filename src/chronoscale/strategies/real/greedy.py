@@ -1,0 +1,35 @@
+"""REAL-G: cross-group scheduling by Algorithm 1 (REAL §5.3)."""
+
+from __future__ import annotations
+
+from chronoscale.cuda_ext.greedy import pair_groups
+from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.groups import Placement
+from chronoscale.strategies.lowering import Reuse, lower
+from chronoscale.strategies.real.benefit import Benefit, benefit
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.workload import Family, Workload
+
+EXACT = 2000  # groups up to which every candidate target is tried; Algorithm 1 is O(n^3)
+THINNED = 8  # targets tried beyond that, evenly spaced in rank
+
+
+def place(benefits: Benefit, ranks: int) -> Placement:
+    """Algorithm 1. Above `EXACT` groups its candidate targets are thinned to `THINNED`. Raises UserError for 0 ranks."""
+    targets = 0 if len(benefits.times) <= EXACT else THINNED
+    pairing = pair_groups(benefits.times, benefits.reuse, ranks, targets)
+    return Placement(ranks, pairing.gpu.astype("int64"), pairing.iteration.astype("int64"), pairing.slot.astype("int64"))
+
+
+class RealG:
+    """Pairs of groups chosen so that the GPUs of an iteration finish together; type I and II reuse."""
+
+    name = "real-g"
+    title = "REAL-G"
+    source = "REAL §5.3, Algorithm 1"
+    family = Family.DTDG
+
+    def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
+        """One epoch. Raises UserError for a workload that is not DTDG, or 0 ranks."""
+        placement = place(benefit(workload, costs), ranks)
+        return lower(self.name, workload, placement, Reuse(snapshots=True, groups=True), costs)

@@ -1,0 +1,18 @@
+"""Registry: strategies by name."""
+
+from __future__ import annotations
+
+from chronoscale.errors import unknown
+from chronoscale.strategies.baselines.dtdg.psg import PSG
+from chronoscale.strategies.real.greedy import RealG
+from chronoscale.strategies.real.reuse import RealReuse, RealType1
+from chronoscale.strategies.strategy import Strategy
+
+STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in (PSG(), RealType1(), RealReuse(), RealG())}
+
+
+def strategy(name: str) -> Strategy:
+    """The strategy of that name. Raises UserError with the nearest valid name."""
+    if name not in STRATEGIES:
+        raise unknown("strategy", name, STRATEGIES)
+    return STRATEGIES[name]

@@ -1,0 +1,210 @@
+"""Schedule: what a strategy plans. One row a task, columnar; both interpreters read the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from chronoscale.errors import UserError
+
+Ints = NDArray[np.int64]
+
+
+class Op(IntEnum):
+    """What a task does. Values are stored in files: append, never renumber."""
+
+    SAMPLE = 0
+    GATHER = 1
+    FETCH = 2
+    H2D = 3
+    D2H = 4
+    AGGREGATE = 5
+    INCREMENT = 6
+    RECONSTRUCT = 7
+    TRANSFORM = 8
+    TEMPORAL = 9
+    FORWARD = 10
+    BACKWARD = 11
+    OPTIMIZE = 12
+    MEMORY_READ = 13
+    MEMORY_UPDATE = 14
+    MEMORY_WRITE = 15
+    REMAP = 16
+    MATERIALISE = 17
+    ALLREDUCE = 18
+    ALLGATHER = 19
+    ALLTOALL = 20
+    SEND = 21
+    RECV = 22
+
+
+COLLECTIVES = frozenset({Op.ALLREDUCE, Op.ALLGATHER, Op.ALLTOALL, Op.SEND, Op.RECV})
+
+
+class Lane(IntEnum):
+    """A FIFO of one rank: a CUDA stream or a host thread."""
+
+    HOST = 0
+    H2D = 1
+    D2H = 2
+    COMPUTE = 3
+    COMPUTE2 = 4
+    COMM = 5
+
+
+# Column -> dtype. `unit` is a snapshot group, a batch or a window; `step` a snapshot in it; -1 where none applies.
+COLUMNS: Mapping[str, type[np.generic]] = {
+    "op": np.uint8,
+    "rank": np.int32,
+    "lane": np.uint8,
+    "iteration": np.int32,
+    "unit": np.int32,
+    "step": np.int32,
+    "layer": np.int32,
+    "nodes": np.int64,
+    "edges": np.int64,
+    "rows": np.int64,
+    "width": np.int64,
+    "bytes": np.int64,
+    "flops": np.int64,
+    "collective": np.int64,
+    "alloc": np.int64,
+    "free": np.int64,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Schedule:
+    """One epoch (or a part of it) of one strategy on `ranks` ranks.
+
+    Arrays have one entry a task, dtypes as in `COLUMNS`. Rows of one (rank, lane) run in row order. `dep[dep_ptr[i]:dep_ptr[i+1]]`
+    are the tasks that task i waits for beyond that order; all are earlier rows, so row order is a topological order.
+
+    Work descriptors: `nodes`, `edges` of the graph that is read; `rows` written; `width` of the input features; `bytes` moved (over the
+    bus or network for transfers, through device memory for compute); `flops`. Rows of one `collective` id (-1: none) form one
+    operation that starts when its last rank arrives. `alloc` bytes of device memory are taken at a task's start, `free` returned at
+    its end; `resident` bytes are held on every rank throughout (parameters, gradients, optimiser state).
+    """
+
+    name: str
+    ranks: int
+    resident: int
+    op: NDArray[np.uint8]
+    rank: NDArray[np.int32]
+    lane: NDArray[np.uint8]
+    iteration: NDArray[np.int32]
+    unit: NDArray[np.int32]
+    step: NDArray[np.int32]
+    layer: NDArray[np.int32]
+    nodes: Ints
+    edges: Ints
+    rows: Ints
+    width: Ints
+    bytes: Ints
+    flops: Ints
+    collective: Ints
+    alloc: Ints
+    free: Ints
+    dep_ptr: Ints
+    dep: Ints
+
+    def __post_init__(self) -> None:
+        n = len(self.op)
+        for name, dtype in COLUMNS.items():
+            column = getattr(self, name)
+            if column.shape != (n,) or column.dtype != dtype:
+                raise ValueError(f"schedule '{self.name}': column {name} must be {np.dtype(dtype)} [{n}], is {column.dtype} {column.shape}")
+        if self.ranks < 1:
+            raise UserError(f"a schedule needs at least one rank, got {self.ranks}")
+        if n and (int(self.rank.min()) < 0 or int(self.rank.max()) >= self.ranks):
+            raise ValueError(f"schedule '{self.name}': rank outside 0..{self.ranks - 1}")
+        if n and (int(self.op.max()) > max(Op) or int(self.lane.max()) > max(Lane)):
+            raise ValueError(f"schedule '{self.name}': unknown op or lane")
+        for name in ("nodes", "edges", "rows", "width", "bytes", "flops", "alloc", "free"):
+            if n and int(getattr(self, name).min()) < 0:
+                raise ValueError(f"schedule '{self.name}': negative {name}")
+        if self.dep_ptr.shape != (n + 1,) or self.dep_ptr[0] != 0 or self.dep_ptr[-1] != len(self.dep) or (np.diff(self.dep_ptr) < 0).any():
+            raise ValueError(f"schedule '{self.name}': dependency pointers do not fit")
+        owner = np.repeat(np.arange(n), np.diff(self.dep_ptr))
+        if len(self.dep) and ((self.dep < 0) | (self.dep >= owner)).any():
+            raise ValueError(f"schedule '{self.name}': a task depends on a later row")
+        self._check_collectives()
+
+    def _check_collectives(self) -> None:
+        tasks = np.flatnonzero(self.collective >= 0)
+        if not len(tasks):
+            return
+        order = tasks[np.lexsort((self.rank[tasks], self.collective[tasks]))]
+        same = self.collective[order][1:] == self.collective[order][:-1]
+        if (same & (self.rank[order][1:] == self.rank[order][:-1])).any():
+            raise ValueError(f"schedule '{self.name}': a rank takes part twice in one collective")
+        kind = np.where(self.op == Op.RECV, np.uint8(Op.SEND), self.op)[order]
+        if (same & (kind[1:] != kind[:-1])).any():
+            raise ValueError(f"schedule '{self.name}': one collective mixes operations")
+
+    def __len__(self) -> int:
+        return len(self.op)
+
+    @property
+    def iterations(self) -> int:
+        """Optimiser steps."""
+        return int(self.iteration.max()) + 1 if len(self) else 0
+
+    def tasks(self, op: Op) -> Ints:
+        """Row numbers of one operation."""
+        return np.flatnonzero(self.op == op)
+
+    def dependencies(self, task: int) -> Ints:
+        """Rows that `task` waits for beyond the order of its lane."""
+        return self.dep[self.dep_ptr[task] : self.dep_ptr[task + 1]]
+
+    def head(self, iterations: int) -> Schedule:
+        """The first `iterations` optimiser steps, every rank."""
+        return self.take(np.flatnonzero(self.iteration < iterations))
+
+    def take(self, tasks: Ints) -> Schedule:
+        """The given rows (ascending). Their dependencies must be among them.
+
+        Raises ValueError when a dependency is left out.
+        """
+        new = np.full(len(self), -1, np.int64)
+        new[tasks] = np.arange(len(tasks))
+        counts = np.diff(self.dep_ptr)
+        kept = np.repeat(new >= 0, counts)
+        dep = new[self.dep[kept]]
+        if (dep < 0).any():
+            raise ValueError(f"schedule '{self.name}': a kept task depends on one that is left out")
+        columns = {name: getattr(self, name)[tasks] for name in COLUMNS}
+        ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts[tasks])])
+        return Schedule(name=self.name, ranks=self.ranks, resident=self.resident, dep_ptr=ptr, dep=dep, **columns)
+
+    def save(self, path: Path) -> None:
+        """Parquet; dependencies as a list column."""
+        deps = pa.LargeListArray.from_arrays(pa.array(self.dep_ptr), pa.array(self.dep))
+        table = pa.table({**{name: getattr(self, name) for name in COLUMNS}, "deps": deps})
+        meta = {"name": self.name, "ranks": str(self.ranks), "resident": str(self.resident)}
+        pq.write_table(table.replace_schema_metadata(meta), path)
+
+    @classmethod
+    def load(cls, path: Path) -> Schedule:
+        """Read what `save` wrote. Raises UserError when the file is missing, truncated or not a schedule."""
+        try:
+            table = pq.read_table(path)
+            meta = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+            deps = table["deps"].combine_chunks()
+            columns = {name: table[name].to_numpy().astype(dtype, copy=False) for name, dtype in COLUMNS.items()}
+            ptr = deps.offsets.to_numpy().astype(np.int64)
+            dep = deps.values.to_numpy(zero_copy_only=False).astype(np.int64)
+            return cls(meta["name"], int(meta["ranks"]), int(meta["resident"]), **columns, dep_ptr=ptr, dep=dep)
+        except (OSError, pa.ArrowException, KeyError) as error:
+            raise UserError(f"{path}: not a readable schedule ({type(error).__name__}: {str(error).splitlines()[0]})") from error
+
+
+assert set(COLUMNS) < {field.name for field in fields(Schedule)}

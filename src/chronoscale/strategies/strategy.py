@@ -1,0 +1,22 @@
+"""Strategy: turns a workload into a schedule. It runs nothing."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.workload import Family, Workload
+
+
+class Strategy(Protocol):
+    """A subclass plans one epoch. Everything it decides (order, placement, forms, overlap) is in the rows it returns."""
+
+    name: str
+    title: str
+    source: str  # paper and section
+    family: Family
+
+    def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
+        """One epoch on `ranks` ranks. Raises UserError when the workload does not fit the strategy."""
+        ...

@@ -1,0 +1,145 @@
+"""Trace: what happened, or would happen, when. Executed and simulated runs share it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from chronoscale.errors import UserError
+from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
+
+
+class Source(IntEnum):
+    """Where a duration comes from. A trace never loses it."""
+
+    MEASURED = 0
+    FITTED = 1
+    SPECIFIED = 2
+    PUBLISHED = 3
+    EXTRAPOLATED = 4
+
+
+TRACE_COLUMNS: Mapping[str, type[np.generic]] = {
+    "task": np.int64,
+    "rank": np.int32,
+    "lane": np.uint8,
+    "op": np.uint8,
+    "start_ns": np.int64,
+    "end_ns": np.int64,
+    "bytes": np.int64,
+    "source": np.uint8,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """One entry a task that ran, in task order. `task` joins it with its schedule; times are ns from a common zero.
+
+    A collective starts, for every rank, when its last rank arrives: waiting is not part of its duration.
+    """
+
+    strategy: str
+    ranks: int
+    device: str
+    task: Ints
+    rank: NDArray[np.int32]
+    lane: NDArray[np.uint8]
+    op: NDArray[np.uint8]
+    start_ns: Ints
+    end_ns: Ints
+    bytes: Ints
+    source: NDArray[np.uint8]
+
+    def __post_init__(self) -> None:
+        n = len(self.task)
+        for name, dtype in TRACE_COLUMNS.items():
+            column = getattr(self, name)
+            if column.shape != (n,) or column.dtype != dtype:
+                raise ValueError(f"trace of '{self.strategy}': column {name} must be {np.dtype(dtype)} [{n}], is {column.dtype} {column.shape}")
+        if (self.end_ns < self.start_ns).any():
+            raise ValueError(f"trace of '{self.strategy}': a task ends before it starts")
+
+    @classmethod
+    def of(cls, schedule: Schedule, start_ns: Ints, end_ns: Ints, source: NDArray[np.uint8], device: str) -> Trace:
+        """A trace of every row of `schedule`; start and end int64 [tasks]."""
+        task = np.arange(len(schedule))
+        return cls(
+            schedule.name, schedule.ranks, device, task, schedule.rank, schedule.lane, schedule.op, start_ns, end_ns, schedule.bytes, source
+        )
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+    @property
+    def duration_ns(self) -> Ints:
+        return self.end_ns - self.start_ns
+
+    @property
+    def span_ns(self) -> int:
+        """First start to last end: the time of the epoch."""
+        return int(self.end_ns.max() - self.start_ns.min()) if len(self) else 0
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Origins of the durations in this trace, in words."""
+        return tuple(Source(value).name.lower() for value in np.unique(self.source))
+
+    def frame(self) -> pd.DataFrame:
+        """One row a task, names for op, lane and source."""
+        table = pd.DataFrame({name: getattr(self, name) for name in TRACE_COLUMNS})
+        for name, enum in (("op", Op), ("lane", Lane), ("source", Source)):
+            table[name] = pd.Categorical.from_codes(table[name].to_numpy(), [member.name for member in enum])  # type: ignore[attr-defined]
+        return table
+
+    def save(self, path: Path) -> None:
+        """Parquet with the run's identity in its metadata."""
+        meta = {"strategy": self.strategy, "ranks": str(self.ranks), "device": self.device}
+        pq.write_table(pa.table({name: getattr(self, name) for name in TRACE_COLUMNS}).replace_schema_metadata(meta), path)
+
+    @classmethod
+    def load(cls, path: Path) -> Trace:
+        """Read what `save` wrote. Raises UserError when the file is missing, truncated or not a trace."""
+        try:
+            table = pq.read_table(path)
+            meta = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+            columns = {name: table[name].to_numpy().astype(dtype, copy=False) for name, dtype in TRACE_COLUMNS.items()}
+            return cls(meta["strategy"], int(meta["ranks"]), meta["device"], **columns)
+        except (OSError, pa.ArrowException, KeyError) as error:
+            raise UserError(f"{path}: not a readable trace ({type(error).__name__}: {str(error).splitlines()[0]})") from error
+
+    def chrome(self, schedule: Schedule) -> str:
+        """Chrome trace-event JSON: a process a rank, a thread a lane; opens in Perfetto and chrome://tracing."""
+        events: list[dict[str, object]] = []
+        lanes = np.unique(np.stack([self.rank, self.lane.astype(np.int32)]), axis=1).T
+        for rank in np.unique(self.rank):
+            events.append({"ph": "M", "name": "process_name", "pid": int(rank), "args": {"name": f"rank {rank}"}})
+        for rank, lane in lanes:
+            events.append({"ph": "M", "name": "thread_name", "pid": int(rank), "tid": int(lane), "args": {"name": Lane(lane).name}})
+        zero = int(self.start_ns.min()) if len(self) else 0
+        described = ("iteration", "unit", "step", "layer", "nodes", "edges", "rows", "width", "flops")
+        for i in range(len(self)):
+            task = int(self.task[i])
+            args: dict[str, object] = {name: int(getattr(schedule, name)[task]) for name in described}
+            args |= {"task": task, "bytes": int(self.bytes[i]), "source": Source(self.source[i]).name.lower()}
+            events.append(
+                {
+                    "ph": "X",
+                    "name": Op(self.op[i]).name,
+                    "pid": int(self.rank[i]),
+                    "tid": int(self.lane[i]),
+                    "ts": (int(self.start_ns[i]) - zero) / 1000,
+                    "dur": int(self.end_ns[i] - self.start_ns[i]) / 1000,
+                    "args": args,
+                }
+            )
+        meta = {"strategy": self.strategy, "ranks": self.ranks, "device": self.device, "sources": list(self.sources)}
+        return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": meta})

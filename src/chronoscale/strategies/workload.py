@@ -1,0 +1,172 @@
+"""Workload: what planning needs to know of a dataset and a model, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+
+import numpy as np
+
+from chronoscale.datasets.statistics import SnapshotStatistics
+from chronoscale.errors import UserError
+from chronoscale.strategies.schedule import Ints
+
+
+class Family(StrEnum):
+    """Kinds of dynamic graph."""
+
+    DTDG = "dtdg"
+    CTDG = "ctdg"
+    ST = "st"
+
+
+def _check_columns(stats: BatchStatistics | WindowStatistics | Partition, shape: tuple[int, ...]) -> None:
+    for entry in fields(stats):
+        column = getattr(stats, entry.name)
+        if isinstance(column, np.ndarray) and (column.shape != shape or column.dtype != np.int64 or (column < 0).any()):
+            raise ValueError(f"{type(stats).__name__}.{entry.name} must be non-negative int64 {list(shape)}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchStatistics:
+    """Event streams: int64 [B], one entry a batch of events, from one pass of the sampler."""
+
+    events: Ints
+    sampled: Ints  # neighbour slots filled, all layers
+    unique_nodes: Ints
+    unique_edges: Ints
+    updated_nodes: Ints  # rows of memory written
+    remote_nodes: Ints  # rows that another rank owns
+
+    def __post_init__(self) -> None:
+        _check_columns(self, self.events.shape)
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WindowStatistics:
+    """Signals: int64 [B], one entry a batch of windows."""
+
+    windows: Ints
+    distinct_steps: Ints  # time steps read, each counted once
+    remote_steps: Ints  # of these, held by other ranks
+    sensors: int
+    channels: int
+    edges: int
+
+    def __post_init__(self) -> None:
+        _check_columns(self, self.windows.shape)
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partition:
+    """A vertex partition: int64 [units, parts], per unit and part."""
+
+    rows: Ints
+    edges: Ints
+    halo: Ints  # remote rows read
+
+    def __post_init__(self) -> None:
+        _check_columns(self, self.rows.shape)
+
+    @property
+    def parts(self) -> int:
+        return self.rows.shape[1]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """The sizes of a model. `parameters` is the number of trained fp32 values."""
+
+    name: str
+    spatial: str  # gcn, gat, diffusion, attention
+    temporal: str  # lstm, gru, memory, none
+    layers: int
+    inputs: int
+    hidden: int
+    outputs: int
+    parameters: int
+    heads: int = 1
+    evolves_weights: bool = False  # EvolveGCN: weights change with the snapshot, so transformations are not reused
+    transforms_first: bool = False  # GAT: transformation precedes aggregation
+
+    def __post_init__(self) -> None:
+        if min(self.layers, self.inputs, self.hidden, self.outputs, self.heads) < 1 or self.parameters < 0:
+            raise UserError(f"model '{self.name}': layers, widths and heads must be at least 1")
+
+    @property
+    def gates(self) -> int:
+        """Gate matrices of the recurrent cell."""
+        return {"lstm": 4, "gru": 3}.get(self.temporal, 0)
+
+    def width(self, layer: int) -> int:
+        """Input features of `layer` (0-based)."""
+        return self.inputs if layer == 0 else self.hidden
+
+
+@dataclass(frozen=True, slots=True)
+class Hyper:
+    """Hyper-parameters of training that planning depends on; a family reads its own."""
+
+    group_size: int = 4  # snapshots a group (REAL §7.1)
+    stride: int = 1  # snapshots between starts of consecutive groups
+    groups_per_rank: int = 1  # groups a rank and iteration, for strategies that do not choose it themselves
+    batch_size: int = 1
+    fanout: tuple[int, ...] = ()
+    window: int = 12
+    horizon: int = 1  # snapshots or steps ahead that are predicted
+    variant: str = "exact"  # or "as-published" (DESIGN §5)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.group_size, self.stride, self.batch_size, self.window, self.horizon) < 1:
+            raise UserError("group_size, stride, batch_size, window and horizon must be at least 1")
+        if self.groups_per_rank not in (1, 2):
+            raise UserError(f"groups_per_rank must be 1 or 2 (capacity of two, REAL §5.1), got {self.groups_per_rank}")
+        if self.variant not in ("exact", "as-published"):
+            raise UserError(f"variant must be 'exact' or 'as-published', got '{self.variant}'")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Workload:
+    """A dataset's statistics, a model's shape and hyper-parameters."""
+
+    name: str
+    stats: SnapshotStatistics | BatchStatistics | WindowStatistics
+    model: ModelShape
+    hyper: Hyper = field(default_factory=Hyper)
+    partition: Partition | None = None
+
+    @property
+    def family(self) -> Family:
+        if isinstance(self.stats, SnapshotStatistics):
+            return Family.DTDG
+        return Family.CTDG if isinstance(self.stats, BatchStatistics) else Family.ST
+
+    @property
+    def snapshots(self) -> SnapshotStatistics:
+        """Statistics of a DTDG. Raises UserError for another family."""
+        if not isinstance(self.stats, SnapshotStatistics):
+            raise UserError(f"'{self.name}' is {self.family}, this strategy plans for dtdg (snapshots)")
+        return self.stats
+
+    @property
+    def groups(self) -> int:
+        """Snapshot groups: windows of `group_size` with `horizon` snapshots after them to predict.
+
+        Raises UserError when the sequence is too short for one.
+        """
+        length, hyper = len(self.snapshots.edges), self.hyper
+        count = (length - hyper.group_size - hyper.horizon) // hyper.stride + 1
+        if length < hyper.group_size + hyper.horizon:
+            raise UserError(f"'{self.name}' has {length} snapshots; a group of {hyper.group_size} with horizon {hyper.horizon} needs more")
+        return count
+
+    def group_start(self, unit: Ints | int) -> Ints:
+        """First snapshot of a group."""
+        return np.asarray(unit, np.int64) * self.hyper.stride
