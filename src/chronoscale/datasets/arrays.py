@@ -1,0 +1,44 @@
+"""The array types of the containers, and the check that every container runs on its arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.errors import UserError
+
+Bool = NDArray[np.bool_]
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+Float32 = NDArray[np.float32]
+Float64 = NDArray[np.float64]
+Numbers = NDArray[np.number[Any]]
+
+MAX_NODES = 2**31 - 1  # node ids are int32
+
+
+def require(array: NDArray[Any] | None, name: str, dtypes: str, shape: tuple[int | None, ...]) -> None:
+    """Check dtype (one of the space-separated `dtypes`) and shape (None: any length). An absent array passes."""
+    if array is None:
+        return
+    if not isinstance(array, np.ndarray) or array.dtype.name not in dtypes.split():
+        kind = array.dtype.name if isinstance(array, np.ndarray) else type(array).__name__
+        raise UserError(f"{name}: expected an array of {' or '.join(dtypes.split())}, got {kind}")
+    if array.ndim != len(shape) or any(want is not None and want != got for want, got in zip(shape, array.shape, strict=True)):
+        wanted = ", ".join("any" if n is None else str(n) for n in shape)
+        raise UserError(f"{name}: expected shape ({wanted}), got {array.shape}")
+
+
+def require_ids(ids: NDArray[Any], name: str, num_nodes: int) -> None:
+    """Check that node ids lie in [0, num_nodes)."""
+    if ids.size and (ids.min() < 0 or ids.max() >= num_nodes):
+        at = int(np.argmax((ids < 0) | (ids >= num_nodes)))
+        raise UserError(f"{name}[{at}]: node id {ids[at]} is outside 0..{num_nodes - 1}")
+
+
+def require_num_nodes(num_nodes: int) -> None:
+    """Check that the id space fits int32."""
+    if not 0 <= num_nodes <= MAX_NODES:
+        raise UserError(f"num_nodes: expected 0..{MAX_NODES}, got {num_nodes}")

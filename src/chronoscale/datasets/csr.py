@@ -1,0 +1,121 @@
+"""Adjacency with GCN weights, in full and as an increment: what aggregation reads and what a transfer moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from chronoscale.datasets.arrays import Float32, Float64, Int32, Int64, Numbers, require, require_ids
+from chronoscale.errors import UserError, unknown
+
+Variant = Literal["exact", "as-published"]
+
+
+def check_variant(variant: str) -> None:
+    """Raise UserError unless `variant` is one of the known ones."""
+    if variant not in get_args(Variant):
+        raise unknown("variant", variant, get_args(Variant))
+
+
+def inverse_root(degree: Numbers) -> Float64:
+    """1 / sqrt(degree + 1), the GCN factor of a node with its self-loop: float64 [N]."""
+    factor: Float64 = 1.0 / np.sqrt(degree.astype(np.float64) + 1.0)
+    return factor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightedCSR:
+    """A + I with GCN weights; rows are destinations, the self-loop comes first in its row.
+
+    aggregate(v) = scale[v] * S(v), S(v) = sum over the row's entries of values * x[indices].
+
+    exact: values = c[src], scale = r, with c = 1/sqrt(out_degree + 1) and r = 1/sqrt(in_degree + 1) (Kipf's symmetric
+    normalisation on directed edges, left factored so that S changes by exact increments).
+    as-published (REAL eq. 4): values = c[src] * r[dst], scale = 1.
+    A self-edge in the data is an edge like any other, beside the added self-loop. Edge multiplicities do not weigh.
+
+    indptr int64 [N+1], indices int32 [nnz], values float32 [nnz], scale float32 [N]; nnz = E + N.
+    """
+
+    indptr: Int64
+    indices: Int32
+    values: Float32
+    scale: Float32
+
+    def __post_init__(self) -> None:
+        nodes = self.scale.size
+        _check("WeightedCSR", self.indptr, self.indices, self.values, self.scale, rows=nodes)
+
+    @classmethod
+    def of_edges(cls, num_nodes: int, src: Int32, dst: Int32, variant: Variant = "exact") -> WeightedCSR:
+        """Build from edges sorted by (dst, src), in linear time. Raises UserError for an unknown variant."""
+        check_variant(variant)
+        in_degree = np.bincount(dst, minlength=num_nodes)
+        c = inverse_root(np.bincount(src, minlength=num_nodes))
+        r = inverse_root(in_degree)
+        indptr = np.zeros(num_nodes + 1, dtype=np.int64)
+        np.cumsum(in_degree + 1, out=indptr[1:])
+        at = np.arange(dst.size, dtype=np.int64) + dst + 1  # rows 0..v put v + 1 self-loops before an edge of row v
+        indices = np.empty(dst.size + num_nodes, dtype=np.int32)
+        values = np.empty(indices.size, dtype=np.float32)
+        indices[indptr[:-1]] = np.arange(num_nodes, dtype=np.int32)
+        indices[at] = src
+        if variant == "exact":
+            values[indptr[:-1]], values[at] = c, c[src]
+            return cls(indptr, indices, values, r.astype(np.float32))
+        values[indptr[:-1]], values[at] = c * r, c[src] * r[dst]
+        return cls(indptr, indices, values, np.ones(num_nodes, dtype=np.float32))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays: what a transfer to the device moves."""
+        return self.indptr.nbytes + self.indices.nbytes + self.values.nbytes + self.scale.nbytes
+
+    @staticmethod
+    def nbytes_of(nodes: int, edges: int) -> int:
+        """`nbytes` from counts: nodes of the id space, edges of the snapshot (self-loops not counted)."""
+        return 8 * (nodes + 1) + 8 * (edges + nodes) + 4 * nodes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeltaCSR:
+    """The increment of S from one snapshot to the next: S[rows] += values * x[indices]; then scale holds for all rows.
+
+    rows int32 [R] (touched destinations, ascending), indptr int64 [R+1], indices int32 [nnz], values float32 [nnz],
+    scale float32 [N] (of the later snapshot). Built by `chronoscale.datasets.difference.delta_csr`.
+    """
+
+    rows: Int32
+    indptr: Int64
+    indices: Int32
+    values: Float32
+    scale: Float32
+
+    def __post_init__(self) -> None:
+        require(self.rows, "DeltaCSR.rows", "int32", (None,))
+        _check("DeltaCSR", self.indptr, self.indices, self.values, self.scale, rows=self.rows.size)
+        require_ids(self.rows, "DeltaCSR.rows", self.scale.size)
+        if (self.rows[1:] <= self.rows[:-1]).any():
+            raise UserError("DeltaCSR.rows: expected ascending rows without duplicates")
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays: what a transfer to the device moves."""
+        return self.rows.nbytes + self.indptr.nbytes + self.indices.nbytes + self.values.nbytes + self.scale.nbytes
+
+    @staticmethod
+    def nbytes_of(rows: int, edges: int, nodes: int) -> int:
+        """`nbytes` from counts: touched rows, entries of the delta (nnz), nodes of the id space."""
+        return 4 * rows + 8 * (rows + 1) + 8 * edges + 4 * nodes
+
+
+def _check(name: str, indptr: Int64, indices: Int32, values: Float32, scale: Float32, rows: int) -> None:
+    require(scale, f"{name}.scale", "float32", (None,))
+    require(indptr, f"{name}.indptr", "int64", (rows + 1,))
+    require(indices, f"{name}.indices", "int32", (None,))
+    require(values, f"{name}.values", "float32", (indices.size,))
+    if indptr[0] != 0 or indptr[-1] != indices.size or (indptr[1:] < indptr[:-1]).any():
+        raise UserError(f"{name}.indptr: expected to rise from 0 to {indices.size}")
+    require_ids(indices, f"{name}.indices", scale.size)

@@ -1,0 +1,58 @@
+"""Continuous-time dynamic graphs: a stream of timed edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chronoscale.datasets.arrays import Float32, Float64, Int32, Int64, require, require_ids, require_num_nodes
+from chronoscale.errors import UserError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EventStream:
+    """M events src -> dst at time t, in time order; repeated edges are separate events.
+
+    src, dst int32 [M]; t int64 or float64 [M], non-decreasing, in the source's unit (mostly seconds);
+    features float32 [M, D] or None; labels int64 [M] or None (state after the event); node_ids int64 [N] or None (ids in
+    the source). Arrays may be memory-mapped. Raises UserError for ids out of range, time that falls, or NaN.
+    """
+
+    num_nodes: int
+    src: Int32
+    dst: Int32
+    t: Int64 | Float64
+    features: Float32 | None = None
+    labels: Int64 | None = None
+    node_ids: Int64 | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        require_num_nodes(self.num_nodes)
+        events = self.src.size
+        require(self.src, "EventStream.src", "int32", (None,))
+        require(self.dst, "EventStream.dst", "int32", (events,))
+        require(self.t, "EventStream.t", "int64 float64", (events,))
+        require(self.features, "EventStream.features", "float32", (events, None))
+        require(self.labels, "EventStream.labels", "int64", (events,))
+        require(self.node_ids, "EventStream.node_ids", "int64", (self.num_nodes,))
+        require_ids(self.src, "EventStream.src", self.num_nodes)
+        require_ids(self.dst, "EventStream.dst", self.num_nodes)
+        if not np.isfinite(self.t).all():
+            raise UserError(f"EventStream.t[{int(np.argmin(np.isfinite(self.t)))}]: time is not finite")
+        if (falls := self.t[1:] < self.t[:-1]).any():
+            at = int(np.argmax(falls)) + 1
+            raise UserError(f"EventStream.t[{at}]: time {self.t[at]} is before {self.t[at - 1]}")
+        if self.features is not None and not np.isfinite(self.features).all():
+            raise UserError("EventStream.features: not finite")
+
+    def __len__(self) -> int:
+        return self.src.size
+
+    def span(self, start: int, stop: int) -> EventStream:
+        """Events start..stop-1 over the same nodes, as views."""
+        part = slice(start, stop)
+        features = None if self.features is None else self.features[part]
+        labels = None if self.labels is None else self.labels[part]
+        return EventStream(self.num_nodes, self.src[part], self.dst[part], self.t[part], features, labels, self.node_ids, self.name)

@@ -1,0 +1,101 @@
+"""A long evolving graph in the manner of DyGraph: arrivals, preferential edges, churn in bursts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from chronoscale.datasets import edge_keys
+from chronoscale.datasets.arrays import Int64, require_num_nodes
+from chronoscale.datasets.snapshots import Snapshot, SnapshotSequence
+from chronoscale.datasets.statistics import SnapshotStatistics, statistics_of
+from chronoscale.errors import UserError
+
+_SEED_NODES = 0.2  # share of the nodes that is there at the start; the others arrive at a steady rate
+_SWING = 0.25  # standard deviation of the log of the target size
+_MEMORY = 0.99  # a step's carry-over of that swing: sizes wander over about a hundred snapshots
+_BURST_TAIL = 1.5  # Pareto exponent of bursts: finite mean, infinite variance
+_BURST_CAP = 0.5  # a burst replaces at most half of the edges
+
+
+@dataclass(frozen=True, slots=True)
+class EvolvingGraph:
+    """Snapshots of a graph under insertions and deletions, for simulations of many snapshots (REAL App. G uses 10,000).
+
+    DyGraph (McCrabb et al., 2022) gives the ingredients, not the code: nodes arrive over time; new edges choose the
+    endpoint of an existing edge (probability `preference` each side) or a uniform node, so degrees are skewed; a step
+    replaces `churn` of the edges on average scale, `burst_rate` of the steps a Pareto-distributed multiple of it; the size wanders
+    around a target that grows with the arrived nodes up to `edges`. Change sizes are therefore heavy-tailed.
+    Memory is one graph; iterating twice gives the same snapshots. Raises UserError for parameters outside their range.
+    """
+
+    nodes: int
+    edges: int
+    snapshots: int
+    churn: float = 0.02
+    burst_rate: float = 0.05
+    preference: float = 0.9
+    seed: int = 0
+    name: str = "dygraph"
+
+    def __post_init__(self) -> None:
+        require_num_nodes(self.nodes)
+        first_nodes = int(_SEED_NODES * self.nodes)
+        if self.snapshots < 1 or first_nodes < 2:
+            raise UserError(f"evolving graph: expected at least 1 snapshot and 10 nodes, got {self.snapshots} and {self.nodes}")
+        if not 1 <= self.edges <= self.nodes * first_nodes // 10:
+            raise UserError(f"evolving graph: expected 1..{self.nodes * first_nodes // 10} edges for {self.nodes} nodes, got {self.edges}")
+        for field in ("churn", "burst_rate", "preference"):
+            if not 0 <= getattr(self, field) <= 1:
+                raise UserError(f"evolving graph: {field} expected in 0..1, got {getattr(self, field)}")
+
+    @property
+    def num_nodes(self) -> int:
+        """Size of the id space."""
+        return self.nodes
+
+    def __len__(self) -> int:
+        return self.snapshots
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        rng = np.random.default_rng([self.seed, 2])
+        arrived = np.linspace(_SEED_NODES, 1.0, self.snapshots) * self.nodes
+        swing = rng.normal(0.0, _SWING)
+        keys: Int64 = np.zeros(0, dtype=np.int64)
+        for here in arrived.astype(np.int64).tolist():
+            swing = _MEMORY * swing + rng.normal(0.0, _SWING * (1 - _MEMORY**2) ** 0.5)
+            target = max(1, round(self.edges * here / self.nodes * min(np.exp(swing), 2.0)))
+            change = self.churn * rng.exponential()
+            if rng.random() < self.burst_rate:
+                change *= 1.0 + rng.pareto(_BURST_TAIL)
+            removed = round(min(change, _BURST_CAP) * keys.size / 2)
+            removed = min(keys.size, max(removed, round((keys.size - target) * 0.1)))  # a tenth of the way to the target a step
+            added = removed + round((target - keys.size) * 0.1) if keys.size else target
+            keys = self._step(keys, here, removed, max(added, 0), rng)
+            yield Snapshot.from_keys(self.nodes, keys)
+
+    def _step(self, keys: Int64, arrived: int, removed: int, added: int, rng: np.random.Generator) -> Int64:
+        new = self._draw(keys, arrived, added, rng)
+        if removed:
+            keys = np.delete(keys, rng.choice(keys.size, removed, replace=False, shuffle=False))
+        return edge_keys.merge(keys, new)
+
+    def _draw(self, keys: Int64, arrived: int, count: int, rng: np.random.Generator) -> Int64:
+        """At most `count` keys that are not in `keys`, ascending: collisions with existing edges are dropped."""
+        src, dst = (rng.integers(0, arrived, count) for _ in range(2))
+        if keys.size:
+            for side, ends in zip((src, dst), edge_keys.unpack(keys[rng.integers(0, keys.size, (2, count)).ravel()]), strict=True):
+                preferred = rng.random(count) < self.preference
+                side[preferred] = ends[:count][preferred]
+        drawn = np.unique(edge_keys.pack(src, dst)[src != dst])
+        return drawn[~edge_keys.contains(keys, drawn)]
+
+    def sequence(self) -> SnapshotSequence:
+        """All snapshots in memory: 8 bytes an edge and snapshot."""
+        return SnapshotSequence.from_snapshots(self, self.name)
+
+    def statistics(self) -> SnapshotStatistics:
+        """Counts a snapshot, streamed."""
+        return statistics_of(self)

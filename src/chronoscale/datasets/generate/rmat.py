@@ -1,0 +1,40 @@
+"""R-MAT: a static graph with skewed degrees, by recursive choice of a quadrant of the adjacency matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chronoscale.datasets import edge_keys
+from chronoscale.datasets.arrays import Int32, Int64, require_num_nodes
+from chronoscale.errors import UserError
+
+QUADRANTS = (0.57, 0.19, 0.19, 0.05)  # the Graph500 choice
+
+
+def rmat(num_nodes: int, num_edges: int, seed: int) -> tuple[Int32, Int32]:
+    """(src, dst) int32 [num_edges], sorted by (dst, src), distinct, without self-edges (Chakrabarti et al., 2004).
+
+    Raises UserError if more than a quarter of all pairs is asked for: the skew makes the rest too rare to draw.
+    """
+    require_num_nodes(num_nodes)
+    if not 0 < num_edges <= num_nodes * (num_nodes - 1) // 4:
+        raise UserError(f"rmat: expected 1..{num_nodes * (num_nodes - 1) // 4} edges for {num_nodes} nodes, got {num_edges}")
+    rng = np.random.default_rng(seed)
+    keys: Int64 = np.zeros(0, dtype=np.int64)
+    while keys.size < num_edges:
+        drawn = np.unique(_draw(num_nodes, int((num_edges - keys.size) * 1.5) + 64, rng))
+        keys = edge_keys.merge(keys, drawn[~edge_keys.contains(keys, drawn)])
+    if keys.size > num_edges:
+        keys = np.sort(rng.choice(keys, num_edges, replace=False, shuffle=False))
+    return edge_keys.unpack(keys)
+
+
+def _draw(num_nodes: int, count: int, rng: np.random.Generator) -> Int64:
+    a, b, c, _ = QUADRANTS
+    src, dst = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    for _ in range((num_nodes - 1).bit_length()):
+        u = rng.random(count, dtype=np.float32)
+        src = src * 2 + (u >= a + b)
+        dst = dst * 2 + (((u >= a) & (u < a + b)) | (u >= a + b + c))
+    inside = (src < num_nodes) & (dst < num_nodes) & (src != dst)
+    return edge_keys.pack(src[inside], dst[inside])
