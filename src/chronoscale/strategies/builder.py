@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from chronoscale.strategies.schedule import COLUMNS, Ints, Lane, Op, Schedule
 
 NONE = -1
+Columns = Mapping[str, ArrayLike]
+
+
+class Sink(Protocol):
+    """What a planner adds blocks to: a Builder, or a Timer in its place."""
+
+    def add(self, op: Op, lane: Lane, *columns: Columns, where: NDArray[np.bool_] | None = None, after: Sequence[Ints] = ()) -> Ints:
+        """One row a site; returns a handle a site."""
+        ...
 
 
 class Builder:
@@ -27,30 +37,28 @@ class Builder:
         self._edges: list[tuple[Ints, Ints]] = []
         self._count = 0
 
-    def add(
-        self,
-        op: Op,
-        lane: Lane,
-        *,
-        rank: ArrayLike,
-        order: ArrayLike,
-        where: NDArray[np.bool_] | None = None,
-        after: Sequence[Ints] = (),
-        **columns: ArrayLike,
-    ) -> Ints:
-        """Append a block; `rank`, `order` and `columns` broadcast to the sites. Returns handles int64 [sites]."""
-        sites = np.broadcast(np.asarray(rank), np.asarray(order)).size
+    def add(self, op: Op, lane: Lane, *columns: Columns, where: NDArray[np.bool_] | None = None, after: Sequence[Ints] = ()) -> Ints:
+        """Append a block. `columns` (merged, later ones win) broadcast to the sites; `rank` and `order` are among them.
+
+        Returns handles int64 [sites]. Raises TypeError for a column that no schedule has.
+        """
+        values: dict[str, ArrayLike] = {"collective": NONE, "unit": NONE, "step": NONE, "layer": NONE}
+        for part in columns:
+            values.update(part)
+        order = np.asarray(values.pop("order"), np.int64)
+        if unknown := set(values) - set(COLUMNS):
+            raise TypeError(f"no such schedule column: {', '.join(sorted(unknown))}")
+        values |= {"op": int(op), "lane": int(lane)}
+        sites = np.broadcast(np.asarray(values["rank"]), order).size
         chosen = np.arange(sites) if where is None else np.flatnonzero(where)
         handles = np.full(sites, NONE, np.int64)
         handles[chosen] = self._count + np.arange(len(chosen))
-        block: dict[str, NDArray[np.generic]] = {}
-        values = {"op": op, "lane": lane, "rank": rank, "collective": NONE, "unit": NONE, "step": NONE, "layer": NONE, **columns}
-        if unknown := set(values) - set(COLUMNS):
-            raise TypeError(f"no such schedule column: {', '.join(sorted(unknown))}")
-        for name, dtype in COLUMNS.items():
-            block[name] = np.broadcast_to(np.asarray(values.get(name, 0), dtype=dtype), sites)[chosen]
-        self._blocks.append(block)
-        self._order.append(np.broadcast_to(np.asarray(order, np.int64), sites)[chosen])
+
+        def column(name: str) -> NDArray[np.generic]:
+            return np.broadcast_to(np.asarray(values.get(name, 0), dtype=COLUMNS[name]), sites)[chosen]
+
+        self._blocks.append({name: column(name) for name in COLUMNS})
+        self._order.append(np.broadcast_to(order, sites)[chosen])
         for source in after:
             self.link(handles, source)
         self._count += len(chosen)
@@ -65,7 +73,7 @@ class Builder:
         """The schedule. Raises ValueError when a dependency points to a later row."""
         if not self._blocks:
             empty = {name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}
-            return Schedule(self.name, self.ranks, self.resident, **empty, dep_ptr=np.zeros(1, np.int64), dep=np.empty(0, np.int64))  # type: ignore[arg-type]
+            return Schedule(self.name, self.ranks, self.resident, **empty, dep_ptr=np.zeros(1, np.int64), dep=np.empty(0, np.int64))
         rows = np.argsort(np.concatenate(self._order), kind="stable")
         place = np.empty(self._count, np.int64)
         place[rows] = np.arange(self._count)
@@ -74,4 +82,4 @@ class Builder:
         dep = place[np.concatenate([e[1] for e in self._edges])] if self._edges else np.empty(0, np.int64)
         by_task = np.argsort(task, kind="stable")
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(task, minlength=self._count))])
-        return Schedule(self.name, self.ranks, self.resident, **columns, dep_ptr=ptr, dep=dep[by_task])  # type: ignore[arg-type]
+        return Schedule(self.name, self.ranks, self.resident, **columns, dep_ptr=ptr, dep=dep[by_task])

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from chronoscale.errors import UserError
-from chronoscale.strategies.builder import NONE, Builder
+from chronoscale.strategies.builder import NONE, Builder, Columns, Sink
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.groups import Placement
 from chronoscale.strategies.rows import FP32, Rows
@@ -22,22 +21,6 @@ from chronoscale.strategies.timer import Timer
 from chronoscale.strategies.workload import Workload
 
 SLOTS = 4  # order keys an iteration: two groups, then synchronisation
-
-
-class Sink(Protocol):
-    """A Builder, or a Timer in its place."""
-
-    def add(
-        self,
-        op: Op,
-        lane: Lane,
-        *,
-        rank: ArrayLike,
-        order: ArrayLike,
-        where: NDArray[np.bool_] | None = None,
-        after: Sequence[Ints] = (),
-        **columns: ArrayLike,
-    ) -> Ints: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +69,14 @@ class Lowering:
     def _prefer_delta(self, costs: CostModel) -> NDArray[np.bool_]:
         """For each snapshot: is its difference map cheaper than its full graph? (REAL §4.1.1, on effective changes.) Bool [T]."""
         snapshot = np.arange(len(self.workload.snapshots.edges))
-        site = {"rank": np.zeros_like(snapshot), "order": 0}
+        site: Columns = {"rank": np.zeros_like(snapshot), "order": 0}
         spent = []
         for delta in (False, True):
             timer = Timer(len(snapshot), costs)
-            self._load(timer, site, snapshot, np.full(len(snapshot), delta), ~np.full(len(snapshot), delta), np.zeros(len(snapshot), bool), ())
+            chosen = np.full(len(snapshot), delta)
+            self._load(timer, site, snapshot, chosen, ~chosen, np.zeros(len(snapshot), bool), ())
             if delta and self.workload.model.layers > 1:
-                timer.add(Op.RECONSTRUCT, Lane.COMPUTE, **site, **self.rows.reconstruct(snapshot))
+                timer.add(Op.RECONSTRUCT, Lane.COMPUTE, site, self.rows.reconstruct(snapshot))
             spent.append(timer.busy)
         cheaper: NDArray[np.bool_] = spent[1] < spent[0]
         cheaper[:1] = False
@@ -101,7 +85,7 @@ class Lowering:
     def _load(
         self,
         sink: Sink,
-        site: dict[str, ArrayLike],
+        site: Columns,
         snapshot: Ints,
         delta: NDArray[np.bool_],
         full: NDArray[np.bool_],
@@ -115,10 +99,10 @@ class Lowering:
             moved = rows.transfer(snapshot, is_delta, features)
             summed = rows.increment(snapshot) if is_delta else rows.aggregate(snapshot, width)
             dense = rows.transform(summed["rows"], width)
-            h2d = sink.add(Op.H2D, Lane.H2D, where=mask, after=after, **site, **moved)
+            h2d = sink.add(Op.H2D, Lane.H2D, site, moved, where=mask, after=after)
             op = Op.INCREMENT if is_delta else Op.AGGREGATE
-            aggregated = sink.add(op, Lane.COMPUTE, where=mask, after=(h2d,), **site, **summed)
-            sink.add(Op.TRANSFORM, self.second, where=mask, after=(aggregated,), **site, **dense)
+            aggregated = sink.add(op, Lane.COMPUTE, site, summed, where=mask, after=(h2d,))
+            sink.add(Op.TRANSFORM, self.second, site, dense, where=mask, after=(aggregated,))
             arrived = np.where(mask, h2d, arrived)
             held += mask * (moved["alloc"] + summed["alloc"] + dense["alloc"])
         return arrived, held
@@ -127,7 +111,7 @@ class Lowering:
         """All rows of one group a site, forward and backward."""
         rows, model, size = self.rows, self.workload.model, self.workload.hyper.group_size
         start = self.workload.group_start(at.unit)
-        site: dict[str, ArrayLike] = {"rank": at.rank, "order": at.order, "iteration": at.iteration, "unit": at.unit}
+        site: Columns = {"rank": at.rank, "order": at.order, "iteration": at.iteration, "unit": at.unit}
         first, held, active = np.full(len(start), NONE, np.int64), np.zeros(len(start), np.int64), np.zeros(len(start), np.int64)
         below: list[Ints] = []
         for layer in range(model.layers):
@@ -144,18 +128,18 @@ class Lowering:
                 else:
                     if layer == 1:
                         rebuilt = rows.reconstruct(snapshot)
-                        sink.add(Op.RECONSTRUCT, Lane.COMPUTE, where=delta, **here, **rebuilt)
+                        sink.add(Op.RECONSTRUCT, Lane.COMPUTE, here, rebuilt, where=delta)
                         held += delta * rebuilt["alloc"]
                     summed, dense = rows.aggregate(snapshot, model.hidden), rows.transform(np.full_like(snapshot, rows.nodes), model.hidden)
-                    aggregated = sink.add(Op.AGGREGATE, Lane.COMPUTE, after=(below[step],), **here, **summed)
-                    sink.add(Op.TRANSFORM, self.second, after=(aggregated,), **here, **dense)
+                    aggregated = sink.add(Op.AGGREGATE, Lane.COMPUTE, here, summed, after=(below[step],))
+                    sink.add(Op.TRANSFORM, self.second, here, dense, after=(aggregated,))
                     active += summed["alloc"] + dense["alloc"]
                 cell = rows.recurrence()
-                states.append(sink.add(Op.TEMPORAL, self.second, **here, **cell))
+                states.append(sink.add(Op.TEMPORAL, self.second, here, cell))
                 active += cell["alloc"]
             below = states
         freed = active + at.inherits + held * ~at.keeps
-        backward = sink.add(Op.BACKWARD, Lane.COMPUTE, after=(below[-1],), free=freed, **site, **rows.backward(start))
+        backward = sink.add(Op.BACKWARD, Lane.COMPUTE, site, rows.backward(start), {"free": freed}, after=(below[-1],))
         return Emitted(first, below[-1], backward, held)
 
 
@@ -190,15 +174,16 @@ def _synchronise(builder: Builder, at: Placement, parameters: int, reuse: Reuse,
     """All-reduce and optimiser step of every rank and iteration, and what the next iteration's first transfer waits for."""
     ranks, iterations = at.ranks, at.iterations
     rank, iteration = np.tile(np.arange(ranks), iterations), np.repeat(np.arange(iterations), ranks)
-    site: dict[str, ArrayLike] = {"rank": rank, "iteration": iteration, "order": iteration * SLOTS + SLOTS - 1}
+    site: Columns = {"rank": rank, "iteration": iteration, "order": iteration * SLOTS + SLOTS - 1}
     ready = np.full(ranks * iterations, NONE, np.int64)
     for slot in (0, 1):
         g = np.flatnonzero(at.slot == slot)
         ready[at.site[g]] = done.backward[g]
     if ranks > 1:
-        ready = builder.add(Op.ALLREDUCE, Lane.COMM, after=(ready,), collective=iteration, bytes=parameters * FP32, **site)
+        ready = builder.add(Op.ALLREDUCE, Lane.COMM, site, {"collective": iteration, "bytes": parameters * FP32}, after=(ready,))
     moved = 7 * parameters * FP32  # Adam: reads parameter, gradient, two moments; writes three
-    step = builder.add(Op.OPTIMIZE, Lane.COMPUTE, after=(ready,), bytes=moved, rows=parameters, flops=10 * parameters, **site)
+    update = {"bytes": moved, "rows": parameters, "flops": 10 * parameters}
+    step = builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, update, after=(ready,))
     previous = at.previous()
     has = previous >= 0
     if reuse.snapshots:  # the next group's first transfer overlaps this one's backward pass

@@ -42,7 +42,7 @@ class Rows:
         else:
             edges = self.edges(snapshot)
             rows = np.full_like(edges, self.nodes)
-            moved = WeightedCSR.nbytes_of(self.nodes, edges)
+            moved = WeightedCSR.nbytes_of(self.nodes, stats.edges[snapshot])
         moved = np.asarray(moved, np.int64) + features * (self.nodes * self.workload.model.inputs * FP32)
         return {"nodes": np.full_like(edges, self.nodes), "edges": edges, "rows": rows, "bytes": moved, "alloc": moved}
 
@@ -64,7 +64,7 @@ class Rows:
         """Dense transformation of `rows` aggregated rows to the hidden width."""
         hidden = self.workload.model.hidden
         moved = rows * (width + hidden) * FP32
-        return self._work(np.zeros_like(rows), rows, width, moved, 2 * rows * width * hidden, np.full_like(rows, self.nodes * hidden * FP32))
+        return self._work(np.zeros_like(rows), rows, width, moved, 2 * rows * width * hidden, self.nodes * hidden * FP32)
 
     def reconstruct(self, snapshot: Ints) -> Columns:
         """The full adjacency of a snapshot from its predecessor's and the difference map (REAL §4.3)."""
@@ -93,7 +93,7 @@ class Rows:
         moved = size * model.layers * nodes * hidden * (2 * gates + 8) * FP32 + (model.layers - 1) * edges * (hidden * FP32 + ENTRY)
         return self._work(edges, np.full_like(edges, nodes * size), hidden, moved, flops, np.zeros_like(edges))
 
-    def _work(self, edges: Ints, rows: Ints, width: int, moved: Ints, flops: Ints, alloc: Ints) -> Columns:
+    def _work(self, edges: Ints, rows: Ints, width: int, moved: Ints, flops: Ints, alloc: Ints | int) -> Columns:
         same = np.zeros_like(edges)
         return {
             "nodes": same + self.nodes, "edges": edges, "rows": rows, "width": same + width,

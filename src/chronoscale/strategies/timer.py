@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from chronoscale.strategies.builder import Builder
+from chronoscale.strategies.builder import Builder, Columns
 from chronoscale.strategies.costs import CostModel, Floats
 from chronoscale.strategies.schedule import Ints, Lane, Op
 
@@ -23,21 +23,11 @@ class Timer:
         self._free = {lane: np.zeros(sites, np.int64) for lane in Lane}
         self.busy = np.zeros(sites, np.int64)  # sum of durations over all lanes, ns
 
-    def add(
-        self,
-        op: Op,
-        lane: Lane,
-        *,
-        rank: ArrayLike,
-        order: ArrayLike,
-        where: NDArray[np.bool_] | None = None,
-        after: Sequence[Ints] = (),
-        **columns: ArrayLike,
-    ) -> Ints:
+    def add(self, op: Op, lane: Lane, *columns: Columns, where: NDArray[np.bool_] | None = None, after: Sequence[Ints] = ()) -> Ints:
         """End of the block's rows (ns), int64 [sites]."""
         block = Builder("estimate", 1)
-        handles = block.add(op, lane, rank=np.zeros_like(np.asarray(rank)), order=np.arange(len(self._free[lane])), where=where, **columns)
-        present = handles >= 0
+        here: Columns = {"rank": 0, "order": np.arange(len(self.busy))}
+        present = block.add(op, lane, *columns, here, where=where) >= 0
         end = np.zeros(len(present), np.int64)
         if present.any():
             schedule = block.finish()
@@ -51,4 +41,5 @@ class Timer:
     @property
     def span(self) -> Floats:
         """When the last lane of each site falls idle (ns), float64 [sites]."""
-        return np.maximum.reduce(list(self._free.values())).astype(np.float64)
+        span: Ints = np.maximum.reduce(list(self._free.values()))
+        return span.astype(np.float64)

@@ -64,7 +64,7 @@ class Trace:
         for name, dtype in TRACE_COLUMNS.items():
             column = getattr(self, name)
             if column.shape != (n,) or column.dtype != dtype:
-                raise ValueError(f"trace of '{self.strategy}': column {name} must be {np.dtype(dtype)} [{n}], is {column.dtype} {column.shape}")
+                raise ValueError(f"trace of '{self.strategy}': {name} must be {np.dtype(dtype)} [{n}], is {column.dtype} {column.shape}")
         if (self.end_ns < self.start_ns).any():
             raise ValueError(f"trace of '{self.strategy}': a task ends before it starts")
 
@@ -96,8 +96,8 @@ class Trace:
     def frame(self) -> pd.DataFrame:
         """One row a task, names for op, lane and source."""
         table = pd.DataFrame({name: getattr(self, name) for name in TRACE_COLUMNS})
-        for name, enum in (("op", Op), ("lane", Lane), ("source", Source)):
-            table[name] = pd.Categorical.from_codes(table[name].to_numpy(), [member.name for member in enum])  # type: ignore[attr-defined]
+        for name, names in (("op", [op.name for op in Op]), ("lane", [lane.name for lane in Lane]), ("source", [s.name for s in Source])):
+            table[name] = np.array(names)[table[name].to_numpy()]
         return table
 
     def save(self, path: Path) -> None:

@@ -76,7 +76,7 @@ class Partition:
 
     @property
     def parts(self) -> int:
-        return self.rows.shape[1]
+        return int(self.rows.shape[1])
 
 
 @dataclass(frozen=True, slots=True)
