@@ -1,0 +1,109 @@
+// Sparse times dense, and its in-place increment, shared out by merge path (Merrill and Garland, SC 2016): the rows'
+// ends and the edges form one sequence, cut into equal chunks. A hub is cut like anything else, and an empty row
+// costs what writing it costs. The cuts depend on the graph alone, so results do not depend on the number of threads.
+#include <algorithm>
+#include <memory>
+#include <new>
+
+#include "../common/chronoscale.h"
+#include "pool.h"
+#include "rows.h"
+
+namespace {
+
+using cs::Chunk;
+using cs::Rows;
+
+constexpr int64_t kElements = 1 << 17;     // numbers read or written by one chunk, roughly
+constexpr int64_t kWorthHelp = 1 << 18;    // below this a helper wakes too late to be of use
+
+enum class Isa { baseline, avx2, avx512f };
+
+Isa detect() {
+#ifdef CS_X86_KERNELS
+  if (__builtin_cpu_supports("avx512f")) return Isa::avx512f;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Isa::avx2;
+#endif
+  return Isa::baseline;
+}
+
+const Isa isa = detect();
+
+template <class T>
+cs::RowsKernel<T> kernel() {
+#ifdef CS_X86_KERNELS
+  if (isa == Isa::avx512f) return cs::avx512f::rows;
+  if (isa == Isa::avx2) return cs::avx2::rows;
+#endif
+  return cs::baseline::rows;
+}
+
+// The row in which position `at` of the merged sequence lies: the largest v with indptr[v] + v <= at.
+int64_t row_at(const int64_t* indptr, int64_t rows, int64_t at) {
+  int64_t low = 0, high = std::min(rows, at);
+  while (low < high) {
+    const int64_t mid = (low + high + 1) / 2;
+    if (indptr[mid] + mid <= at) low = mid; else high = mid - 1;
+  }
+  return low;
+}
+
+template <class T>
+int run(int64_t rows, const Rows<T>& r) {
+  if (rows < 0 || r.width < 0) return CS_ERROR_ARGUMENT;
+  if (rows == 0 || r.width == 0) return CS_OK;
+  if (!r.indptr || !r.out || (r.targets && !r.sums)) return CS_ERROR_ARGUMENT;
+  const int64_t items = rows + r.indptr[rows];
+  if (r.indptr[rows] > 0 && (!r.indices || !r.x)) return CS_ERROR_ARGUMENT;
+
+  const int64_t length = std::clamp<int64_t>(kElements / r.width, 512, 8192);
+  const int64_t chunks = (items + length - 1) / length;
+  std::unique_ptr<T[]> carries(new (std::nothrow) T[chunks * r.width]);
+  if (!carries) return CS_ERROR_MEMORY;
+
+  const auto chunk = [&](int64_t k) {
+    const int64_t from = k * length, to = std::min(items, from + length);
+    const int64_t row = row_at(r.indptr, rows, from), row_end = row_at(r.indptr, rows, to);
+    return Chunk{row, row_end, from - row, to - row_end};
+  };
+  const auto compute = kernel<T>();
+  auto body = [&](int64_t k, int) { compute(r, chunk(k), carries.get() + k * r.width); };
+  cs::parallel(chunks, items * r.width < kWorthHelp ? 1 : cs::threads(), body);
+
+  for (int64_t k = 1; k < chunks; ++k) {
+    const Chunk c = chunk(k);
+    if (c.edge == r.indptr[c.row]) continue;
+    T* const out = r.out + c.row * r.width;
+    for (int64_t f = 0; f < r.width; ++f) out[f] += carries[k * r.width + f];
+    if (r.sums) std::copy_n(out, r.width, r.sums + r.targets[c.row] * r.width);
+  }
+  return CS_OK;
+}
+
+}  // namespace
+
+const char* cs_instruction_set(void) {
+  return isa == Isa::avx512f ? "avx512f" : isa == Isa::avx2 ? "avx2" : "baseline";
+}
+
+int cs_aggregate_f32(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values, const float* x,
+                     int64_t width, float* out) {
+  return run<float>(rows, {indptr, indices, values, x, width, out, nullptr, nullptr});
+}
+
+int cs_aggregate_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values, const double* x,
+                     int64_t width, double* out) {
+  return run<double>(rows, {indptr, indices, values, x, width, out, nullptr, nullptr});
+}
+
+int cs_increment_f32(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,
+                     const float* values, const float* x, int64_t width, float* sums, float* touched) {
+  if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;
+  return run<float>(rows, {indptr, indices, values, x, width, touched, targets, sums});
+}
+
+int cs_increment_f64(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,
+                     const float* values, const double* x, int64_t width, double* sums, double* touched) {
+  if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;
+  return run<double>(rows, {indptr, indices, values, x, width, touched, targets, sums});
+}

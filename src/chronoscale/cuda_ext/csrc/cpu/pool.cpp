@@ -1,0 +1,121 @@
+#include "pool.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "../common/chronoscale.h"
+
+namespace cs {
+namespace {
+
+struct Job {
+  Body body;
+  void* context;
+  int64_t tasks;
+  std::atomic<int64_t> next{0};
+
+  void drain(int worker) {
+    for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) body(context, task, worker);
+  }
+};
+
+class Pool {
+ public:
+  void run(int64_t tasks, int helpers, Body body, void* context) {
+    Job job{body, context, tasks};
+    std::unique_lock<std::mutex> turn(turn_, std::try_to_lock);
+    if (!turn.owns_lock()) return job.drain(0);
+    {
+      std::lock_guard<std::mutex> lock(guard_);
+      grow(helpers);
+      job_ = &job;
+      seats_ = helpers;
+      seated_ = 0;
+    }
+    if (helpers == 1) wake_.notify_one(); else wake_.notify_all();
+    job.drain(0);
+    // Whoever has not woken by now is not waited for: the job is withdrawn, and only seated helpers must finish.
+    std::unique_lock<std::mutex> lock(guard_);
+    job_ = nullptr;
+    done_.wait(lock, [this] { return busy_ == 0; });
+  }
+
+ private:
+  void grow(int helpers) {
+    for (; size_ < helpers; ++size_) {
+      try {
+        std::thread(&Pool::work, this).detach();
+      } catch (const std::system_error&) {
+        return;  // fewer helpers: slower, still right
+      }
+    }
+  }
+
+  void work() {
+    std::unique_lock<std::mutex> lock(guard_);
+    for (;;) {
+      wake_.wait(lock, [this] { return job_ != nullptr && seats_ > 0; });
+      Job& job = *job_;
+      const int worker = ++seated_;
+      --seats_;
+      ++busy_;
+      lock.unlock();
+      job.drain(worker);
+      lock.lock();
+      if (--busy_ == 0) done_.notify_one();
+    }
+  }
+
+  std::mutex turn_, guard_;
+  std::condition_variable wake_, done_;
+  Job* job_ = nullptr;
+  int seats_ = 0, seated_ = 0, busy_ = 0, size_ = 0;
+};
+
+// Never destroyed: helpers may outlive static destruction. A forked child has no helpers and perhaps a locked mutex,
+// so it forgets its parent's pool and makes its own when it first needs one.
+std::atomic<Pool*> pool{nullptr};
+std::atomic<int> count{0};
+[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] { pool.store(nullptr); });
+
+Pool& shared() {
+  Pool* here = pool.load();
+  if (here) return *here;
+  Pool* fresh = new Pool;
+  if (pool.compare_exchange_strong(here, fresh)) return *fresh;
+  delete fresh;
+  return *here;
+}
+
+}  // namespace
+
+int threads() {
+  const int set = count.load(std::memory_order_relaxed);
+  return set ? set : std::max(1u, std::thread::hardware_concurrency());
+}
+
+void set_threads(int n) { count.store(n, std::memory_order_relaxed); }
+
+void parallel(int64_t tasks, int limit, Body body, void* context) {
+  const int helpers = static_cast<int>(std::min<int64_t>(limit, tasks)) - 1;
+  if (helpers > 0) return shared().run(tasks, helpers, body, context);
+  for (int64_t task = 0; task < tasks; ++task) body(context, task, 0);
+}
+
+}  // namespace cs
+
+int cs_version(void) { return CS_ABI_VERSION; }
+
+int cs_set_threads(int threads) {
+  if (threads < 1) return CS_ERROR_ARGUMENT;
+  cs::set_threads(threads);
+  return CS_OK;
+}
+
+int cs_get_threads(void) { return cs::threads(); }

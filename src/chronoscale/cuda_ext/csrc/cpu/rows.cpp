@@ -1,0 +1,103 @@
+// CS_ISA names the instruction set this copy is compiled for, CS_VECTOR its register in bytes. Nothing from the
+// standard library may be instantiated here: the linker could hand an AVX-512 copy of it to a machine without.
+#include "rows.h"
+
+namespace cs {
+namespace CS_ISA {
+namespace {
+
+constexpr int kMost = 8;       // accumulators of a tile: half of the 16 registers of AVX2
+constexpr int64_t kAhead = 12;  // edges between a prefetch and its use
+
+template <class T, int W>
+struct Pack {
+  typedef T type __attribute__((vector_size(W * sizeof(T))));
+};
+template <class T>
+struct Pack<T, 1> {
+  typedef T type;
+};
+
+template <class V, class T>
+inline V load(const T* from) {
+  V v;
+  __builtin_memcpy(&v, from, sizeof v);
+  return v;
+}
+
+// Columns [column, column + (N - 1) * W + W): N accumulators of W numbers held in registers over a whole row. The last
+// one starts at column + last and may overlap its neighbour, so any width from W up needs no scalar tail.
+template <class T, int W, int N, bool Weighted>
+void tile(const Rows<T>& r, const Chunk& c, T* carry, int64_t column, int64_t last) {
+  using V = typename Pack<T, W>::type;
+  const T* const x = r.x + column;
+  const int64_t width = r.width;
+  for (int64_t row = c.row; row <= c.row_end; ++row) {
+    const bool ends = row < c.row_end;
+    const int64_t first = r.indptr[row];
+    const int64_t begin = first > c.edge ? first : c.edge;
+    const int64_t end = ends ? r.indptr[row + 1] : c.edge_end;
+    if (!ends && end <= first) return;
+    const bool begins = begin == first;
+    T* const sums = r.sums ? r.sums + r.targets[row] * width + column : nullptr;
+
+    V acc[N];
+    if (sums && begins) {
+      for (int i = 0; i < N; ++i) acc[i] = load<V>(sums + (i + 1 < N ? i * W : last));
+    } else {
+      for (int i = 0; i < N; ++i) acc[i] = V{};
+    }
+    for (int64_t e = begin; e < end; ++e) {
+      if (e + kAhead < c.edge_end) {
+        const char* const soon = reinterpret_cast<const char*>(x + r.indices[e + kAhead] * width);
+        for (unsigned byte = 0; byte < N * W * sizeof(T); byte += 64) __builtin_prefetch(soon + byte);
+      }
+      const T* const source = x + r.indices[e] * width;
+      for (int i = 0; i < N; ++i) {
+        const V v = load<V>(source + (i + 1 < N ? i * W : last));
+        if (Weighted) acc[i] += static_cast<T>(r.values[e]) * v; else acc[i] += v;
+      }
+    }
+    T* const out = begins ? r.out + row * width + column : carry + column;
+    for (int i = 0; i < N; ++i) __builtin_memcpy(out + (i + 1 < N ? i * W : last), &acc[i], sizeof(V));
+    if (sums && begins && ends) {
+      for (int i = 0; i < N; ++i) __builtin_memcpy(sums + (i + 1 < N ? i * W : last), &acc[i], sizeof(V));
+    }
+  }
+}
+
+template <class T, int W, int N, bool Weighted>
+void pick(int n, const Rows<T>& r, const Chunk& c, T* carry, int64_t column, int64_t last) {
+  if (n == N) return tile<T, W, N, Weighted>(r, c, carry, column, last);
+  if constexpr (N > 1) pick<T, W, N - 1, Weighted>(n, r, c, carry, column, last);
+}
+
+// Splits the columns into tiles of nearly equal numbers of packs: no tile is so thin that its last pack would overlap
+// the tile before it, whose sums are already written.
+template <class T, int W, bool Weighted>
+void columns(const Rows<T>& r, const Chunk& c, T* carry) {
+  if constexpr (W > 1) {
+    if (r.width < W) return columns<T, W / 2, Weighted>(r, c, carry);
+  }
+  const int64_t packs = (r.width + W - 1) / W;
+  const int64_t tiles = (packs + kMost - 1) / kMost;
+  for (int64_t t = 0; t < tiles; ++t) {
+    const int64_t from = packs * t / tiles, to = packs * (t + 1) / tiles;
+    const int64_t last = t + 1 < tiles ? (to - from - 1) * W : r.width - W - from * W;
+    pick<T, W, kMost, Weighted>(static_cast<int>(to - from), r, c, carry, from * W, last);
+  }
+}
+
+template <class T>
+void run(const Rows<T>& r, const Chunk& c, T* carry) {
+  constexpr int W = CS_VECTOR / sizeof(T);
+  if (r.values) columns<T, W, true>(r, c, carry); else columns<T, W, false>(r, c, carry);
+}
+
+}  // namespace
+
+void rows(const Rows<float>& r, const Chunk& c, float* carry) { run(r, c, carry); }
+void rows(const Rows<double>& r, const Chunk& c, double* carry) { run(r, c, carry); }
+
+}  // namespace CS_ISA
+}  // namespace cs

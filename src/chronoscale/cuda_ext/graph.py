@@ -1,0 +1,176 @@
+"""Sparse operands: a snapshot as CSR, and the change between two snapshots as a Delta."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from chronoscale.errors import UserError
+
+
+@dataclass(frozen=True, eq=False)
+class CSR:
+    """A sparse matrix of shape [num_rows, num_cols]; row v holds the in-edges of node v.
+
+    indptr int64 [num_rows + 1] with indptr[0] == 0; indices int32 [nnz], column ids; values float32 [nnz], or None for
+    all ones; all contiguous and on one device. Raises UserError when shapes, dtypes or devices differ from that;
+    `check` looks at the numbers too.
+    """
+
+    indptr: Tensor
+    indices: Tensor
+    values: Tensor | None
+    num_cols: int
+
+    def __post_init__(self) -> None:
+        _check_csr("CSR", self.indptr, self.indices, self.values, self.num_cols)
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def nnz(self) -> int:
+        return len(self.indices)
+
+    @property
+    def device(self) -> torch.device:
+        return self.indptr.device
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its tensors."""
+        return sum(t.nbytes for t in (self.indptr, self.indices, self.values) if t is not None)
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> CSR:
+        """The same matrix on `device`; non_blocking as in torch (the source must be pinned to gain from it)."""
+        return CSR(*_move(device, non_blocking, self.indptr, self.indices, self.values), self.num_cols)
+
+    def transpose(self) -> CSR:
+        """The matrix [num_cols, num_rows], made once and kept: backward passes need it at every step."""
+        return self._transposed
+
+    def check(self) -> CSR:
+        """Raises UserError unless indptr ascends from 0 to nnz and every column id is in range. Returns itself."""
+        _check_numbers("CSR", self.indptr, self.indices, self.num_cols)
+        return self
+
+    @cached_property
+    def _transposed(self) -> CSR:
+        return CSR(*transpose(self.indptr, self.indices, self.values, self.num_cols), self.num_rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Delta:
+    """Changed edges of a snapshot (REAL, section 4.1, the difference map), as rows of a matrix [num_rows, num_cols].
+
+    rows int32 [R], distinct row ids; indptr int64 [R + 1], indices int32 [nnz], values float32 [nnz] as in CSR, with
+    one compact row for each of `rows`: a value is +w for an edge that appears and -w for one that goes.
+    Raises UserError as CSR does.
+    """
+
+    rows: Tensor
+    indptr: Tensor
+    indices: Tensor
+    values: Tensor | None
+    num_rows: int
+    num_cols: int
+
+    def __post_init__(self) -> None:
+        _check_csr("Delta", self.indptr, self.indices, self.values, self.num_cols)
+        _check_vector("Delta.rows", self.rows, torch.int32, self.indptr.device)
+        if len(self.rows) != len(self.indptr) - 1:
+            raise UserError(f"Delta.rows has {len(self.rows)} entries, expected {len(self.indptr) - 1} (one for each row of indptr)")
+        if not len(self.rows) <= self.num_rows:
+            raise UserError(f"Delta.rows has {len(self.rows)} entries, more than num_rows = {self.num_rows}")
+
+    @property
+    def nnz(self) -> int:
+        return len(self.indices)
+
+    @property
+    def device(self) -> torch.device:
+        return self.indptr.device
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its tensors: what a transfer to the device moves."""
+        return sum(t.nbytes for t in (self.rows, self.indptr, self.indices, self.values) if t is not None)
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> Delta:
+        """The same change on `device`; non_blocking as in torch (the source must be pinned to gain from it)."""
+        rows = self.rows.to(device, non_blocking=non_blocking)
+        return Delta(rows, *_move(device, non_blocking, self.indptr, self.indices, self.values), self.num_rows, self.num_cols)
+
+    def compact(self) -> CSR:
+        """Its touched rows alone, a matrix [R, num_cols] that shares its tensors."""
+        return self._compact
+
+    def transpose(self) -> CSR:
+        """The transpose [num_cols, R] of `compact()`, made once and kept."""
+        return self._compact.transpose()
+
+    def check(self) -> Delta:
+        """Raises UserError unless all ids are in range and rows are distinct. Returns itself."""
+        _check_numbers("Delta", self.indptr, self.indices, self.num_cols)
+        if len(self.rows) and not (0 <= int(self.rows.min()) and int(self.rows.max()) < self.num_rows):
+            raise UserError(f"Delta.rows must lie in [0, {self.num_rows})")
+        if len(torch.unique(self.rows)) != len(self.rows):
+            raise UserError("Delta.rows names a row twice")
+        return self
+
+    @cached_property
+    def _compact(self) -> CSR:
+        return CSR(self.indptr, self.indices, self.values, self.num_cols)
+
+
+def transpose(indptr: Tensor, indices: Tensor, values: Tensor | None, num_cols: int) -> tuple[Tensor, Tensor, Tensor | None]:
+    """indptr, indices, values of the transpose of a CSR matrix; a stable (counting) sort by column."""
+    order = torch.sort(indices, stable=True).indices
+    counts = torch.bincount(indices, minlength=num_cols)
+    pointer = torch.zeros(num_cols + 1, dtype=torch.int64, device=indptr.device)
+    torch.cumsum(counts, 0, out=pointer[1:])
+    return pointer, row_ids(indptr).to(torch.int32)[order], None if values is None else values[order]
+
+
+def row_ids(indptr: Tensor) -> Tensor:
+    """int64 [nnz]: the row of each stored entry."""
+    return torch.repeat_interleave(torch.arange(len(indptr) - 1, device=indptr.device), indptr.diff())
+
+
+def _move(
+    device: torch.device | str, non_blocking: bool, indptr: Tensor, indices: Tensor, values: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    moved = None if values is None else values.to(device, non_blocking=non_blocking)
+    return indptr.to(device, non_blocking=non_blocking), indices.to(device, non_blocking=non_blocking), moved
+
+
+def _check_vector(name: str, tensor: Tensor, dtype: torch.dtype, device: torch.device) -> None:
+    if tensor.dtype != dtype or tensor.dim() != 1 or not tensor.is_contiguous() or tensor.device != device:
+        found = f"{tensor.dtype} {list(tensor.shape)} on {tensor.device}{'' if tensor.is_contiguous() else ', not contiguous'}"
+        raise UserError(f"{name} is {found}; expected a contiguous {dtype} vector on {device}")
+
+
+def _check_csr(name: str, indptr: Tensor, indices: Tensor, values: Tensor | None, num_cols: int) -> None:
+    _check_vector(f"{name}.indptr", indptr, torch.int64, indptr.device)
+    _check_vector(f"{name}.indices", indices, torch.int32, indptr.device)
+    if len(indptr) == 0:
+        raise UserError(f"{name}.indptr is empty; expected one entry more than there are rows")
+    if num_cols < 0:
+        raise UserError(f"{name}.num_cols is {num_cols}; expected a size")
+    if values is not None:
+        _check_vector(f"{name}.values", values, torch.float32, indptr.device)
+        if len(values) != len(indices):
+            raise UserError(f"{name}.values has {len(values)} entries, expected {len(indices)} (one for each of indices)")
+        if values.requires_grad:
+            raise UserError(f"{name}.values asks for gradients; expected constants (operators are differentiable in x and sums)")
+
+
+def _check_numbers(name: str, indptr: Tensor, indices: Tensor, num_cols: int) -> None:
+    if int(indptr[0]) != 0 or int(indptr[-1]) != len(indices) or bool((indptr.diff() < 0).any()):
+        raise UserError(f"{name}.indptr must ascend from 0 to {len(indices)}, the number of indices")
+    if len(indices) and not (0 <= int(indices.min()) and int(indices.max()) < num_cols):
+        raise UserError(f"{name}.indices must lie in [0, {num_cols})")

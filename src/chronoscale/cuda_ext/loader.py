@@ -1,0 +1,90 @@
+"""Finds the native libraries and gives every function its types."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_void_p
+from functools import cache
+from pathlib import Path
+
+from chronoscale import cuda_ext
+from chronoscale.errors import MachineError
+
+ABI_VERSION = 1
+DIRECTORY_VARIABLE = "CHRONOSCALE_LIBRARY_DIR"
+
+_AGGREGATE = [c_int64, c_void_p, c_void_p, c_void_p, c_void_p, c_int64, c_void_p]
+_INCREMENT = [c_int64, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_int64, c_void_p, c_void_p]
+_STREAM = [c_int, c_void_p]
+_GREEDY = [c_int64, POINTER(c_double), c_int64, POINTER(c_double), c_int64, c_int64, c_int, *[POINTER(c_int32)] * 3]
+_Signatures = dict[str, tuple[list[type], type]]
+
+_CPU: _Signatures = {
+    "cs_version": ([], c_int),
+    "cs_instruction_set": ([], c_char_p),
+    "cs_set_threads": ([c_int], c_int),
+    "cs_get_threads": ([], c_int),
+    "cs_aggregate_f32": (_AGGREGATE, c_int),
+    "cs_aggregate_f64": (_AGGREGATE, c_int),
+    "cs_increment_f32": (_INCREMENT, c_int),
+    "cs_increment_f64": (_INCREMENT, c_int),
+    "cs_greedy": (_GREEDY, c_int),
+}
+_CUDA: _Signatures = {
+    "cs_cuda_version": ([], c_int),
+    "cs_cuda_available": ([], c_int),
+    "cs_cuda_last_error": ([], c_char_p),
+    "cs_cuda_aggregate_f32": ([*_AGGREGATE, *_STREAM], c_int),
+    "cs_cuda_aggregate_f64": ([*_AGGREGATE, *_STREAM], c_int),
+    "cs_cuda_increment_f32": ([*_INCREMENT, *_STREAM], c_int),
+    "cs_cuda_increment_f64": ([*_INCREMENT, *_STREAM], c_int),
+}
+
+
+@cache
+def cpu_library() -> ctypes.CDLL | None:
+    """The CPU kernels (csrc/common/chronoscale.h), or None when they were not built.
+
+    Raises MachineError when a library is there but does not load or is of another version.
+    """
+    return _load("libchronoscale_cpu.so", _CPU, "cs_version")
+
+
+@cache
+def cuda_library() -> ctypes.CDLL | None:
+    """The CUDA kernels, or None when they were not built or this machine has no driver or device for them.
+
+    Raises MachineError when a library is there but does not load or is of another version.
+    """
+    library = _load("libchronoscale_cuda.so", _CUDA, "cs_cuda_version")
+    return library if library is not None and library.cs_cuda_available() == 0 else None
+
+
+def versions() -> dict[str, str]:
+    """What was loaded, for a run's environment fingerprint: ABI version and instruction set, or 'absent'."""
+    cpu, cuda = cpu_library(), cuda_library()
+    return {
+        "cpu": "absent" if cpu is None else f"{cpu.cs_version()} ({cpu.cs_instruction_set().decode()})",
+        "cuda": "absent" if cuda is None else str(cuda.cs_cuda_version()),
+    }
+
+
+def _load(name: str, signatures: _Signatures, version: str) -> ctypes.CDLL | None:
+    # The variable, when set, is the only place: whoever sets it wants that build or none. Otherwise beside the
+    # package's files, of which an editable install has two sets (the sources, and what was built).
+    pinned = os.environ.get(DIRECTORY_VARIABLE)
+    folders = [pinned] if pinned else list(cuda_ext.__path__)
+    found = next((path for folder in folders if (path := Path(folder) / name).is_file()), None)
+    if found is None:
+        return None
+    try:
+        library = ctypes.CDLL(str(found))
+        for function, (arguments, result) in signatures.items():
+            getattr(library, function).argtypes = arguments
+            getattr(library, function).restype = result
+    except (OSError, AttributeError) as error:
+        raise MachineError(f"{found} does not load: {error}; reinstall chronoscale") from error
+    if (built := getattr(library, version)()) != ABI_VERSION:
+        raise MachineError(f"{found} has version {built} of the native interface, expected {ABI_VERSION}; reinstall chronoscale")
+    return library

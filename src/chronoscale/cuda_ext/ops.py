@@ -1,0 +1,153 @@
+"""Aggregation and its increment as differentiable torch operators.
+
+    out = aggregate(graph, x)                          a snapshot's neighbour sums
+    sums, touched = increment(sums, delta, x)          the next snapshot's, from the change alone
+    touched = increment_(sums, delta, x)               the same in place, without gradients
+
+The same kernels are registered as torch.ops.chronoscale.{aggregate, increment, increment_} on plain tensors.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from chronoscale.cuda_ext.backend import select
+from chronoscale.cuda_ext.graph import CSR, Delta, transpose
+from chronoscale.errors import UserError
+
+
+def aggregate(graph: CSR, x: Tensor, backend: str | None = None) -> Tensor:
+    """Neighbour sums: out[v] = sum over in-edges e of v of values[e] * x[indices[e]] (REAL, section 4.1).
+
+    x is float32 or float64 [graph.num_cols, F], contiguous, on the graph's device; the result is [graph.num_rows, F]
+    of x's dtype, differentiable in x. `backend` pins 'reference', 'cpu' or 'cuda'; by default x's device decides.
+    Raises UserError when x does not fit or the backend cannot be had, MachineError when the kernel fails.
+    """
+    _check("x", x, graph.num_cols, graph.device)
+    return cast(Tensor, _Aggregate.apply(x, graph, backend))  # type: ignore[no-untyped-call]
+
+
+def increment(sums: Tensor, delta: Delta, x: Tensor, backend: str | None = None) -> tuple[Tensor, Tensor]:
+    """The sums after a change: (new_sums [num_rows, F], touched [R, F]), with touched = new_sums[delta.rows].
+
+    REAL, eq. 3, on the unnormalised sum, where it is exact: normalisation is the caller's. sums is [delta.num_rows, F] and
+    left as it was; x as in `aggregate`. Differentiable in sums and x. Raises as `aggregate` does.
+    """
+    _check("x", x, delta.num_cols, delta.device)
+    _check("sums", sums, delta.num_rows, delta.device, x)
+    return cast(tuple[Tensor, Tensor], _Increment.apply(sums, x, delta, backend))  # type: ignore[no-untyped-call]
+
+
+def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: str | None = None) -> Tensor:
+    """Adds the change to `sums` in place and returns a copy of the touched rows, [R, F]; see `increment`.
+
+    The copy is the next lane's to read while the next increment already writes `sums`. No gradients: raises UserError
+    when sums or x asks for them under grad mode, otherwise as `aggregate` does.
+    """
+    _check("x", x, delta.num_cols, delta.device)
+    _check("sums", sums, delta.num_rows, delta.device, x)
+    if torch.is_grad_enabled() and (sums.requires_grad or x.requires_grad):
+        raise UserError("increment_ has no gradient; use increment, or call it under torch.no_grad()")
+    return cast(Tensor, select(x.device, backend).increment_(sums, delta.rows, delta.indptr, delta.indices, delta.values, x))
+
+
+class _Aggregate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, graph: CSR, backend: str | None) -> Tensor:
+        ctx.graph, ctx.backend = graph, backend
+        return cast(Tensor, select(x.device, backend).aggregate(graph.indptr, graph.indices, graph.values, x))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        return aggregate(ctx.graph.transpose(), grads[0].contiguous(), ctx.backend), None, None
+
+
+class _Increment(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, sums: Tensor, x: Tensor, delta: Delta, backend: str | None) -> tuple[Tensor, Tensor]:
+        ctx.delta, ctx.backend = delta, backend
+        new = sums.clone()
+        touched = select(x.device, backend).increment_(new, delta.rows, delta.indptr, delta.indices, delta.values, x)
+        return new, touched
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
+        rows = ctx.delta.rows.long()
+        into_sums = grads[0].index_add(0, rows, grads[1])
+        into_x = aggregate(ctx.delta.transpose(), into_sums[rows], ctx.backend) if ctx.needs_input_grad[1] else None
+        return into_sums, into_x, None, None
+
+
+def _check(name: str, tensor: Tensor, rows: int, device: torch.device, like: Tensor | None = None) -> None:
+    if like is None:
+        fits = tensor.dtype in (torch.float32, torch.float64) and tensor.dim() == 2 and tensor.shape[0] == rows
+        expected = f"float32 or float64 [{rows}, F]"
+    else:
+        fits = tensor.dtype == like.dtype and tensor.shape == (rows, like.shape[1])
+        expected = f"{like.dtype} [{rows}, {like.shape[1]}]"
+    if not fits or tensor.device != device or not tensor.is_contiguous():
+        state = "" if tensor.is_contiguous() else ", not contiguous (call .contiguous())"
+        raise UserError(f"{name} is {tensor.dtype} {list(tensor.shape)} on {tensor.device}{state}; expected contiguous {expected} on {device}")
+
+
+# torch.ops.chronoscale: the same operators on plain tensors, for torch.compile, export and callers without a CSR. A
+# backward pass of theirs rebuilds the transpose, which a CSR keeps.
+_library = torch.library.Library("chronoscale", "DEF")
+_MATRIX = "Tensor indptr, Tensor indices, Tensor? values"
+_library.define(f"aggregate({_MATRIX}, Tensor x) -> Tensor")
+_library.define(f"increment(Tensor sums, Tensor rows, {_MATRIX}, Tensor x) -> (Tensor, Tensor)")
+_library.define(f"increment_(Tensor(a!) sums, Tensor rows, {_MATRIX}, Tensor x) -> Tensor")
+
+
+def _op_aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
+    with torch.no_grad():
+        return aggregate(CSR(indptr, indices, values, x.shape[0]), x)
+
+
+def _op_increment_(sums: Tensor, rows: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
+    with torch.no_grad():
+        return increment_(sums, Delta(rows, indptr, indices, values, sums.shape[0], x.shape[0]), x)
+
+
+def _op_increment(
+    sums: Tensor, rows: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor
+) -> tuple[Tensor, Tensor]:
+    new = sums.clone()
+    return new, _op_increment_(new, rows, indptr, indices, values, x)
+
+
+def _keep_aggregate(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
+    ctx.matrix, ctx.num_cols = inputs[:3], inputs[3].shape[0]
+
+
+def _keep_increment(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
+    ctx.rows, ctx.matrix, ctx.num_cols = inputs[1], inputs[2:5], inputs[5].shape[0]
+
+
+def _grad_aggregate(ctx: Any, grad: Tensor) -> tuple[None, None, None, Tensor]:
+    turned = transpose(*ctx.matrix, ctx.num_cols)
+    return None, None, None, torch.ops.chronoscale.aggregate(*turned, grad.contiguous())
+
+
+def _grad_increment(ctx: Any, grad_sums: Tensor, grad_touched: Tensor) -> tuple[Tensor, None, None, None, None, Tensor]:
+    rows = ctx.rows.long()
+    into_sums = grad_sums.index_add(0, rows, grad_touched)
+    turned = transpose(*ctx.matrix, ctx.num_cols)
+    return into_sums, None, None, None, None, torch.ops.chronoscale.aggregate(*turned, into_sums[rows])
+
+
+for _name, _function in (("aggregate", _op_aggregate), ("increment", _op_increment), ("increment_", _op_increment_)):
+    _library.impl(_name, _function, "CPU")
+    _library.impl(_name, _function, "CUDA")
+
+torch.library.register_fake("chronoscale::aggregate", lambda indptr, indices, values, x: x.new_empty(indptr.shape[0] - 1, x.shape[1]))
+torch.library.register_fake("chronoscale::increment_", lambda sums, rows, indptr, indices, values, x: x.new_empty(rows.shape[0], x.shape[1]))
+torch.library.register_fake(
+    "chronoscale::increment",
+    lambda sums, rows, indptr, indices, values, x: (torch.empty_like(sums), x.new_empty(rows.shape[0], x.shape[1])),
+)
+torch.library.register_autograd("chronoscale::aggregate", _grad_aggregate, setup_context=_keep_aggregate)
+torch.library.register_autograd("chronoscale::increment", _grad_increment, setup_context=_keep_increment)
