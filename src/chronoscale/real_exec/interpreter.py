@@ -1,0 +1,75 @@
+"""Interpreter: walks the rows of a schedule on real devices and returns what happened as a Trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from chronoscale.real_exec.lanes import Lanes
+from chronoscale.real_exec.program import SnapshotProgram
+from chronoscale.strategies.schedule import Ints, Schedule
+from chronoscale.strategies.trace import Source, Trace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pass:
+    """One pass over a schedule: its trace and the loss of every iteration, float64 [iterations]."""
+
+    trace: Trace
+    losses: np.ndarray
+
+
+def execute(schedule: Schedule, program: SnapshotProgram, lanes: Lanes, device: str) -> Pass:
+    """Run the program's rank; every rank of the process group must call it. The result holds all ranks' tasks, on every rank.
+
+    Ranks start together. Clocks are one clock: ranks of several machines would need theirs aligned first.
+    """
+    program.collective.barrier()
+    start, end = lanes.run(program.tasks, program.run)
+    losses = np.zeros(schedule.iterations)
+    for iteration, share in program.losses().items():
+        losses[iteration] = share
+    rows = np.array([task.task for task in program.tasks], np.int64)
+    times = np.zeros((2, len(schedule)), np.int64)
+    times[0, rows], times[1, rows] = start, end
+    if program.collective.ranks > 1:
+        times, losses = _sum(times), _sum(losses)
+    times[0] = rendezvous(schedule, times[0], times[1])
+    times -= times[0].min() if len(schedule) else 0
+    source = np.full(len(schedule), Source.MEASURED, np.uint8)
+    return Pass(Trace.of(schedule, times[0], times[1], source, device), losses)
+
+
+def rendezvous(schedule: Schedule, start: Ints, end: Ints) -> Ints:
+    """Starts with collectives moved to the arrival of their last rank: waiting is no work. int64 [tasks]."""
+    together = np.flatnonzero(schedule.collective >= 0)
+    if not len(together):
+        return start
+    _, group = np.unique(schedule.collective[together], return_inverse=True)
+    arrival = np.zeros(group.max() + 1, np.int64)
+    np.maximum.at(arrival, group, start[together])
+    moved = start.copy()
+    moved[together] = np.minimum(arrival[group], end[together])
+    return moved
+
+
+def _sum(values: np.ndarray) -> np.ndarray:
+    """Over ranks; every entry is non-zero on one rank only, or a share."""
+    tensor = torch.from_numpy(values)
+    if dist.get_backend() == "nccl":
+        tensor = tensor.cuda()
+    dist.all_reduce(tensor)
+    return tensor.cpu().numpy()
+
+
+def medians(passes: Sequence[Pass]) -> Ints:
+    """Median duration of every task over passes, outliers beyond 1.5 interquartile ranges rejected; ns, int64 [tasks]."""
+    times = np.stack([p.trace.duration_ns for p in passes]).astype(np.float64)
+    low, high = np.quantile(times, [0.25, 0.75], axis=0)
+    reach = 1.5 * (high - low)
+    kept = np.where((times >= low - reach) & (times <= high + reach), times, np.nan)
+    return np.rint(np.nanmedian(kept, axis=0)).astype(np.int64)

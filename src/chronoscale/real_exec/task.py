@@ -1,0 +1,34 @@
+"""Task: one row of a schedule as the interpreter hands it to a program; plain ints, read once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from chronoscale.strategies.schedule import Lane, Op, Schedule
+
+
+class Task(NamedTuple):
+    """Fields as in `Schedule`; `task` is the row number, `deps` the rows waited for."""
+
+    task: int
+    op: Op
+    lane: Lane
+    iteration: int
+    unit: int
+    step: int
+    layer: int
+    bytes: int
+    deps: tuple[int, ...]
+
+
+def tasks_of(schedule: Schedule, rank: int) -> list[Task]:
+    """The rows of one rank, in order. Dependencies on other ranks do not occur: they go through collectives."""
+    rows = np.flatnonzero(schedule.rank == rank)
+    names = ("op", "lane", "iteration", "unit", "step", "layer", "bytes")
+    columns = zip(rows.tolist(), *(getattr(schedule, name)[rows].tolist() for name in names), strict=True)
+    return [
+        Task(row, Op(op), Lane(lane), iteration, unit, step, layer, size, tuple(schedule.dependencies(row).tolist()))
+        for row, op, lane, iteration, unit, step, layer, size in columns
+    ]
