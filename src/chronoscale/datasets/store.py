@@ -60,7 +60,7 @@ def load(path: str | Path, mmap: bool = True) -> Dataset:
     meta = _read_meta(folder / META)
     if meta["kind"] not in KINDS:
         raise unknown(f"kind in {folder / META}:", str(meta["kind"]), KINDS)
-    arrays = {name: _read_array(folder / f"{name}.npy", spec, mmap) for name, spec in meta["arrays"].items()}
+    arrays: dict[str, Any] = {name: _read_array(folder / f"{name}.npy", spec, mmap) for name, spec in meta["arrays"].items()}
     try:
         return KINDS[meta["kind"]](**meta["scalars"], **arrays)
     except (TypeError, UserError) as error:
