@@ -138,7 +138,8 @@ def load(name: str, seed: int = 0) -> Dataset:
         return found.generator.build(name, seed).sequence()
     if found.file is None:
         raise UserError(
-            f"dataset '{name}' is not at hand: fetch {found.source}, convert it with `chronoscale data convert IN OUT`, and use OUT in its place"
+            f"dataset '{name}' is not at hand: fetch {found.source}; "
+            "then `chronoscale data convert IN OUT`, and name the folder OUT instead"
         )
     path = data_folder() / found.file
     if not path.exists():
@@ -147,7 +148,10 @@ def load(name: str, seed: int = 0) -> Dataset:
 
 
 def stream(name: str, seed: int = 0) -> Iterable[Snapshot]:
-    """The snapshots of a dtdg dataset one by one; a generated one needs the memory of one. Raises UserError as `load` does, and for other families."""
+    """The snapshots of a dtdg dataset one by one; generated ones are never in memory together.
+
+    Raises UserError as `load` does, and for other families.
+    """
     found = entry(name)
     if found.family != "dtdg":
         raise UserError(f"dataset '{name}' is {found.family}, not a sequence of snapshots; convert it first")
