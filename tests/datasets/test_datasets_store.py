@@ -56,6 +56,12 @@ def test_an_existing_folder_is_never_overwritten(tmp_path):
         store.save(tmp_path / "d", DATASETS["signal"])
 
 
+def _edit(folder, old, new):
+    meta = folder / "meta.json"
+    assert old in meta.read_text()
+    meta.write_text(meta.read_text().replace(old, new))
+
+
 @pytest.mark.parametrize("mmap", [True, False])
 @pytest.mark.parametrize(
     ("damage", "message"),
@@ -66,8 +72,10 @@ def test_an_existing_folder_is_never_overwritten(tmp_path):
         (lambda d: np.save(d / "src.npy", np.zeros(3, dtype=np.int32)), r"src\.npy: meta\.json promises int32 \[4\]"),
         (lambda d: np.save(d / "src.npy", np.full(4, 99, dtype=np.int32)), r"node id 99 is outside"),
         (lambda d: (d / "meta.json").unlink(), r"meta\.json: no such file"),
-        (lambda d: (d / "meta.json").write_text("{"), r"meta\.json: not JSON"),
-        (lambda d: (d / "meta.json").write_text("[]"), r"meta\.json: expected the keys"),
+        (lambda d: (d / "meta.json").write_text("{"), r"meta\.json: Invalid JSON"),
+        (lambda d: (d / "meta.json").write_text("[]"), r"meta\.json: Input should be an object"),
+        (lambda d: _edit(d, '"version": 1', '"version": 2'), r"meta\.json: version: Input should be 1"),
+        (lambda d: _edit(d, '"kind": "events"', '"kind": "event"'), r"meta\.json: kind: Input should be 'snapshots', 'events' or 'signal'"),
     ],
 )
 def test_damage_is_named(tmp_path, damage, message, mmap):

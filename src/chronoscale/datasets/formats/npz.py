@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chronoscale.datasets.archive import read_archive
 from chronoscale.datasets.arrays import MAX_NODES, Int64, require_ids
 from chronoscale.datasets.events import EventStream
 from chronoscale.datasets.signal import Signal
@@ -28,7 +27,7 @@ def read(path: str | Path, *, values: str = "x", weight: str = "edge_weight") ->
     Raises UserError naming the file, and the key where one is missing or wrong.
     """
     path = Path(path)
-    arrays = _arrays(path)
+    arrays = read_archive(path)
     try:
         if {"src", "dst", "ptr"} <= arrays.keys():
             return _snapshots(path, arrays)
@@ -42,27 +41,16 @@ def read(path: str | Path, *, values: str = "x", weight: str = "edge_weight") ->
     raise UserError(f"{path}: expected the keys {wanted}; found {', '.join(sorted(arrays)) or 'none'}")
 
 
-def _arrays(path: Path) -> Arrays:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise UserError(f"{path}: not a .npz archive")
-            return {key: file[key] for key in file.files}
-    except OSError as error:
-        raise UserError(f"{path}: {(error.strerror or 'not readable').lower()}") from None
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise UserError(f"{path}: truncated or not a .npz archive ({error})") from None
-
-
 def _snapshots(path: Path, arrays: Arrays) -> SnapshotSequence:
-    src, dst = _integers(arrays, "src"), _integers(arrays, "dst")
+    src, dst, ptr = (_numbers(arrays, key, "iu", 1).astype(np.int64) for key in ("src", "dst", "ptr"))
+    weight = _numbers(arrays, "weight", "iuf", 1) if "weight" in arrays else None
     labels = _labels(arrays["snapshot"]) if "snapshot" in arrays else None
-    nodes = _num_nodes(arrays, src, dst)
-    return SnapshotSequence.from_edges(nodes, _integers(arrays, "ptr"), src, dst, arrays.get("weight"), path.parent.name, labels)
+    return SnapshotSequence.from_edges(_num_nodes(arrays, src, dst), ptr, src, dst, weight, path.parent.name, labels)
 
 
 def _events(path: Path, arrays: Arrays) -> EventStream:
-    src, dst, t = _integers(arrays, "src"), _integers(arrays, "dst"), arrays["t"]
+    src, dst = (_numbers(arrays, key, "iu", 1).astype(np.int64) for key in ("src", "dst"))
+    t = _numbers(arrays, "t", "iuf", 1)
     nodes = _num_nodes(arrays, src, dst)
     require_ids(src, "src", nodes)
     require_ids(dst, "dst", nodes)
@@ -73,26 +61,26 @@ def _events(path: Path, arrays: Arrays) -> EventStream:
 
 
 def _signal(path: Path, arrays: Arrays, values: str, weight: str) -> Signal:
-    x = arrays[values]
-    if x.ndim not in (2, 3) or x.dtype.kind not in "iuf":
-        raise UserError(f"{values}: expected numbers [T, N] or [T, N, C], got {x.dtype} {x.shape}")
+    x = _numbers(arrays, values, "iuf", 2, 3)
     exact = x.dtype.itemsize > 4 or (x.dtype.kind in "iu" and x.dtype.itemsize == 4 and np.abs(x).max(initial=0) > 2**24)
     x = x.astype(np.float64 if exact else np.float32)
-    edge_index = _integers(arrays, "edge_index")
+    edge_index = _numbers(arrays, "edge_index", "iu", 2).astype(np.int64)
     require_ids(edge_index.ravel(), "edge_index", x.shape[1])
-    edge_weight = arrays[weight].astype(np.float32) if weight in arrays else None
+    edge_weight = _numbers(arrays, weight, "iuf", 1).astype(np.float32) if weight in arrays else None
     return Signal(x if x.ndim == 3 else x[:, :, None], edge_index.astype(np.int32), edge_weight, name=path.parent.name)
 
 
-def _integers(arrays: Arrays, key: str) -> Int64:
-    if arrays[key].dtype.kind not in "iu":
-        raise UserError(f"{key}: expected integers, got {arrays[key].dtype}")
-    return arrays[key].astype(np.int64)
+def _numbers(arrays: Arrays, key: str, kinds: str, *dimensions: int) -> NDArray[Any]:
+    array = arrays[key]
+    if array.dtype.kind not in kinds or array.ndim not in dimensions:
+        what = "integers" if "f" not in kinds else "numbers"
+        raise UserError(f"{key}: expected {what} in {' or '.join(map(str, dimensions))} dimensions, got {array.dtype} {array.shape}")
+    return array
 
 
 def _num_nodes(arrays: Arrays, src: Int64, dst: Int64) -> int:
     if "num_nodes" in arrays:
-        return int(arrays["num_nodes"])
+        return int(_numbers(arrays, "num_nodes", "iu", 0))
     if "node_names" in arrays:
         return len(arrays["node_names"])
     return min(int(max(src.max(initial=-1), dst.max(initial=-1))) + 1, MAX_NODES)

@@ -52,12 +52,21 @@ class GrowthGraph:
             raise UserError(f"change_rate: expected 0..1, got {self.change_rate}")
 
     @classmethod
+    def of_static(
+        cls, graph: Snapshot, snapshots: int, change_rate: float, seed: int = 0, trend: Float64 | None = None, name: str = "growth"
+    ) -> GrowthGraph:
+        """Over a static graph (`Snapshot.from_edges` takes any edge list); the default trend is `stackoverflow_trend`."""
+        curve = stackoverflow_trend(snapshots) if trend is None else trend
+        if curve.size != snapshots:
+            raise UserError(f"trend: {curve.size} fractions for {snapshots} snapshots")
+        return cls(graph.num_nodes, graph.src, graph.dst, curve, change_rate, seed, name)
+
+    @classmethod
     def rmat(
         cls, nodes: int, edges: int, snapshots: int, change_rate: float, seed: int = 0, trend: Float64 | None = None, name: str = "growth"
     ) -> GrowthGraph:
-        """Over a static R-MAT graph of `edges` edges; the default trend is `stackoverflow_trend`."""
-        src, dst = rmat(nodes, edges, seed)
-        return cls(nodes, src, dst, stackoverflow_trend(snapshots) if trend is None else trend, change_rate, seed, name)
+        """Over a static R-MAT graph of `edges` edges."""
+        return cls.of_static(Snapshot(nodes, *rmat(nodes, edges, seed)), snapshots, change_rate, seed, trend, name)
 
     def __len__(self) -> int:
         return self.trend.size
