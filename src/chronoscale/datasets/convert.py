@@ -21,7 +21,7 @@ def by_width(events: EventStream, width: float, *, cumulative: bool = False, sli
     _require_events(events)
     if not (np.isfinite(width) and width > 0):
         raise UserError(f"width: expected a positive time, got {width}")
-    count = (float(events.t[-1]) - float(events.t[0])) / width + 1
+    count = float(events.t[-1] - events.t[0]) / width + 1
     if count > _MAX_SNAPSHOTS:
         raise UserError(f"width: {width} would make {count:.0f} snapshots; the stream spans {events.t[-1] - events.t[0]}")
     starts = _period_starts(events.t, width, int(count))
@@ -44,10 +44,10 @@ def _require_events(events: EventStream) -> None:
 
 
 def _period_starts(t: Int64 | Float64, width: float, count: int) -> Int64 | Float64:
+    periods = np.arange(count, dtype=np.int64)
     if t.dtype == np.int64 and float(width).is_integer():  # exact, also beyond 2**53
-        return t[0] + np.arange(count, dtype=np.int64) * int(width)
-    starts: Float64 = float(t[0]) + np.arange(count) * float(width)
-    return starts
+        return np.asarray(t[0] + periods * int(width), dtype=np.int64)
+    return np.asarray(float(t[0]) + periods * float(width), dtype=np.float64)
 
 
 def _snapshots(events: EventStream, ptr: Int64, labels: Int64, cumulative: bool, sliding: int | None) -> SnapshotSequence:

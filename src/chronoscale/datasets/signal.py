@@ -44,12 +44,12 @@ class Signal:
             raise UserError("Signal.edge_weight: not finite")
 
     def __len__(self) -> int:
-        return self.values.shape[0]
+        return int(self.values.shape[0])
 
     @property
     def num_nodes(self) -> int:
-        return self.values.shape[1]
+        return int(self.values.shape[1])
 
     @property
     def num_channels(self) -> int:
-        return self.values.shape[2]
+        return int(self.values.shape[2])

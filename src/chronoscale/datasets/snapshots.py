@@ -36,7 +36,11 @@ class Snapshot:
 
     @classmethod
     def from_edges(cls, num_nodes: int, src: Numbers, dst: Numbers, weight: Numbers | None = None) -> Snapshot:
-        """Sort edges and merge duplicates, summing their weights. Raises UserError for ids outside 0..num_nodes-1."""
+        """Sort edges and merge duplicates, summing their weights.
+
+        Raises UserError for ids outside 0..num_nodes-1 and columns of different lengths.
+        """
+        _check_lengths(src, dst, weight)
         require_ids(src, "src", num_nodes)
         require_ids(dst, "dst", num_nodes)
         keys, merged = edge_keys.unique(edge_keys.pack(src, dst), None if weight is None else weight.astype(np.float32))
@@ -134,6 +138,7 @@ class SnapshotSequence:
         node_ids: Int64 | None = None,
     ) -> SnapshotSequence:
         """From edges grouped by snapshot (ptr int64 [T+1]) but neither sorted nor unique inside one; weights of duplicates add."""
+        _check_lengths(src, dst, weight)
         _check_ptr("SnapshotSequence", ptr, src.size)
         parts = [slice(a, b) for a, b in pairwise(ptr.tolist())]
         snapshots = (Snapshot.from_edges(num_nodes, src[p], dst[p], None if weight is None else weight[p]) for p in parts)
@@ -179,6 +184,12 @@ class SnapshotSequence:
                 weight = None if self.weight is None else self.weight[part]
                 last = Snapshot.from_edges(self.num_nodes, self.src[part], self.dst[part], weight)
             yield last
+
+
+def _check_lengths(src: Numbers, dst: Numbers, weight: Numbers | None) -> None:
+    shapes = [array.shape for array in (src, dst, weight) if array is not None]
+    if src.ndim != 1 or len(set(shapes)) != 1:
+        raise UserError(f"src, dst and weight: expected columns of one length, got {', '.join(map(str, shapes))}")
 
 
 def _check_ptr(name: str, ptr: Int64, edges: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zipfile
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chronoscale.datasets import edge_keys
+from chronoscale.datasets.archive import read_archive
 from chronoscale.datasets.arrays import Int64, require, require_num_nodes
 from chronoscale.datasets.snapshots import Snapshot
 from chronoscale.errors import UserError
@@ -47,19 +48,23 @@ class SnapshotStatistics:
         return self.nodes.size
 
     def save(self, path: str | Path) -> None:
-        """Write one .npz file."""
-        np.savez_compressed(path, num_nodes=np.int64(self.num_nodes), **{name: getattr(self, name) for name in COLUMNS})
+        """Write one .npz file, whole or not at all."""
+        path = Path(path)
+        draft = path.with_name(f".{path.name}-{os.getpid()}")
+        try:
+            with draft.open("wb") as file:
+                np.savez_compressed(file, num_nodes=np.int64(self.num_nodes), **{name: getattr(self, name) for name in COLUMNS})
+            os.replace(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | Path) -> SnapshotStatistics:
         """Read what `save` wrote. Raises UserError naming a file that is missing, truncated or something else."""
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                return cls(**{name: file[name] for name in COLUMNS}, num_nodes=int(file["num_nodes"]))
-        except FileNotFoundError:
-            raise UserError(f"{path}: no such file") from None
-        except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise UserError(f"{path}: not readable as snapshot statistics ({error})") from None
+        arrays = read_archive(path)
+        if arrays.keys() != {*COLUMNS, "num_nodes"}:
+            raise UserError(f"{path}: expected the keys num_nodes, {', '.join(COLUMNS)}")
+        return cls(**{name: arrays[name] for name in COLUMNS}, num_nodes=int(arrays["num_nodes"]))
 
 
 COLUMNS = tuple(f.name for f in fields(SnapshotStatistics) if f.name != "num_nodes")

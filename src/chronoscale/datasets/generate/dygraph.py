@@ -1,4 +1,4 @@
-"""A long evolving graph in the manner of DyGraph: arrivals, preferential edges, churn in bursts."""
+"""A long evolving graph in the manner of DyGraph: arrivals, skewed degrees, churn in bursts."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ _BURST_CAP = 0.5  # a burst replaces at most half of the edges
 class EvolvingGraph:
     """Snapshots of a graph under insertions and deletions, for simulations of many snapshots (REAL App. G uses 10,000).
 
-    DyGraph (McCrabb et al., 2022) gives the ingredients, not the code: nodes arrive over time; new edges choose the
-    endpoint of an existing edge (probability `preference` each side) or a uniform node, so degrees are skewed; a step
-    replaces `churn` of the edges on average scale, `burst_rate` of the steps a Pareto-distributed multiple of it; the size wanders
-    around a target that grows with the arrived nodes up to `edges`. Change sizes are therefore heavy-tailed.
-    Memory is one graph; iterating twice gives the same snapshots. Raises UserError for parameters outside their range.
+    DyGraph (McCrabb et al., 2022) gives the ingredients, not the code. Nodes arrive at a steady rate. New edges choose both
+    endpoints with density (rank / arrived) ** -skew, rank by arrival: at 0.5 the mean-field law of preferential attachment.
+    A step changes on average `churn` of the edges; a share `burst_rate` of the steps a Pareto-distributed multiple of it.
+    The size wanders around a target that grows with the arrived nodes up to `edges`. Snapshot and change sizes therefore
+    vary, the latter with a heavy tail. Memory is one graph; iterating twice gives the same snapshots.
+    Raises UserError for parameters outside their range.
     """
 
     nodes: int
@@ -36,7 +37,7 @@ class EvolvingGraph:
     snapshots: int
     churn: float = 0.02
     burst_rate: float = 0.05
-    preference: float = 0.9
+    skew: float = 0.5
     seed: int = 0
     name: str = "dygraph"
 
@@ -47,9 +48,9 @@ class EvolvingGraph:
             raise UserError(f"evolving graph: expected at least 1 snapshot and 10 nodes, got {self.snapshots} and {self.nodes}")
         if not 1 <= self.edges <= self.nodes * first_nodes // 10:
             raise UserError(f"evolving graph: expected 1..{self.nodes * first_nodes // 10} edges for {self.nodes} nodes, got {self.edges}")
-        for field in ("churn", "burst_rate", "preference"):
-            if not 0 <= getattr(self, field) <= 1:
-                raise UserError(f"evolving graph: {field} expected in 0..1, got {getattr(self, field)}")
+        for field in ("churn", "burst_rate", "skew"):
+            if not 0 <= getattr(self, field) < 1:
+                raise UserError(f"evolving graph: {field} expected in [0, 1), got {getattr(self, field)}")
 
     @property
     def num_nodes(self) -> int:
@@ -77,20 +78,13 @@ class EvolvingGraph:
             yield Snapshot.from_keys(self.nodes, keys)
 
     def _step(self, keys: Int64, arrived: int, removed: int, added: int, rng: np.random.Generator) -> Int64:
-        new = self._draw(keys, arrived, added, rng)
+        """Remove `removed` edges, add at most `added`: those that are drawn twice or were there before are dropped."""
+        src, dst = ((arrived * rng.random(added) ** (1 / (1 - self.skew))).astype(np.int64) for _ in range(2))
+        drawn = np.unique(edge_keys.pack(src, dst)[src != dst])
+        new = drawn[~edge_keys.contains(keys, drawn)]
         if removed:
             keys = np.delete(keys, rng.choice(keys.size, removed, replace=False, shuffle=False))
         return edge_keys.merge(keys, new)
-
-    def _draw(self, keys: Int64, arrived: int, count: int, rng: np.random.Generator) -> Int64:
-        """At most `count` keys that are not in `keys`, ascending: collisions with existing edges are dropped."""
-        src, dst = (rng.integers(0, arrived, count) for _ in range(2))
-        if keys.size:
-            for side, ends in zip((src, dst), edge_keys.unpack(keys[rng.integers(0, keys.size, (2, count)).ravel()]), strict=True):
-                preferred = rng.random(count) < self.preference
-                side[preferred] = ends[:count][preferred]
-        drawn = np.unique(edge_keys.pack(src, dst)[src != dst])
-        return drawn[~edge_keys.contains(keys, drawn)]
 
     def sequence(self) -> SnapshotSequence:
         """All snapshots in memory: 8 bytes an edge and snapshot."""

@@ -29,9 +29,9 @@ class GrowthGraph:
     """Snapshots made by deleting some edges of a static graph at random and restoring others (BLAD's way; REAL §7.1).
 
     src, dst int32 [M]: the static graph, sorted by (dst, src), distinct. trend float64 [T] in (0, 1]: snapshot t holds
-    round(trend[t] * M) edges. change_rate: added plus removed edges of a step over the edges before it; a step changes
-    more where the trend demands it and less where the static graph has too few edges left out. Iterating draws the
-    snapshots one by one, O(M) each, the same ones every time. Raises UserError for a trend or rate outside its range.
+    round(trend[t] * M) edges. change_rate: what a step replaces besides following the trend, deleted plus restored edges over
+    the edges before it; less where the static graph has too few edges left out. Iterating draws the snapshots one by one,
+    O(M) each, the same ones every time. Raises UserError for a trend or rate outside its range.
     """
 
     num_nodes: int
@@ -52,12 +52,21 @@ class GrowthGraph:
             raise UserError(f"change_rate: expected 0..1, got {self.change_rate}")
 
     @classmethod
+    def of_static(
+        cls, graph: Snapshot, snapshots: int, change_rate: float, seed: int = 0, trend: Float64 | None = None, name: str = "growth"
+    ) -> GrowthGraph:
+        """Over a static graph (`Snapshot.from_edges` takes any edge list); the default trend is `stackoverflow_trend`."""
+        curve = stackoverflow_trend(snapshots) if trend is None else trend
+        if curve.size != snapshots:
+            raise UserError(f"trend: {curve.size} fractions for {snapshots} snapshots")
+        return cls(graph.num_nodes, graph.src, graph.dst, curve, change_rate, seed, name)
+
+    @classmethod
     def rmat(
         cls, nodes: int, edges: int, snapshots: int, change_rate: float, seed: int = 0, trend: Float64 | None = None, name: str = "growth"
     ) -> GrowthGraph:
-        """Over a static R-MAT graph of `edges` edges; the default trend is `stackoverflow_trend`."""
-        src, dst = rmat(nodes, edges, seed)
-        return cls(nodes, src, dst, stackoverflow_trend(snapshots) if trend is None else trend, change_rate, seed, name)
+        """Over a static R-MAT graph of `edges` edges."""
+        return cls.of_static(Snapshot(nodes, *rmat(nodes, edges, seed)), snapshots, change_rate, seed, trend, name)
 
     def __len__(self) -> int:
         return self.trend.size
@@ -71,8 +80,8 @@ class GrowthGraph:
             if t > 0:
                 held, left_out = np.flatnonzero(present), np.flatnonzero(~present)
                 growth = target - held.size
-                changes = max(abs(growth), round(self.change_rate * held.size))
-                added = min((changes + growth) // 2, left_out.size)
+                replaced = round(self.change_rate * held.size / 2)
+                added = min(replaced + max(growth, 0), left_out.size)
                 removed = added - growth
                 present[rng.choice(held, removed, replace=False, shuffle=False)] = False
                 present[rng.choice(left_out, added, replace=False, shuffle=False)] = True

@@ -1,0 +1,41 @@
+"""T-GCN csv: readings with the sensor ids as header, and a dense adjacency matrix beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from chronoscale.datasets.arrays import Int64
+from chronoscale.datasets.formats.columns import Columns, first_line
+from chronoscale.datasets.signal import Signal
+from chronoscale.errors import UserError
+
+
+def read(path: str | Path, *, adjacency: str | Path | None = None) -> Signal:
+    """Read `X_speed.csv` with `X_adj.csv` (or `adjacency`): one channel, edges i -> j where the matrix is not zero.
+
+    Raises UserError, `file:line: what`, and where the matrix does not fit the readings.
+    """
+    path = Path(path)
+    adjacency = adjacency_of(path) if adjacency is None else Path(adjacency)
+    header = [name.strip() for name in first_line(path).split(",")]
+    readings, matrix = Columns(path, separator=",", skip=1), Columns(adjacency, separator=",")
+    nodes = readings.fields
+    if len(header) != nodes:
+        raise UserError(f"{path}:1: {len(header)} sensor ids for {nodes} columns")
+    if (len(matrix), matrix.fields) != (nodes, nodes):
+        raise UserError(f"{adjacency}: expected {nodes} x {nodes} for the sensors of {path.name}, found {len(matrix)} x {matrix.fields}")
+    weights = matrix.matrix()
+    src, dst = np.nonzero(weights)
+    values = readings.matrix()[:, :, None]
+    return Signal(values, np.stack([src, dst]).astype(np.int32), weights[src, dst], node_ids=_integers(header), name=path.stem)
+
+
+def adjacency_of(path: Path) -> Path:
+    """Where T-GCN keeps the matrix of `X_speed.csv`: `X_adj.csv`."""
+    return path.with_name(path.name.rsplit("_", 1)[0] + "_adj.csv")
+
+
+def _integers(names: list[str]) -> Int64 | None:
+    return np.array([int(name) for name in names], dtype=np.int64) if all(name.isdecimal() for name in names) else None

@@ -1,0 +1,96 @@
+"""The catalogue against the papers' tables, and the datasets at hand against the counts of their README files."""
+
+import pytest
+
+from chronoscale.datasets import catalogue
+from chronoscale.datasets.generate.dygraph import EvolvingGraph
+from chronoscale.errors import UserError
+
+PAPERS = {  # rows of the papers' dataset tables
+    "real": "arxiv products reddit stackoverflow stackoverflow_a2q wiki_talk arxiv_300 products_300",
+    "flaredtdg": "soc_flickr rec_amazon soc_youtube soc_bitcoin ogbn_papers100m",
+    "memshare": "lastfm wikitalk stackof gdelt",
+    "fast": "lastfm wikitalk bitcoin gdelt",
+    "pgt-i": "chickenpox_hungary windmill_large metr_la pems_bay pems_all_la pems",
+}
+AT_HAND = {  # nodes, steps or events, edges of the graph (all snapshots together; None for streams)
+    "math_overflow_monthly": (24_740, 77, 323_357),
+    "enron_monthly": (87_036, 38, 530_284),
+    "uci_messages": (1_899, 59_835, None),
+    "jodie_wikipedia": (9_227, 157_474, None),
+    "us_flights_2001": (229, 3_000_000, None),
+    "los_loop": (207, 2_016, 2_833),
+    "pygt_chickenpox": (20, 521, 102),
+    "covid_us_counties": (3_218, 311, 18_937),
+    "us_flights_hourly": (229, 4_344, 3_275),
+}
+
+
+@pytest.fixture(scope="module")
+def folder():
+    folder = catalogue.data_folder()
+    if not folder.is_dir():
+        pytest.skip(f"no data folder {folder} (set {catalogue.DATA_VARIABLE})")
+    return folder
+
+
+def test_every_dataset_of_the_papers_is_listed_and_nothing_else_is_published():
+    listed = {paper: [n for n in catalogue.names() if any(p.paper == paper for p in catalogue.entry(n).published)] for paper in PAPERS}
+    assert {paper: set(names) for paper, names in listed.items()} == {paper: set(names.split()) for paper, names in PAPERS.items()}
+
+
+def test_counts_that_differ_between_papers_are_kept_apart():
+    gdelt = catalogue.entry("gdelt")
+    assert (gdelt.as_published("memshare").edge_features, gdelt.as_published("fast").edge_features) == (186, 182)
+    with pytest.raises(UserError, match="unknown paper for dataset 'gdelt'"):
+        gdelt.as_published("real")
+
+
+def test_a_published_dataset_says_what_to_fetch():
+    with pytest.raises(UserError, match="'stackoverflow' is not at hand: fetch SNAP sx-stackoverflow"):
+        catalogue.load("stackoverflow")
+
+
+def test_an_unknown_name_gets_the_nearest():
+    with pytest.raises(UserError, match="did you mean 'los_loop'"):
+        catalogue.entry("losloop")
+
+
+def test_an_absent_folder_says_what_to_set(tmp_path, monkeypatch):
+    monkeypatch.setenv(catalogue.DATA_VARIABLE, str(tmp_path))
+    with pytest.raises(UserError, match=r"graph\.txt; set CHRONOSCALE_DATA to the folder that holds uci_messages/graph\.txt"):
+        catalogue.load("uci_messages")
+
+
+@pytest.mark.parametrize("name", ["growth_small", "dygraph_small"])
+def test_generated_datasets_load_and_follow_the_seed(name):
+    dataset = catalogue.load(name)
+    assert dataset.name == name
+    assert len(dataset) == len(list(catalogue.stream(name)))
+    assert dataset.num_edges != catalogue.load(name, seed=1).num_edges or (dataset.src != catalogue.load(name, seed=1).src).any()
+
+
+def test_ten_thousand_snapshots_are_streamed():
+    stream = catalogue.stream("dygraph_10k")
+    assert isinstance(stream, EvolvingGraph)
+    assert len(stream) == 10_000
+    with pytest.raises(UserError, match="is ctdg, not a sequence of snapshots"):
+        catalogue.stream("uci_messages")
+
+
+@pytest.mark.parametrize("name", AT_HAND)
+def test_what_is_at_hand_has_the_counts_of_its_readme(folder, name):
+    entry = catalogue.entry(name)
+    if not (folder / entry.file).exists():
+        pytest.skip(f"no file {folder / entry.file}")
+    dataset = catalogue.load(name)
+    nodes, steps, edges = AT_HAND[name]
+    assert (dataset.name, dataset.num_nodes, len(dataset)) == (name, nodes, steps)
+    if entry.family == "dtdg":
+        assert dataset.num_edges == edges
+    if entry.family == "st":
+        assert dataset.edge_index.shape == (2, edges)
+
+
+def test_every_local_entry_has_its_counts_checked():
+    assert set(AT_HAND) == {n for n in catalogue.names() if catalogue.entry(n).origin == "local"}
