@@ -90,7 +90,9 @@ def _check(name: str, tensor: Tensor, rows: int, device: torch.device, like: Ten
         expected = f"{like.dtype} [{rows}, {like.shape[1]}]"
     if not fits or tensor.device != device or not tensor.is_contiguous():
         state = "" if tensor.is_contiguous() else ", not contiguous (call .contiguous())"
-        raise UserError(f"{name} is {tensor.dtype} {list(tensor.shape)} on {tensor.device}{state}; expected contiguous {expected} on {device}")
+        raise UserError(
+            f"{name} is {tensor.dtype} {list(tensor.shape)} on {tensor.device}{state}; expected contiguous {expected} on {device}"
+        )
 
 
 # torch.ops.chronoscale: the same operators on plain tensors, for torch.compile, export and callers without a CSR. A
@@ -112,9 +114,7 @@ def _op_increment_(sums: Tensor, rows: Tensor, indptr: Tensor, indices: Tensor, 
         return increment_(sums, Delta(rows, indptr, indices, values, sums.shape[0], x.shape[0]), x)
 
 
-def _op_increment(
-    sums: Tensor, rows: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor
-) -> tuple[Tensor, Tensor]:
+def _op_increment(sums: Tensor, rows: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> tuple[Tensor, Tensor]:
     new = sums.clone()
     return new, _op_increment_(new, rows, indptr, indices, values, x)
 
@@ -144,7 +144,9 @@ for _name, _function in (("aggregate", _op_aggregate), ("increment", _op_increme
     _library.impl(_name, _function, "CUDA")
 
 torch.library.register_fake("chronoscale::aggregate", lambda indptr, indices, values, x: x.new_empty(indptr.shape[0] - 1, x.shape[1]))
-torch.library.register_fake("chronoscale::increment_", lambda sums, rows, indptr, indices, values, x: x.new_empty(rows.shape[0], x.shape[1]))
+torch.library.register_fake(
+    "chronoscale::increment_", lambda sums, rows, indptr, indices, values, x: x.new_empty(rows.shape[0], x.shape[1])
+)
 torch.library.register_fake(
     "chronoscale::increment",
     lambda sums, rows, indptr, indices, values, x: (torch.empty_like(sums), x.new_empty(rows.shape[0], x.shape[1])),

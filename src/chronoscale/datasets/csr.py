@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from chronoscale.datasets.arrays import Float32, Float64, Int32, Int64, Numbers,
 from chronoscale.errors import UserError, unknown
 
 Variant = Literal["exact", "as-published"]
+Count = TypeVar("Count", int, Int64)
 
 
 def check_variant(variant: str) -> None:
@@ -74,7 +75,7 @@ class WeightedCSR:
         return self.indptr.nbytes + self.indices.nbytes + self.values.nbytes + self.scale.nbytes
 
     @staticmethod
-    def nbytes_of(nodes: int, edges: int) -> int:
+    def nbytes_of(nodes: int, edges: Count) -> Count:
         """`nbytes` from counts: nodes of the id space, edges of the snapshot (self-loops not counted)."""
         return 8 * (nodes + 1) + 8 * (edges + nodes) + 4 * nodes
 
@@ -106,7 +107,7 @@ class DeltaCSR:
         return self.rows.nbytes + self.indptr.nbytes + self.indices.nbytes + self.values.nbytes + self.scale.nbytes
 
     @staticmethod
-    def nbytes_of(rows: int, edges: int, nodes: int) -> int:
+    def nbytes_of(rows: Count, edges: Count, nodes: int) -> Count:
         """`nbytes` from counts: touched rows, entries of the delta (nnz), nodes of the id space."""
         return 4 * rows + 8 * (rows + 1) + 8 * edges + 4 * nodes
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
 import torch.distributed as dist
 
 from chronoscale.real_exec.lanes import Lanes
-from chronoscale.real_exec.program import SnapshotProgram
+from chronoscale.real_exec.program import Program
+from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.schedule import Ints, Schedule
 from chronoscale.strategies.trace import Source, Trace
+
+Numbers = TypeVar("Numbers", Ints, Floats)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,10 +24,10 @@ class Pass:
     """One pass over a schedule: its trace and the loss of every iteration, float64 [iterations]."""
 
     trace: Trace
-    losses: np.ndarray
+    losses: Floats
 
 
-def execute(schedule: Schedule, program: SnapshotProgram, lanes: Lanes, device: str) -> Pass:
+def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str) -> Pass:
     """Run the program's rank; every rank of the process group must call it. The result holds all ranks' tasks, on every rank.
 
     Ranks start together. Clocks are one clock: ranks of several machines would need theirs aligned first.
@@ -57,13 +61,13 @@ def rendezvous(schedule: Schedule, start: Ints, end: Ints) -> Ints:
     return moved
 
 
-def _sum(values: np.ndarray) -> np.ndarray:
+def _sum(values: Numbers) -> Numbers:
     """Over ranks; every entry is non-zero on one rank only, or a share."""
     tensor = torch.from_numpy(values)
     if dist.get_backend() == "nccl":
         tensor = tensor.cuda()
     dist.all_reduce(tensor)
-    return tensor.cpu().numpy()
+    return cast(Numbers, tensor.cpu().numpy())
 
 
 def medians(passes: Sequence[Pass]) -> Ints:
@@ -72,4 +76,5 @@ def medians(passes: Sequence[Pass]) -> Ints:
     low, high = np.quantile(times, [0.25, 0.75], axis=0)
     reach = 1.5 * (high - low)
     kept = np.where((times >= low - reach) & (times <= high + reach), times, np.nan)
-    return np.rint(np.nanmedian(kept, axis=0)).astype(np.int64)
+    middle: Floats = np.nanmedian(kept, axis=0)
+    return np.rint(middle).astype(np.int64)

@@ -21,7 +21,10 @@ Run = Callable[[Task], None]
 class Lanes(Protocol):
     """Runs tasks in row order, respecting lanes and dependencies. `streams` is how the simulator has to model it."""
 
-    streams: tuple[tuple[Lane, ...], ...]
+    @property
+    def streams(self) -> tuple[tuple[Lane, ...], ...]:
+        """Lanes that share a FIFO."""
+        ...
 
     def run(self, tasks: Sequence[Task], program: Run) -> tuple[Ints, Ints]:
         """Execute; returns start and end of each task, int64 [len(tasks)], ns on the clock of `time.perf_counter_ns`."""
@@ -62,12 +65,15 @@ class _Progress:
         self.failure: BaseException | None = None
         self.changed = threading.Condition()
 
+    def _await(self, tasks: list[int]) -> None:
+        if tasks:
+            with self.changed:
+                self.changed.wait_for(lambda: self.failure is not None or all(task in self.done for task in tasks))
+
     def follow(self, stream: int, program: Run, times: np.ndarray) -> None:
         try:
             for i, task in self.rows[stream]:
-                if self.waits[task.task]:
-                    with self.changed:
-                        self.changed.wait_for(lambda needs=self.waits[task.task]: self.failure or all(d in self.done for d in needs))
+                self._await(self.waits[task.task])
                 if self.failure is not None:
                     return
                 times[0, i] = time.perf_counter_ns()
@@ -86,7 +92,7 @@ class _Progress:
 class CudaLanes:
     """A stream a lane, an event a task. One host thread issues rows in order; the device is waited for once an iteration."""
 
-    streams = tuple((lane,) for lane in Lane)
+    streams: tuple[tuple[Lane, ...], ...] = tuple((lane,) for lane in Lane)
 
     def __init__(self, device: torch.device) -> None:
         self._device = device

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from chronoscale.cuda_ext.graph import CSR, Delta
@@ -46,8 +48,8 @@ class Change:
     def to(self, device: torch.device) -> Change:
         """A copy on `device`, asynchronous where the host memory is pinned."""
         d = self.delta
-        arrays = (_copy(part, device) for part in (d.rows, d.indptr, d.indices, d.values))
-        return Change(Delta(*arrays, num_rows=d.num_rows, num_cols=d.num_cols), _copy(self.scale, device))
+        rows, indptr, indices = _copy(d.rows, device), _copy(d.indptr, device), _copy(d.indices, device)
+        return Change(Delta(rows, indptr, indices, _copy(d.values, device), d.num_rows, d.num_cols), _copy(self.scale, device))
 
 
 def _copy(source: Tensor | None, device: torch.device) -> Tensor:
@@ -80,7 +82,7 @@ class Material:
         self.change: dict[int, Change] = {}
         self._target: dict[int, Tensor] = {}
 
-    def _host(self, array: np.ndarray) -> Tensor:
+    def _host(self, array: NDArray[Any]) -> Tensor:
         tensor = torch.from_numpy(np.ascontiguousarray(array))
         return tensor.pin_memory() if self._pin else tensor
 
@@ -102,9 +104,10 @@ class Material:
         return self._target[snapshot]
 
     def _full(self, csr: WeightedCSR) -> Full:
-        arrays = (self._host(part) for part in (csr.indptr, csr.indices, csr.values))
-        return Full(CSR(*arrays, num_cols=self.num_nodes), self._host(csr.scale))
+        host = self._host
+        return Full(CSR(host(csr.indptr), host(csr.indices), host(csr.values), self.num_nodes), host(csr.scale))
 
     def _change(self, delta: DeltaCSR) -> Change:
-        arrays = (self._host(part) for part in (delta.rows, delta.indptr, delta.indices, delta.values))
-        return Change(Delta(*arrays, num_rows=self.num_nodes, num_cols=self.num_nodes), self._host(delta.scale))
+        host = self._host
+        rows, indptr, indices, values = host(delta.rows), host(delta.indptr), host(delta.indices), host(delta.values)
+        return Change(Delta(rows, indptr, indices, values, self.num_nodes, self.num_nodes), host(delta.scale))

@@ -19,7 +19,9 @@ def model_shape(name: str, inputs: int, hidden: int = 64, layers: int = 1, outpu
     cell = CELLS[name]
     gates = {"lstm": 4, "gru": 3}[cell]
     recurrent = gates * (2 * hidden * hidden + 2 * hidden)
-    parameters = sum((inputs if layer == 0 else hidden) * hidden + hidden + recurrent for layer in range(layers)) + hidden * outputs + outputs
+    parameters = (
+        sum((inputs if layer == 0 else hidden) * hidden + hidden + recurrent for layer in range(layers)) + hidden * outputs + outputs
+    )
     return ModelShape(name, "gcn", cell, layers, inputs, hidden, outputs, parameters)
 
 

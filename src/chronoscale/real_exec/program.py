@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -19,6 +20,21 @@ from chronoscale.real_exec.reconstruct import reconstruct
 from chronoscale.real_exec.task import Task, tasks_of
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper
+
+
+class Program(Protocol):
+    """One rank's code for the rows of a schedule."""
+
+    tasks: list[Task]
+    collective: Collective
+
+    def run(self, task: Task) -> None:
+        """Execute one row."""
+        ...
+
+    def losses(self) -> dict[int, float]:
+        """This rank's share of the loss of each iteration since the last call."""
+        ...
 
 
 @dataclass(slots=True)
@@ -177,7 +193,7 @@ class SnapshotProgram:
         last = self.hyper.group_size - 1
         predicted = self.model.readout(self._hidden[self.model.shape.layers - 1, last]).squeeze(-1)
         loss = torch.nn.functional.mse_loss(predicted, self._goals[task.unit]) / self.plan.groups[task.iteration]
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self._loss[task.iteration].append(loss.detach())
         self._state.clear()
         self._hidden.clear()
@@ -198,6 +214,22 @@ class SnapshotProgram:
     def _optimize(self, task: Task) -> None:
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
+
+
+class CollectiveProgram:
+    """Executes schedules of collectives alone, to measure them."""
+
+    def __init__(self, schedule: Schedule, rank: int, device: torch.device, collective: Collective) -> None:
+        self.tasks, self.collective = tasks_of(schedule, rank), collective
+        self._values = {task.bytes: torch.zeros(task.bytes // 4, device=device) for task in self.tasks}
+
+    def run(self, task: Task) -> None:
+        """All-reduce of `task.bytes` bytes of fp32."""
+        self.collective.all_reduce(self._values[task.bytes])
+
+    def losses(self) -> dict[int, float]:
+        """Nothing is trained."""
+        return {}
 
 
 def _plan(tasks: list[Task], schedule: Schedule, hyper: Hyper) -> Plan:

@@ -22,7 +22,10 @@ Floats = NDArray[np.float64]
 class CostModel(Protocol):
     """Predicts durations of compute and transfer tasks; collectives belong to the network model."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What the figures rest on, in words."""
+        ...
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         """Durations in ns, int64 [len(rows)], of rows that share one op; and their origin. Called once an op."""
@@ -65,29 +68,28 @@ class DatasheetCosts:
         return np.rint(seconds * 1e9).astype(np.int64), Source.SPECIFIED
 
 
-def _degree(schedule: Schedule, rows: Ints) -> Floats:
-    return np.asarray(np.maximum(schedule.edges[rows], 1) / np.maximum(schedule.rows[rows], 1), np.float64)
+RANGED = ("nodes", "edges", "rows", "bytes", "flops")  # descriptors that curves are fitted on, at one width
+Described = Mapping[str, Floats]
 
 
-def _columns(*names: str) -> Callable[[Schedule, Ints], Floats]:
-    def features(schedule: Schedule, rows: Ints) -> Floats:
-        return np.stack([getattr(schedule, name)[rows].astype(np.float64) for name in names] + [np.ones(len(rows))], axis=1)
-
-    return features
+def _linear(*names: str) -> Callable[[Described], Floats]:
+    return lambda row: np.stack([*(row[name] for name in names), np.ones_like(row[names[0]])], axis=1)
 
 
-def _u_curve(schedule: Schedule, rows: Ints) -> Floats:
-    degree = _degree(schedule, rows)
-    return np.stack([schedule.rows[rows].astype(np.float64), degree, 1 / degree, np.ones(len(rows))], axis=1)
+def _u_curve(row: Described) -> Floats:
+    degree = np.maximum(row["edges"], 1) / np.maximum(row["rows"], 1)
+    return np.stack([row["rows"], degree, 1 / degree, np.ones_like(degree)], axis=1)
 
 
-# Regression forms: features [rows, k] that the coefficients multiply, the last one constant.
-FORMS: Mapping[str, Callable[[Schedule, Ints], Floats]] = {
-    "eq16": _columns("nodes", "edges"),  # REAL eq. 16: a1 N + a2 E + a3
-    "rows-edges": _columns("rows", "edges"),  # eq. 16 on a difference map: rows and edges that changed
+# Regression forms: descriptors float64 [n] by name to the features [n, k] that coefficients (ns) multiply; the last is constant.
+FORMS: Mapping[str, Callable[[Described], Floats]] = {
+    "eq16": _linear("nodes", "edges"),  # REAL eq. 16: a1 N + a2 E + a3
+    "rows-edges": _linear("rows", "edges"),  # eq. 16 on a difference map: the rows and edges that changed
     "u-curve": _u_curve,  # REAL appendix B: a0 N + a1 d + a2 / d + a3
-    "bytes": _columns("bytes"),  # alpha-beta
-    "work": _columns("rows", "flops"),
+    "bytes": _linear("bytes"),  # alpha-beta
+    "rows-bytes": _linear("rows", "bytes"),
+    "traffic": _linear("rows", "edges", "bytes"),
+    "work": _linear("rows", "flops"),
 }
 
 
@@ -104,9 +106,6 @@ class Fit:
     held_out_error: float  # median |predicted - measured| / measured on samples not fitted
     samples: int
     alternatives: Mapping[str, float] = field(default_factory=dict)  # held-out error of the forms not chosen
-
-
-RANGED = ("nodes", "edges", "rows", "bytes", "flops")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,8 @@ class FittedCosts:
             fit = self._find(Op(schedule.op[rows[0]]).name, int(width))
             if self._outside(fit, schedule, rows[chosen]):
                 source = Source.EXTRAPOLATED
-            values = FORMS[fit.form](schedule, rows[chosen]) @ np.asarray(fit.coefficients)
+            described = {name: getattr(schedule, name)[rows[chosen]].astype(np.float64) for name in RANGED}
+            values = FORMS[fit.form](described) @ np.asarray(fit.coefficients)
             ns[chosen] = np.rint(np.maximum(values, 0)).astype(np.int64)
         return ns, source
 

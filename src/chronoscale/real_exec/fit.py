@@ -1,0 +1,110 @@
+"""Fit: from a profile to a cost model, with the error on samples that were not fitted."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LinearRegression
+
+from chronoscale.errors import ChronoscaleWarning, UserError
+from chronoscale.real_exec.interpreter import Pass, medians
+from chronoscale.strategies.cluster import Link
+from chronoscale.strategies.costs import FORMS, RANGED, Fit, FittedCosts, Floats
+from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
+
+# Forms tried for each operation; the one with the least held-out error stays.
+CANDIDATES: Mapping[Op, tuple[str, ...]] = {
+    Op.H2D: ("bytes", "rows-bytes"),
+    Op.AGGREGATE: ("eq16", "u-curve", "traffic"),
+    Op.INCREMENT: ("rows-edges", "u-curve", "traffic"),
+    Op.RECONSTRUCT: ("eq16", "rows-edges"),
+}
+DENSE = ("work", "bytes")
+HELD_OUT = 0.25  # share of samples
+WIDE = 0.10  # relative standard deviation over repeats that draws a warning (REAL's profiler rejects such noise)
+
+
+def tabulate(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.DataFrame:
+    """One row a task: descriptors, `ns` (median of repeats, outliers rejected), `spread` (relative standard deviation)."""
+    frames = []
+    for schedule, passes in items:
+        times = np.stack([p.trace.duration_ns for p in passes])
+        ns = medians(passes)
+        columns = {name: getattr(schedule, name) for name in (*RANGED, "width", "collective")}
+        spread = times.std(0) / np.maximum(ns, 1)
+        frames.append(
+            pd.DataFrame({"op": [Op(code).name for code in schedule.op], **columns, "ranks": schedule.ranks, "ns": ns, "spread": spread})
+        )
+    table = pd.concat(frames, ignore_index=True)
+    unstable = table.groupby("op")["spread"].median()
+    for op, spread in unstable[unstable >= WIDE].items():
+        message = f"profile: {op} varies by {100 * spread:.0f} % (median standard deviation over repeats); treat its fit with care"
+        warnings.warn(message, ChronoscaleWarning, stacklevel=2)
+    return table
+
+
+def fit(table: pd.DataFrame, device: str, fingerprint: Mapping[str, str], seed: int = 0) -> FittedCosts:
+    """Curves for every (operation, width) of a profile, and the all-reduce's alpha and beta where it has any.
+
+    Non-negative least squares on relative error. Held-out error is the median relative error on a quarter of the samples, from a fit on
+    the others; the stored curve is then fitted on all. Raises UserError when an operation has too few samples.
+    """
+    fits = []
+    for (name, width), part in table.groupby(["op", "width"], sort=True):
+        if Op[str(name)] not in COLLECTIVES:
+            fits.append(_fit_one(Op[str(name)], int(str(width)), part, seed))
+    together = table[table["op"] == "ALLREDUCE"]
+    return FittedCosts(device, tuple(fits), dict(fingerprint), _fit_link(together) if len(together) else None)
+
+
+def _fit_one(op: Op, width: int, part: pd.DataFrame, seed: int) -> Fit:
+    distinct = pd.DataFrame(part.groupby([*RANGED], as_index=False)["ns"].median())
+    if len(part) < 4:
+        raise UserError(f"profile: {op.name} at width {width} has {len(part)} samples, at least 4 are needed")
+    sample = distinct if len(distinct) >= 8 else part
+    order = np.random.default_rng(seed).permutation(len(sample))
+    cut = max(int(len(sample) * HELD_OUT), 1)
+    held, train = order[:cut], order[cut:]
+    ns = sample["ns"].to_numpy(np.float64)
+    errors: dict[str, float] = {}
+    for form in CANDIDATES.get(op, DENSE):
+        features = _features(form, sample)
+        predicted = features[held] @ _solve(features[train], ns[train])
+        errors[form] = float(np.median(np.abs(predicted - ns[held]) / np.maximum(ns[held], 1)))
+    best = min(errors, key=lambda form: errors[form])
+    bounds = {name: (int(part[name].min()), int(part[name].max())) for name in RANGED}
+    return Fit(
+        op=op.name,
+        width=width,
+        form=best,
+        coefficients=tuple(_solve(_features(best, sample), ns).tolist()),
+        low={name: low for name, (low, _) in bounds.items()},
+        high={name: high for name, (_, high) in bounds.items()},
+        held_out_error=errors[best],
+        samples=len(sample),
+        alternatives={form: error for form, error in errors.items() if form != best},
+    )
+
+
+def _features(form: str, sample: pd.DataFrame) -> Floats:
+    return FORMS[form]({name: sample[name].to_numpy(np.float64) for name in RANGED})
+
+
+def _solve(features: Floats, ns: Floats) -> Floats:
+    """Non-negative coefficients, least squares on relative error; columns scaled so that the solver sees like numbers."""
+    scale = np.maximum(np.abs(features).max(0), 1e-12)
+    weight = 1 / np.maximum(ns, 1) ** 2
+    model = LinearRegression(fit_intercept=False, positive=True).fit(features / scale, ns, sample_weight=weight)
+    return np.asarray(model.coef_ / scale, np.float64)
+
+
+def _fit_link(part: pd.DataFrame) -> Link:
+    """Alpha and beta of a ring: T = 2(P-1) alpha + 2(P-1)/P n / B (MG-WFBP, Shi et al. 2021, which REAL §7.5 follows)."""
+    one = part.groupby(["ranks", "bytes"], as_index=False)["ns"].median()
+    ranks, size = one["ranks"].to_numpy(np.float64), one["bytes"].to_numpy(np.float64)
+    features = np.stack([2 * (ranks - 1), 2 * (ranks - 1) / ranks * size], axis=1)
+    alpha, beta = _solve(features, one["ns"].to_numpy(np.float64))
+    return Link(bandwidth=1e9 / max(beta, 1e-12), latency_s=alpha / 1e9)

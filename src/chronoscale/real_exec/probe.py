@@ -1,0 +1,86 @@
+"""Probes: the schedules that a profile measures, made to span what an experiment will ask of its cost model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from chronoscale.datasets.generate.dygraph import EvolvingGraph
+from chronoscale.datasets.snapshots import SnapshotSequence
+from chronoscale.datasets.statistics import SnapshotStatistics, statistics_of
+from chronoscale.strategies.builder import Builder
+from chronoscale.strategies.groups import deal
+from chronoscale.strategies.lowering import Reuse, lower
+from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
+from chronoscale.strategies.trace import Source
+from chronoscale.strategies.workload import Hyper, ModelShape, Workload
+
+MESSAGES = tuple(1 << power for power in range(10, 23, 2))  # all-reduce sizes, bytes: 1 KiB .. 4 MiB
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Probe:
+    """A schedule to be timed, the snapshots it runs on and its hyper-parameters."""
+
+    label: str
+    snapshots: SnapshotSequence
+    schedule: Schedule
+    hyper: Hyper
+
+
+@dataclass(slots=True)
+class _Prefer:
+    """Costs under which the adaptive choice takes one form everywhere: a probe has to see both."""
+
+    deltas: bool
+    name: str = "probe"
+
+    def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
+        whole = len(rows) > 0 and Op(schedule.op[rows[0]]) is Op.AGGREGATE
+        return np.full(len(rows), int(whole is self.deltas), np.int64), Source.SPECIFIED
+
+
+def probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, samples: int = 6, seed: int = 0) -> Iterator[Probe]:
+    """Windows of the dataset itself at quantiles of its size, and generated ones below and above; each in full and as difference maps.
+
+    REAL profiles epochs of the workload (§3.2) and fits its curves on synthetic graphs (appendix B); a fit needs both: the first for the
+    shapes that will be asked for, the second so that nodes vary.
+    """
+    size = hyper.group_size + hyper.horizon
+    apart = replace(hyper, stride=size, groups_per_rank=1)
+    stats = statistics_of(snapshots)
+    yield from _both("windows", windows(snapshots, stats, size, samples), model, apart)
+    low, high = int(stats.edges.min()), int(stats.edges.max())
+    for scale, edges in ((0.5, max(low // 2, 8)), (0.75, (low + high) // 2), (1.0, max(low, 8)), (1.0, int(high * 1.2) + 8)):
+        nodes = max(int(stats.num_nodes * scale), 16)
+        for churn in (0.02, 0.4):
+            graph = EvolvingGraph(nodes, edges, snapshots=2 * size, churn=churn, seed=seed)
+            yield from _both(f"n{nodes}-e{edges}-c{churn}", graph.sequence(), model, apart)
+
+
+def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, samples: int) -> SnapshotSequence:
+    """`samples` windows of `size` consecutive snapshots, evenly over the order of their edge counts, strung together."""
+    starts = np.arange(0, len(snapshots) - size + 1)
+    weight = np.convolve(stats.edges + stats.effective_edges, np.ones(size), "valid")
+    chosen = np.unique(starts[np.argsort(weight, kind="stable")][np.linspace(0, len(starts) - 1, samples).astype(int)])
+    parts = [snapshots[int(t)] for start in chosen for t in range(start, start + size)]
+    ptr = np.concatenate([[0], np.cumsum([part.num_edges for part in parts])]).astype(np.int64)
+    src, dst = np.concatenate([p.src for p in parts]), np.concatenate([p.dst for p in parts])
+    return SnapshotSequence(num_nodes=snapshots.num_nodes, ptr=ptr, src=src, dst=dst, features=snapshots.features, name=snapshots.name)
+
+
+def _both(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper) -> Iterator[Probe]:
+    workload = Workload(label, statistics_of(snapshots), model, hyper)
+    placement = deal(workload.groups, 1)
+    yield Probe(f"{label}-full", snapshots, lower(f"{label}-full", workload, placement, Reuse(), _Prefer(False)), hyper)
+    yield Probe(f"{label}-delta", snapshots, lower(f"{label}-delta", workload, placement, Reuse(snapshots=True), _Prefer(True)), hyper)
+
+
+def all_reduces(ranks: int) -> Schedule:
+    """All-reduces of every size in MESSAGES, one after the other."""
+    builder = Builder(f"all-reduce-{ranks}", ranks)
+    for i, size in enumerate(MESSAGES):
+        builder.add(Op.ALLREDUCE, Lane.COMM, {"rank": np.arange(ranks), "order": i, "collective": i, "bytes": size, "iteration": 0})
+    return builder.finish()

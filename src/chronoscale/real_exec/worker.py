@@ -1,0 +1,114 @@
+"""Worker: executes a job on this rank. Run directly, or by `torchrun -m chronoscale.real_exec.worker JOB.json`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from chronoscale.cuda_ext.backend import set_threads
+from chronoscale.datasets import store
+from chronoscale.datasets.csr import Variant
+from chronoscale.datasets.snapshots import SnapshotSequence
+from chronoscale.errors import MachineError, UserError
+from chronoscale.real_exec.collective import Alone, Collective, TorchCollective
+from chronoscale.real_exec.environment import cores, device_name
+from chronoscale.real_exec.interpreter import Pass, execute
+from chronoscale.real_exec.job import Item, Job
+from chronoscale.real_exec.lanes import lanes_for
+from chronoscale.real_exec.material import Material
+from chronoscale.real_exec.model import SnapshotModel, model_shape
+from chronoscale.real_exec.program import CollectiveProgram, Program, SnapshotProgram
+from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
+
+
+def run_job(job: Job) -> dict[str, list[Pass]]:
+    """Warm up, then `repeats` passes over every item; training goes on from pass to pass. Called on every rank.
+
+    Raises UserError when the process group does not have a schedule's ranks, or a GPU is asked for and absent.
+    """
+    ranks, rank = (dist.get_world_size(), dist.get_rank()) if dist.is_initialized() else (1, 0)
+    device = pick_device(job.device, rank)
+    torch.set_num_threads(job.threads)
+    set_threads(job.threads)
+    together: Collective = TorchCollective() if ranks > 1 else Alone()
+    schedules = {item.label: Schedule.load(Path(item.schedule)) for item in job.items}
+    for schedule in schedules.values():
+        if schedule.ranks != ranks:
+            raise UserError(f"schedule '{schedule.name}' is for {schedule.ranks} ranks, {ranks} are running")
+    material: dict[str, Material] = {}
+    programs = {item.label: _program(job, item, schedules[item.label], rank, device, together, material) for item in job.items}
+    lanes = lanes_for(device, ranks, cores())
+    passes: dict[str, list[Pass]] = {item.label: [] for item in job.items}
+    for _ in range(job.warmup + job.repeats):
+        for label, program in programs.items():
+            passes[label].append(execute(schedules[label], program, lanes, device_name(device)))
+    return {label: done[job.warmup :] for label, done in passes.items()}
+
+
+def _program(
+    job: Job, item: Item, schedule: Schedule, rank: int, device: torch.device, together: Collective, material: dict[str, Material]
+) -> Program:
+    if all(Op(code) in COLLECTIVES for code in np.unique(schedule.op)):
+        return CollectiveProgram(schedule, rank, device, together)
+    if item.dataset not in material:
+        snapshots = store.load(item.dataset)
+        assert isinstance(snapshots, SnapshotSequence)
+        variant: Variant = "exact" if item.hyper.variant == "exact" else "as-published"
+        material[item.dataset] = Material(snapshots, job.inputs, variant, job.seed, pin=device.type == "cuda")
+    model = SnapshotModel(model_shape(job.model, job.inputs, job.hidden, job.layers), job.seed)
+    return SnapshotProgram(schedule, rank, material[item.dataset], model, item.hyper, device, together, job.learning_rate)
+
+
+def pick_device(name: str, rank: int) -> torch.device:
+    """'auto': a GPU where there is one. Raises UserError for 'cuda' without a GPU."""
+    if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise UserError(f"device '{name}' asked for, no CUDA device is available")
+    device = torch.device("cuda", rank % torch.cuda.device_count())
+    torch.cuda.set_device(device)
+    return device
+
+
+def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
+    """Of every item one trace a repeat, and losses float64 [repeats, iterations] as .npy; a file appears whole or not at all."""
+    for label, done in passes.items():
+        for repeat, one in enumerate(done):
+            part = out / f".{label}-r{repeat}.parquet"
+            one.trace.save(part)
+            os.replace(part, out / f"{label}-r{repeat}.parquet")
+        part = out / f".{label}-losses.npy"
+        np.save(part, np.stack([one.losses for one in done]))
+        os.replace(part, out / f"{label}-losses.npy")
+
+
+def main(path: str) -> int:
+    """Entry point of a rank; exit code 2 for a user's mistake, 1 for a failure of the machine."""
+    job = Job.load(Path(path))
+    try:
+        world = int(os.environ.get("WORLD_SIZE", "1"))
+        if world > 1:
+            cuda = job.device != "cpu" and torch.cuda.is_available() and torch.cuda.device_count() >= world
+            dist.init_process_group("nccl" if cuda else "gloo")
+        passes = run_job(job)
+        if world == 1 or dist.get_rank() == 0:
+            save_passes(passes, Path(job.out))
+        if world > 1:
+            dist.destroy_process_group()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except (MachineError, OSError, MemoryError, torch.OutOfMemoryError) as error:
+        print(f"error: {str(error).splitlines()[0] if str(error) else type(error).__name__}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
