@@ -78,6 +78,11 @@ class Snapshot:
         """A + I with GCN weights (see `WeightedCSR`)."""
         return WeightedCSR.of_edges(self.num_nodes, self.src, self.dst, variant)
 
+    def without_self_edges(self) -> Snapshot:
+        """The same graph less its edges from a node to itself: A + I adds one of each anyway."""
+        kept = self.src != self.dst
+        return self if kept.all() else Snapshot(self.num_nodes, self.src[kept], self.dst[kept], None if self.weight is None else self.weight[kept])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SnapshotSequence:
@@ -160,6 +165,15 @@ class SnapshotSequence:
     def num_edges(self) -> int:
         """Edges of all snapshots together."""
         return self.src.size
+
+    def without_self_edges(self) -> SnapshotSequence:
+        """Every snapshot less its edges from a node to itself (see `Snapshot.without_self_edges`)."""
+        kept = self.src != self.dst
+        if kept.all():
+            return self
+        ptr = np.concatenate([[0], np.cumsum(kept)])[self.ptr]
+        weight = None if self.weight is None else self.weight[kept]
+        return replace(self, ptr=ptr, src=self.src[kept], dst=self.dst[kept], weight=weight)
 
     def window(self, k: int) -> SnapshotSequence:
         """Sliding windows: snapshot t becomes the union of t-k+1..t (the first k-1 hold what there is); weights add.

@@ -1,0 +1,239 @@
+"""The command line. `chronoscale --help` shows the loop: data, profile, bench, simulate, validate, report."""
+
+from __future__ import annotations
+
+import errno
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import pandas as pd
+import torch
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from chronoscale.datasets import catalogue, store
+from chronoscale.datasets.formats.registry import open_dataset
+from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
+from chronoscale.harness import demonstration, describe, execution, prepare, publish, runs, simulation
+from chronoscale.harness.experiment import Experiment, load
+from chronoscale.harness.source import workload
+from chronoscale.real_exec.environment import fingerprint
+from chronoscale.strategies.costs import DatasheetCosts, FittedCosts
+from chronoscale.simulator import presets
+from chronoscale.strategies.registry import STRATEGIES, strategy
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+data_app = typer.Typer(no_args_is_help=True, help="List, describe, fetch and convert datasets.")
+app.add_typer(data_app, name="data")
+err = Console(stderr=True)
+
+File = Annotated[Path, typer.Argument(help="Experiment file (YAML).", show_default=False)]
+Root = Annotated[Path, typer.Option("--runs", help="Folder of runs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Seed = Annotated[int | None, typer.Option(help="Overrides the experiment's seed.")]
+Dry = Annotated[bool, typer.Option("--dry-run", help="Say what would run, and stop.")]
+RUNS = Path("runs")
+
+
+def say(frame: pd.DataFrame, title: str, as_json: bool) -> None:
+    """A table on the terminal, or JSON records."""
+    if as_json:
+        typer.echo(frame.to_json(orient="records"))
+        return
+    table = Table(title=title, title_justify="left")
+    for name in frame.columns:
+        table.add_column(str(name), justify="right" if pd.api.types.is_numeric_dtype(frame[name]) else "left")
+    for row in frame.itertuples(index=False):
+        table.add_row(*(f"{value:,.4g}" if isinstance(value, float) else str(value) for value in row))
+    Console().print(table)
+
+
+@contextmanager
+def stage(what: str) -> Iterator[Callable[[str], None]]:
+    """A spinner on stderr; the callable changes what it says."""
+    with err.status(what) as status:
+        yield lambda detail: status.update(f"{what}: {detail}")
+
+
+def _begin(command: str, file: Path, root: Path, seed: int | None) -> tuple[Experiment, runs.Run]:
+    experiment = load(file, {} if seed is None else {"seed": seed})
+    device = torch.device("cuda" if experiment.device != "cpu" and torch.cuda.is_available() else "cpu")
+    run, resumed = runs.start(root, command, experiment, file.read_text(), fingerprint(device))
+    if resumed:
+        err.print(f"taking up {run.folder}, which was left incomplete")
+    return experiment, run
+
+
+def _dry(command: str, file: Path, seed: int | None, ranks: Sequence[int] | None, as_json: bool) -> None:
+    experiment = load(file, {} if seed is None else {"seed": seed})
+    work = workload(experiment)
+    counts = list(experiment.gpus if ranks is None else experiment.ranks)
+    costs = DatasheetCosts(presets.cluster(experiment.cluster).device)
+    rows = []
+    for name in experiment.strategies:
+        for count in counts:
+            plan = strategy(name).plan(work, count, costs)
+            plan = plan if experiment.iterations is None else plan.head(experiment.iterations)
+            rows.append({"strategy": name, "ranks": count, "tasks": len(plan), "iterations": plan.iterations, "groups": work.groups})
+    say(pd.DataFrame(rows), f"{command}: {work.name}, {len(work.snapshots)} snapshots (planned with datasheet costs)", as_json)
+
+
+def _end(run: runs.Run, frame: pd.DataFrame, title: str, as_json: bool) -> None:
+    run.finish()
+    say(frame, title, as_json)
+    err.print(f"run: {run.folder}")
+
+
+@app.command()
+def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
+    """Measure operations on this device, fit cost curves, report their held-out error."""
+    if dry_run:
+        return _dry("profile", file, seed, (1,), as_json)
+    experiment, run = _begin("profile", file, root, seed)
+    with stage("profiling"):
+        run.piece("profile", lambda part: prepare.measure(experiment, part))
+    _end(run, describe.fits(FittedCosts.load(run.folder / "profile" / "costs.json")), "fitted costs", as_json)
+
+
+@app.command()
+def bench(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
+    """Train with every strategy for real, on every rank count (torchrun for several)."""
+    if dry_run:
+        return _dry("bench", file, seed, (), as_json)
+    experiment, run = _begin("bench", file, root, seed)
+    with stage("executing"):
+        execution.execute(experiment, run)
+    _end(run, publish.compared(run), "executed", as_json)
+
+
+@app.command()
+def validate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
+    """Execute and replay the same schedules; print the error per operation and in total, beside the spread of the repeats."""
+    if dry_run:
+        return _dry("validate", file, seed, (), as_json)
+    experiment, run = _begin("validate", file, root, seed)
+    with stage("executing"):
+        execution.execute(experiment, run)
+    with stage("replaying"):
+        execution.rehearse(experiment, run)
+    _end(run, publish.fidelity_table(run), "predicted against measured", as_json)
+
+
+@app.command()
+def simulate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
+    """Replay every strategy on every number of GPUs of the cluster."""
+    if dry_run:
+        return _dry("simulate", file, seed, None, as_json)
+    experiment, run = _begin("simulate", file, root, seed)
+    with stage("simulating") as told:
+        simulation.simulate(experiment, run, told)
+    _end(run, publish.compared(run), f"simulated on {experiment.cluster}", as_json)
+
+
+@app.command()
+def report(
+    folders: Annotated[list[Path], typer.Argument(help="Runs.", metavar="RUN...", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("report"),
+    as_json: AsJson = False,
+) -> None:
+    """One HTML page over runs, with the tables as CSV and Markdown and the figures as SVG and PNG."""
+    with stage("drawing"):
+        page = publish.page([runs.Run(folder) for folder in folders], out)
+    typer.echo(json.dumps({"page": str(page)}) if as_json else str(page))
+
+
+@app.command()
+def trace(
+    folder: Annotated[Path, typer.Argument(help="A run.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("traces"),
+    form: Annotated[str, typer.Option("--format", help="perfetto: Chrome trace-event JSON.")] = "perfetto",
+    as_json: AsJson = False,
+) -> None:
+    """Export the traces of a run for a timeline viewer."""
+    if form != "perfetto":
+        raise UserError(f"--format: unknown format '{form}'; valid: perfetto")
+    written = publish.chrome(runs.Run(folder), out)
+    typer.echo(json.dumps([str(path) for path in written]) if as_json else "\n".join(str(path) for path in written))
+
+
+@app.command()
+def demo(root: Root = RUNS, out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path("report"), as_json: AsJson = False) -> None:
+    """The whole loop on generated data: profile, execute, validate, simulate, report. Minutes on two cores."""
+    page = demonstration.run(root, out, err)
+    typer.echo(json.dumps({"page": str(page)}) if as_json else f"\nreport: {page.resolve()}")
+
+
+@app.command()
+def strategies(as_json: AsJson = False) -> None:
+    """Strategies by name, with their source."""
+    say(pd.DataFrame([{"name": s.name, "title": s.title, "family": s.family.value, "source": s.source} for s in STRATEGIES.values()]), "strategies", as_json)
+
+
+@data_app.command("list")
+def data_list(as_json: AsJson = False) -> None:
+    """All datasets that the catalogue knows."""
+    say(describe.datasets(), "datasets", as_json)
+
+
+@data_app.command("info")
+def data_info(name: Annotated[str, typer.Argument(help="Name or path.", show_default=False)], as_json: AsJson = False) -> None:
+    """What a dataset holds, and what the papers print of it."""
+    say(describe.dataset(name), name, as_json)
+
+
+@data_app.command("get")
+def data_get(name: str, out: Annotated[Path, typer.Argument(show_default=False)], seed: int = 0, as_json: AsJson = False) -> None:
+    """Write a catalogue dataset that is local or generated to a folder of memory-mappable columns."""
+    store.save(out, catalogue.load(name, seed))
+    typer.echo(json.dumps({"folder": str(out)}) if as_json else str(out))
+
+
+@data_app.command("convert")
+def data_convert(source: Annotated[Path, typer.Argument(show_default=False)], out: Annotated[Path, typer.Argument(show_default=False)]) -> None:
+    """Read any known format and write it as a folder of memory-mappable columns."""
+    if not source.exists():
+        raise UserError(f"{source}: no such file or folder")
+    store.save(out, open_dataset(source))
+    typer.echo(str(out))
+
+
+def _warn(message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: str | None = None) -> None:
+    if issubclass(category, ChronoscaleWarning):
+        err.print(f"[yellow]warning:[/] {message}", highlight=False)
+
+
+def main() -> None:
+    """Exit code 0; 2 for a user's mistake, 1 for a failure of the machine, each in one line; 130 when interrupted."""
+    warnings.showwarning = _warn
+    warnings.simplefilter("always", ChronoscaleWarning)
+    try:
+        app(standalone_mode=False)
+        code = 0
+    except UserError as error:
+        code = _fail(str(error), 2)
+    except click.exceptions.Exit as exit_:
+        code = exit_.exit_code
+    except click.ClickException as error:
+        code = _fail(error.format_message(), 2)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        code = _fail("interrupted; the same command takes the run up again", 130)
+    except MachineError as error:
+        code = _fail(str(error), 1)
+    except MemoryError:
+        code = _fail("out of host memory", 1)
+    except OSError as error:
+        what = "the disk is full; free some space and give the same command again" if error.errno == errno.ENOSPC else str(error)
+        code = _fail(what, 1)
+    sys.exit(code)
+
+
+def _fail(line: str, code: int) -> int:
+    print(f"error: {' '.join(line.split())}", file=sys.stderr)
+    return code

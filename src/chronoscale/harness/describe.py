@@ -1,0 +1,92 @@
+"""Describe: datasets and cost models as tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from chronoscale.datasets import catalogue
+from chronoscale.datasets.events import EventStream
+from chronoscale.datasets.snapshots import SnapshotSequence
+from chronoscale.datasets.statistics import statistics_of
+from chronoscale.datasets.store import Dataset
+from chronoscale.errors import UserError
+from chronoscale.harness import source
+from chronoscale.harness.experiment import Data
+from chronoscale.strategies.costs import FittedCosts
+
+
+def datasets() -> pd.DataFrame:
+    """One row a catalogue entry: name, family, origin, nodes and edges as published, papers, source."""
+    rows = []
+    for name in catalogue.names():
+        entry = catalogue.entry(name)
+        first = entry.published[0] if entry.published else None
+        papers = ", ".join(f"{p.paper} table {p.table}" for p in entry.published)
+        rows.append(
+            {
+                "name": name,
+                "family": entry.family,
+                "origin": entry.origin,
+                "nodes": "" if first is None else f"{first.nodes:,}",
+                "edges": "" if first is None or first.edges is None else f"{first.edges:,}",
+                "papers": papers,
+                "source": entry.source,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def dataset(name: str) -> pd.DataFrame:
+    """Key and value: what the papers print, and what is counted where the dataset is at hand. Raises UserError for an unknown name."""
+    rows: list[tuple[str, str]] = []
+    path = Path(name)
+    if not path.exists():
+        entry = catalogue.entry(name)
+        rows += [("family", entry.family), ("origin", entry.origin), ("source", entry.source)]
+        for counts in entry.published:
+            printed = {key: value for key, value in counts.model_dump().items() if key not in ("paper", "table") and value is not None}
+            rows.append((f"published ({counts.paper}, table {counts.table})", ", ".join(f"{key} {value:,}" for key, value in printed.items())))
+        if entry.origin == "published":
+            return pd.DataFrame(rows, columns=["what", "value"])
+    try:
+        found = source.dataset(Data(path=name) if path.exists() else Data(name=name), 0)
+    except UserError as error:
+        if path.exists():
+            raise
+        rows.append(("here", str(error)))
+    else:
+        rows += _counted(found)
+    return pd.DataFrame(rows, columns=["what", "value"])
+
+
+def _counted(found: Dataset) -> list[tuple[str, str]]:
+    if isinstance(found, SnapshotSequence):
+        stats = statistics_of(found)
+        spans = {"edges a snapshot": stats.edges, "active nodes": stats.nodes}
+        spans |= {"changed edges": stats.changed_edges[1:], "effective edges": stats.effective_edges[1:], "touched rows": stats.touched_rows[1:]}
+        counted = [("nodes", f"{found.num_nodes:,}"), ("snapshots", f"{len(found):,}"), ("edges", f"{int(stats.edges.sum()):,}")]
+        return counted + [(key, f"{column.min():,} .. {column.max():,}, mean {column.mean():,.0f}") for key, column in spans.items() if len(column)]
+    if isinstance(found, EventStream):
+        return [("nodes", f"{found.num_nodes:,}"), ("events", f"{len(found.src):,}"), ("time", f"{found.t[0]:,} .. {found.t[-1]:,}")]
+    steps, sensors, channels = found.values.shape
+    return [("sensors", f"{sensors:,}"), ("steps", f"{steps:,}"), ("channels", f"{channels:,}"), ("edges", f"{found.edge_index.shape[1]:,}")]
+
+
+def fits(costs: FittedCosts) -> pd.DataFrame:
+    """One row a fitted curve: form, held-out error of it and of the forms not chosen, samples, the range of edges seen."""
+    return pd.DataFrame(
+        [
+            {
+                "op": fit.op,
+                "width": fit.width,
+                "form": fit.form,
+                "held-out error %": round(100 * fit.held_out_error, 1),
+                "others %": ", ".join(f"{form} {100 * error:.1f}" for form, error in fit.alternatives.items()),
+                "samples": fit.samples,
+                "edges": f"{fit.low['edges']:,}..{fit.high['edges']:,}",
+            }
+            for fit in costs.fits
+        ]
+    )

@@ -1,0 +1,75 @@
+"""Execution: strategies trained for real on 1, 2, … ranks; and the same schedules replayed, to see how well the simulator knows them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from chronoscale.datasets import store
+from chronoscale.errors import UserError
+from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.prepare import fitted, job, load_passes, schedules, this_machine
+from chronoscale.harness.runs import Run
+from chronoscale.harness.source import snapshots
+from chronoscale.datasets.statistics import statistics_of
+from chronoscale.real_exec.interpreter import Pass
+from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.launch import launch
+from chronoscale.real_exec.model import model_shape
+from chronoscale.simulator.engine import replay
+from chronoscale.simulator.memory import check
+from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.workload import Workload
+
+
+def execute(experiment: Experiment, run: Run) -> None:
+    """A piece `ranks-<n>` for every rank count: schedules, traces of every repeat, losses.
+
+    All strategies of a rank count run in one job, repeat by repeat in turn.
+    """
+    costs = fitted(experiment, run)
+    sequence, model = snapshots(experiment.dataset, experiment.seed), experiment.model
+    shape = model_shape(model.name, model.inputs, model.hidden, model.layers)
+    work = Workload(experiment.dataset.label, statistics_of(sequence), shape, experiment.hyper)
+    data = run.piece("data", lambda part: store.save(part / "snapshots", sequence)) / "snapshots"
+
+    def make(ranks: int, part: Path) -> None:
+        items = []
+        for name in experiment.strategies:
+            schedule = strategy(name).plan(work, ranks, costs)
+            if experiment.iterations is not None:
+                schedule = schedule.head(experiment.iterations)
+            file = part / f"{name}.schedule.parquet"
+            schedule.save(file)
+            items.append(Item(name, str(file), str(data), experiment.hyper))
+        launch(job(experiment, f"ranks-{ranks}", items, part), ranks, part)
+
+    for ranks in experiment.ranks:
+        run.piece(f"ranks-{ranks}", lambda part, ranks=ranks: make(ranks, part))
+
+
+def passes(run: Run, ranks: int, name: str) -> list[Pass]:
+    """Executed repeats of one strategy."""
+    return load_passes(run.folder / f"ranks-{ranks}", name, run.experiment.repeats)
+
+
+def rehearse(experiment: Experiment, run: Run) -> None:
+    """A piece `replay-<n>` for every rank count: the executed schedules replayed on a model of this machine with fitted costs.
+
+    Raises UserError when a schedule leaves the range that the costs were fitted on, or the machine's memory.
+    """
+    costs = fitted(experiment, run)
+    device = torch.device("cuda" if experiment.device != "cpu" and torch.cuda.is_available() else "cpu")
+
+    def make(ranks: int, part: Path) -> None:
+        cluster = this_machine(costs, ranks, device)
+        for name, schedule in schedules(run.folder / f"ranks-{ranks}").items():
+            trace = replay(schedule, cluster, costs)
+            check(schedule, trace, cluster)
+            trace.save(part / f"{name}.parquet")
+
+    for ranks in experiment.ranks:
+        if not (run.folder / f"ranks-{ranks}").exists():
+            raise UserError(f"{run.folder}: nothing was executed on {ranks} ranks")
+        run.piece(f"replay-{ranks}", lambda part, ranks=ranks: make(ranks, part))

@@ -1,0 +1,166 @@
+"""Experiment: the file that a user writes, validated."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
+
+from chronoscale.errors import UserError, unknown
+from chronoscale.real_exec.model import CELLS
+from chronoscale.simulator import presets
+from chronoscale.strategies.registry import STRATEGIES
+from chronoscale.strategies.workload import Hyper
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Cut(_Part):
+    """How events become snapshots: by fixed width (in the unit of the timestamps) or by fixed count."""
+
+    width: PositiveFloat | None = None
+    count: PositiveInt | None = None
+    cumulative: bool = False
+    sliding: PositiveInt | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Cut:
+        if (self.width is None) == (self.count is None):
+            raise ValueError("give exactly one of width, count")
+        return self
+
+
+class Data(_Part):
+    """A dataset by catalogue `name` or by `path`; `window` joins that many snapshots into each (sliding)."""
+
+    name: str | None = None
+    path: str | None = None
+    cut: Cut | None = None
+    window: PositiveInt | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Data:
+        if (self.name is None) == (self.path is None):
+            raise ValueError("give exactly one of name, path")
+        return self
+
+    @property
+    def label(self) -> str:
+        return self.name or Path(str(self.path)).stem
+
+
+class Model(_Part):
+    """A model by name and its widths; `inputs` is the width of generated features where the dataset has none."""
+
+    name: str = "wd-gcn"
+    hidden: PositiveInt = 64
+    layers: PositiveInt = 1
+    inputs: PositiveInt = 64
+
+
+class Training(_Part):
+    """Hyper-parameters of training."""
+
+    group_size: PositiveInt = 4
+    stride: PositiveInt = 1
+    groups_per_rank: Literal[1, 2] = 1
+    horizon: PositiveInt = 1
+    variant: Literal["exact", "as-published"] = "exact"
+    learning_rate: PositiveFloat = 0.01
+
+
+def _named(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value
+
+
+class Experiment(_Part):
+    """What to run. Every field but `dataset` has a default."""
+
+    name: str = "experiment"
+    dataset: Annotated[Data, BeforeValidator(_named)]
+    model: Annotated[Model, BeforeValidator(_named)] = Model()
+    training: Training = Training()
+    strategies: tuple[str, ...] = ("psg", "real-reuse", "real-g")
+    ranks: tuple[int, ...] = (1, 2)  # executed for real
+    iterations: PositiveInt | None = Field(None, description="optimiser steps a pass; all of the epoch without it")
+    repeats: PositiveInt = 5
+    warmup: int = Field(1, ge=0)
+    threads: PositiveInt = 1
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    cluster: str = "h200"
+    gpus: tuple[int, ...] = (1, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # simulated
+    costs: str = Field("auto", description="datasheet, fitted, or the path of a costs.json; auto: fitted to run, datasheet to simulate")
+    extrapolate: bool = False
+    seed: int = Field(0, ge=0)
+
+    @model_validator(mode="after")
+    def _names(self) -> Experiment:
+        for strategy in self.strategies:
+            if strategy not in STRATEGIES:
+                raise unknown("strategy", strategy, STRATEGIES)
+        if self.model.name not in CELLS:
+            raise unknown("model", self.model.name, CELLS)
+        if self.cluster not in presets.names():
+            raise unknown("cluster", self.cluster, presets.names())
+        for key, counts in (("ranks", self.ranks), ("gpus", self.gpus)):
+            if not counts or min(counts) < 1:
+                raise UserError(f"{key}: expected one or more counts of at least 1, got {list(counts)}")
+        if not self.strategies:
+            raise UserError("strategies: expected at least one name")
+        return self
+
+    @property
+    def hyper(self) -> Hyper:
+        """The part that planning reads."""
+        t = self.training
+        return Hyper(
+            group_size=t.group_size, stride=t.stride, groups_per_rank=t.groups_per_rank, horizon=t.horizon, variant=t.variant, seed=self.seed
+        )
+
+    def digest(self, *keys: str) -> str:
+        """Of the given fields (all without any): equal experiments have equal digests."""
+        data = self.model_dump(mode="json", include=set(keys) or None)
+        return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def load(path: Path, overrides: dict[str, Any] | None = None) -> Experiment:
+    """Read an experiment file (YAML); `overrides` replace top-level keys.
+
+    Raises UserError in one line: the file, the key, what was expected, the nearest valid name.
+    """
+    try:
+        data = yaml.safe_load(path.read_text())
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such experiment file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not readable ({error})") from error
+    except yaml.YAMLError as error:
+        raise UserError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(data, dict):
+        raise UserError(f"{path}: expected keys and values, such as `dataset: math_overflow_monthly`")
+    data.setdefault("name", path.stem)
+    data.update(overrides or {})
+    return check(data, str(path))
+
+
+def check(data: dict[str, Any], where: str) -> Experiment:
+    """Validate. Raises UserError as `load` does."""
+    try:
+        return Experiment.model_validate(data)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            part: type[BaseModel] = Experiment
+            for step in first["loc"][:-1]:
+                part = {"dataset": Data, "cut": Cut, "model": Model, "training": Training}.get(str(step), part)
+            raise UserError(f"{where}: {unknown('key', key, part.model_fields)}") from None
+        raise UserError(f"{where}: {key}: {first['msg']} (got {first['input']!r})") from None

@@ -1,0 +1,135 @@
+"""Prepare: the cost model that an experiment plans and replays with."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import psutil
+import torch
+
+from chronoscale.datasets import store
+from chronoscale.errors import UserError
+from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.runs import Run, find
+from chronoscale.harness.source import snapshots
+from chronoscale.real_exec.environment import cores, device_name, fingerprint
+from chronoscale.real_exec.fit import fit, tabulate
+from chronoscale.real_exec.interpreter import Pass
+from chronoscale.real_exec.job import Item, Job
+from chronoscale.real_exec.lanes import INLINE, CpuLanes, lanes_for
+from chronoscale.real_exec.launch import launch
+from chronoscale.real_exec.model import model_shape
+from chronoscale.real_exec.probe import all_reduces, probes
+from chronoscale.simulator import presets
+from chronoscale.strategies.cluster import Cluster, Link
+from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.trace import Trace
+
+PROFILED = ("dataset", "model", "training", "threads", "device", "seed")  # what a profile depends on
+
+
+def measure(experiment: Experiment, folder: Path) -> None:
+    """Time probes on this machine and fit: profile.parquet (a row a task), costs.json."""
+    sequence, model = snapshots(experiment.dataset, experiment.seed), experiment.model
+    shape = model_shape(model.name, model.inputs, model.hidden, model.layers)
+    work = folder / "work"
+    work.mkdir()
+    items, schedules = [], {}
+    for probe in probes(sequence, shape, experiment.hyper, seed=experiment.seed):
+        data = work / f"{probe.label}.data"
+        store.save(data, probe.snapshots)
+        probe.schedule.save(work / f"{probe.label}.schedule.parquet")
+        items.append(Item(probe.label, str(work / f"{probe.label}.schedule.parquet"), str(data), probe.hyper))
+        schedules[probe.label] = probe.schedule
+    launch(job(experiment, "probes", items, work), 1, work)
+    measured = [(schedule, load_passes(work, label, experiment.repeats)) for label, schedule in schedules.items()]
+    for ranks in sorted({r for r in experiment.ranks if r > 1}):
+        schedule, label = all_reduces(ranks), f"all-reduce-{ranks}"
+        schedule.save(work / f"{label}.schedule.parquet")
+        item = Item(label, str(work / f"{label}.schedule.parquet"), "", experiment.hyper)
+        launch(replace(job(experiment, label, [item], work), warmup=5, repeats=20), ranks, work)
+        measured.append((schedule, load_passes(work, label, 20)))
+    table = tabulate(measured)
+    device = torch.device("cuda" if experiment.device != "cpu" and torch.cuda.is_available() else "cpu")
+    table.to_parquet(folder / "profile.parquet")
+    fit(table, device_name(device), fingerprint(device), experiment.seed).save(folder / "costs.json")
+    shutil.rmtree(work)
+
+
+def job(experiment: Experiment, name: str, items: list[Item], out: Path) -> Job:
+    """A job with the experiment's settings."""
+    model = experiment.model
+    return Job(
+        name=name,
+        items=tuple(items),
+        out=str(out),
+        model=model.name,
+        hidden=model.hidden,
+        layers=model.layers,
+        inputs=model.inputs,
+        repeats=experiment.repeats,
+        warmup=experiment.warmup,
+        threads=experiment.threads,
+        learning_rate=experiment.training.learning_rate,
+        seed=experiment.seed,
+        device=experiment.device,
+    )
+
+
+def load_passes(folder: Path, label: str, repeats: int) -> list[Pass]:
+    """What a worker saved of one item."""
+    losses = np.load(folder / f"{label}-losses.npy")
+    return [Pass(Trace.load(folder / f"{label}-r{repeat}.parquet"), losses[repeat]) for repeat in range(repeats)]
+
+
+def fitted(experiment: Experiment, run: Run) -> FittedCosts:
+    """Costs fitted on this machine: those named by the experiment, of the newest fitting profile, or measured now as a piece of `run`.
+
+    Raises UserError when a named file is not a cost model.
+    """
+    if experiment.costs not in ("auto", "fitted"):
+        return FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
+    folder = run.folder / "profile"
+    if not folder.exists():
+        key = experiment.digest(*PROFILED)
+        same = [r for r in find(run.folder.parent) if (r.folder / "profile").exists() and r.experiment.digest(*PROFILED) == key]
+        same = [r for r in same if set(r.experiment.ranks) >= set(experiment.ranks) and _here(r)]
+        if same:
+            run.piece("profile", lambda part: shutil.copytree(same[-1].folder / "profile", part, dirs_exist_ok=True))
+        else:
+            run.piece("profile", lambda part: measure(experiment, part))
+    return FittedCosts.load(folder / "costs.json", experiment.extrapolate)
+
+
+def _here(run: Run) -> bool:
+    """Whether a profile was made on this machine with these libraries."""
+    mine = fingerprint(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    theirs = run.read("environment.json")
+    return all(theirs.get(key) == mine[key] for key in ("device", "cores", "torch", "kernels", "chronoscale"))
+
+
+def simulated_costs(experiment: Experiment, cluster: Cluster) -> CostModel:
+    """Costs to replay a large cluster with. Raises UserError for 'fitted' without a file: a profile of which device?"""
+    if experiment.costs in ("auto", "datasheet"):
+        return DatasheetCosts(cluster.device)
+    if experiment.costs == "fitted":
+        raise UserError("costs: to simulate with fitted costs, name the file: costs: runs/<profile run>/profile/costs.json")
+    return FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
+
+
+def this_machine(costs: FittedCosts, ranks: int, device: torch.device) -> Cluster:
+    """The machine at hand as the simulator sees it: its lanes as the interpreter runs them, its link as fitted."""
+    link = costs.collective or Link(bandwidth=1e9, latency_s=0.0)
+    cluster = presets.local_cpu(ranks, float(psutil.virtual_memory().total), link)
+    streams = lanes_for(device, ranks, cores()).streams if device.type == "cuda" else CpuLanes(cores() >= 2 * ranks).streams
+    assert device.type == "cuda" or streams in (INLINE, cluster.device.streams)
+    return replace(cluster, device=replace(cluster.device, name=costs.device, streams=streams))
+
+
+def schedules(folder: Path) -> dict[str, Schedule]:
+    """Schedules saved in a piece, by strategy."""
+    return {path.name.removesuffix(".schedule.parquet"): Schedule.load(path) for path in sorted(folder.glob("*.schedule.parquet"))}

@@ -1,0 +1,43 @@
+"""Simulation: strategies replayed on 1 to 1024 GPUs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from chronoscale.errors import UserError
+from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.prepare import simulated_costs
+from chronoscale.harness.runs import Run
+from chronoscale.harness.source import workload
+from chronoscale.simulator import presets
+from chronoscale.simulator.engine import replay
+from chronoscale.simulator.memory import check, peaks
+from chronoscale.strategies.registry import strategy
+
+
+def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lambda _: None) -> None:
+    """A piece `sim-<gpus>-<strategy>` for every point: schedule, trace, and memory: peak bytes, or why it does not fit."""
+    cluster = presets.cluster(experiment.cluster)
+    costs, work = simulated_costs(experiment, cluster), workload(experiment)
+
+    def make(gpus: int, name: str, part: Path) -> None:
+        schedule = strategy(name).plan(work, gpus, costs)
+        if experiment.iterations is not None:
+            schedule = schedule.head(experiment.iterations)
+        machines = presets.scaled(cluster, gpus)
+        trace = replay(schedule, machines, costs)
+        memory: dict[str, object] = {"peak_bytes": int(peaks(schedule, trace).max()), "costs": costs.name, "cluster": cluster.name}
+        try:
+            check(schedule, trace, machines)
+        except UserError as error:  # a strategy that does not fit is a result, and the others go on
+            memory["out_of_memory"] = str(error)
+        schedule.save(part / "schedule.parquet")
+        trace.save(part / "trace.parquet")
+        (part / "point.json").write_text(json.dumps({"strategy": name, "gpus": gpus, **memory}))
+
+    for gpus in experiment.gpus:
+        for name in experiment.strategies:
+            told(f"{name} on {gpus} GPUs")
+            run.piece(f"sim-{gpus:05d}-{name}", lambda part, gpus=gpus, name=name: make(gpus, name, part))

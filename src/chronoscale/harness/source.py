@@ -1,0 +1,60 @@
+"""Source: the snapshots and the workload that an experiment names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from chronoscale.datasets import catalogue, convert, store
+from chronoscale.datasets.events import EventStream
+from chronoscale.datasets.formats.registry import open_dataset
+from chronoscale.datasets.snapshots import Snapshot, SnapshotSequence
+from chronoscale.datasets.statistics import statistics_of
+from chronoscale.datasets.store import Dataset
+from chronoscale.errors import UserError
+from chronoscale.harness.experiment import Data, Experiment
+from chronoscale.real_exec.model import model_shape
+from chronoscale.strategies.workload import Workload
+
+
+def dataset(data: Data, seed: int) -> Dataset:
+    """The dataset as it comes, by name or path. Raises UserError when it is unknown, absent or malformed."""
+    if data.name is not None:
+        return catalogue.load(data.name, seed)
+    path = Path(str(data.path))
+    if not path.exists():
+        raise UserError(f"{path}: no such file or folder")
+    return store.load(path) if (path / "meta.json").exists() else open_dataset(path)
+
+
+def snapshots(data: Data, seed: int) -> SnapshotSequence:
+    """Snapshots without self-edges (A + I has one of each already), events cut as asked.
+
+    Raises UserError where events come without a cut, snapshots with one, or the dataset is a signal.
+    """
+    found = dataset(data, seed)
+    if isinstance(found, EventStream):
+        if data.cut is None:
+            raise UserError(f"dataset '{data.label}' is a stream of events: say how to cut it, e.g. `cut: {{width: 604800}}` or `cut: {{count: 1000}}`")
+        options = {"cumulative": data.cut.cumulative, "sliding": data.cut.sliding}
+        found = convert.by_width(found, data.cut.width, **options) if data.cut.width else convert.by_count(found, int(data.cut.count or 0), **options)
+    elif data.cut is not None:
+        raise UserError(f"dataset '{data.label}' is not a stream of events, so `cut` does not apply")
+    if not isinstance(found, SnapshotSequence):
+        raise UserError(f"dataset '{data.label}' is a signal; the strategies of this version train on snapshots")
+    if data.window is not None:
+        found = found.window(data.window)
+    return found.without_self_edges()
+
+
+def workload(experiment: Experiment) -> Workload:
+    """Statistics, model shape and hyper-parameters; generated snapshots are streamed, never held together."""
+    data, model = experiment.dataset, experiment.model
+    generated = data.name is not None and data.cut is None and data.window is None and catalogue.entry(data.name).origin == "generated"
+    stream: Iterable[Snapshot] = catalogue.stream(str(data.name), experiment.seed) if generated else snapshots(data, experiment.seed)
+    stats = statistics_of(_without_self_edges(stream))
+    return Workload(data.label, stats, model_shape(model.name, model.inputs, model.hidden, model.layers), experiment.hyper)
+
+
+def _without_self_edges(stream: Iterable[Snapshot]) -> Iterator[Snapshot]:
+    return (snapshot.without_self_edges() for snapshot in stream)
