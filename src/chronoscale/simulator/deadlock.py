@@ -19,7 +19,7 @@ def deadlock(schedule: Schedule, timeline: Timeline, start: Ints) -> UserError:
     """
     stuck = np.flatnonzero(start < 0)
     streams, where = np.unique(timeline.stream[stuck], return_index=True)
-    head = dict(zip(streams.tolist(), stuck[where].tolist(), strict=True))  # each stream's first segment that did not start
+    head: dict[int, int] = dict(zip(streams.tolist(), stuck[where].tolist(), strict=True))  # each stream's first segment that did not start
 
     def unserved(segment: int) -> list[int]:
         waits = timeline.awaited[timeline.wait_ptr[segment] : timeline.wait_ptr[segment + 1]]
@@ -29,7 +29,7 @@ def deadlock(schedule: Schedule, timeline: Timeline, start: Ints) -> UserError:
         """The head of a stream that holds up `segment`, itself a head."""
         others = unserved(segment)
         if not others:
-            partners = np.flatnonzero(timeline.collective == timeline.collective[segment]).tolist()
+            partners: list[int] = np.flatnonzero(timeline.collective == timeline.collective[segment]).tolist()
             others = [other for other in partners if head[int(timeline.stream[other])] != other or unserved(other)]
         return head[int(timeline.stream[others[0]])]
 

@@ -85,12 +85,12 @@ def starts(timeline: Timeline) -> Ints:
                         complete[group] = Moment(env)
                     yield complete[group]
                 elif group in complete:
-                    complete[group].at(latest[group])
+                    complete.pop(group).at(latest[group])
                 begin = latest[group]
             start[segment] = begin
             free = begin + length[segment]
             if segment in started:
-                started[segment].at(begin)
+                started.pop(segment).at(begin)
 
     for first, last in timeline.bounds:
         env.process(run(first, last))

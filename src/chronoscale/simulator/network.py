@@ -34,8 +34,10 @@ def times(schedule: Schedule, cluster: Cluster) -> tuple[Ints, Ints]:
     row = np.flatnonzero(schedule.collective >= 0)
     communicates = np.isin(schedule.op, [int(op) for op in COLLECTIVES])
     if wrong := np.flatnonzero(communicates != (schedule.collective >= 0)).tolist():
-        op, name = Op(schedule.op[wrong[0]]).name, schedule.name
-        raise ValueError(f"schedule '{name}': task {wrong[0]} is {op} with collective id {schedule.collective[wrong[0]]}")
+        task = wrong[0]
+        raise ValueError(
+            f"schedule '{schedule.name}': task {task} is {Op(schedule.op[task]).name} with collective id {schedule.collective[task]}"
+        )
     if not len(row):
         return row, np.zeros(0, np.int64)
     row = row[np.argsort(schedule.collective[row], kind="stable")]
