@@ -48,7 +48,7 @@ def write(text: str, ranks: int = 1, name: str = "test", resident: int = 0) -> W
         values: dict[str, object] = {"ns": 0, "bytes": 10} if Op[op] in COLLECTIVES else {"ns": 10}
         for part in columns.split():
             key, _, value = part.partition("=")
-            values[key] = number if part == "all" else np.array([int(v) for v in value.split(",")])
+            values[key] = 1000 + number if part == "all" else np.array([int(v) for v in value.split(",")])
         values["collective"] = values.pop("all", values.pop("group", -1))
         values["flops"] = values.pop("ns")
         where = np.arange(ranks) if (only := values.pop("rank", None)) is None else only
