@@ -1,0 +1,48 @@
+"""Deadlock: who waits for whom when a replay stops early."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chronoscale.errors import UserError
+from chronoscale.simulator.timeline import Timeline
+from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
+
+SHOWN = 6  # tasks of a cycle that the message names
+
+
+def deadlock(schedule: Schedule, timeline: Timeline, start: Ints) -> UserError:
+    """The error that names a cycle of waiting tasks; `start` int64 [segments], negative where a segment never started.
+
+    Dependencies point to earlier rows and streams run in row order, so only collectives that two ranks enter in different orders
+    close a cycle.
+    """
+    stuck = np.flatnonzero(start < 0)
+    streams, where = np.unique(timeline.stream[stuck], return_index=True)
+    head: dict[int, int] = dict(zip(streams.tolist(), stuck[where].tolist(), strict=True))  # each stream's first segment that did not start
+
+    def unserved(segment: int) -> list[int]:
+        waits = timeline.awaited[timeline.wait_ptr[segment] : timeline.wait_ptr[segment + 1]]
+        return [int(other) for other in waits if start[other] < 0]
+
+    def blocker(segment: int) -> int:
+        """The head of a stream that holds up `segment`, itself a head."""
+        others = unserved(segment)
+        if not others:
+            partners: list[int] = np.flatnonzero(timeline.collective == timeline.collective[segment]).tolist()
+            others = [other for other in partners if head[int(timeline.stream[other])] != other or unserved(other)]
+        return head[int(timeline.stream[others[0]])]
+
+    path = [int(stuck[0])]
+    path[0] = head[int(timeline.stream[path[0]])]
+    while (step := blocker(path[-1])) not in path:
+        path.append(step)
+    cycle = path[path.index(step) :]
+    shown = [_describe(schedule, int(timeline.first[segment])) for segment in [*cycle, step][:SHOWN]]
+    more = f" ... ({len(cycle) - SHOWN + 1} more)" if len(cycle) >= SHOWN else ""
+    return UserError(f"schedule '{schedule.name}' deadlocks: {' waits for '.join(shown)}{more}")
+
+
+def _describe(schedule: Schedule, task: int) -> str:
+    group = f", collective {schedule.collective[task]}" if schedule.collective[task] >= 0 else ""
+    return f"task {task} ({Op(schedule.op[task]).name}@{Lane(schedule.lane[task]).name} of rank {schedule.rank[task]}{group})"

@@ -1,0 +1,63 @@
+"""Memory: what a rank's device holds at its fullest moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chronoscale.errors import UserError
+from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.schedule import Ints, Op, Schedule
+from chronoscale.strategies.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Peaks:
+    """int64 [ranks] each: the most bytes held at once, and the row whose allocation brought it there (-1: `resident` alone)."""
+
+    bytes: Ints
+    row: Ints
+
+
+def _peaks(schedule: Schedule, trace: Trace) -> Peaks:
+    held, at = np.full(schedule.ranks, schedule.resident, np.int64), np.full(schedule.ranks, -1, np.int64)
+    taken, given = np.flatnonzero(schedule.alloc[trace.task]), np.flatnonzero(schedule.free[trace.task])
+    entry = np.concatenate([taken, given])  # a row of the trace ...
+    change = np.concatenate([schedule.alloc[trace.task[taken]], -schedule.free[trace.task[given]]])  # ... and what it does to its rank
+    if not len(taken):
+        return Peaks(held, at)
+    ends = np.arange(len(entry)) >= len(taken)
+    time = np.where(ends, trace.end_ns[entry], trace.start_ns[entry])
+    # At one instant, what earlier rows return is there for those that start; a row without duration takes before it returns.
+    later = ~ends | (trace.start_ns[entry] == time)
+    order = np.lexsort((ends, entry, later, time, trace.rank[entry]))
+    rank = trace.rank[entry[order]]
+    total = np.cumsum(change[order])
+    begin = np.flatnonzero(np.diff(rank, prepend=-1))
+    total -= np.repeat((total - change[order])[begin], np.diff(begin, append=len(rank)))
+    for first, last in zip(begin, [*begin[1:], len(rank)], strict=True):
+        top = first + int(np.argmax(total[first:last]))
+        if total[top] > 0:
+            held[rank[first]] += total[top]
+            at[rank[first]] = trace.task[entry[order[top]]]
+    return Peaks(held, at)
+
+
+def peaks(schedule: Schedule, trace: Trace) -> Ints:
+    """Peak device memory of each rank (bytes), int64 [ranks]: `resident`, `alloc` from a row's start, until `free` at a row's end."""
+    return _peaks(schedule, trace).bytes
+
+
+def check(schedule: Schedule, trace: Trace, cluster: Cluster) -> None:
+    """Raises UserError when a rank needs more memory than its device has: the rank that needs most, where, and by how much."""
+    found = _peaks(schedule, trace)
+    rank = int(np.argmax(found.bytes))
+    need, have, row = float(found.bytes[rank]), cluster.device.memory, int(found.row[rank])
+    if need <= have:
+        return
+    where = "for resident data"
+    if row >= 0:
+        where = f"at task {row} ({Op(schedule.op[row]).name}, unit {schedule.unit[row]}, iteration {schedule.iteration[row]})"
+    more = f"{(need - have) / 1e9:.1f} GB more than the {have / 1e9:.1f} GB of {cluster.device.name}"
+    raise UserError(f"out of memory: rank {rank} needs {need / 1e9:.1f} GB {where}, {more}")

@@ -1,0 +1,66 @@
+"""Network: how long collectives take on a cluster's links.
+
+Alpha-beta over the slowest link that a collective crosses: alpha is the link's latency (s), B its bandwidth in one direction (B/s), P the
+ranks that take part, n a row's `bytes`. Ranks that do not take part cost nothing; one rank alone takes no time.
+
+====================  ==========================================  ======================================================
+operation             time                                        n
+====================  ==========================================  ======================================================
+ALLREDUCE             2 (P-1) alpha + 2 (P-1)/P max(n) / B        the reduced tensor
+ALLGATHER             (P-1) alpha + (sum(n) - min(n)) / B         what a rank contributes
+ALLTOALL              (P-1) alpha + max(n) / B                    what a rank sends to (or receives from) all others
+SEND, RECV            alpha + max(n) / B                          the message
+====================  ==========================================  ======================================================
+
+Ring all-reduce: MG-WFBP (Shi, Chu, Li; INFOCOM 2019), Table 1, without its reduction term, which a GPU hides behind the transfer. REAL §7.5
+takes alpha of eq. 10 from the same model. All-gather is the ring's second half; with unequal shares the rank that holds the smallest
+one receives most. All-to-all is pairwise exchange, P-1 rounds (Thakur et al., 2005, §4).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.schedule import COLLECTIVES, Ints, Op, Schedule
+from chronoscale.strategies.trace import Source
+
+
+def times(schedule: Schedule, cluster: Cluster) -> tuple[Ints, Ints]:
+    """Rows that take part in collectives and how long each lasts (ns), both int64 [rows].
+
+    Raises ValueError when a communication row has no collective id, or another row has one.
+    """
+    row = np.flatnonzero(schedule.collective >= 0)
+    communicates = np.isin(schedule.op, [int(op) for op in COLLECTIVES])
+    if wrong := np.flatnonzero(communicates != (schedule.collective >= 0)).tolist():
+        task = wrong[0]
+        raise ValueError(
+            f"schedule '{schedule.name}': task {task} is {Op(schedule.op[task]).name} with collective id {schedule.collective[task]}"
+        )
+    if not len(row):
+        return row, np.zeros(0, np.int64)
+    row = row[np.argsort(schedule.collective[row], kind="stable")]
+    begin = np.flatnonzero(np.diff(schedule.collective[row], prepend=-1))
+    ranks = np.diff(begin, append=len(row))
+    op = schedule.op[row[begin]]
+    node = schedule.rank[row] // cluster.gpus_per_node
+    across = np.minimum.reduceat(node, begin) != np.maximum.reduceat(node, begin)
+    alpha = np.where(across, cluster.inter.latency_s, cluster.intra.latency_s)
+    bandwidth = np.where(across, cluster.inter.bandwidth, cluster.intra.bandwidth)
+
+    moved = schedule.bytes[row]
+    largest, total = np.maximum.reduceat(moved, begin).astype(np.float64), np.add.reduceat(moved, begin)
+    kind = [op == Op.ALLREDUCE, op == Op.ALLGATHER, op == Op.ALLTOALL]
+    rounds = np.select(kind, [2 * (ranks - 1), ranks - 1, ranks - 1], 1)
+    volume = np.select(kind, [2 * (ranks - 1) / ranks * largest, total - np.minimum.reduceat(moved, begin), largest], largest)
+    ns = np.rint(np.where(ranks > 1, rounds * alpha + volume / bandwidth, 0.0) * 1e9).astype(np.int64)
+    return row, np.repeat(ns, ranks)
+
+
+def origin(cluster: Cluster) -> Source:
+    """Where times on its links come from: `fitted` for a cluster whose `origin` says so first ("fitted on ..."), else `specified`.
+
+    A paper's hardware table repeats datasheets, so its links are `specified` too.
+    """
+    return Source.FITTED if cluster.origin.startswith("fitted") else Source.SPECIFIED

@@ -1,0 +1,117 @@
+"""Presets: the papers' testbeds and larger ones, read from YAML with the package or from the user's file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from chronoscale.errors import UserError, unknown
+from chronoscale.strategies.cluster import CPU_STREAMS, Cluster, Device, Link
+
+_DATA = resources.files("chronoscale.simulator")
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Link(_Entry):
+    bandwidth: float = Field(gt=0)
+    latency_s: float = Field(ge=0)
+
+    def link(self) -> Link:
+        return Link(self.bandwidth, self.latency_s)
+
+
+class _Device(_Entry):
+    name: str
+    memory: float = Field(gt=0)
+    flops: float = Field(gt=0)
+    memory_bandwidth: float = Field(gt=0)
+    launch_s: float = Field(ge=0)
+    h2d: _Link
+
+    def device(self) -> Device:
+        return Device(self.name, self.memory, self.flops, self.memory_bandwidth, self.h2d.link(), self.launch_s)
+
+
+class _Cluster(_Entry):
+    origin: str
+    device: str | _Device  # the name of a file in devices/, or the figures themselves
+    nodes: int = Field(ge=1)
+    gpus_per_node: int = Field(ge=1)
+    intra: _Link
+    inter: _Link
+
+
+_E = TypeVar("_E", bound=_Entry)
+
+
+def _stems(folder: str) -> list[str]:
+    return sorted(entry.name.removesuffix(".yaml") for entry in (_DATA / folder).iterdir() if entry.name.endswith(".yaml"))
+
+
+def _read(path: Traversable, kind: type[_E]) -> _E:
+    try:
+        return kind.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"] if part != "_Device") or "the file"
+        raise UserError(f"{path}: {key}: {first['msg'].lower()}, got {first['input']!r}") from error
+    except yaml.YAMLError as error:
+        raise UserError(f"{path}: not YAML ({str(error).splitlines()[0]})") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not readable ({error})") from error
+
+
+def names() -> list[str]:
+    """Presets, in alphabetical order."""
+    return _stems("clusters")
+
+
+def cluster(name: str) -> Cluster:
+    """A preset. Raises UserError for a name that is none, with the nearest that is."""
+    if name not in names():
+        raise unknown("cluster", name, names())
+    return _cluster(name, _DATA / "clusters" / f"{name}.yaml")
+
+
+def read(path: Path) -> Cluster:
+    """A cluster from the user's YAML, written like a preset. Raises UserError naming file and key."""
+    return _cluster(path.stem, path)
+
+
+def _cluster(name: str, path: Traversable) -> Cluster:
+    entry = _read(path, _Cluster)
+    figures = entry.device
+    if isinstance(figures, str):
+        if figures not in _stems("devices"):
+            raise UserError(f"{path}: device: {unknown('device', figures, _stems('devices'))}")
+        figures = _read(_DATA / "devices" / f"{figures}.yaml", _Device)
+    return Cluster(name, figures.device(), entry.nodes, entry.gpus_per_node, entry.intra.link(), entry.inter.link(), entry.origin)
+
+
+def scaled(cluster: Cluster, gpus: int) -> Cluster:
+    """The same machines, as many as hold `gpus` devices. Raises UserError below one."""
+    if gpus < 1:
+        raise UserError(f"cluster '{cluster.name}': at least one GPU is needed, got {gpus}")
+    return replace(cluster, nodes=-(-gpus // cluster.gpus_per_node))
+
+
+def local_cpu(ranks: int, memory_bytes: float, link: Link) -> Cluster:
+    """The machine at hand as `ranks` CPU ranks that share `memory_bytes` evenly; `link` joins them, fitted to measured collectives.
+
+    Two FIFOs a rank: host and transfer lanes, compute and communication lanes. The peaks stand for one core of a current server to
+    an order of magnitude; costs of a CPU come from a profile. Raises UserError below one rank.
+    """
+    if ranks < 1:
+        raise UserError(f"at least one rank is needed, got {ranks}")
+    copy = Link(bandwidth=10e9, latency_s=0.0)
+    device = Device("CPU rank", memory_bytes / ranks, 50e9, 10e9, copy, launch_s=0.0, streams=CPU_STREAMS)
+    return Cluster("local-cpu", device, 1, ranks, link, link, "fitted on this machine")
