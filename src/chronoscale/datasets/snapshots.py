@@ -175,6 +175,13 @@ class SnapshotSequence:
         weight = None if self.weight is None else self.weight[kept]
         return replace(self, ptr=ptr, src=self.src[kept], dst=self.dst[kept], weight=weight)
 
+    def head(self, count: int) -> SnapshotSequence:
+        """The first `count` snapshots (all, when there are fewer): a view."""
+        ptr = self.ptr[: count + 1]
+        labels = None if self.labels is None else self.labels[:count]
+        weight = None if self.weight is None else self.weight[: ptr[-1]]
+        return replace(self, ptr=ptr, src=self.src[: ptr[-1]], dst=self.dst[: ptr[-1]], weight=weight, labels=labels)
+
     def window(self, k: int) -> SnapshotSequence:
         """Sliding windows: snapshot t becomes the union of t-k+1..t (the first k-1 hold what there is); weights add.
 

@@ -25,8 +25,8 @@ from chronoscale.harness import demonstration, describe, execution, prepare, pub
 from chronoscale.harness.experiment import Experiment, load
 from chronoscale.harness.source import workload
 from chronoscale.real_exec.environment import fingerprint
-from chronoscale.strategies.costs import DatasheetCosts, FittedCosts
 from chronoscale.simulator import presets
+from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import STRATEGIES, strategy
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
@@ -80,7 +80,6 @@ def _dry(command: str, file: Path, seed: int | None, ranks: Sequence[int] | None
     for name in experiment.strategies:
         for count in counts:
             plan = strategy(name).plan(work, count, costs)
-            plan = plan if experiment.iterations is None else plan.head(experiment.iterations)
             rows.append({"strategy": name, "ranks": count, "tasks": len(plan), "iterations": plan.iterations, "groups": work.groups})
     say(pd.DataFrame(rows), f"{command}: {work.name}, {len(work.snapshots)} snapshots (planned with datasheet costs)", as_json)
 
@@ -99,7 +98,7 @@ def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed =
     experiment, run = _begin("profile", file, root, seed)
     with stage("profiling"):
         run.piece("profile", lambda part: prepare.measure(experiment, part))
-    _end(run, describe.fits(FittedCosts.load(run.folder / "profile" / "costs.json")), "fitted costs", as_json)
+    _end(run, describe.profile(run), "fitted costs", as_json)
 
 
 @app.command()

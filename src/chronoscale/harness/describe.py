@@ -14,6 +14,7 @@ from chronoscale.datasets.store import Dataset
 from chronoscale.errors import UserError
 from chronoscale.harness import source
 from chronoscale.harness.experiment import Data
+from chronoscale.harness.runs import Run
 from chronoscale.strategies.costs import FittedCosts
 
 
@@ -72,6 +73,12 @@ def _counted(found: Dataset) -> list[tuple[str, str]]:
         return [("nodes", f"{found.num_nodes:,}"), ("events", f"{len(found.src):,}"), ("time", f"{found.t[0]:,} .. {found.t[-1]:,}")]
     steps, sensors, channels = found.values.shape
     return [("sensors", f"{sensors:,}"), ("steps", f"{steps:,}"), ("channels", f"{channels:,}"), ("edges", f"{found.edge_index.shape[1]:,}")]
+
+
+def profile(run: Run) -> pd.DataFrame:
+    """The curves of a run's profile, by number of busy ranks."""
+    files = sorted((run.folder / "profile").glob("costs-*.json"), key=lambda path: int(path.stem.split("-")[1]))
+    return pd.concat([fits(FittedCosts.load(path)).assign(ranks=int(path.stem.split("-")[1])) for path in files], ignore_index=True)
 
 
 def fits(costs: FittedCosts) -> pd.DataFrame:

@@ -28,18 +28,15 @@ def execute(experiment: Experiment, run: Run) -> None:
 
     All strategies of a rank count run in one job, repeat by repeat in turn.
     """
-    costs = fitted(experiment, run)
-    sequence, model = snapshots(experiment.dataset, experiment.seed), experiment.model
+    sequence, model = snapshots(experiment), experiment.model
     shape = model_shape(model.name, model.inputs, model.hidden, model.layers)
     work = Workload(experiment.dataset.label, statistics_of(sequence), shape, experiment.hyper)
     data = run.piece("data", lambda part: store.save(part / "snapshots", sequence)) / "snapshots"
 
     def make(ranks: int, part: Path) -> None:
-        items = []
+        items, costs = [], fitted(experiment, run, ranks)
         for name in experiment.strategies:
             schedule = strategy(name).plan(work, ranks, costs)
-            if experiment.iterations is not None:
-                schedule = schedule.head(experiment.iterations)
             file = part / f"{name}.schedule.parquet"
             schedule.save(file)
             items.append(Item(name, str(file), str(data), experiment.hyper))
@@ -59,10 +56,10 @@ def rehearse(experiment: Experiment, run: Run) -> None:
 
     Raises UserError when a schedule leaves the range that the costs were fitted on, or the machine's memory.
     """
-    costs = fitted(experiment, run)
     device = torch.device("cuda" if experiment.device != "cpu" and torch.cuda.is_available() else "cpu")
 
     def make(ranks: int, part: Path) -> None:
+        costs = fitted(experiment, run, ranks)
         cluster = this_machine(costs, ranks, device)
         for name, schedule in schedules(run.folder / f"ranks-{ranks}").items():
             trace = replay(schedule, cluster, costs)

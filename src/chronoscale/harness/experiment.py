@@ -88,7 +88,7 @@ class Experiment(_Part):
     training: Training = Training()
     strategies: tuple[str, ...] = ("psg", "real-reuse", "real-g")
     ranks: tuple[int, ...] = (1, 2)  # executed for real
-    iterations: PositiveInt | None = Field(None, description="optimiser steps a pass; all of the epoch without it")
+    groups: PositiveInt | None = Field(None, description="snapshot groups an epoch, the first ones; all without it")
     repeats: PositiveInt = 5
     warmup: int = Field(1, ge=0)
     threads: PositiveInt = 1
@@ -122,6 +122,12 @@ class Experiment(_Part):
         return Hyper(
             group_size=t.group_size, stride=t.stride, groups_per_rank=t.groups_per_rank, horizon=t.horizon, variant=t.variant, seed=self.seed
         )
+
+    @property
+    def length(self) -> int | None:
+        """Snapshots that `groups` groups need; None for all."""
+        t = self.training
+        return None if self.groups is None else (self.groups - 1) * t.stride + t.group_size + t.horizon
 
     def digest(self, *keys: str) -> str:
         """Of the given fields (all without any): equal experiments have equal digests."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import psutil
 import torch
 
@@ -22,42 +23,51 @@ from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.lanes import INLINE, CpuLanes, lanes_for
 from chronoscale.real_exec.launch import launch
 from chronoscale.real_exec.model import model_shape
-from chronoscale.real_exec.probe import all_reduces, probes
+from chronoscale.real_exec.probe import all_reduces, probes, replicated
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
+from chronoscale.strategies.workload import Hyper
 
-PROFILED = ("dataset", "model", "training", "threads", "device", "seed")  # what a profile depends on
+PROFILED = ("dataset", "model", "training", "groups", "threads", "device", "seed")  # what a profile depends on
 
 
 def measure(experiment: Experiment, folder: Path) -> None:
-    """Time probes on this machine and fit: profile.parquet (a row a task), costs.json."""
-    sequence, model = snapshots(experiment.dataset, experiment.seed), experiment.model
+    """Time probes on this machine and fit: profile.parquet (a row a task), and costs-<ranks>.json for every rank count.
+
+    With several ranks all of them run the probes at once: ranks of one machine share its memory bandwidth, and its caches.
+    """
+    sequence, model = snapshots(experiment), experiment.model
     shape = model_shape(model.name, model.inputs, model.hidden, model.layers)
+    device = torch.device("cuda" if experiment.device != "cpu" and torch.cuda.is_available() else "cpu")
     work = folder / "work"
     work.mkdir()
-    items, schedules = [], {}
-    for probe in probes(sequence, shape, experiment.hyper, seed=experiment.seed):
-        data = work / f"{probe.label}.data"
-        store.save(data, probe.snapshots)
-        probe.schedule.save(work / f"{probe.label}.schedule.parquet")
-        items.append(Item(probe.label, str(work / f"{probe.label}.schedule.parquet"), str(data), probe.hyper))
-        schedules[probe.label] = probe.schedule
-    launch(job(experiment, "probes", items, work), 1, work)
-    measured = [(schedule, load_passes(work, label, experiment.repeats)) for label, schedule in schedules.items()]
-    for ranks in sorted({r for r in experiment.ranks if r > 1}):
-        schedule, label = all_reduces(ranks), f"all-reduce-{ranks}"
-        schedule.save(work / f"{label}.schedule.parquet")
-        item = Item(label, str(work / f"{label}.schedule.parquet"), "", experiment.hyper)
-        launch(replace(job(experiment, label, [item], work), warmup=5, repeats=20), ranks, work)
-        measured.append((schedule, load_passes(work, label, 20)))
-    table = tabulate(measured)
-    device = torch.device("cuda" if experiment.device != "cpu" and torch.cuda.is_available() else "cpu")
-    table.to_parquet(folder / "profile.parquet")
-    fit(table, device_name(device), fingerprint(device), experiment.seed).save(folder / "costs.json")
+    tables = []
+    for ranks in sorted(set(experiment.ranks)):
+        items, planned = [], []
+        for probe in probes(sequence, shape, experiment.hyper, seed=experiment.seed):
+            data, label = work / probe.label, f"{probe.label}-x{ranks}"
+            if not data.exists():
+                store.save(data, probe.snapshots)
+            planned.append(replicated(probe.schedule, ranks))
+            items.append(_item(work, label, planned[-1], str(data), probe.hyper))
+        if ranks > 1:
+            planned.append(all_reduces(ranks))
+            items.append(_item(work, f"all-reduce-{ranks}", planned[-1], "", experiment.hyper))
+        launch(job(experiment, f"probes-{ranks}", items, work), ranks, work)
+        measured = [load_passes(work, item.label, experiment.repeats) for item in items]
+        tables.append(tabulate(list(zip(planned, measured, strict=True))))
+        fit(tables[-1], device_name(device), fingerprint(device), experiment.seed).save(folder / f"costs-{ranks}.json")
+    pd.concat(tables, ignore_index=True).to_parquet(folder / "profile.parquet")
     shutil.rmtree(work)
+
+
+def _item(folder: Path, label: str, schedule: Schedule, data: str, hyper: Hyper) -> Item:
+    path = folder / f"{label}.schedule.parquet"
+    schedule.save(path)
+    return Item(label, str(path), data, hyper)
 
 
 def job(experiment: Experiment, name: str, items: list[Item], out: Path) -> Job:
@@ -86,8 +96,8 @@ def load_passes(folder: Path, label: str, repeats: int) -> list[Pass]:
     return [Pass(Trace.load(folder / f"{label}-r{repeat}.parquet"), losses[repeat]) for repeat in range(repeats)]
 
 
-def fitted(experiment: Experiment, run: Run) -> FittedCosts:
-    """Costs fitted on this machine: those named by the experiment, of the newest fitting profile, or measured now as a piece of `run`.
+def fitted(experiment: Experiment, run: Run, ranks: int) -> FittedCosts:
+    """Costs fitted on this machine with `ranks` ranks busy: those named by the experiment, of the newest fitting profile, or measured now as a piece of `run`.
 
     Raises UserError when a named file is not a cost model.
     """
@@ -102,7 +112,7 @@ def fitted(experiment: Experiment, run: Run) -> FittedCosts:
             run.piece("profile", lambda part: shutil.copytree(same[-1].folder / "profile", part, dirs_exist_ok=True))
         else:
             run.piece("profile", lambda part: measure(experiment, part))
-    return FittedCosts.load(folder / "costs.json", experiment.extrapolate)
+    return FittedCosts.load(folder / f"costs-{ranks}.json", experiment.extrapolate)
 
 
 def _here(run: Run) -> bool:
@@ -117,7 +127,7 @@ def simulated_costs(experiment: Experiment, cluster: Cluster) -> CostModel:
     if experiment.costs in ("auto", "datasheet"):
         return DatasheetCosts(cluster.device)
     if experiment.costs == "fitted":
-        raise UserError("costs: to simulate with fitted costs, name the file: costs: runs/<profile run>/profile/costs.json")
+        raise UserError("costs: to simulate with fitted costs, name the file: costs: runs/<profile run>/profile/costs-1.json")
     return FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
 
 

@@ -24,8 +24,6 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
 
     def make(gpus: int, name: str, part: Path) -> None:
         schedule = strategy(name).plan(work, gpus, costs)
-        if experiment.iterations is not None:
-            schedule = schedule.head(experiment.iterations)
         machines = presets.scaled(cluster, gpus)
         trace = replay(schedule, machines, costs)
         memory: dict[str, object] = {"peak_bytes": int(peaks(schedule, trace).max()), "costs": costs.name, "cluster": cluster.name}

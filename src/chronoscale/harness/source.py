@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 
 from chronoscale.datasets import catalogue, convert, store
@@ -27,12 +28,13 @@ def dataset(data: Data, seed: int) -> Dataset:
     return store.load(path) if (path / "meta.json").exists() else open_dataset(path)
 
 
-def snapshots(data: Data, seed: int) -> SnapshotSequence:
-    """Snapshots without self-edges (A + I has one of each already), events cut as asked.
+def snapshots(experiment: Experiment) -> SnapshotSequence:
+    """Snapshots without self-edges (A + I has one of each already), events cut as asked; as many as `groups` needs.
 
     Raises UserError where events come without a cut, snapshots with one, or the dataset is a signal.
     """
-    found = dataset(data, seed)
+    data = experiment.dataset
+    found = dataset(data, experiment.seed)
     if isinstance(found, EventStream):
         if data.cut is None:
             raise UserError(f"dataset '{data.label}' is a stream of events: say how to cut it, e.g. `cut: {{width: 604800}}` or `cut: {{count: 1000}}`")
@@ -44,17 +46,13 @@ def snapshots(data: Data, seed: int) -> SnapshotSequence:
         raise UserError(f"dataset '{data.label}' is a signal; the strategies of this version train on snapshots")
     if data.window is not None:
         found = found.window(data.window)
-    return found.without_self_edges()
+    return found.head(experiment.length or len(found)).without_self_edges()
 
 
 def workload(experiment: Experiment) -> Workload:
     """Statistics, model shape and hyper-parameters; generated snapshots are streamed, never held together."""
     data, model = experiment.dataset, experiment.model
     generated = data.name is not None and data.cut is None and data.window is None and catalogue.entry(data.name).origin == "generated"
-    stream: Iterable[Snapshot] = catalogue.stream(str(data.name), experiment.seed) if generated else snapshots(data, experiment.seed)
-    stats = statistics_of(_without_self_edges(stream))
+    stream: Iterable[Snapshot] = catalogue.stream(str(data.name), experiment.seed) if generated else snapshots(experiment)
+    stats = statistics_of(snapshot.without_self_edges() for snapshot in islice(stream, experiment.length))
     return Workload(data.label, stats, model_shape(model.name, model.inputs, model.hidden, model.layers), experiment.hyper)
-
-
-def _without_self_edges(stream: Iterable[Snapshot]) -> Iterator[Snapshot]:
-    return (snapshot.without_self_edges() for snapshot in stream)

@@ -13,7 +13,7 @@ from chronoscale.datasets.statistics import SnapshotStatistics, statistics_of
 from chronoscale.strategies.builder import Builder
 from chronoscale.strategies.groups import deal
 from chronoscale.strategies.lowering import Reuse, lower
-from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
+from chronoscale.strategies.schedule import COLUMNS, Ints, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source
 from chronoscale.strategies.workload import Hyper, ModelShape, Workload
 
@@ -76,6 +76,16 @@ def _both(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hyp
     placement = deal(workload.groups, 1)
     yield Probe(f"{label}-full", snapshots, lower(f"{label}-full", workload, placement, Reuse(), _Prefer(False)), hyper)
     yield Probe(f"{label}-delta", snapshots, lower(f"{label}-delta", workload, placement, Reuse(snapshots=True), _Prefer(True)), hyper)
+
+
+def replicated(schedule: Schedule, ranks: int) -> Schedule:
+    """The same single-rank rows on every rank: what they cost while the other ranks of the machine are as busy."""
+    copies, n = np.repeat(np.arange(ranks), len(schedule)), len(schedule)
+    columns = {name: np.tile(getattr(schedule, name), ranks) for name in COLUMNS}
+    columns["rank"] = copies.astype(np.int32)
+    dep_ptr = np.concatenate([schedule.dep_ptr[:-1] + len(schedule.dep) * copy for copy in range(ranks)] + [[len(schedule.dep) * ranks]])
+    dep = np.concatenate([schedule.dep + n * copy for copy in range(ranks)])
+    return Schedule(schedule.name, ranks, schedule.resident, **columns, dep_ptr=dep_ptr, dep=dep)
 
 
 def all_reduces(ranks: int) -> Schedule:
