@@ -136,6 +136,7 @@ PACKED = gzip.compress(("# x\n" + "".join(f"{i % 97} {i % 89} {i}\n" for i in ra
         ("a.txt", "1 2 3\n1 x 3\n", ":2: expected a finite number, found 'x'"),
         ("a.txt", "1 2 3\n1 2 nan\n", ":2: expected a finite number, found 'nan'"),
         ("a.txt", "1 2 3\n1 2 inf\n", ":2: expected a finite number, found 'inf'"),
+        ("a.txt", '1 2 3\n1 "2" 3\n', ":2: expected a finite number, found '\"2\"'"),
         ("a.txt", "1 2 3\n1 -2 3\n", ":2: node id -2 is below 0"),
         ("a.txt", "1 2 3\n1 2.5 3\n", ":2: expected an integer node id, found 2.5"),
         ("a.txt", "1 2 3\n1 99999999999999999999 4\n", "an integer beyond 64 bits"),
@@ -181,6 +182,23 @@ def test_a_malformed_file_is_one_line_that_says_where(tmp_path, name, content, m
     assert message in str(caught.value)
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("out.a", KONECT), ("s.txt", SNAP), ("j.csv", JODIE), ("edges.csv", TGL), ("r.edges", EDGES), ("c.json", CHICKENPOX)],
+)
+def test_a_file_cut_or_spoilt_anywhere_reads_or_is_a_user_error(tmp_path, name, content):
+    refused = 0
+    for end in range(len(content)):
+        for spoilt in (content[:end], content[:end] + "\0é" + content[end + 1 :]):
+            path = write(tmp_path, name, spoilt)
+            try:
+                open_dataset(path)
+            except UserError as error:
+                refused += 1
+                assert str(path) in str(error)
+    assert refused > len(content) / 2
 
 
 def test_a_truncated_archive_is_named(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import math
@@ -33,7 +34,14 @@ class Columns:
         try:
             with open_binary(self.path) as file:
                 table = pd.read_csv(
-                    file, sep=separator or r"\s+", comment=comment, skiprows=skip, header=None, low_memory=False, keep_default_na=False
+                    file,
+                    sep=separator or r"\s+",
+                    comment=comment,
+                    skiprows=skip,
+                    header=None,
+                    low_memory=False,
+                    keep_default_na=False,
+                    quoting=csv.QUOTE_NONE,
                 )
         except pd.errors.EmptyDataError:
             raise UserError(f"{self.path}: no data") from None
