@@ -64,7 +64,7 @@ def test_evolving_snapshots_overlap_vary_and_burst():
     counts = EvolvingGraph(1000, 8000, 1500, seed=1).statistics()
     share = counts.changed_edges[1:] / np.maximum(counts.edges[1:], counts.edges[:-1])
     assert np.median(share) < 0.05  # neighbours overlap
-    assert share.max() > 10 * np.median(share)  # and some steps are bursts
+    assert share.max() > 20 * np.median(share)  # and some steps are bursts, more than the exponential alone would give
     assert share.max() < 1.2
     assert counts.nodes[-1] > 3 * counts.nodes[0]  # nodes arrive
     assert counts.edges.std() > 0.2 * counts.edges.mean()
