@@ -86,6 +86,23 @@ def test_signals(tmp_path):
     assert_array_equal(los.edge_weight, [1, 0.5, 1])
 
 
+def test_traffic_arrays(tmp_path):
+    values = np.arange(12.0).reshape(2, 3, 2)
+    np.save(tmp_path / "pems_node_values.npy", values)
+    np.save(tmp_path / "pems_adj_mat.npy", np.diag([1.0, 0.5], k=1))
+    signal = open_dataset(tmp_path / "pems_node_values.npy")
+    assert_array_equal(signal.values, values)
+    assert_array_equal(signal.edge_index, [[0, 1], [1, 2]])
+    assert_array_equal(signal.edge_weight, [1, 0.5])
+    np.save(tmp_path / "pems_adj_mat.npy", np.eye(2))
+    with pytest.raises(UserError, match=r"pems_adj_mat\.npy: expected 3 x 3"):
+        open_dataset(tmp_path / "pems_node_values.npy")
+    whole = (tmp_path / "pems_node_values.npy").read_bytes()
+    (tmp_path / "pems_node_values.npy").write_bytes(whole[:-8])
+    with pytest.raises(UserError, match=r"node_values\.npy: truncated"):
+        open_dataset(tmp_path / "pems_node_values.npy")
+
+
 def test_archives_are_told_apart_by_their_keys(tmp_path):
     ids = np.array([1, 0, 0], dtype=np.int16)
     months = open_dataset(
