@@ -172,6 +172,7 @@ PACKED = gzip.compress(("# x\n" + "".join(f"{i % 97} {i % 89} {i}\n" for i in ra
         ("j.csv", JODIE.replace("0.25,3", "0.25"), ":3: expected 6 fields, found 5"),
         ("j.csv", JODIE.replace("0.25,3", "0.25,"), ":3: expected a finite number, found ''"),
         ("j.csv", JODIE.replace("36.0,1", "36.0,0.5"), ":3: expected an integer label, found 0.5"),
+        ("j.csv", JODIE.replace("0.25,3", "0.25,1e39"), ":3: a number beyond the range of float32"),
         ("edges.csv", TGL.replace("6.5", "4.5"), ":3: time 4.5 is before the 5.0"),
         ("x.edges", "1 2\n3 4\n", "expected 'src dst weight time'"),
         ("c.json", '{"edges": [[0, 1],\n', ":2: not JSON"),
