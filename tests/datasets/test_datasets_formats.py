@@ -86,6 +86,23 @@ def test_signals(tmp_path):
     assert_array_equal(los.edge_weight, [1, 0.5, 1])
 
 
+def test_traffic_arrays(tmp_path):
+    values = np.arange(12.0).reshape(2, 3, 2)
+    np.save(tmp_path / "pems_node_values.npy", values)
+    np.save(tmp_path / "pems_adj_mat.npy", np.diag([1.0, 0.5], k=1))
+    signal = open_dataset(tmp_path / "pems_node_values.npy")
+    assert_array_equal(signal.values, values)
+    assert_array_equal(signal.edge_index, [[0, 1], [1, 2]])
+    assert_array_equal(signal.edge_weight, [1, 0.5])
+    np.save(tmp_path / "pems_adj_mat.npy", np.eye(2))
+    with pytest.raises(UserError, match=r"pems_adj_mat\.npy: expected 3 x 3"):
+        open_dataset(tmp_path / "pems_node_values.npy")
+    whole = (tmp_path / "pems_node_values.npy").read_bytes()
+    (tmp_path / "pems_node_values.npy").write_bytes(whole[:-8])
+    with pytest.raises(UserError, match=r"node_values\.npy: truncated"):
+        open_dataset(tmp_path / "pems_node_values.npy")
+
+
 def test_archives_are_told_apart_by_their_keys(tmp_path):
     ids = np.array([1, 0, 0], dtype=np.int16)
     months = open_dataset(
@@ -136,6 +153,7 @@ PACKED = gzip.compress(("# x\n" + "".join(f"{i % 97} {i % 89} {i}\n" for i in ra
         ("a.txt", "1 2 3\n1 x 3\n", ":2: expected a finite number, found 'x'"),
         ("a.txt", "1 2 3\n1 2 nan\n", ":2: expected a finite number, found 'nan'"),
         ("a.txt", "1 2 3\n1 2 inf\n", ":2: expected a finite number, found 'inf'"),
+        ("a.txt", '1 2 3\n1 "2" 3\n', ":2: expected a finite number, found '\"2\"'"),
         ("a.txt", "1 2 3\n1 -2 3\n", ":2: node id -2 is below 0"),
         ("a.txt", "1 2 3\n1 2.5 3\n", ":2: expected an integer node id, found 2.5"),
         ("a.txt", "1 2 3\n1 99999999999999999999 4\n", "an integer beyond 64 bits"),
@@ -154,6 +172,7 @@ PACKED = gzip.compress(("# x\n" + "".join(f"{i % 97} {i % 89} {i}\n" for i in ra
         ("j.csv", JODIE.replace("0.25,3", "0.25"), ":3: expected 6 fields, found 5"),
         ("j.csv", JODIE.replace("0.25,3", "0.25,"), ":3: expected a finite number, found ''"),
         ("j.csv", JODIE.replace("36.0,1", "36.0,0.5"), ":3: expected an integer label, found 0.5"),
+        ("j.csv", JODIE.replace("0.25,3", "0.25,1e39"), ":3: a number beyond the range of float32"),
         ("edges.csv", TGL.replace("6.5", "4.5"), ":3: time 4.5 is before the 5.0"),
         ("x.edges", "1 2\n3 4\n", "expected 'src dst weight time'"),
         ("c.json", '{"edges": [[0, 1],\n', ":2: not JSON"),
@@ -181,6 +200,23 @@ def test_a_malformed_file_is_one_line_that_says_where(tmp_path, name, content, m
     assert message in str(caught.value)
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("out.a", KONECT), ("s.txt", SNAP), ("j.csv", JODIE), ("edges.csv", TGL), ("r.edges", EDGES), ("c.json", CHICKENPOX)],
+)
+def test_a_file_cut_or_spoilt_anywhere_reads_or_is_a_user_error(tmp_path, name, content):
+    refused = 0
+    for end in range(len(content)):
+        for spoilt in (content[:end], content[:end] + "\0é" + content[end + 1 :]):
+            path = write(tmp_path, name, spoilt)
+            try:
+                open_dataset(path)
+            except UserError as error:
+                refused += 1
+                assert str(path) in str(error)
+    assert refused > len(content) / 2
 
 
 def test_a_truncated_archive_is_named(tmp_path):

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from chronoscale.datasets import snapshots
 from chronoscale.datasets.csr import WeightedCSR
 from chronoscale.datasets.snapshots import Snapshot, SnapshotSequence
 from chronoscale.errors import UserError
@@ -66,6 +67,16 @@ def test_a_sequence_checks_order_inside_snapshots_but_not_across_them():
         sequence[3]
     with pytest.raises(UserError, match="edge 1 is not after edge 0"):
         SnapshotSequence(4, np.array([0, 2, 3]), src, dst)
+
+
+@pytest.mark.parametrize("wrong", range(1, 6))
+def test_order_is_checked_across_the_blocks_of_a_long_sequence(monkeypatch, wrong):
+    monkeypatch.setattr(snapshots, "_BLOCK", 2)
+    src = np.arange(6, dtype=I32)
+    assert SnapshotSequence(6, np.array([0, 6]), src, src).num_edges == 6
+    src[wrong] = src[wrong - 1]
+    with pytest.raises(UserError, match=f"edge {wrong} is not after"):
+        SnapshotSequence(6, np.array([0, 6]), src, src)
 
 
 @pytest.mark.parametrize("ptr", [[0, 2], [1, 3], [0, 3, 2, 3], [0]])

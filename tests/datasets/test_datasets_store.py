@@ -1,6 +1,6 @@
 """The store: every container comes back from its memory maps; what is damaged is named."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -8,8 +8,9 @@ from numpy.testing import assert_array_equal
 
 from chronoscale.datasets import store
 from chronoscale.datasets.events import EventStream
+from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.signal import Signal
-from chronoscale.datasets.snapshots import SnapshotSequence
+from chronoscale.datasets.snapshots import Snapshot, SnapshotSequence
 from chronoscale.errors import UserError
 
 IDS = np.arange(4, dtype=np.int32)
@@ -38,6 +39,31 @@ def test_what_is_saved_loads_equal(tmp_path, kind, mmap):
             assert loaded.dtype == value.dtype
             assert isinstance(loaded, np.memmap) == (mmap and value.size > 0)
     assert [p.name for p in tmp_path.iterdir()] == ["d"]  # no draft stays behind
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_a_stream_is_written_as_its_sequence_is(tmp_path, weighted):
+    graphs = list(EvolvingGraph(100, 150, 20, seed=1))
+    if weighted:
+        graphs = [replace(g, weight=g.src.astype(np.float32)) for g in graphs]
+    store.save_stream(tmp_path / "stream", iter(graphs), "twenty")
+    store.save(tmp_path / "whole", SnapshotSequence.from_snapshots(graphs, "twenty"))
+    names = sorted(p.name for p in (tmp_path / "whole").iterdir())
+    assert names == sorted(p.name for p in (tmp_path / "stream").iterdir())
+    streamed, whole = store.load(tmp_path / "stream"), store.load(tmp_path / "whole")
+    assert (streamed.name, streamed.num_nodes, len(streamed)) == ("twenty", 100, 20)
+    for name in names:
+        if name != "meta.json":
+            assert (tmp_path / "stream" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert_array_equal(streamed[19].src, whole[19].src)
+
+
+def test_a_stream_that_breaks_leaves_nothing(tmp_path):
+    graph = Snapshot(4, IDS, IDS)
+    for bad, message in (([], "at least one"), ([graph, Snapshot(5, IDS, IDS)], "share num_nodes")):
+        with pytest.raises(UserError, match=message):
+            store.save_stream(tmp_path / "d", bad)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):

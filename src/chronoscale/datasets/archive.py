@@ -21,7 +21,7 @@ def read_archive(path: str | Path) -> dict[str, NDArray[Any]]:
             if not isinstance(content, np.lib.npyio.NpzFile):
                 raise UserError(f"{path}: not a .npz archive")
             return {key: content[key] for key in content.files}
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:  # RuntimeError: encrypted, unsupported
         raise UserError(f"{path}: truncated or not a .npz archive ({error})") from None
     except OSError as error:
         raise UserError(f"{path}: {(error.strerror or 'not readable').lower()}") from None

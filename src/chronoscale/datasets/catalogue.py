@@ -8,14 +8,13 @@ from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, TypeAdapter, model_validator
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt, TypeAdapter, model_validator
 
 from chronoscale.datasets.formats.registry import FORMATS, open_dataset
-from chronoscale.datasets.generate.dygraph import EvolvingGraph
-from chronoscale.datasets.generate.growth import GrowthGraph
+from chronoscale.datasets.generate.spec import GeneratorSpec
 from chronoscale.datasets.snapshots import Snapshot, SnapshotSequence
 from chronoscale.datasets.store import Dataset
 from chronoscale.errors import UserError, unknown
@@ -44,31 +43,6 @@ class Published(_Strict):
     steps: PositiveInt | None = None
 
 
-class GrowthSpec(_Strict):
-    """Parameters of `GrowthGraph.rmat`."""
-
-    kind: Literal["growth"]
-    nodes: PositiveInt
-    edges: PositiveInt
-    snapshots: PositiveInt
-    change_rate: float
-
-    def build(self, name: str, seed: int) -> GrowthGraph:
-        return GrowthGraph.rmat(self.nodes, self.edges, self.snapshots, self.change_rate, seed, name=name)
-
-
-class DyGraphSpec(_Strict):
-    """Parameters of `EvolvingGraph`."""
-
-    kind: Literal["dygraph"]
-    nodes: PositiveInt
-    edges: PositiveInt
-    snapshots: PositiveInt
-
-    def build(self, name: str, seed: int) -> EvolvingGraph:
-        return EvolvingGraph(self.nodes, self.edges, self.snapshots, seed=seed, name=name)
-
-
 class Entry(_Strict):
     """A dataset by name: published (counts only), local (`file` in the data folder) or generated (`generator`)."""
 
@@ -79,7 +53,7 @@ class Entry(_Strict):
     file: str | None = None
     format: str | None = None
     options: dict[str, str] = {}
-    generator: Annotated[GrowthSpec | DyGraphSpec, Field(discriminator="kind")] | None = None
+    generator: GeneratorSpec | None = None
 
     @model_validator(mode="after")
     def _one_origin(self) -> Entry:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,8 +18,8 @@ from pydantic import BaseModel, ValidationError
 
 from chronoscale.datasets.events import EventStream
 from chronoscale.datasets.signal import Signal
-from chronoscale.datasets.snapshots import SnapshotSequence
-from chronoscale.errors import UserError
+from chronoscale.datasets.snapshots import Snapshot, SnapshotSequence
+from chronoscale.errors import MachineError, UserError
 
 Dataset = SnapshotSequence | EventStream | Signal
 KINDS: dict[str, type[Dataset]] = {"snapshots": SnapshotSequence, "events": EventStream, "signal": Signal}
@@ -26,17 +29,77 @@ VERSION: Literal[1] = 1
 
 def save(path: str | Path, dataset: Dataset) -> None:
     """Write `dataset` to the new folder `path`. A killed write leaves no folder of that name. Raises UserError if it exists."""
-    path = Path(path)
+    with _draft(Path(path)) as folder:
+        _write(folder, dataset)
+
+
+def save_stream(path: str | Path, snapshots: Iterable[Snapshot], name: str = "") -> None:
+    """Write snapshots as they come, so that a sequence larger than memory can be generated once and then mapped by `load`.
+
+    Raises UserError if `path` exists, there is no snapshot, or they differ in nodes or in having weights.
+    """
+    with _draft(Path(path)) as folder:
+        stream = iter(snapshots)
+        first = next(stream, None)
+        if first is None:
+            raise UserError("a snapshot sequence needs at least one snapshot")
+        fields_kept = ("src", "dst") if first.weight is None else ("src", "dst", "weight")
+        ends = [0]
+        with ExitStack() as open_files:
+            columns = {f: open_files.enter_context(_Column(folder / f"{f}.npy", getattr(first, f).dtype)) for f in fields_kept}
+            for snapshot in chain([first], stream):
+                if snapshot.num_nodes != first.num_nodes or (snapshot.weight is None) != (first.weight is None):
+                    raise UserError("the snapshots of a sequence must share num_nodes and all have weights or none")
+                for field, column in columns.items():
+                    column.append(getattr(snapshot, field))
+                ends.append(ends[-1] + snapshot.num_edges)
+        np.save(folder / "ptr.npy", np.array(ends, dtype=np.int64))
+        arrays = {f: _Array(dtype=column.dtype.name, shape=[ends[-1]]) for f, column in columns.items()}
+        arrays["ptr"] = _Array(dtype="int64", shape=[len(ends)])
+        meta = _Meta(kind="snapshots", scalars={"num_nodes": first.num_nodes, "name": name}, arrays=arrays)
+        (folder / META).write_text(meta.model_dump_json(indent=2) + "\n")
+
+
+@contextmanager
+def _draft(path: Path) -> Iterator[Path]:
+    """A folder beside `path` that takes its name if the block succeeds, and goes if it does not."""
     if path.exists():
         raise UserError(f"{path}: already exists")
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     try:
-        _write(draft, dataset)
+        yield draft
         draft.chmod(0o755)
         os.rename(draft, path)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+class _Column:
+    """A one-dimensional .npy file that grows; its header is written again at the end (NumPy pads it for that)."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
+        self.dtype, self._rows, self._path = dtype, 0, path
+
+    def __enter__(self) -> _Column:
+        self._file = self._path.open("wb")
+        self._data_start = self._write_header()
+        return self
+
+    def append(self, array: NDArray[Any]) -> None:
+        np.ascontiguousarray(array).tofile(self._file)
+        self._rows += array.size
+
+    def __exit__(self, *_: object) -> None:
+        with self._file:
+            self._file.seek(0)
+            if self._write_header() != self._data_start:
+                raise MachineError(f"{self._path}: the header of {self._rows} rows does not fit its place")
+
+    def _write_header(self) -> int:
+        header = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": (self._rows,)}
+        np.lib.format.write_array_header_1_0(self._file, header)
+        return self._file.tell()
 
 
 class _Array(BaseModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import math
@@ -33,7 +34,14 @@ class Columns:
         try:
             with open_binary(self.path) as file:
                 table = pd.read_csv(
-                    file, sep=separator or r"\s+", comment=comment, skiprows=skip, header=None, low_memory=False, keep_default_na=False
+                    file,
+                    sep=separator or r"\s+",
+                    comment=comment,
+                    skiprows=skip,
+                    header=None,
+                    low_memory=False,
+                    keep_default_na=False,
+                    quoting=csv.QUOTE_NONE,
                 )
         except pd.errors.EmptyDataError:
             raise UserError(f"{self.path}: no data") from None
@@ -60,8 +68,12 @@ class Columns:
         return array.astype(np.int64 if array.dtype.kind == "i" else np.float64, copy=False)
 
     def matrix(self, first: int = 0) -> Float32:
-        """Columns `first` and later, float32 [rows, fields - first]."""
-        return np.ascontiguousarray(self._table.iloc[:, first:].to_numpy(dtype=np.float32))
+        """Columns `first` and later, float32 [rows, fields - first]. Raises UserError for numbers that float32 cannot hold."""
+        with np.errstate(over="ignore"):
+            numbers = np.ascontiguousarray(self._table.iloc[:, first:].to_numpy(dtype=np.float32))
+        if not (held := np.isfinite(numbers).all(axis=1)).all():
+            raise self.error(int(np.argmin(held)), "a number beyond the range of float32")
+        return numbers
 
     def expect(self, at_least: int, what: str) -> None:
         """Raise UserError unless a line has `at_least` fields; `what` names them."""

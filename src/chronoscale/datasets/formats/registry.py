@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from chronoscale.datasets import store
-from chronoscale.datasets.formats import jodie, konect, network_repository, npz, plain, pygt, snap, tgcn, tgl
+from chronoscale.datasets.formats import jodie, konect, network_repository, node_values, npz, plain, pygt, snap, tgcn, tgl
 from chronoscale.datasets.formats.columns import first_line
 from chronoscale.datasets.store import Dataset
 from chronoscale.errors import UserError, unknown
@@ -31,6 +31,9 @@ def _readings(path: Path, first: str) -> bool:
 FORMATS: dict[str, Format] = {
     "store": Format("folder written by chronoscale", lambda path, first: path.is_dir(), store.load),
     "npz": Format("NumPy archive: snapshots, events or signal", lambda path, first: path.suffix == ".npz", npz.read),
+    "node_values": Format(
+        "PyTorch Geometric Temporal node_values.npy", lambda path, first: path.name.endswith(node_values.SUFFIX), node_values.read
+    ),
     "pygt": Format("PyTorch Geometric Temporal JSON", lambda path, first: first.lstrip().startswith("{"), pygt.read),
     "network_repository": Format("Network Repository .edges", lambda path, first: path.suffix == ".edges", network_repository.read),
     "konect": Format("KONECT out.*", lambda path, first: first.startswith("%"), konect.read),
@@ -47,7 +50,7 @@ def detect(path: str | Path) -> str:
     path = Path(path)
     if not path.exists():
         raise UserError(f"{path}: no such file")
-    first = "" if path.is_dir() or path.suffix == ".npz" else first_line(path)
+    first = "" if path.is_dir() or path.suffix in (".npz", ".npy") else first_line(path)
     for name, form in FORMATS.items():
         if form.matches(path, first):
             return name

@@ -38,4 +38,4 @@ def adjacency_of(path: Path) -> Path:
 
 
 def _integers(names: list[str]) -> Int64 | None:
-    return np.array([int(name) for name in names], dtype=np.int64) if all(name.isdecimal() for name in names) else None
+    return np.array([int(name) for name in names], dtype=np.int64) if all(name.isdecimal() and len(name) < 19 for name in names) else None

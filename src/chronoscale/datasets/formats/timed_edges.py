@@ -74,7 +74,9 @@ def _ids(columns: Columns, i: int, smallest: int) -> Int64:
 
 def _integers(columns: Columns, i: int, what: str) -> Int64:
     numbers = columns.column(i)
-    if (fraction := numbers != np.floor(numbers)).any():
-        row = int(np.argmax(fraction))
+    if numbers.dtype == np.int64:
+        return numbers
+    if (wrong := (numbers != np.floor(numbers)) | (np.abs(numbers) >= 2.0**53)).any():
+        row = int(np.argmax(wrong))
         raise columns.error(row, f"expected an integer {what}, found {numbers[row]}")
-    return numbers.astype(np.int64, copy=False)
+    return numbers.astype(np.int64)

@@ -16,6 +16,7 @@ from chronoscale.errors import UserError
 _SEED_NODES = 0.2  # share of the nodes that is there at the start; the others arrive at a steady rate
 _SWING = 0.25  # standard deviation of the log of the target size
 _MEMORY = 0.99  # a step's carry-over of that swing: sizes wander over about a hundred snapshots
+_PULL = 0.1  # share of the distance to the target size that a step goes
 _BURST_TAIL = 1.5  # Pareto exponent of bursts: finite mean, infinite variance
 _BURST_CAP = 0.5  # a burst replaces at most half of the edges
 
@@ -26,7 +27,7 @@ class EvolvingGraph:
 
     DyGraph (McCrabb et al., 2022) gives the ingredients, not the code. Nodes arrive at a steady rate. New edges choose both
     endpoints with density (rank / arrived) ** -skew, rank by arrival: at 0.5 the mean-field law of preferential attachment.
-    A step changes on average `churn` of the edges; a share `burst_rate` of the steps a Pareto-distributed multiple of it.
+    A step replaces on average `churn` of the edges; a share `burst_rate` of the steps a Pareto-distributed multiple of it.
     The size wanders around a target that grows with the arrived nodes up to `edges`. Snapshot and change sizes therefore
     vary, the latter with a heavy tail. Memory is one graph; iterating twice gives the same snapshots.
     Raises UserError for parameters outside their range.
@@ -71,10 +72,10 @@ class EvolvingGraph:
             change = self.churn * rng.exponential()
             if rng.random() < self.burst_rate:
                 change *= 1.0 + rng.pareto(_BURST_TAIL)
-            removed = round(min(change, _BURST_CAP) * keys.size / 2)
-            removed = min(keys.size, max(removed, round((keys.size - target) * 0.1)))  # a tenth of the way to the target a step
-            added = removed + round((target - keys.size) * 0.1) if keys.size else target
-            keys = self._step(keys, here, removed, max(added, 0), rng)
+            replaced = round(min(change, _BURST_CAP) * keys.size / 2)
+            drift = round((target - keys.size) * _PULL) if keys.size else target
+            removed, added = min(keys.size, replaced + max(-drift, 0)), replaced + max(drift, 0)
+            keys = self._step(keys, here, removed, added, rng)
             yield Snapshot.from_keys(self.nodes, keys)
 
     def _step(self, keys: Int64, arrived: int, removed: int, added: int, rng: np.random.Generator) -> Int64:

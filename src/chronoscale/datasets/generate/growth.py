@@ -18,7 +18,10 @@ def stackoverflow_trend(snapshots: int) -> Float64:
     """Fraction of the static graph's edges that each snapshot holds, float64 [T]: slow start, steep rise, plateau.
 
     REAL (§7.1) follows Stackoverflow's edge counts but prints no curve; this logistic one, from 0.13 to 0.89, stands in for it.
+    Raises UserError for less than one snapshot.
     """
+    if snapshots < 1:
+        raise UserError(f"snapshots: expected at least 1, got {snapshots}")
     x = np.linspace(0.0, 1.0, snapshots)
     trend: Float64 = 0.1 + 0.8 / (1.0 + np.exp(-8.0 * (x - 0.4)))
     return trend

@@ -1,0 +1,44 @@
+"""PyTorch Geometric Temporal's traffic arrays: `node_values.npy` [T, N, C] beside `adj_mat.npy` [N, N] (METR-LA, PEMS-BAY)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.datasets.signal import Signal
+from chronoscale.errors import UserError
+
+SUFFIX = "node_values.npy"
+
+
+def read(path: str | Path, *, adjacency: str | Path | None = None) -> Signal:
+    """Read `Xnode_values.npy` with `Xadj_mat.npy` (or `adjacency`); edges i -> j where the matrix is not zero.
+
+    Raises UserError naming a file that is missing, damaged or of another shape.
+    """
+    path = Path(path)
+    adjacency = path.with_name(path.name.removesuffix(SUFFIX) + "adj_mat.npy") if adjacency is None else Path(adjacency)
+    values, weights = _array(path, 3), _array(adjacency, 2)
+    if weights.shape != (values.shape[1],) * 2:
+        raise UserError(f"{adjacency}: expected {values.shape[1]} x {values.shape[1]} for {path.name}, found {weights.shape}")
+    src, dst = np.nonzero(weights)
+    values = values.astype(np.float32 if values.dtype.itemsize <= 4 else np.float64)
+    try:
+        return Signal(values, np.stack([src, dst]).astype(np.int32), weights[src, dst].astype(np.float32), name=path.parent.name)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+
+
+def _array(path: Path, dimensions: int) -> NDArray[Any]:
+    try:
+        array: NDArray[Any] = np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (ValueError, EOFError, OSError) as error:
+        raise UserError(f"{path}: truncated or not a .npy file ({error})") from None
+    if not isinstance(array, np.ndarray) or array.ndim != dimensions or array.dtype.kind not in "iuf":
+        raise UserError(f"{path}: expected numbers in {dimensions} dimensions")
+    return array
