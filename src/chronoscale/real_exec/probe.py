@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chronoscale.datasets.generate.dygraph import EvolvingGraph
+from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots import SnapshotSequence
 from chronoscale.datasets.statistics import SnapshotStatistics, statistics_of
 from chronoscale.strategies.builder import Builder
@@ -55,9 +55,10 @@ def probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, samples
     low, high = int(stats.edges.min()), int(stats.edges.max())
     for scale, edges in ((0.5, max(low // 2, 8)), (0.75, (low + high) // 2), (1.0, max(low, 8)), (1.0, int(high * 1.2) + 8)):
         nodes = max(int(stats.num_nodes * scale), 16)
+        static = min(2 * edges, nodes * nodes // 4)
         for churn in (0.02, 0.4):
-            graph = EvolvingGraph(nodes, edges, snapshots=2 * size, churn=churn, seed=seed)
-            yield from _both(f"n{nodes}-e{edges}-c{churn}", graph.sequence(), model, apart)
+            graph = GrowthGraph.rmat(nodes, static, 2 * size, churn, seed, trend=np.full(2 * size, 0.5))
+            yield from _both(f"n{nodes}-e{edges}-c{churn}", graph.sequence().without_self_edges(), model, apart)
 
 
 def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, samples: int) -> SnapshotSequence:

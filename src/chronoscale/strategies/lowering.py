@@ -35,7 +35,7 @@ class Reuse:
 class Sites:
     """Where groups go; int64 [n] each. `shift` > 0: the group starts that many snapshots after the first group of its rank and
     iteration and shares the rest with it. `keeps` bool [n]: a later group still needs this one's snapshots. `inherits`: device bytes
-    of such snapshots, freed by this group's end."""
+    of such snapshots, freed by this group's end. `gate`: handles that a group's first transfer waits for (-1: none)."""
 
     unit: Ints
     rank: Ints
@@ -44,6 +44,7 @@ class Sites:
     shift: Ints
     keeps: NDArray[np.bool_]
     inherits: Ints
+    gate: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,7 +123,7 @@ class Lowering:
                 delta = own & self.delta[snapshot] & (step > 0)
                 if layer == 0:
                     features = np.full(len(start), not self.reuse.snapshots or step == 0)
-                    after = states[-1:] if not self.reuse.snapshots else []
+                    after = [np.where(first < 0, at.gate, NONE), *([] if self.reuse.snapshots else states[-1:])]
                     arrived, stored = self._load(sink, here, snapshot, delta, own & ~delta, features, after)
                     first, held = np.where(first < 0, arrived, first), held + stored
                 else:
@@ -158,7 +159,8 @@ def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, cos
         g = np.flatnonzero(placement.slot == slot)
         inherits = np.where(shift[g] > 0, done.held[lead[g]], 0)
         order = placement.iteration[g] * SLOTS + slot
-        rows = lowering.emit(builder, Sites(g, placement.rank[g], order, placement.iteration[g], shift[g], keeps[g], inherits))
+        open_ = np.full(len(g), NONE, np.int64)  # linked below: the gate of one iteration is the end of the last
+        rows = lowering.emit(builder, Sites(g, placement.rank[g], order, placement.iteration[g], shift[g], keeps[g], inherits, open_))
         done.first[g], done.last[g], done.backward[g], done.held[g] = rows.first, rows.last, rows.backward, rows.held
     _synchronise(builder, placement, workload.model.parameters, reuse, done)
     return builder.finish()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from chronoscale.strategies.builder import NONE
 from chronoscale.strategies.costs import CostModel, Floats
 from chronoscale.strategies.lowering import SLOTS, Lowering, Reuse, Sites
 from chronoscale.strategies.schedule import Ints
@@ -53,7 +54,8 @@ def benefit(workload: Workload, costs: CostModel) -> Benefit:
 
 def _span(lowering: Lowering, first: Ints, second: Ints | None, shift: int, costs: CostModel) -> Floats:
     timer, zero = Timer(len(first), costs), np.zeros(len(first), np.int64)
-    lowering.emit(timer, Sites(first, zero, zero, zero, zero, np.full(len(first), second is not None), zero))
+    paired = np.full(len(first), second is not None)
+    ahead = lowering.emit(timer, Sites(first, zero, zero, zero, zero, paired, zero, zero + NONE))
     if second is not None:
-        lowering.emit(timer, Sites(second, zero, zero + SLOTS, zero, zero + shift, np.zeros(len(first), bool), zero))
+        lowering.emit(timer, Sites(second, zero, zero + SLOTS, zero, zero + shift, ~paired, zero, ahead.last))
     return timer.span
