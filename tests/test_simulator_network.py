@@ -50,8 +50,18 @@ def test_one_rank_alone_takes_no_time_and_other_rows_are_left_out():
 def test_an_all_reduce_over_all_ranks_uses_the_link_of_the_cluster():
     for ranks in (2, 3, 4):
         link = CLUSTER.link(ranks)
-        expected = (2 * (ranks - 1) * link.latency_s + 2 * (ranks - 1) / ranks * 600 / link.bandwidth) * 1e9
-        assert ns("r: ALLREDUCE@COMM all bytes=600", ranks) == [round(expected)] * ranks
+        expected = (2 * (ranks - 1) * link.latency_s + 2 * (ranks - 1) / ranks * 600_000 / link.bandwidth) * 1e9
+        assert ns("r: ALLREDUCE@COMM all bytes=600000", ranks) == [round(expected)] * ranks
+
+
+def test_a_small_all_reduce_takes_trees():
+    assert ns("r: ALLREDUCE@COMM all bytes=600") == [2 * 2 * 5000 + 2 * 600 // 10] * 4
+
+
+def test_on_a_fitted_link_the_ring_stays():
+    cluster = local_cpu(4, 8e9, Link(1e9, 1e-5))
+    schedule = write("r: ALLREDUCE@COMM all bytes=600", 4).schedule
+    assert network.times(schedule, cluster)[1].tolist() == [2 * 3 * 10_000 + 900] * 4
 
 
 @pytest.mark.parametrize("line", ["r: ALLREDUCE@COMM", "r: FETCH@COMM group=3"])
