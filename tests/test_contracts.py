@@ -98,12 +98,16 @@ def real_reuse(w: Written, t: Trace) -> list[bool]:
     *(f"h{s}: H2D@H2D rank={s}\na{s}: AGGREGATE@COMPUTE rank={s} <- h{s}\nx{s}: TRANSFORM@COMPUTE rank={s}" for s in range(RANKS)),
     "t0: TEMPORAL@COMPUTE rank=0",
     *(
-        f"s{s}: SEND@COMM rank={s} group={s} <- t{s}\nv{s}: RECV@COMM rank={s + 1} group={s}\nt{s + 1}: TEMPORAL@COMPUTE rank={s + 1} <- v{s}"
+        f"s{s}: SEND@COMM rank={s} group={s} <- t{s}\n"
+        f"v{s}: RECV@COMM rank={s + 1} group={s}\n"
+        f"t{s + 1}: TEMPORAL@COMPUTE rank={s + 1} <- v{s}"
         for s in range(RANKS - 1)
     ),
     "b3: BACKWARD@COMPUTE rank=3",
     *(
-        f"q{s}: SEND@COMM rank={s} group=1{s} <- b{s}\np{s}: RECV@COMM rank={s - 1} group=1{s}\nb{s - 1}: BACKWARD@COMPUTE rank={s - 1} <- p{s}"
+        f"q{s}: SEND@COMM rank={s} group=1{s} <- b{s}\n"
+        f"p{s}: RECV@COMM rank={s - 1} group=1{s}\n"
+        f"b{s - 1}: BACKWARD@COMPUTE rank={s - 1} <- p{s}"
         for s in (3, 2, 1)
     ),
     "r: ALLREDUCE@COMM all <- b0? b1? b2? b3?",

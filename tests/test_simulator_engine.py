@@ -134,6 +134,16 @@ def test_a_collective_that_waits_for_itself():
         replay(written.schedule, gpus(2), NsCosts())
 
 
+def test_a_long_cycle_is_cut_short():
+    ranks = 9  # each sends to the next before it receives from the one before
+    sends = [f"s{r}: SEND@COMM rank={r} group={r}" for r in range(ranks)]
+    receives = [f"r{r}: RECV@COMM rank={(r + 1) % ranks} group={r}" for r in range(ranks)]
+    with pytest.raises(UserError) as error:
+        replay(write("\n".join(sends + receives), ranks, "ring").schedule, gpus(ranks), NsCosts())
+    assert str(error.value).startswith("schedule 'ring' deadlocks: task 0 (SEND@COMM of rank 0, collective 0) waits for task 1 (")
+    assert str(error.value).endswith("task 5 (SEND@COMM of rank 5, collective 5) waits for 3 more")
+
+
 def oracle(schedule: Schedule, cluster: Cluster, ns: np.ndarray) -> tuple[list[int], list[int]] | None:
     """Starts and ends by looking at every stream's next row over and over; None when none can start and some are left."""
     streams: dict[tuple[int, int], list[int]] = {}

@@ -19,7 +19,8 @@ def deadlock(schedule: Schedule, timeline: Timeline, start: Ints) -> UserError:
     """
     stuck = np.flatnonzero(start < 0)
     streams, where = np.unique(timeline.stream[stuck], return_index=True)
-    head: dict[int, int] = dict(zip(streams.tolist(), stuck[where].tolist(), strict=True))  # each stream's first segment that did not start
+    # of each stream, the first segment that did not start; waiting streams are held up by one another's heads
+    head: dict[int, int] = dict(zip(streams.tolist(), stuck[where].tolist(), strict=True))
 
     def unserved(segment: int) -> list[int]:
         waits = timeline.awaited[timeline.wait_ptr[segment] : timeline.wait_ptr[segment + 1]]
@@ -34,13 +35,12 @@ def deadlock(schedule: Schedule, timeline: Timeline, start: Ints) -> UserError:
         return head[int(timeline.stream[others[0]])]
 
     path = [int(stuck[0])]
-    path[0] = head[int(timeline.stream[path[0]])]
     while (step := blocker(path[-1])) not in path:
         path.append(step)
     cycle = path[path.index(step) :]
-    shown = [_describe(schedule, int(timeline.first[segment])) for segment in [*cycle, step][:SHOWN]]
-    more = f" ... ({len(cycle) - SHOWN + 1} more)" if len(cycle) >= SHOWN else ""
-    return UserError(f"schedule '{schedule.name}' deadlocks: {' waits for '.join(shown)}{more}")
+    tasks = [_describe(schedule, int(timeline.first[segment])) for segment in cycle]
+    shown = [*tasks, tasks[0]] if len(tasks) <= SHOWN else [*tasks[:SHOWN], f"{len(tasks) - SHOWN} more"]
+    return UserError(f"schedule '{schedule.name}' deadlocks: {' waits for '.join(shown)}")
 
 
 def _describe(schedule: Schedule, task: int) -> str:

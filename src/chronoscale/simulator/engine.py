@@ -34,7 +34,7 @@ def replay(schedule: Schedule, cluster: Cluster, costs: CostModel) -> Trace:
     Raises UserError when the cluster has too few devices, when `costs` does not know a row, and when ranks wait for one another in a
     cycle.
     """
-    cluster.link(schedule.ranks)
+    cluster.link(schedule.ranks)  # refuses too few devices
     ns, source = durations(costs, schedule)
     joined, joined_ns = network.times(schedule, cluster)
     ns[joined], source[joined] = joined_ns, network.origin(cluster)

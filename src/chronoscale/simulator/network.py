@@ -3,18 +3,21 @@
 Alpha-beta over the slowest link that a collective crosses: alpha is the link's latency (s), B its bandwidth in one direction (B/s), P the
 ranks that take part, n a row's `bytes`. Ranks that do not take part cost nothing; one rank alone takes no time.
 
-====================  ==========================================  ======================================================
-operation             time                                        n
-====================  ==========================================  ======================================================
-ALLREDUCE             2 (P-1) alpha + 2 (P-1)/P max(n) / B        the reduced tensor
-ALLGATHER             (P-1) alpha + (sum(n) - min(n)) / B         what a rank contributes
-ALLTOALL              (P-1) alpha + max(n) / B                    what a rank sends to (or receives from) all others
-SEND, RECV            alpha + max(n) / B                          the message
-====================  ==========================================  ======================================================
+====================  =================================================  ==========================================
+operation             time                                               n
+====================  =================================================  ==========================================
+ALLREDUCE, ring       2 (P-1) alpha + 2 (P-1)/P max(n) / B               the reduced tensor
+ALLREDUCE, tree       2 ceil(log2 P) alpha + 2 max(n) / B
+ALLGATHER             (P-1) alpha + (sum(n) - min(n)) / B                what a rank contributes
+ALLTOALL              (P-1) alpha + max(n) / B                           what a rank sends to (or receives from) all
+SEND, RECV            alpha + max(n) / B                                 the message
+====================  =================================================  ==========================================
 
-Ring all-reduce: MG-WFBP (Shi, Chu, Li; INFOCOM 2019), Table 1, without its reduction term, which a GPU hides behind the transfer. REAL §7.5
-takes alpha of eq. 10 from the same model. All-gather is the ring's second half; with unequal shares the rank that holds the smallest
-one receives most. All-to-all is pairwise exchange, P-1 rounds (Thakur et al., 2005, §4).
+Ring all-reduce: MG-WFBP (Shi, Chu, Li; INFOCOM 2019), its costs of all-reduce algorithms, without the reduction, which a GPU hides behind
+the transfer. REAL §7.5 takes alpha of eq. 10 from the same model. Tree: double binary trees (Sanders, Speck, Traeff 2009; NCCL since 2.4),
+pipelined; every rank sends the tensor once up and once down. The cheaper one counts, as NCCL chooses; on a fitted link the ring does,
+because that is what was fitted. All-gather is the ring's second half; with unequal shares the rank that holds the smallest one receives
+most. All-to-all is pairwise exchange, P-1 rounds (Thakur, Rabenseifner, Gropp; IJHPCA 2005).
 """
 
 from __future__ import annotations
@@ -54,7 +57,11 @@ def times(schedule: Schedule, cluster: Cluster) -> tuple[Ints, Ints]:
     kind = [op == Op.ALLREDUCE, op == Op.ALLGATHER, op == Op.ALLTOALL]
     rounds = np.select(kind, [2 * (ranks - 1), ranks - 1, ranks - 1], 1)
     volume = np.select(kind, [2 * (ranks - 1) / ranks * largest, total - np.minimum.reduceat(moved, begin), largest], largest)
-    ns = np.rint(np.where(ranks > 1, rounds * alpha + volume / bandwidth, 0.0) * 1e9).astype(np.int64)
+    seconds = rounds * alpha + volume / bandwidth
+    if origin(cluster) is Source.SPECIFIED:
+        tree = 2 * np.ceil(np.log2(ranks)) * alpha + 2 * largest / bandwidth
+        seconds = np.where(op == Op.ALLREDUCE, np.minimum(seconds, tree), seconds)
+    ns = np.rint(np.where(ranks > 1, seconds, 0.0) * 1e9).astype(np.int64)
     return row, np.repeat(ns, ranks)
 
 

@@ -43,7 +43,7 @@ class _Device(_Entry):
 
 class _Cluster(_Entry):
     origin: str
-    device: str | _Device  # the name of a file in devices/, or the figures themselves
+    device: _Device | str  # the figures, or the name of a file in devices/
     nodes: int = Field(ge=1)
     gpus_per_node: int = Field(ge=1)
     intra: _Link

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from notation import NsCosts, gpus, write
+
+from chronoscale.simulator.engine import replay
+from chronoscale.strategies.metrics import Summary, busy_ns, fidelity, imbalance, parallel_efficiency, time_by_op
+from chronoscale.strategies.schedule import COLLECTIVES
+from chronoscale.strategies.trace import Trace
+
+
+def traced(text: str, ranks: int = 1) -> Trace:
+    return replay(write(text, ranks).schedule, gpus(ranks), NsCosts())
+
+
+UNEVEN = traced("b: BACKWARD@COMPUTE ns=10,30\nr: ALLREDUCE@COMM all bytes=40 <- b\no: OPTIMIZE@COMPUTE ns=10 <- r", ranks=2)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40), st.integers(0, 9), st.sampled_from([5, 18])), max_size=25))
+def test_busy_time_is_the_union_of_intervals(tasks):
+    rank, start, length, op = (np.array(column, np.int64) for column in zip(*tasks, strict=True)) if tasks else (np.zeros(0, np.int64),) * 4
+    n = len(tasks)
+    lane = np.zeros(n, np.uint8)
+    trace = Trace("t", 3, "d", np.arange(n), rank.astype(np.int32), lane, op.astype(np.uint8), start, start + length, start, lane)
+    covered = [set() for _ in range(3)]
+    for at, begin, ns, code in tasks:
+        if code not in COLLECTIVES:
+            covered[at] |= set(range(begin, begin + ns))
+    assert busy_ns(trace).tolist() == [len(moments) for moments in covered]
+
+
+def test_imbalance_leaves_waiting_out():
+    assert imbalance(UNEVEN) == 2.0  # 40 ns of work against 20, both ranks in the all-reduce until 70
+    assert imbalance(traced("b: BACKWARD@COMPUTE rank=0", ranks=2)) == float("inf")
+
+
+def test_a_summary():
+    summary = Summary.of([UNEVEN, replace(UNEVEN, end_ns=UNEVEN.end_ns + np.arange(6) * 2), UNEVEN])
+    assert (summary.ranks, summary.repeats, summary.epoch_s) == (2, 3, 80e-9)
+    assert summary.spread_s == pytest.approx(2.5e-9)
+    assert summary.collective_s == pytest.approx(40e-9)
+    assert summary.utilisation == pytest.approx(30 / 80)
+    assert summary.sources == "measured, specified"
+
+
+def test_time_by_op():
+    assert time_by_op(UNEVEN).to_dict() == pytest.approx({"BACKWARD": 40e-9, "OPTIMIZE": 20e-9, "ALLREDUCE": 80e-9})
+
+
+def test_parallel_efficiency_is_throughput_a_gpu_over_the_smallest_run():
+    assert parallel_efficiency({1: 8.0, 2: 5.0, 4: 2.0}) == {1: 1.0, 2: 0.8, 4: 1.0}
+    assert parallel_efficiency({8: 1.0, 4: 2.0}) == {4: 1.0, 8: 1.0}
+    assert parallel_efficiency({}) == {}
+
+
+def test_fidelity_joins_traces_of_one_schedule():
+    slower = replace(UNEVEN, end_ns=UNEVEN.start_ns + 2 * UNEVEN.duration_ns)
+    table = fidelity(UNEVEN, [slower, slower]).set_index("op")
+    assert table.error_pct.drop("TOTAL").tolist() == pytest.approx([-50.0] * 3)
+    assert table.predicted_ms["TOTAL"] == pytest.approx(80e-6)
+    assert table.error_pct["TOTAL"] == pytest.approx(100 * (80 / 110 - 1))  # the slower all-reduce ends at 30 + 2 * 40
+    assert table.spread_pct.tolist() == [0.0] * 4
+    with pytest.raises(ValueError, match="one schedule"):
+        fidelity(UNEVEN, [traced("b: BACKWARD@COMPUTE")])

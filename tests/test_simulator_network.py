@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from notation import gpus, write
+
+from chronoscale.simulator import network
+from chronoscale.simulator.presets import local_cpu
+from chronoscale.strategies.cluster import Cluster, Device, Link
+from chronoscale.strategies.trace import Source
+
+DEVICE = Device("d", 1e9, 1e12, 1e12, Link(1e9, 0.0), 0.0)
+CLUSTER = Cluster("c", DEVICE, 2, 2, Link(100e9, 2e-6), Link(10e9, 5e-6), "specified by hand")  # intra: 100 B/ns, inter: 10 B/ns
+
+
+def ns(text: str, ranks: int = 4) -> list[int]:
+    schedule = write(text, ranks).schedule
+    rows, times = network.times(schedule, CLUSTER)
+    result = np.full(len(schedule), -1)
+    result[rows] = times
+    return result.tolist()
+
+
+def test_ring_all_reduce_within_a_node():
+    assert ns("r: ALLREDUCE@COMM all bytes=1000000", ranks=2) == [2 * 1 * 2000 + 2 * 1 * 1_000_000 // 2 // 100] * 2
+
+
+def test_ring_all_reduce_across_nodes():
+    assert ns("r: ALLREDUCE@COMM all bytes=1000000") == [2 * 3 * 5000 + 2 * 3 * 1_000_000 // 4 // 10] * 4
+
+
+def test_all_gather_waits_for_the_largest_share_to_travel():
+    assert ns("r: ALLGATHER@COMM all bytes=1000") == [3 * 5000 + 3 * 1000 // 10] * 4
+    assert ns("r: ALLGATHER@COMM all bytes=0,0,0,4000") == [3 * 5000 + 400] * 4
+
+
+def test_pairwise_all_to_all_is_as_slow_as_its_busiest_rank():
+    assert ns("r: ALLTOALL@COMM all bytes=100,100,9000,100") == [3 * 5000 + 900] * 4
+
+
+def test_messages_take_the_link_between_their_ranks():
+    assert ns("s: SEND@COMM rank=2 group=0 bytes=1000\nr: RECV@COMM rank=3 group=0 bytes=1000") == [2000 + 10] * 2
+    assert ns("s: SEND@COMM rank=1 group=0 bytes=1000\nr: RECV@COMM rank=2 group=0 bytes=1000") == [5000 + 100] * 2
+
+
+def test_one_rank_alone_takes_no_time_and_other_rows_are_left_out():
+    assert ns("a: AGGREGATE@COMPUTE\nr: ALLREDUCE@COMM all bytes=1000000", ranks=1) == [-1, 0]
+
+
+def test_an_all_reduce_over_all_ranks_uses_the_link_of_the_cluster():
+    for ranks in (2, 3, 4):
+        link = CLUSTER.link(ranks)
+        expected = (2 * (ranks - 1) * link.latency_s + 2 * (ranks - 1) / ranks * 600_000 / link.bandwidth) * 1e9
+        assert ns("r: ALLREDUCE@COMM all bytes=600000", ranks) == [round(expected)] * ranks
+
+
+def test_a_small_all_reduce_takes_trees():
+    assert ns("r: ALLREDUCE@COMM all bytes=600") == [2 * 2 * 5000 + 2 * 600 // 10] * 4
+
+
+def test_on_a_fitted_link_the_ring_stays():
+    cluster = local_cpu(4, 8e9, Link(1e9, 1e-5))
+    schedule = write("r: ALLREDUCE@COMM all bytes=600", 4).schedule
+    assert network.times(schedule, cluster)[1].tolist() == [2 * 3 * 10_000 + 900] * 4
+
+
+@pytest.mark.parametrize("line", ["r: ALLREDUCE@COMM", "r: FETCH@COMM group=3"])
+def test_a_collective_id_goes_with_communication(line):
+    with pytest.raises(ValueError, match=r"task 0 is (ALLREDUCE|FETCH) with collective id"):
+        ns(line, ranks=1)
+
+
+def test_fitted_links_say_so():
+    assert network.origin(CLUSTER) is Source.SPECIFIED
+    assert network.origin(local_cpu(2, 8e9, Link(1e9, 1e-5))) is Source.FITTED
+    assert network.origin(gpus(2)) is Source.SPECIFIED
