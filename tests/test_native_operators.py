@@ -84,10 +84,10 @@ def test_hubs_are_summed_whole(backend: str, device: str, width: int) -> None:
     graph = CSR(indptr, torch.from_numpy(rng.integers(0, nodes, edges).astype(np.int32)), None, nodes).to(device)
     x = torch.rand(nodes, width, device=device)
     expected = aggregate(graph, x.double(), "reference")
-    torch.testing.assert_close(aggregate(graph, x, backend).double(), expected, rtol=1e-4, atol=1e-2)
+    torch.testing.assert_close(aggregate(graph, x, backend).double(), expected, rtol=1e-3, atol=1e-2)  # 108,000 float32 terms
     change = Delta(torch.arange(nodes, dtype=torch.int32, device=device), graph.indptr, graph.indices, None, nodes, nodes)
     new, touched = increment(x, change, x, backend)
-    torch.testing.assert_close(new.double(), expected + x.double(), rtol=1e-4, atol=1e-2)
+    torch.testing.assert_close(new.double(), expected + x.double(), rtol=1e-3, atol=1e-2)
     assert torch.equal(touched, new)
 
 
