@@ -139,10 +139,16 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
     options = parser.parse_args()
     info = Path("/proc/cpuinfo")
-    cpu = next((line.split(": ")[1] for line in info.read_text().splitlines() if "model name" in line), "") if info.exists() else platform.machine()
+    cpu = (
+        next((line.split(": ")[1] for line in info.read_text().splitlines() if "model name" in line), "")
+        if info.exists()
+        else platform.machine()
+    )
     others = f"torch {torch.__version__}, dgl {dgl.__version__ if dgl else 'absent'}"
     print(f"{cpu}, native {versions()['cpu']}, {others}; median of {options.repeats} (half of the interquartile range)\n")
-    print("| graph | F | threads | aggregate, ms | DGL, ms | torch.sparse, ms | DGL / ours | torch / ours | increment_, ms | aggregate / increment_ |")
+    print(
+        "| graph | F | threads | aggregate, ms | DGL, ms | torch.sparse, ms | DGL / ours | torch / ours | increment_, ms | aggregate / increment_ |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|")
     for name in options.graph:
         for width in WIDTHS:

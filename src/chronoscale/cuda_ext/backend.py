@@ -50,7 +50,9 @@ def select(device: torch.device, pinned: str | None) -> ModuleType:
 def _default(kind: str) -> ModuleType:
     if kind in ("cpu", "cuda") and _available(kind):
         return native
-    warnings.warn(f"no native kernels for {kind} tensors: running on the reference kernels, which are slower", ChronoscaleWarning, stacklevel=5)
+    warnings.warn(
+        f"no native kernels for {kind} tensors: running on the reference kernels, which are slower", ChronoscaleWarning, stacklevel=5
+    )
     return reference
 
 

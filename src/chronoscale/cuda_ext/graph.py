@@ -116,7 +116,7 @@ class Delta:
     def check(self) -> Delta:
         """Raises UserError unless all ids are in range and rows are distinct. Returns itself."""
         _check_numbers("Delta", self.indptr, self.indices, self.num_cols)
-        if len(self.rows) and not (0 <= int(self.rows.min()) and int(self.rows.max()) < self.num_rows):
+        if len(self.rows) and not (int(self.rows.min()) >= 0 and int(self.rows.max()) < self.num_rows):
             raise UserError(f"Delta.rows must lie in [0, {self.num_rows})")
         if len(torch.unique(self.rows)) != len(self.rows):
             raise UserError("Delta.rows names a row twice")
@@ -172,5 +172,5 @@ def _check_csr(name: str, indptr: Tensor, indices: Tensor, values: Tensor | None
 def _check_numbers(name: str, indptr: Tensor, indices: Tensor, num_cols: int) -> None:
     if int(indptr[0]) != 0 or int(indptr[-1]) != len(indices) or bool((indptr.diff() < 0).any()):
         raise UserError(f"{name}.indptr must ascend from 0 to {len(indices)}, the number of indices")
-    if len(indices) and not (0 <= int(indices.min()) and int(indices.max()) < num_cols):
+    if len(indices) and not (int(indices.min()) >= 0 and int(indices.max()) < num_cols):
         raise UserError(f"{name}.indices must lie in [0, {num_cols})")

@@ -90,12 +90,14 @@ def _check(name: str, tensor: Tensor, rows: int, device: torch.device, like: Ten
         expected = f"{like.dtype} [{rows}, {like.shape[1]}]"
     if not fits or tensor.device != device or not tensor.is_contiguous():
         state = "" if tensor.is_contiguous() else ", not contiguous (call .contiguous())"
-        raise UserError(f"{name} is {tensor.dtype} {list(tensor.shape)} on {tensor.device}{state}; expected contiguous {expected} on {device}")
+        raise UserError(
+            f"{name} is {tensor.dtype} {list(tensor.shape)} on {tensor.device}{state}; expected contiguous {expected} on {device}"
+        )
 
 
 # torch.ops.chronoscale: the same operators on plain tensors, for torch.compile, export and callers without a CSR. A
 # backward pass of theirs rebuilds the transpose, which a CSR keeps.
-_library = torch.library.Library("chronoscale", "DEF")
+_library: Any = torch.library.Library("chronoscale", "DEF")  # type: ignore[no-untyped-call]
 _MATRIX = "Tensor indptr, Tensor indices, Tensor? values"
 _library.define(f"aggregate({_MATRIX}, Tensor x) -> Tensor")
 _library.define(f"increment(Tensor sums, Tensor rows, {_MATRIX}, Tensor x) -> (Tensor, Tensor)")
@@ -112,9 +114,7 @@ def _op_increment_(sums: Tensor, rows: Tensor, indptr: Tensor, indices: Tensor, 
         return increment_(sums, Delta(rows, indptr, indices, values, sums.shape[0], x.shape[0]), x)
 
 
-def _op_increment(
-    sums: Tensor, rows: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor
-) -> tuple[Tensor, Tensor]:
+def _op_increment(sums: Tensor, rows: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> tuple[Tensor, Tensor]:
     new = sums.clone()
     return new, _op_increment_(new, rows, indptr, indices, values, x)
 
@@ -128,14 +128,14 @@ def _keep_increment(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
 
 
 def _grad_aggregate(ctx: Any, grad: Tensor) -> tuple[None, None, None, Tensor]:
-    turned = transpose(*ctx.matrix, ctx.num_cols)
+    turned = transpose(*ctx.matrix, num_cols=ctx.num_cols)
     return None, None, None, torch.ops.chronoscale.aggregate(*turned, grad.contiguous())
 
 
 def _grad_increment(ctx: Any, grad_sums: Tensor, grad_touched: Tensor) -> tuple[Tensor, None, None, None, None, Tensor]:
     rows = ctx.rows.long()
     into_sums = grad_sums.index_add(0, rows, grad_touched)
-    turned = transpose(*ctx.matrix, ctx.num_cols)
+    turned = transpose(*ctx.matrix, num_cols=ctx.num_cols)
     return into_sums, None, None, None, None, torch.ops.chronoscale.aggregate(*turned, into_sums[rows])
 
 
@@ -144,7 +144,9 @@ for _name, _function in (("aggregate", _op_aggregate), ("increment", _op_increme
     _library.impl(_name, _function, "CUDA")
 
 torch.library.register_fake("chronoscale::aggregate", lambda indptr, indices, values, x: x.new_empty(indptr.shape[0] - 1, x.shape[1]))
-torch.library.register_fake("chronoscale::increment_", lambda sums, rows, indptr, indices, values, x: x.new_empty(rows.shape[0], x.shape[1]))
+torch.library.register_fake(
+    "chronoscale::increment_", lambda sums, rows, indptr, indices, values, x: x.new_empty(rows.shape[0], x.shape[1])
+)
 torch.library.register_fake(
     "chronoscale::increment",
     lambda sums, rows, indptr, indices, values, x: (torch.empty_like(sums), x.new_empty(rows.shape[0], x.shape[1])),
