@@ -128,14 +128,16 @@ def _keep_increment(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
 
 
 def _grad_aggregate(ctx: Any, grad: Tensor) -> tuple[None, None, None, Tensor]:
-    turned = transpose(*ctx.matrix, num_cols=ctx.num_cols)
+    indptr, indices, values = ctx.matrix
+    turned = transpose(indptr, indices, values, ctx.num_cols)
     return None, None, None, torch.ops.chronoscale.aggregate(*turned, grad.contiguous())
 
 
 def _grad_increment(ctx: Any, grad_sums: Tensor, grad_touched: Tensor) -> tuple[Tensor, None, None, None, None, Tensor]:
     rows = ctx.rows.long()
     into_sums = grad_sums.index_add(0, rows, grad_touched)
-    turned = transpose(*ctx.matrix, num_cols=ctx.num_cols)
+    indptr, indices, values = ctx.matrix
+    turned = transpose(indptr, indices, values, ctx.num_cols)
     return into_sums, None, None, None, None, torch.ops.chronoscale.aggregate(*turned, into_sums[rows])
 
 
