@@ -16,17 +16,13 @@ namespace cs {
 namespace {
 
 // Waking a sleeper costs tens of microseconds, as much as a small job. So a thread that has just worked watches for
-// that long before it sleeps; never longer, or it would take the core from torch's own threads.
+// that long before it sleeps, yielding to whoever else wants the core; never longer, or torch's own threads would lack it.
 constexpr std::chrono::microseconds kWatch{50};
 
 template <class Done>
 void watch(Done done) {
   const auto until = std::chrono::steady_clock::now() + kWatch;
-  while (!done() && std::chrono::steady_clock::now() < until) {
-#if defined(__x86_64__)
-    for (int i = 0; i < 16; ++i) __builtin_ia32_pause();
-#endif
-  }
+  while (!done() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
 }
 
 struct Job {
