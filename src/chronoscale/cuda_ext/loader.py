@@ -7,6 +7,7 @@ import os
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_void_p
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from chronoscale import cuda_ext
 from chronoscale.errors import MachineError
@@ -18,7 +19,7 @@ _AGGREGATE = [c_int64, c_void_p, c_void_p, c_void_p, c_void_p, c_int64, c_void_p
 _INCREMENT = [c_int64, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_int64, c_void_p, c_void_p]
 _STREAM = [c_int, c_void_p]
 _GREEDY = [c_int64, POINTER(c_double), c_int64, POINTER(c_double), c_int64, c_int64, c_int, *[POINTER(c_int32)] * 3]
-_Signatures = dict[str, tuple[list[type], type]]
+_Signatures = dict[str, tuple[list[Any], type]]
 
 _CPU: _Signatures = {
     "cs_version": ([], c_int),

@@ -97,7 +97,7 @@ def _check(name: str, tensor: Tensor, rows: int, device: torch.device, like: Ten
 
 # torch.ops.chronoscale: the same operators on plain tensors, for torch.compile, export and callers without a CSR. A
 # backward pass of theirs rebuilds the transpose, which a CSR keeps.
-_library = torch.library.Library("chronoscale", "DEF")
+_library: Any = torch.library.Library("chronoscale", "DEF")  # type: ignore[no-untyped-call]
 _MATRIX = "Tensor indptr, Tensor indices, Tensor? values"
 _library.define(f"aggregate({_MATRIX}, Tensor x) -> Tensor")
 _library.define(f"increment(Tensor sums, Tensor rows, {_MATRIX}, Tensor x) -> (Tensor, Tensor)")
@@ -128,14 +128,16 @@ def _keep_increment(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
 
 
 def _grad_aggregate(ctx: Any, grad: Tensor) -> tuple[None, None, None, Tensor]:
-    turned = transpose(*ctx.matrix, ctx.num_cols)
+    indptr, indices, values = ctx.matrix
+    turned = transpose(indptr, indices, values, ctx.num_cols)
     return None, None, None, torch.ops.chronoscale.aggregate(*turned, grad.contiguous())
 
 
 def _grad_increment(ctx: Any, grad_sums: Tensor, grad_touched: Tensor) -> tuple[Tensor, None, None, None, None, Tensor]:
     rows = ctx.rows.long()
     into_sums = grad_sums.index_add(0, rows, grad_touched)
-    turned = transpose(*ctx.matrix, ctx.num_cols)
+    indptr, indices, values = ctx.matrix
+    turned = transpose(indptr, indices, values, ctx.num_cols)
     return into_sums, None, None, None, None, torch.ops.chronoscale.aggregate(*turned, into_sums[rows])
 
 

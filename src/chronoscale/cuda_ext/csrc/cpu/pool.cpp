@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <system_error>
@@ -13,6 +14,16 @@
 
 namespace cs {
 namespace {
+
+// Waking a sleeper costs tens of microseconds, as much as a small job. So a thread that has just worked watches for
+// that long before it sleeps, yielding to whoever else wants the core; never longer, or torch's own threads would lack it.
+constexpr std::chrono::microseconds kWatch{50};
+
+template <class Done>
+void watch(Done done) {
+  const auto until = std::chrono::steady_clock::now() + kWatch;
+  while (!done() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+}
 
 struct Job {
   Body body;
@@ -37,12 +48,17 @@ class Pool {
       job_ = &job;
       seats_ = helpers;
       seated_ = 0;
+      posted_.fetch_add(1, std::memory_order_release);
     }
     if (helpers == 1) wake_.notify_one(); else wake_.notify_all();
     job.drain(0);
     // Whoever has not woken by now is not waited for: the job is withdrawn, and only seated helpers must finish.
+    {
+      std::lock_guard<std::mutex> lock(guard_);
+      job_ = nullptr;
+    }
+    watch([this] { return busy_.load(std::memory_order_acquire) == 0; });
     std::unique_lock<std::mutex> lock(guard_);
-    job_ = nullptr;
     done_.wait(lock, [this] { return busy_ == 0; });
   }
 
@@ -69,13 +85,19 @@ class Pool {
       job.drain(worker);
       lock.lock();
       if (--busy_ == 0) done_.notify_one();
+      const int64_t seen = posted_;
+      lock.unlock();
+      watch([&] { return posted_.load(std::memory_order_acquire) != seen; });
+      lock.lock();
     }
   }
 
   std::mutex turn_, guard_;
   std::condition_variable wake_, done_;
   Job* job_ = nullptr;
-  int seats_ = 0, seated_ = 0, busy_ = 0, size_ = 0;
+  int seats_ = 0, seated_ = 0, size_ = 0;
+  std::atomic<int> busy_{0};
+  std::atomic<int64_t> posted_{0};
 };
 
 // Never destroyed: helpers may outlive static destruction. A forked child has no helpers and perhaps a locked mutex,

@@ -7,7 +7,7 @@ namespace CS_ISA {
 namespace {
 
 constexpr int kMost = 8;       // accumulators of a tile: half of the 16 registers of AVX2
-constexpr int64_t kAhead = 12;  // edges between a prefetch and its use
+constexpr int64_t kAhead = 16;  // edges between a prefetch and its use
 
 template <class T, int W>
 struct Pack {
@@ -48,7 +48,8 @@ void tile(const Rows<T>& r, const Chunk& c, T* carry, int64_t column, int64_t la
       for (int i = 0; i < N; ++i) acc[i] = V{};
     }
     for (int64_t e = begin; e < end; ++e) {
-      if (e + kAhead < c.edge_end) {
+      // Rows of x that fit a cache line are overlapped well enough by the processor itself.
+      if (N * W * sizeof(T) > 64 && e + kAhead < c.edge_end) {
         const char* const soon = reinterpret_cast<const char*>(x + r.indices[e + kAhead] * width);
         for (unsigned byte = 0; byte < N * W * sizeof(T); byte += 64) __builtin_prefetch(soon + byte);
       }

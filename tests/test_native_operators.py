@@ -1,0 +1,200 @@
+"""One contract, every backend: reference, cpu, cuda."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from chronoscale.cuda_ext.backend import NAMES, backends, set_threads
+from chronoscale.cuda_ext.graph import CSR, Delta
+from chronoscale.cuda_ext.ops import aggregate, increment, increment_
+from chronoscale.errors import UserError
+
+WIDTHS = (1, 3, 8, 16, 33, 64, 128, 200)
+
+
+@pytest.fixture(params=NAMES)
+def backend(request: pytest.FixtureRequest) -> str:
+    if request.param not in backends():
+        pytest.skip(f"backend '{request.param}' is not available on this machine")
+    return request.param
+
+
+@pytest.fixture
+def device(backend: str) -> str:
+    return "cuda" if backend == "cuda" else "cpu"
+
+
+def csr(dense: np.ndarray, weighted: bool = True) -> CSR:
+    rows, cols = np.nonzero(dense)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(dense)))])
+    values = torch.from_numpy(dense[rows, cols].astype(np.float32)) if weighted else None
+    return CSR(torch.from_numpy(indptr), torch.from_numpy(cols.astype(np.int32)), values, dense.shape[1])
+
+
+def delta(dense: np.ndarray) -> Delta:
+    rows = np.flatnonzero(dense.any(axis=1))
+    part = csr(dense[rows])
+    return Delta(torch.from_numpy(rows.astype(np.int32)), part.indptr, part.indices, part.values, *dense.shape)
+
+
+def random_dense(rows: int, cols: int, density: float, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(rows, cols)) * (rng.random((rows, cols)) < density)
+
+
+def features(rows: int, width: int, device: str, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.randn(rows, width, dtype=dtype, generator=torch.Generator().manual_seed(width)).to(device)
+
+
+def close(got: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(got.cpu().double(), expected.cpu().double(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_aggregate_equals_the_dense_product(backend: str, device: str, width: int, weighted: bool) -> None:
+    dense = random_dense(90, 70, 0.1)  # some of its rows are empty
+    dense[5] = 1.0
+    graph, x = csr(dense, weighted).check().to(device), features(70, width, device)
+    close(aggregate(graph, x, backend), torch.from_numpy(dense if weighted else (dense != 0).astype(float)) @ x.cpu().double())
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_increment_equals_the_dense_sum(backend: str, device: str, width: int) -> None:
+    dense = random_dense(90, 70, 0.02)
+    change, x, sums = delta(dense).check().to(device), features(70, width, device), features(90, width, device)
+    expected = sums.cpu().double() + torch.from_numpy(dense) @ x.cpu().double()
+    new, touched = increment(sums, change, x, backend)
+    close(new, expected)
+    assert torch.equal(touched, new[change.rows.long()])
+    close(sums, features(90, width, "cpu"))
+    copy = increment_(sums, change, x, backend)
+    assert torch.equal(copy, touched) and torch.equal(sums, new)
+
+
+@pytest.mark.parametrize("width", (1, 16, 130))
+def test_hubs_are_summed_whole(backend: str, device: str, width: int) -> None:
+    nodes, edges = 300, 120_000
+    rng = np.random.default_rng(1)
+    target = np.sort(np.where(rng.random(edges) < 0.9, 7, rng.integers(0, nodes, edges)))
+    indptr = torch.from_numpy(np.concatenate([[0], np.cumsum(np.bincount(target, minlength=nodes))]))
+    graph = CSR(indptr, torch.from_numpy(rng.integers(0, nodes, edges).astype(np.int32)), None, nodes).to(device)
+    x = torch.rand(nodes, width, device=device)
+    expected = aggregate(graph, x.double(), "reference")
+    torch.testing.assert_close(aggregate(graph, x, backend).double(), expected, rtol=1e-3, atol=1e-2)  # 108,000 float32 terms
+    change = Delta(torch.arange(nodes, dtype=torch.int32, device=device), graph.indptr, graph.indices, None, nodes, nodes)
+    new, touched = increment(x, change, x, backend)
+    torch.testing.assert_close(new.double(), expected + x.double(), rtol=1e-3, atol=1e-2)
+    assert torch.equal(touched, new)
+
+
+def test_empty_operands(backend: str, device: str) -> None:
+    none = csr(np.zeros((0, 4))).to(device)
+    assert aggregate(none, torch.ones(4, 3, device=device), backend).shape == (0, 3)
+    edgeless = csr(np.zeros((5, 4))).to(device)
+    assert torch.equal(aggregate(edgeless, torch.ones(4, 3, device=device), backend).cpu(), torch.zeros(5, 3))
+    assert aggregate(edgeless, torch.ones(4, 0, device=device), backend).shape == (5, 0)
+    sums = torch.ones(5, 3, device=device)
+    new, touched = increment(sums, delta(np.zeros((5, 4))).to(device), torch.ones(4, 3, device=device), backend)
+    assert torch.equal(new, sums) and touched.shape == (0, 3)
+
+
+def test_two_hundred_changes_equal_the_whole(backend: str, device: str) -> None:
+    rng = np.random.default_rng(3)
+    nodes = 40
+    adjacency = (rng.random((nodes, nodes)) < 0.2).astype(float)
+    x = features(nodes, 16, device)
+    sums = aggregate(csr(adjacency).to(device), x, backend)
+    first = adjacency.copy()
+    for step in range(200):
+        flips = rng.random((nodes, nodes)) < 0.02
+        after = np.where(flips, 1 - adjacency, adjacency) if step < 199 else first  # the last step undoes all
+        touched = increment_(sums, delta(after - adjacency).to(device), x, backend)
+        adjacency = after
+        whole = aggregate(csr(adjacency).to(device), x, backend)
+        torch.testing.assert_close(sums, whole, rtol=1e-4, atol=2e-4)
+        assert len(touched) <= nodes
+
+
+def test_gradients(backend: str, device: str) -> None:
+    graph = csr(random_dense(9, 7, 0.3)).to(device)
+    change = delta(random_dense(9, 7, 0.2, seed=1)).to(device)
+    x = features(7, 3, device, torch.float64).requires_grad_()
+    sums = features(9, 3, device, torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: aggregate(graph, x, backend), x)
+    assert torch.autograd.gradgradcheck(lambda x: aggregate(graph, x, backend), x)
+    assert torch.autograd.gradcheck(lambda sums, x: increment(sums, change, x, backend), (sums, x))
+
+
+def test_registered_operators_have_gradients_and_shapes() -> None:
+    graph, change = csr(random_dense(9, 7, 0.3)), delta(random_dense(9, 7, 0.2, seed=1))
+    x, sums = features(7, 3, "cpu", torch.float64).requires_grad_(), features(9, 3, "cpu", torch.float64).requires_grad_()
+    matrix, rows = (graph.indptr, graph.indices, graph.values), (change.rows, change.indptr, change.indices, change.values)
+    ops = torch.ops.chronoscale
+    torch.library.opcheck(ops.aggregate, (*matrix, x))
+    torch.library.opcheck(ops.increment, (sums, *rows, x))
+    assert torch.autograd.gradcheck(lambda x: ops.aggregate(*matrix, x), x)
+    assert torch.autograd.gradcheck(lambda sums, x: ops.increment(sums, *rows, x), (sums, x))
+    with torch.no_grad():
+        copy = sums.clone()
+        touched = ops.increment_(copy, *rows, x)
+    assert torch.equal(copy[change.rows.long()], touched)
+
+
+def test_results_do_not_depend_on_threads() -> None:
+    if "cpu" not in backends():
+        pytest.skip("backend 'cpu' is not available on this machine")
+    rng = np.random.default_rng(5)
+    nodes, edges = 5_000, 200_000
+    target = np.sort((rng.pareto(1.0, edges) * 10).astype(np.int64) % nodes)
+    indptr = torch.from_numpy(np.concatenate([[0], np.cumsum(np.bincount(target, minlength=nodes))]))
+    graph = CSR(indptr, torch.from_numpy(rng.integers(0, nodes, edges).astype(np.int32)), torch.rand(edges), nodes)
+    x = torch.randn(nodes, 40)
+    results = []
+    try:
+        for threads in (1, 2, 5):
+            set_threads(threads)
+            results.append(aggregate(graph, x, "cpu"))
+    finally:
+        set_threads(torch.get_num_threads())
+    assert all(torch.equal(results[0], other) for other in results[1:])
+
+
+GRAPH = csr(random_dense(6, 5, 0.5))
+CHANGE = delta(random_dense(6, 5, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (torch.ones(3, 5).T, "not contiguous"),
+        (torch.ones(5, 3, dtype=torch.float16), "expected contiguous float32 or float64"),
+        (torch.ones(4, 3), r"\[5, F\]"),
+        (torch.ones(5), r"\[5, F\]"),
+        (torch.ones(5, 3, device="meta"), "on cpu"),
+    ],
+)
+def test_wrong_features_are_one_clear_error(x: Tensor, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        aggregate(GRAPH, x)
+    with pytest.raises(UserError, match=message):
+        increment(torch.ones(6, 3), CHANGE, x)
+
+
+def test_wrong_sums_and_wrong_backends_are_errors() -> None:
+    x = torch.ones(5, 3)
+    for sums in (torch.ones(5, 3), torch.ones(6, 4), torch.ones(6, 3).double()):
+        with pytest.raises(UserError, match="sums"):
+            increment_(sums, CHANGE, x)
+    with pytest.raises(UserError, match="no gradient"):
+        increment_(torch.ones(6, 3), CHANGE, x.clone().requires_grad_())
+    with pytest.raises(UserError, match="did you mean 'cuda'"):
+        aggregate(GRAPH, x, "cudo")
+    if "cuda" not in backends():
+        with pytest.raises(UserError, match="not available"):
+            aggregate(GRAPH, x, "cuda")
+    with pytest.raises(UserError, match="at least 1"):
+        set_threads(0)
