@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import click
 import pandas as pd
-import torch
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -64,8 +63,7 @@ def stage(what: str) -> Iterator[Callable[[str], None]]:
 
 def _begin(command: str, file: Path, root: Path, seed: int | None) -> tuple[Experiment, runs.Run]:
     experiment = load(file, {} if seed is None else {"seed": seed})
-    device = torch.device("cuda" if experiment.device != "cpu" and torch.cuda.is_available() else "cpu")
-    run, resumed = runs.start(root, command, experiment, file.read_text(), fingerprint(device))
+    run, resumed = runs.start(root, command, experiment, file.read_text(), fingerprint(prepare.this_device(experiment)))
     if resumed:
         err.print(f"taking up {run.folder}, which was left incomplete")
     return experiment, run

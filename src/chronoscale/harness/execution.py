@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
-
 from chronoscale.datasets import store
 from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.prepare import fitted, job, load_passes, schedules, this_machine
+from chronoscale.harness.prepare import fitted, job, load_passes, schedules, this_device, this_machine
 from chronoscale.harness.runs import Run
 from chronoscale.harness.source import snapshots
 from chronoscale.datasets.statistics import statistics_of
@@ -56,7 +54,7 @@ def rehearse(experiment: Experiment, run: Run) -> None:
 
     Raises UserError when a schedule leaves the range that the costs were fitted on, or the machine's memory.
     """
-    device = torch.device("cuda" if experiment.device != "cpu" and torch.cuda.is_available() else "cpu")
+    device = this_device(experiment)
 
     def make(ranks: int, part: Path) -> None:
         costs = fitted(experiment, run, ranks)

@@ -41,7 +41,7 @@ def measure(experiment: Experiment, folder: Path) -> None:
     """
     sequence, model = snapshots(experiment), experiment.model
     shape = model_shape(model.name, model.inputs, model.hidden, model.layers)
-    device = torch.device("cuda" if experiment.device != "cpu" and torch.cuda.is_available() else "cpu")
+    device = this_device(experiment)
     work = folder / "work"
     work.mkdir()
     tables = []
@@ -129,6 +129,11 @@ def simulated_costs(experiment: Experiment, cluster: Cluster) -> CostModel:
     if experiment.costs == "fitted":
         raise UserError("costs: to simulate with fitted costs, name the file: costs: runs/<profile run>/profile/costs-1.json")
     return FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
+
+
+def this_device(experiment: Experiment) -> torch.device:
+    """Where the experiment runs here."""
+    return torch.device("cuda" if experiment.device != "cpu" and torch.cuda.is_available() else "cpu")
 
 
 def this_machine(costs: FittedCosts, ranks: int, device: torch.device) -> Cluster:

@@ -1,0 +1,46 @@
+"""Demonstration: the whole loop on generated data, small enough for two cores and a few minutes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from chronoscale.harness import execution, publish, runs, simulation
+from chronoscale.harness.experiment import Experiment, check
+from chronoscale.harness.prepare import this_device
+from chronoscale.real_exec.environment import fingerprint
+
+MODEL = {"name": "wd-gcn", "hidden": 32, "inputs": 32}
+STRATEGIES = ["psg", "real-type1", "real-reuse", "real-g"]
+EXECUTED = {"name": "demo", "dataset": "growth_small", "model": MODEL, "strategies": STRATEGIES, "ranks": [1, 2], "repeats": 5}
+SIMULATED = {
+    "name": "demo",
+    "dataset": "dygraph_1k",
+    "model": {**MODEL, "hidden": 64, "inputs": 64},
+    "strategies": STRATEGIES,
+    "gpus": [1, 4, 16, 64, 256],
+}
+
+
+def run(root: Path, out: Path, console: Console) -> Path:
+    """Profile, fit, execute and validate on this machine; simulate a cluster; write the report. Returns its index.html."""
+    real = _stage("validate", EXECUTED, root, console)
+    with console.status("measuring this machine, training on 1 and 2 ranks") as _:
+        execution.execute(real[0], real[1])
+    with console.status("replaying the same schedules"):
+        execution.rehearse(real[0], real[1])
+    real[1].finish()
+    large = _stage("simulate", SIMULATED, root, console)
+    with console.status("simulating") as status:
+        simulation.simulate(large[0], large[1], lambda what: status.update(f"simulating {what}"))
+    large[1].finish()
+    with console.status("drawing the report"):
+        return publish.page([real[1], large[1]], out)
+
+
+def _stage(command: str, data: dict[str, object], root: Path, console: Console) -> tuple[Experiment, runs.Run]:
+    experiment = check(dict(data), "demo")
+    found, resumed = runs.start(root, command, experiment, runs.as_given(experiment), fingerprint(this_device(experiment)))
+    console.print(f"{'taking up' if resumed else 'starting'} {found.folder}")
+    return experiment, found

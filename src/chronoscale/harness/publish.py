@@ -1,0 +1,124 @@
+"""Publish: finished runs as reports, tables and timelines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from chronoscale.errors import UserError
+from chronoscale.harness.execution import passes
+from chronoscale.harness.prepare import schedules
+from chronoscale.harness.runs import Run, write_text
+from chronoscale.reports.page import write
+from chronoscale.reports.report import Measured, Report
+from chronoscale.reports.tables import comparison, fidelity
+from chronoscale.strategies.metrics import fidelity as joined
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.trace import Trace
+
+COLUMNS = ("strategy", "ranks", "epoch_s", "spread_s", "repeats", "speedup", "parallel_efficiency", "imbalance", "utilisation", "sources")
+
+
+def collect(found: Sequence[Run]) -> Report:
+    """A report over runs; what is incomplete says so. Where two runs measured the same point, the later one stands.
+
+    Raises UserError for a folder that is no run, or when nothing is finished in any.
+    """
+    points: dict[tuple[str, str, int, str], Measured] = {}
+    tables: dict[tuple[str, int], pd.DataFrame] = {}
+    losses: dict[str, list[float]] = {}
+    notes: list[str] = []
+    environment: dict[str, str] = {}
+    for run in found:
+        if not run.complete:
+            notes.append(f"{run.folder.name} is incomplete: only its finished parts are shown; the same command takes it up again.")
+        environment |= run.read("environment.json")
+        for measured in [*_executed(run, losses), *_simulated(run, notes)]:
+            points[measured.kind, measured.strategy, measured.ranks, measured.summary.device] = measured
+        tables |= _fidelity(run)
+    if not points:
+        raise UserError(f"{', '.join(str(run.folder) for run in found)}: nothing finished to report")
+    if any(measured.kind == "simulated" and measured.ranks > 1 for measured in points.values()):
+        notes.append("Simulated times of several GPUs are a model's: no multi-GPU machine has confirmed them here.")
+    names = dict.fromkeys(run.experiment.dataset.label for run in found)
+    models = dict.fromkeys(run.experiment.model.name for run in found)
+    return Report(
+        title=f"{', '.join(models)} on {', '.join(names)}",
+        subtitle=", ".join(run.folder.name for run in found),
+        runs=tuple(points.values()),
+        fidelity=tables,
+        losses=losses,
+        notes=tuple(notes),
+        environment=environment,
+    )
+
+
+def _executed(run: Run, losses: dict[str, list[float]]) -> list[Measured]:
+    found = []
+    for folder in run.pieces("ranks-"):
+        ranks = int(folder.name.split("-")[1])
+        for name, schedule in schedules(folder).items():
+            done = passes(run, ranks, name)
+            found.append(Measured.of("executed", [one.trace for one in done], schedule))
+            losses[f"{name} on {ranks} rank{'s' * (ranks > 1)}"] = np.concatenate([one.losses for one in done]).tolist()
+    return found
+
+
+def _simulated(run: Run, notes: list[str]) -> list[Measured]:
+    found = []
+    for folder in run.pieces("sim-"):
+        point = json.loads((folder / "point.json").read_text())
+        if "out_of_memory" in point:
+            notes.append(f"{point['strategy']} on {point['gpus']} GPUs does not fit: {point['out_of_memory']}")
+            continue
+        found.append(Measured.of("simulated", [Trace.load(folder / "trace.parquet")], Schedule.load(folder / "schedule.parquet")))
+    return found
+
+
+def _fidelity(run: Run) -> dict[tuple[str, int], pd.DataFrame]:
+    found = {}
+    for folder in run.pieces("replay-"):
+        ranks = int(folder.name.split("-")[1])
+        for path in sorted(folder.glob("*.parquet")):
+            measured = [one.trace for one in passes(run, ranks, path.stem)]
+            found[path.stem, ranks] = joined(Trace.load(path), measured)
+    return found
+
+
+def compared(run: Run) -> pd.DataFrame:
+    """The comparison of one run, for the terminal."""
+    return comparison(collect([run]))[list(COLUMNS)]
+
+
+def fidelity_table(run: Run) -> pd.DataFrame:
+    """Predicted against measured of one run, per operation and in total."""
+    return fidelity(collect([run]))
+
+
+def page(found: Sequence[Run], out: Path) -> Path:
+    """The report as a folder; returns its index.html."""
+    return write(collect(found), out)
+
+
+def chrome(run: Run, out: Path) -> list[Path]:
+    """Chrome-trace JSON of the first repeat of everything executed, and of everything simulated."""
+    out.mkdir(parents=True, exist_ok=True)
+    written = []
+    for folder in run.pieces("ranks-"):
+        for name, schedule in schedules(folder).items():
+            written.append(_export(Trace.load(folder / f"{name}-r0.parquet"), schedule, out / f"{name}-{folder.name}.json"))
+    for folder in run.pieces("sim-"):
+        trace, schedule = Trace.load(folder / "trace.parquet"), Schedule.load(folder / "schedule.parquet")
+        written.append(_export(trace, schedule, out / f"{folder.name}.json"))
+    if not written:
+        raise UserError(f"{run.folder}: no traces to export")
+    return written
+
+
+def _export(trace: Trace, schedule: Schedule, path: Path) -> Path:
+    write_text(path, trace.chrome(schedule))
+    return path
