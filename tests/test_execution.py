@@ -31,7 +31,6 @@ from chronoscale.strategies.trace import Source
 from chronoscale.strategies.workload import Hyper, Workload
 
 
-
 class Forms:
     """Costs under which difference maps are taken always, or about every other time, so that each form follows each."""
 
@@ -209,5 +208,3 @@ def test_a_worker_says_what_is_wrong(tmp_path):
     item = Item("x", str(tmp_path / "schedule.parquet"), str(tmp_path / "data"), broken.hyper)
     with pytest.raises(Exception, match=r"src\.npy"):
         launch(Job("job", (item,), str(tmp_path), "wd-gcn", 8, 1, 12, 1, 0, 1, 0.01, 5, "cpu"), 2, tmp_path)
-
-

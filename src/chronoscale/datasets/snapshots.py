@@ -81,7 +81,11 @@ class Snapshot:
     def without_self_edges(self) -> Snapshot:
         """The same graph less its edges from a node to itself: A + I adds one of each anyway."""
         kept = self.src != self.dst
-        return self if kept.all() else Snapshot(self.num_nodes, self.src[kept], self.dst[kept], None if self.weight is None else self.weight[kept])
+        return (
+            self
+            if kept.all()
+            else Snapshot(self.num_nodes, self.src[kept], self.dst[kept], None if self.weight is None else self.weight[kept])
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -161,7 +161,9 @@ def trace(
 
 
 @app.command()
-def demo(root: Root = RUNS, out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path("report"), as_json: AsJson = False) -> None:
+def demo(
+    root: Root = RUNS, out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path("report"), as_json: AsJson = False
+) -> None:
     """The whole loop on generated data: profile, execute, validate, simulate, report. Minutes on two cores."""
     page = demonstration.run(root, out, err)
     typer.echo(json.dumps({"page": str(page)}) if as_json else f"\nreport: {page.resolve()}")
@@ -170,7 +172,11 @@ def demo(root: Root = RUNS, out: Annotated[Path, typer.Option(help="Folder of th
 @app.command()
 def strategies(as_json: AsJson = False) -> None:
     """Strategies by name, with their source."""
-    say(pd.DataFrame([{"name": s.name, "title": s.title, "family": s.family.value, "source": s.source} for s in STRATEGIES.values()]), "strategies", as_json)
+    say(
+        pd.DataFrame([{"name": s.name, "title": s.title, "family": s.family.value, "source": s.source} for s in STRATEGIES.values()]),
+        "strategies",
+        as_json,
+    )
 
 
 @data_app.command("list")
@@ -193,7 +199,9 @@ def data_get(name: str, out: Annotated[Path, typer.Argument(show_default=False)]
 
 
 @data_app.command("convert")
-def data_convert(source: Annotated[Path, typer.Argument(show_default=False)], out: Annotated[Path, typer.Argument(show_default=False)]) -> None:
+def data_convert(
+    source: Annotated[Path, typer.Argument(show_default=False)], out: Annotated[Path, typer.Argument(show_default=False)]
+) -> None:
     """Read any known format and write it as a folder of memory-mappable columns."""
     if not source.exists():
         raise UserError(f"{source}: no such file or folder")

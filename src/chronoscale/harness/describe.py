@@ -48,7 +48,9 @@ def dataset(name: str) -> pd.DataFrame:
         rows += [("family", entry.family), ("origin", entry.origin), ("source", entry.source)]
         for counts in entry.published:
             printed = {key: value for key, value in counts.model_dump().items() if key not in ("paper", "table") and value is not None}
-            rows.append((f"published ({counts.paper}, table {counts.table})", ", ".join(f"{key} {value:,}" for key, value in printed.items())))
+            rows.append(
+                (f"published ({counts.paper}, table {counts.table})", ", ".join(f"{key} {value:,}" for key, value in printed.items()))
+            )
         if entry.origin == "published":
             return pd.DataFrame(rows, columns=["what", "value"])
     try:
@@ -66,13 +68,24 @@ def _counted(found: Dataset) -> list[tuple[str, str]]:
     if isinstance(found, SnapshotSequence):
         stats = statistics_of(found)
         spans = {"edges a snapshot": stats.edges, "active nodes": stats.nodes}
-        spans |= {"changed edges": stats.changed_edges[1:], "effective edges": stats.effective_edges[1:], "touched rows": stats.touched_rows[1:]}
+        spans |= {
+            "changed edges": stats.changed_edges[1:],
+            "effective edges": stats.effective_edges[1:],
+            "touched rows": stats.touched_rows[1:],
+        }
         counted = [("nodes", f"{found.num_nodes:,}"), ("snapshots", f"{len(found):,}"), ("edges", f"{int(stats.edges.sum()):,}")]
-        return counted + [(key, f"{column.min():,} .. {column.max():,}, mean {column.mean():,.0f}") for key, column in spans.items() if len(column)]
+        return counted + [
+            (key, f"{column.min():,} .. {column.max():,}, mean {column.mean():,.0f}") for key, column in spans.items() if len(column)
+        ]
     if isinstance(found, EventStream):
         return [("nodes", f"{found.num_nodes:,}"), ("events", f"{len(found.src):,}"), ("time", f"{found.t[0]:,} .. {found.t[-1]:,}")]
     steps, sensors, channels = found.values.shape
-    return [("sensors", f"{sensors:,}"), ("steps", f"{steps:,}"), ("channels", f"{channels:,}"), ("edges", f"{found.edge_index.shape[1]:,}")]
+    return [
+        ("sensors", f"{sensors:,}"),
+        ("steps", f"{steps:,}"),
+        ("channels", f"{channels:,}"),
+        ("edges", f"{found.edge_index.shape[1]:,}"),
+    ]
 
 
 def profile(run: Run) -> pd.DataFrame:

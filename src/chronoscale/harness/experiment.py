@@ -120,7 +120,12 @@ class Experiment(_Part):
         """The part that planning reads."""
         t = self.training
         return Hyper(
-            group_size=t.group_size, stride=t.stride, groups_per_rank=t.groups_per_rank, horizon=t.horizon, variant=t.variant, seed=self.seed
+            group_size=t.group_size,
+            stride=t.stride,
+            groups_per_rank=t.groups_per_rank,
+            horizon=t.horizon,
+            variant=t.variant,
+            seed=self.seed,
         )
 
     @property

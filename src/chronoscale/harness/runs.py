@@ -85,7 +85,10 @@ def start(root: Path, command: str, experiment: Experiment, given: str, environm
         state = run.state
         if state["command"] == command and state["digest"] == digest and state["state"] != "complete":
             return run, True
-    number = 1 + max((int(p.name.rsplit("-", 1)[1]) for p in root.glob(f"{experiment.name}-{command}-*") if p.name.rsplit("-", 1)[1].isdigit()), default=0)
+    number = 1 + max(
+        (int(p.name.rsplit("-", 1)[1]) for p in root.glob(f"{experiment.name}-{command}-*") if p.name.rsplit("-", 1)[1].isdigit()),
+        default=0,
+    )
     run = Run(root / f"{experiment.name}-{command}-{number}")
     run.folder.mkdir(parents=True)
     write_text(run.folder / "experiment.yaml", given)

@@ -37,9 +37,15 @@ def snapshots(experiment: Experiment) -> SnapshotSequence:
     found = dataset(data, experiment.seed)
     if isinstance(found, EventStream):
         if data.cut is None:
-            raise UserError(f"dataset '{data.label}' is a stream of events: say how to cut it, e.g. `cut: {{width: 604800}}` or `cut: {{count: 1000}}`")
+            raise UserError(
+                f"dataset '{data.label}' is a stream of events: say how to cut it, e.g. `cut: {{width: 604800}}` or `cut: {{count: 1000}}`"
+            )
         options = {"cumulative": data.cut.cumulative, "sliding": data.cut.sliding}
-        found = convert.by_width(found, data.cut.width, **options) if data.cut.width else convert.by_count(found, int(data.cut.count or 0), **options)
+        found = (
+            convert.by_width(found, data.cut.width, **options)
+            if data.cut.width
+            else convert.by_count(found, int(data.cut.count or 0), **options)
+        )
     elif data.cut is not None:
         raise UserError(f"dataset '{data.label}' is not a stream of events, so `cut` does not apply")
     if not isinstance(found, SnapshotSequence):

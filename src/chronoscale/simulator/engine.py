@@ -43,7 +43,7 @@ def replay(schedule: Schedule, cluster: Cluster, costs: CostModel) -> Trace:
     if (start < 0).any():
         raise deadlock(schedule, timeline, start)
     begin = start[timeline.segment] + timeline.offset_ns
-    device = f"simulated {cluster.name} ({schedule.ranks} of {cluster.gpus} x {cluster.device.name}), costs {costs.name}"
+    device = f"{cluster.device.name} ({cluster.name}), costs: {costs.name}"
     return Trace.of(schedule, begin, begin + ns, source, device)
 
 
