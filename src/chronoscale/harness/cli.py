@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import pandas as pd
 import typer
 from rich.console import Console
@@ -57,8 +56,11 @@ def say(frame: pd.DataFrame, title: str, as_json: bool) -> None:
 @contextmanager
 def stage(what: str) -> Iterator[Callable[[str], None]]:
     """A spinner on stderr; the callable changes what it says."""
-    with err.status(what) as status:
-        yield lambda detail: status.update(f"{what}: {detail}")
+    try:
+        with err.status(what) as status:
+            yield lambda detail: status.update(f"{what}: {detail}")
+    except KeyboardInterrupt:
+        raise MachineError(f"interrupted while {what}; the same command takes it up again") from None
 
 
 def _begin(command: str, file: Path, root: Path, seed: int | None) -> tuple[Experiment, runs.Run]:
@@ -215,28 +217,20 @@ def _warn(message: Warning | str, category: type[Warning], filename: str, lineno
 
 
 def main() -> None:
-    """Exit code 0; 2 for a user's mistake, 1 for a failure of the machine, each in one line; 130 when interrupted."""
+    """Exit code 0; 2 for a user's mistake, 1 for a failure of the machine or an interruption, each in one line."""
     warnings.showwarning = _warn
     warnings.simplefilter("always", ChronoscaleWarning)
     try:
-        app(standalone_mode=False)
-        code = 0
+        app()
     except UserError as error:
-        code = _fail(str(error), 2)
-    except click.exceptions.Exit as exit_:
-        code = exit_.exit_code
-    except click.ClickException as error:
-        code = _fail(error.format_message(), 2)
-    except (click.exceptions.Abort, KeyboardInterrupt):
-        code = _fail("interrupted; the same command takes the run up again", 130)
+        sys.exit(_fail(str(error), 2))
     except MachineError as error:
-        code = _fail(str(error), 1)
+        sys.exit(_fail(str(error), 1))
     except MemoryError:
-        code = _fail("out of host memory", 1)
+        sys.exit(_fail("out of host memory", 1))
     except OSError as error:
-        what = "the disk is full; free some space and give the same command again" if error.errno == errno.ENOSPC else str(error)
-        code = _fail(what, 1)
-    sys.exit(code)
+        full = "the disk is full; free some space and give the same command again"
+        sys.exit(_fail(full if error.errno == errno.ENOSPC else str(error), 1))
 
 
 def _fail(line: str, code: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -13,8 +14,22 @@ from chronoscale.real_exec.environment import fingerprint
 
 MODEL = {"name": "wd-gcn", "hidden": 32, "inputs": 32}
 STRATEGIES = ["psg", "real-type1", "real-reuse", "real-g"]
-EXECUTED = {"name": "demo", "dataset": "growth_small", "model": MODEL, "strategies": STRATEGIES, "ranks": [1, 2], "repeats": 5}
-SIMULATED = {
+EXECUTED: Mapping[str, object] = {
+    "name": "demo",
+    "dataset": "growth_small",
+    "model": MODEL,
+    "strategies": STRATEGIES,
+    "ranks": [1, 2],
+    "repeats": 5,
+}
+    "name": "demo",
+    "dataset": "growth_small",
+    "model": MODEL,
+    "strategies": STRATEGIES,
+    "ranks": [1, 2],
+    "repeats": 5,
+}
+SIMULATED: Mapping[str, object] = {
     "name": "demo",
     "dataset": "dygraph_1k",
     "model": {**MODEL, "hidden": 64, "inputs": 64},
@@ -39,7 +54,7 @@ def run(root: Path, out: Path, console: Console) -> Path:
         return publish.page([real[1], large[1]], out)
 
 
-def _stage(command: str, data: dict[str, object], root: Path, console: Console) -> tuple[Experiment, runs.Run]:
+def _stage(command: str, data: Mapping[str, object], root: Path, console: Console) -> tuple[Experiment, runs.Run]:
     experiment = check(dict(data), "demo")
     found, resumed = runs.start(root, command, experiment, runs.as_given(experiment), fingerprint(this_device(experiment)))
     console.print(f"{'taking up' if resumed else 'starting'} {found.folder}")

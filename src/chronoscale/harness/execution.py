@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from chronoscale.datasets import store
+from chronoscale.datasets.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.prepare import fitted, job, load_passes, schedules, this_device, this_machine
 from chronoscale.harness.runs import Run
 from chronoscale.harness.source import snapshots
-from chronoscale.datasets.statistics import statistics_of
 from chronoscale.real_exec.interpreter import Pass
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.launch import launch
@@ -41,7 +42,7 @@ def execute(experiment: Experiment, run: Run) -> None:
         launch(job(experiment, f"ranks-{ranks}", items, part), ranks, part)
 
     for ranks in experiment.ranks:
-        run.piece(f"ranks-{ranks}", lambda part, ranks=ranks: make(ranks, part))
+        run.piece(f"ranks-{ranks}", partial(make, ranks))
 
 
 def passes(run: Run, ranks: int, name: str) -> list[Pass]:
@@ -67,4 +68,4 @@ def rehearse(experiment: Experiment, run: Run) -> None:
     for ranks in experiment.ranks:
         if not (run.folder / f"ranks-{ranks}").exists():
             raise UserError(f"{run.folder}: nothing was executed on {ranks} ranks")
-        run.piece(f"replay-{ranks}", lambda part, ranks=ranks: make(ranks, part))
+        run.piece(f"replay-{ranks}", partial(make, ranks))

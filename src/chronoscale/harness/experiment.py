@@ -75,6 +75,9 @@ class Training(_Part):
     learning_rate: PositiveFloat = 0.01
 
 
+PARTS: dict[str, type[BaseModel]] = {"dataset": Data, "cut": Cut, "model": Model, "training": Training}
+
+
 def _named(value: Any) -> Any:
     return {"name": value} if isinstance(value, str) else value
 
@@ -172,6 +175,6 @@ def check(data: dict[str, Any], where: str) -> Experiment:
         if first["type"] == "extra_forbidden":
             part: type[BaseModel] = Experiment
             for step in first["loc"][:-1]:
-                part = {"dataset": Data, "cut": Cut, "model": Model, "training": Training}.get(str(step), part)
+                part = PARTS.get(str(step), part)
             raise UserError(f"{where}: {unknown('key', key, part.model_fields)}") from None
         raise UserError(f"{where}: {key}: {first['msg']} (got {first['input']!r})") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -97,7 +98,9 @@ def load_passes(folder: Path, label: str, repeats: int) -> list[Pass]:
 
 
 def fitted(experiment: Experiment, run: Run, ranks: int) -> FittedCosts:
-    """Costs fitted on this machine with `ranks` ranks busy: those named by the experiment, of the newest fitting profile, or measured now as a piece of `run`.
+    """Costs fitted on this machine with `ranks` ranks busy.
+
+    Those that the experiment names, or of the newest profile of the same experiment, or measured now as a piece of `run`.
 
     Raises UserError when a named file is not a cost model.
     """
@@ -106,13 +109,18 @@ def fitted(experiment: Experiment, run: Run, ranks: int) -> FittedCosts:
     folder = run.folder / "profile"
     if not folder.exists():
         key = experiment.digest(*PROFILED)
-        same = [r for r in find(run.folder.parent) if (r.folder / "profile").exists() and r.experiment.digest(*PROFILED) == key]
+        profiled = [r for r in find(run.folder.parent) if (r.folder / "profile").exists()]
+        same = [r for r in profiled if r.experiment.digest(*PROFILED) == key]
         same = [r for r in same if set(r.experiment.ranks) >= set(experiment.ranks) and _here(r)]
         if same:
-            run.piece("profile", lambda part: shutil.copytree(same[-1].folder / "profile", part, dirs_exist_ok=True))
+            run.piece("profile", partial(_copy, same[-1].folder / "profile"))
         else:
-            run.piece("profile", lambda part: measure(experiment, part))
+            run.piece("profile", partial(measure, experiment))
     return FittedCosts.load(folder / f"costs-{ranks}.json", experiment.extrapolate)
+
+
+def _copy(source: Path, part: Path) -> None:
+    shutil.copytree(source, part, dirs_exist_ok=True)
 
 
 def _here(run: Run) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from chronoscale.errors import UserError
@@ -38,4 +39,4 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
     for gpus in experiment.gpus:
         for name in experiment.strategies:
             told(f"{name} on {gpus} GPUs")
-            run.piece(f"sim-{gpus:05d}-{name}", lambda part, gpus=gpus, name=name: make(gpus, name, part))
+            run.piece(f"sim-{gpus:05d}-{name}", partial(make, gpus, name))

@@ -36,16 +36,15 @@ def snapshots(experiment: Experiment) -> SnapshotSequence:
     data = experiment.dataset
     found = dataset(data, experiment.seed)
     if isinstance(found, EventStream):
-        if data.cut is None:
+        cut = data.cut
+        if cut is None:
             raise UserError(
-                f"dataset '{data.label}' is a stream of events: say how to cut it, e.g. `cut: {{width: 604800}}` or `cut: {{count: 1000}}`"
+                f"dataset '{data.label}' is a stream of events: say how to cut it, as in `cut: {{width: 604800}}` or `cut: {{count: 1000}}`"
             )
-        options = {"cumulative": data.cut.cumulative, "sliding": data.cut.sliding}
-        found = (
-            convert.by_width(found, data.cut.width, **options)
-            if data.cut.width
-            else convert.by_count(found, int(data.cut.count or 0), **options)
-        )
+        if cut.width is not None:
+            found = convert.by_width(found, cut.width, cumulative=cut.cumulative, sliding=cut.sliding)
+        else:
+            found = convert.by_count(found, int(cut.count or 0), cumulative=cut.cumulative, sliding=cut.sliding)
     elif data.cut is not None:
         raise UserError(f"dataset '{data.label}' is not a stream of events, so `cut` does not apply")
     if not isinstance(found, SnapshotSequence):
