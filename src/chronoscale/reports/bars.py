@@ -1,0 +1,175 @@
+"""Bars: epoch time at one rank count, time by operation, fidelity, and the timeline of one iteration."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from chronoscale.reports.drawing import Drawing, draw
+from chronoscale.reports.findings import evidence
+from chronoscale.reports.formats import MISSING, number, seconds
+from chronoscale.reports.report import Measured, Report
+from chronoscale.reports.style import INK, MUTED, OPS, ink_on, looks
+from chronoscale.strategies.schedule import Lane, Op
+
+SHOWN = 8  # ranks in a timeline
+LABELLED = 0.07  # share of the axis from which a segment carries its number
+DENSE = 4000  # bars from which a timeline is stored as pixels
+
+
+def _legend(figure: Figure, ops: list[Op], extra: list[Patch] | None = None) -> None:
+    handles = [Patch(facecolor=OPS[op], label=op.name.lower()) for op in ops] + (extra or [])
+    figure.legend(handles=handles, loc="outside upper left", ncols=min(len(handles), 8), handlelength=1.1, handleheight=1.0)
+
+
+def _clean(axes: Axes) -> None:
+    axes.grid(axis="y", visible=False)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+
+
+def epoch_bars(report: Report) -> Drawing:
+    """Epoch seconds of every run, for reports without a range of rank counts; simulated bars are hollow."""
+    known = looks(report.strategies)
+    runs = [run for setting in report.settings for group in report.within(setting).values() for run in group]
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        longest = max(run.summary.epoch_s + run.summary.spread_s for run in runs) or 1.0
+        for y, run in enumerate(runs):
+            colour, found, solid = known[run.strategy].colour, run.summary, run.kind == "executed"
+            axes.barh(y, found.epoch_s, 0.62, facecolor=colour if solid else "white", edgecolor=colour, linestyle="-" if solid else "--")
+            if found.spread_s:
+                axes.errorbar(found.epoch_s, y, xerr=found.spread_s, fmt="none", ecolor=INK, elinewidth=1.2, capsize=3)
+            axes.text(found.epoch_s + found.spread_s + longest * 0.012, y, seconds(found.epoch_s), va="center")
+        axes.set_yticks(range(len(runs)), [f"{run.strategy}, {run.ranks} rank{'s' * (run.ranks != 1)}, {run.kind}" for run in runs])
+        axes.set_xlim(0, longest * 1.12)
+        axes.invert_yaxis()
+        axes.set_xlabel("epoch, s")
+        _clean(axes)
+
+    caption = f"Time of one epoch; lower is better. {evidence(runs)}"
+    return draw("epoch_time", "Epoch time", caption, (10, 0.9 + 0.36 * len(runs)), paint)
+
+
+def time_by_op(report: Report) -> Drawing:
+    """Stacked seconds a rank spends in each operation, on the fewest and on the most ranks of every setting."""
+    panels = []
+    for setting in report.settings:
+        by_ranks = report.within(setting)
+        panels += [(setting, ranks, by_ranks[ranks]) for ranks in dict.fromkeys([min(by_ranks), max(by_ranks)])]
+    ops = [op for op in Op if any(run.op_seconds.get(op.name, 0.0) > 0 for _, _, runs in panels for run in runs)]
+    columns = min(2, len(panels))
+    tallest = max(len(runs) for _, _, runs in panels)
+
+    def paint(figure: Figure) -> None:
+        grid = figure.subplots(math.ceil(len(panels) / columns), columns, squeeze=False).ravel()
+        for axes, (setting, ranks, runs) in zip(grid, panels, strict=False):
+            _stack(axes, runs, ops)
+            axes.set_title(f"{ranks} rank{'s' * (ranks != 1)}, {setting}")
+        for axes in grid[len(panels) :]:
+            axes.set_axis_off()
+        _legend(figure, ops)
+
+    caption = (
+        "Mean time of a rank in each operation. Lanes overlap, so a bar may be longer than the epoch, which the black mark shows: "
+        f"what is right of it was hidden. {evidence([run for _, _, runs in panels for run in runs])}"
+    )
+    height = 0.9 + math.ceil(len(panels) / columns) * (0.75 + 0.42 * tallest)
+    return draw("time_by_op", "Time by operation", caption, (10, height), paint)
+
+
+def _stack(axes: Axes, runs: list[Measured], ops: list[Op]) -> None:
+    widest = max([*(float(run.op_seconds.sum()) / run.ranks for run in runs), *(run.summary.epoch_s for run in runs)]) or 1.0
+    scale, unit = (1.0, "s") if widest >= 1 else (1e3, "ms")
+    for y, run in enumerate(runs):
+        left = 0.0
+        for op in ops:
+            length = float(run.op_seconds.get(op.name, 0.0)) / run.ranks * scale
+            axes.barh(y, length, 0.62, left, color=OPS[op], edgecolor="white", linewidth=0.5)
+            if length > LABELLED * widest * scale:
+                axes.text(left + length / 2, y, number(length, 2), ha="center", va="center", color=ink_on(OPS[op]), fontsize=8)
+            left += length
+        axes.plot([run.summary.epoch_s * scale] * 2, [y - 0.42, y + 0.42], color=INK, linewidth=2.2, solid_capstyle="butt")
+    axes.set_yticks(range(len(runs)), [run.strategy for run in runs])
+    axes.set_xlim(0, widest * scale * 1.03)
+    axes.invert_yaxis()
+    axes.set_xlabel(f"{unit} a rank")
+    _clean(axes)
+
+
+def fidelity(report: Report) -> Drawing:
+    """Error of the prediction in each operation, with whiskers of the measurement's own spread; a panel a strategy and rank count."""
+    known = looks(report.strategies)
+    panels = list(report.fidelity.items())
+    columns = min(3, len(panels))
+    longest = max(len(frame) for _, frame in panels)
+
+    def paint(figure: Figure) -> None:
+        grid = figure.subplots(math.ceil(len(panels) / columns), columns, squeeze=False, sharex=True).ravel()
+        for axes, ((strategy, ranks), frame) in zip(grid, panels, strict=False):
+            for y, (error, spread) in enumerate(zip(frame["error_pct"], frame["spread_pct"], strict=True)):
+                if math.isfinite(error):
+                    axes.barh(y, error, 0.6, color=known[strategy].colour, alpha=1.0 if frame["op"].iloc[y] == "TOTAL" else 0.6)
+                    axes.errorbar(error, y, xerr=spread if math.isfinite(spread) else 0, fmt="none", ecolor=INK, elinewidth=1, capsize=2.5)
+                else:
+                    axes.text(0, y, f" {MISSING}", va="center", color=MUTED)
+            axes.axvline(0, color=INK, linewidth=0.8)
+            axes.set_yticks(range(len(frame)), [str(op).lower() if op != "TOTAL" else "epoch" for op in frame["op"]])
+            axes.invert_yaxis()
+            axes.set_title(f"{strategy}, {ranks} rank{'s' * (ranks != 1)}")
+            axes.set_xlabel("predicted − measured, %")
+            axes.tick_params(labelbottom=True)
+            _clean(axes)
+        for axes in grid[len(panels) :]:
+            axes.set_axis_off()
+
+    caption = "Prediction against measurement of the same schedule. Whiskers: spread of the repeats, which no error can be trusted below."
+    height = 0.3 + math.ceil(len(panels) / columns) * (0.9 + 0.25 * longest)
+    return draw("fidelity", "Fidelity", caption, (10, height), paint)
+
+
+def timelines(report: Report) -> list[Drawing]:
+    """One figure a run that has a timeline, on a common time axis for runs that are compared."""
+    runs = [run for run in report.runs if run.timeline is not None and len(run.timeline)]
+    drawings = []
+    for i, run in enumerate(runs):
+        peers = [other.timeline.span_ns for other in runs if other.timeline and (other.setting, other.ranks) == (run.setting, run.ranks)]
+        drawings.append(_timeline(run, max(peers), f"timeline-{i + 1}"))
+    return drawings
+
+
+def _timeline(run: Measured, span_ns: int, name: str) -> Drawing:
+    shown = run.timeline
+    assert shown is not None
+    ranks = shown.extremes(SHOWN)
+    total = len(np.unique(shown.rank))
+    kept = np.isin(shown.rank, ranks)
+    rows = np.unique(np.stack([shown.rank[kept], shown.lane[kept].astype(np.int32)]), axis=1).T
+    scale, unit = (1e9, "s") if span_ns >= 2e9 else (1e6, "ms") if span_ns >= 2e6 else (1e3, "µs")
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        for y, (rank, lane) in enumerate(rows):
+            here = np.flatnonzero((shown.rank == rank) & (shown.lane == lane))
+            bars = list(zip(shown.start_ns[here] / scale, (shown.end_ns - shown.start_ns)[here] / scale, strict=True))
+            colours = [OPS[Op(code)] for code in shown.op[here]]
+            axes.broken_barh(bars, (y - 0.4, 0.8), facecolors=colours, edgecolor="white", linewidth=0.3, rasterized=kept.sum() > DENSE)
+            if y and rank != rows[y - 1][0]:
+                axes.axhline(y - 0.5, color=MUTED, linewidth=0.5)
+        axes.set_yticks(range(len(rows)), [f"{rank}  {Lane(lane).name.lower()}" for rank, lane in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlim(0, max(span_ns, 1) / scale)
+        axes.set_ylabel("rank, lane")
+        axes.set_xlabel(f"{unit} from the first start")
+        _clean(axes)
+        _legend(figure, [op for op in Op if (shown.op[kept] == op).any()])
+
+    cut = f" {len(ranks)} of {total} ranks are shown, the most and the least loaded." if total > len(ranks) else ""
+    caption = f"Iteration {shown.iteration}, a row a rank and lane.{cut} {evidence([run])}"
+    title = f"Timeline: {run.strategy}, {run.ranks} rank{'s' * (run.ranks != 1)}, {run.kind}"
+    return draw(name, title, caption, (10, 1.2 + 0.19 * len(rows)), paint)

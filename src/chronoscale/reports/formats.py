@@ -1,0 +1,120 @@
+"""Formats: a table as CSV (every digit), Markdown and LaTeX (four digits), HTML (for reading)."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import pandas as pd
+
+MISSING, INFINITE = "–", "∞"
+
+
+def number(value: float, digits: int = 4) -> str:
+    """`digits` significant digits without an exponent where that is short; '–' for NaN, '∞' for infinity."""
+    if math.isnan(value):
+        return MISSING
+    if math.isinf(value):
+        return INFINITE if value > 0 else f"-{INFINITE}"
+    if value == 0:
+        return "0"
+    exponent = math.floor(math.log10(abs(value)))
+    return (
+        f"{value:.{digits - 1}e}" if not -5 <= exponent < 9 else f"{round(value, digits - 1 - exponent):.{max(digits - 1 - exponent, 0)}f}"
+    )
+
+
+def _finite(show: Callable[[float], str]) -> Callable[[float], str]:
+    return lambda value: show(value) if math.isfinite(value) else number(value)
+
+
+def size(value: float) -> str:
+    """Bytes in decimal units."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if abs(value) < 1000 or unit == "TB":
+            break
+        value /= 1000
+    return f"{number(value, 3)} {unit}"
+
+
+def seconds(value: float) -> str:
+    """Seconds, three significant digits, in s, ms or µs."""
+    for scale, unit in ((1, "s"), (1e3, "ms")):
+        if not math.isfinite(value) or abs(value) * scale >= 1 or value == 0:
+            return f"{number(value * scale, 3)} {unit}"
+    return f"{number(value * 1e6, 3)} µs"
+
+
+_PERCENT = _finite(lambda value: f"{100 * value:.1f} %")
+_TIMES = _finite(lambda value: f"{value:.2f}×")
+_SIGNED = _finite(lambda value: f"{value:+.1f} %")
+
+# Column -> what a reader sees: heading and cell.
+READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
+    "epoch_s": ("epoch, s", number),
+    "spread_s": ("±, s", _finite(lambda value: number(value, 2))),
+    "repeats": ("repeats", lambda value: f"{value:.0f}"),
+    "speedup": ("speed-up", _TIMES),
+    "speedup_spread": ("±", _TIMES),
+    "parallel_efficiency": ("parallel efficiency", _PERCENT),
+    "imbalance": ("imbalance", _TIMES),
+    "utilisation": ("utilisation", _PERCENT),
+    "h2d_bytes": ("host to device", size),
+    "collective_s": ("collectives, s", number),
+    "sources": ("durations", str),
+    "predicted_ms": ("predicted, ms", number),
+    "measured_ms": ("measured, ms", number),
+    "error_pct": ("error", _SIGNED),
+    "spread_pct": ("spread", _finite(lambda value: f"{value:.1f} %")),
+}
+
+
+def _plain(value: object) -> str:
+    return number(value) if isinstance(value, float) else str(value)
+
+
+def to_csv(table: pd.DataFrame) -> str:
+    """Full precision; NaN is an empty cell, infinity 'inf'."""
+    return table.to_csv(index=False, lineterminator="\n")
+
+
+def to_markdown(table: pd.DataFrame) -> str:
+    """A pipe table; numbers to the right."""
+    numeric = [pd.api.types.is_numeric_dtype(table[name]) for name in table.columns]
+    rows = [[_plain(cell).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ") for cell in row] for row in _rows(table)]
+    rules = ["---:" if right else "---" for right in numeric]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in [[str(name) for name in table.columns], rules, *rows])
+
+
+LATEX = str.maketrans(
+    {c: f"\\{c}" for c in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", INFINITE: r"$\infty$", MISSING: "--"}
+)
+
+
+def to_latex(table: pd.DataFrame) -> str:
+    """A booktabs tabular."""
+    columns = "".join("r" if pd.api.types.is_numeric_dtype(table[name]) else "l" for name in table.columns)
+    head, *body = [" & ".join(_plain(cell).translate(LATEX) for cell in row) + r" \\" for row in [list(table.columns), *_rows(table)]]
+    return "\n".join([rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def to_html(table: pd.DataFrame) -> str:
+    """A `<table>` with the headings and units of `READING`; everything escaped. `kind` becomes a label."""
+    head, shown = [], []
+    for name in table.columns:
+        numeric = pd.api.types.is_numeric_dtype(table[name])
+        heading, show = READING.get(str(name), (str(name), number if pd.api.types.is_float_dtype(table[name]) else str))
+        side = ' class="n"' if numeric else ""
+        head.append(f"<th{side}>{html.escape(heading)}</th>")
+        cells = [html.escape(show(value)) for value in table[name].tolist()]
+        if name == "kind":
+            cells = [f'<span class="kind">{cell}</span>' for cell in cells]
+        shown.append([f"<td{side}>{cell}</td>" for cell in cells])
+    body = "".join(f"<tr>{''.join(row)}</tr>\n" for row in zip(*shown, strict=True))
+    return f'<div class="scroll"><table><thead><tr>{"".join(head)}</tr></thead>\n<tbody>{body}</tbody></table></div>'
+
+
+def _rows(table: pd.DataFrame) -> Sequence[Sequence[object]]:
+    return [list(row) for row in zip(*(table[name].tolist() for name in table.columns), strict=True)]

@@ -1,0 +1,63 @@
+"""Timeline: one iteration of a trace, as a reader looks at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.errors import UserError
+from chronoscale.strategies.schedule import Ints, Schedule
+from chronoscale.strategies.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Timeline:
+    """The tasks of one iteration, one entry a task; times in ns from the first start among them.
+
+    A view of rows, not a schedule: dependencies on the iteration before (prefetches) have no place in it.
+    """
+
+    iteration: int
+    rank: NDArray[np.int32]
+    lane: NDArray[np.uint8]
+    op: NDArray[np.uint8]
+    start_ns: Ints
+    end_ns: Ints
+
+    def __len__(self) -> int:
+        return len(self.op)
+
+    @property
+    def span_ns(self) -> int:
+        """First start to last end."""
+        return int(self.end_ns.max()) if len(self) else 0
+
+    def extremes(self, count: int) -> Ints:
+        """At most `count` rank numbers, ascending: all, or else the most and the least loaded ones, half each."""
+        ranks, place = np.unique(self.rank, return_inverse=True)
+        if len(ranks) <= count:
+            return ranks.astype(np.int64)
+        busy = np.bincount(place, weights=self.end_ns - self.start_ns)
+        order = np.argsort(busy, kind="stable")
+        return np.sort(ranks[np.concatenate([order[: count // 2], order[len(order) - (count - count // 2) :]])]).astype(np.int64)
+
+
+def iteration_slice(trace: Trace, schedule: Schedule, iteration: int | None = None) -> Timeline:
+    """The tasks of `iteration`, by default the middle one, where pipelines are full.
+
+    Raises ValueError when the trace is of another schedule, UserError for an iteration that did not run.
+    """
+    if len(trace) and int(trace.task.max()) >= len(schedule):
+        raise ValueError(f"timeline: the trace of '{trace.strategy}' is not of schedule '{schedule.name}'")
+    ran = schedule.iteration[trace.task]
+    if iteration is None:
+        iteration = int(np.median(np.unique(ran)).item()) if len(ran) else 0
+    rows = np.flatnonzero(ran == iteration)
+    if not len(rows):
+        known = f"0..{schedule.iterations - 1}" if len(schedule) else "none"
+        raise UserError(f"'{trace.strategy}': no iteration {iteration} in the trace; expected {known}")
+    zero = trace.start_ns[rows].min()
+    start, end = trace.start_ns[rows] - zero, trace.end_ns[rows] - zero
+    return Timeline(iteration, trace.rank[rows], trace.lane[rows], trace.op[rows], start, end)
