@@ -44,8 +44,8 @@ def increment(sums: Tensor, delta: Delta, x: Tensor, backend: str | None = None)
 def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: str | None = None) -> Tensor:
     """Adds the change to `sums` in place and returns a copy of the touched rows, [R, F]; see `increment`.
 
-    The copy is the next lane's to read while the next increment already writes `sums`. No gradients: raises UserError
-    when sums or x asks for them under grad mode, otherwise as `aggregate` does.
+    The copy is the next lane's to read while the next increment already writes `sums`, whose memory x must not share. No
+    gradients: raises UserError when sums or x asks for them under grad mode, otherwise as `aggregate` does.
     """
     _check("x", x, delta.num_cols, delta.device)
     _check("sums", sums, delta.num_rows, delta.device, x)
