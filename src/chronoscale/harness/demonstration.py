@@ -22,13 +22,6 @@ EXECUTED: Mapping[str, object] = {
     "ranks": [1, 2],
     "repeats": 5,
 }
-    "name": "demo",
-    "dataset": "growth_small",
-    "model": MODEL,
-    "strategies": STRATEGIES,
-    "ranks": [1, 2],
-    "repeats": 5,
-}
 SIMULATED: Mapping[str, object] = {
     "name": "demo",
     "dataset": "dygraph_1k",

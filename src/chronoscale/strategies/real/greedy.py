@@ -11,7 +11,7 @@ from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Family, Workload
 
 EXACT = 2000  # groups up to which every candidate target is tried; Algorithm 1 is O(n^3)
-THINNED = 8  # targets tried beyond that, evenly spaced in rank
+THINNED = 64  # targets tried beyond that, evenly spaced in rank
 
 
 def place(benefits: Benefit, ranks: int) -> Placement:
