@@ -97,7 +97,7 @@ def _check(name: str, tensor: Tensor, rows: int, device: torch.device, like: Ten
 
 # torch.ops.chronoscale: the same operators on plain tensors, for torch.compile, export and callers without a CSR. A
 # backward pass of theirs rebuilds the transpose, which a CSR keeps.
-_library: Any = torch.library.Library("chronoscale", "DEF")  # type: ignore[no-untyped-call]
+_library: Any = torch.library.Library("chronoscale", "DEF")
 _MATRIX = "Tensor indptr, Tensor indices, Tensor? values"
 _library.define(f"aggregate({_MATRIX}, Tensor x) -> Tensor")
 _library.define(f"increment(Tensor sums, Tensor rows, {_MATRIX}, Tensor x) -> (Tensor, Tensor)")

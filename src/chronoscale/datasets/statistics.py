@@ -47,6 +47,12 @@ class SnapshotStatistics:
     def __len__(self) -> int:
         return self.nodes.size
 
+    def scaled(self, factor: int) -> SnapshotStatistics:
+        """Every count times `factor`: a larger graph that evolves alike, for planning and simulation. Raises UserError below 1."""
+        if factor < 1:
+            raise UserError(f"scale: expected at least 1, got {factor}")
+        return SnapshotStatistics(**{name: getattr(self, name) * factor for name in COLUMNS}, num_nodes=self.num_nodes * factor)
+
     def save(self, path: str | Path) -> None:
         """Write one .npz file, whole or not at all."""
         path = Path(path)

@@ -9,7 +9,7 @@ from chronoscale.datasets import store
 from chronoscale.datasets.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.prepare import fitted, job, load_passes, schedules, this_device, this_machine
+from chronoscale.harness.prepare import fitted, job, load_passes, schedules, this_machine
 from chronoscale.harness.runs import Run
 from chronoscale.harness.source import snapshots
 from chronoscale.real_exec.interpreter import Pass
@@ -55,11 +55,10 @@ def rehearse(experiment: Experiment, run: Run) -> None:
 
     Raises UserError when a schedule leaves the range that the costs were fitted on, or the machine's memory.
     """
-    device = this_device(experiment)
 
     def make(ranks: int, part: Path) -> None:
         costs = fitted(experiment, run, ranks)
-        cluster = this_machine(costs, ranks, device)
+        cluster = this_machine(experiment, costs, ranks)
         for name, schedule in schedules(run.folder / f"ranks-{ranks}").items():
             trace = replay(schedule, cluster, costs)
             check(schedule, trace, cluster)

@@ -37,12 +37,16 @@ class Cut(_Part):
 
 
 class Data(_Part):
-    """A dataset by catalogue `name` or by `path`; `window` joins that many snapshots into each (sliding)."""
+    """A dataset by catalogue `name` or by `path`; `window` joins that many snapshots into each (sliding).
+
+    `scale` multiplies all counts, to simulate a larger graph that evolves alike; there is none to execute.
+    """
 
     name: str | None = None
     path: str | None = None
     cut: Cut | None = None
     window: PositiveInt | None = None
+    scale: PositiveInt = 1
 
     @model_validator(mode="after")
     def _one(self) -> Data:
@@ -52,7 +56,8 @@ class Data(_Part):
 
     @property
     def label(self) -> str:
-        return self.name or Path(str(self.path)).stem
+        """Name for people."""
+        return (self.name or Path(str(self.path)).stem) + (f" x {self.scale}" if self.scale > 1 else "")
 
 
 class Model(_Part):
@@ -96,6 +101,7 @@ class Experiment(_Part):
     warmup: int = Field(1, ge=0)
     threads: PositiveInt = 1
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    transfer_thread: bool = Field(False, description="on CPU, run transfers on a second thread")
     cluster: str = "h200"
     gpus: tuple[int, ...] = (1, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # simulated
     costs: str = Field("auto", description="datasheet, fitted, or the path of a costs.json; auto: fitted to run, datasheet to simulate")

@@ -17,11 +17,11 @@ from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.runs import Run, find
 from chronoscale.harness.source import snapshots
-from chronoscale.real_exec.environment import cores, device_name, fingerprint
+from chronoscale.real_exec.environment import device_name, fingerprint
 from chronoscale.real_exec.fit import fit, tabulate
 from chronoscale.real_exec.interpreter import Pass
 from chronoscale.real_exec.job import Item, Job
-from chronoscale.real_exec.lanes import INLINE, CpuLanes, lanes_for
+from chronoscale.real_exec.lanes import lanes_for
 from chronoscale.real_exec.launch import launch
 from chronoscale.real_exec.model import model_shape
 from chronoscale.real_exec.probe import all_reduces, probes, replicated
@@ -32,7 +32,7 @@ from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Hyper
 
-PROFILED = ("dataset", "model", "training", "groups", "threads", "device", "seed")  # what a profile depends on
+PROFILED = ("dataset", "model", "training", "groups", "threads", "device", "transfer_thread", "seed")  # what a profile depends on
 
 
 def measure(experiment: Experiment, folder: Path) -> None:
@@ -88,6 +88,7 @@ def job(experiment: Experiment, name: str, items: list[Item], out: Path) -> Job:
         learning_rate=experiment.training.learning_rate,
         seed=experiment.seed,
         device=experiment.device,
+        transfer_thread=experiment.transfer_thread,
     )
 
 
@@ -144,12 +145,11 @@ def this_device(experiment: Experiment) -> torch.device:
     return torch.device("cuda" if experiment.device != "cpu" and torch.cuda.is_available() else "cpu")
 
 
-def this_machine(costs: FittedCosts, ranks: int, device: torch.device) -> Cluster:
+def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int) -> Cluster:
     """The machine at hand as the simulator sees it: its lanes as the interpreter runs them, its link as fitted."""
     link = costs.collective or Link(bandwidth=1e9, latency_s=0.0)
     cluster = presets.local_cpu(ranks, float(psutil.virtual_memory().total), link)
-    streams = lanes_for(device, ranks, cores()).streams if device.type == "cuda" else CpuLanes(cores() >= 2 * ranks).streams
-    assert device.type == "cuda" or streams in (INLINE, cluster.device.streams)
+    streams = lanes_for(this_device(experiment), experiment.transfer_thread).streams
     return replace(cluster, device=replace(cluster.device, name=costs.device, streams=streams))
 
 

@@ -63,7 +63,8 @@ def _executed(run: Run, losses: dict[str, list[float]]) -> list[Measured]:
         ranks = int(folder.name.split("-")[1])
         for name, schedule in schedules(folder).items():
             done = passes(run, ranks, name)
-            found.append(Measured.of("executed", [one.trace for one in done], schedule))
+            shown = schedule if ranks == max(run.experiment.ranks) else None
+            found.append(Measured.of("executed", [one.trace for one in done], shown))
             losses[f"{name} on {ranks} rank{'s' * (ranks > 1)}"] = np.concatenate([one.losses for one in done]).tolist()
     return found
 
@@ -75,7 +76,9 @@ def _simulated(run: Run, notes: list[str]) -> list[Measured]:
         if "out_of_memory" in point:
             notes.append(f"{point['strategy']} on {point['gpus']} GPUs does not fit: {point['out_of_memory']}")
             continue
-        found.append(Measured.of("simulated", [Trace.load(folder / "trace.parquet")], Schedule.load(folder / "schedule.parquet")))
+        drawn = point["gpus"] == min((g for g in run.experiment.gpus if g > 1), default=1)  # one timeline a strategy is enough to look at
+        shown = Schedule.load(folder / "schedule.parquet") if drawn else None
+        found.append(Measured.of("simulated", [Trace.load(folder / "trace.parquet")], shown))
     return found
 
 

@@ -34,6 +34,8 @@ def snapshots(experiment: Experiment) -> SnapshotSequence:
     Raises UserError where events come without a cut, snapshots with one, or the dataset is a signal.
     """
     data = experiment.dataset
+    if data.scale > 1:
+        raise UserError(f"dataset '{data.label}': scaled counts can be simulated, not executed")
     found = dataset(data, experiment.seed)
     if isinstance(found, EventStream):
         cut = data.cut
@@ -58,6 +60,9 @@ def workload(experiment: Experiment) -> Workload:
     """Statistics, model shape and hyper-parameters; generated snapshots are streamed, never held together."""
     data, model = experiment.dataset, experiment.model
     generated = data.name is not None and data.cut is None and data.window is None and catalogue.entry(data.name).origin == "generated"
-    stream: Iterable[Snapshot] = catalogue.stream(str(data.name), experiment.seed) if generated else snapshots(experiment)
+    plain = experiment.model_copy(update={"dataset": data.model_copy(update={"scale": 1})})
+    stream: Iterable[Snapshot] = catalogue.stream(str(data.name), experiment.seed) if generated else snapshots(plain)
     stats = statistics_of(snapshot.without_self_edges() for snapshot in islice(stream, experiment.length))
-    return Workload(data.label, stats, model_shape(model.name, model.inputs, model.hidden, model.layers), experiment.hyper)
+    return Workload(
+        data.label, stats.scaled(data.scale), model_shape(model.name, model.inputs, model.hidden, model.layers), experiment.hyper
+    )

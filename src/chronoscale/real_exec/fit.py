@@ -39,9 +39,10 @@ def tabulate(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.DataFrame:
             pd.DataFrame({"op": [Op(code).name for code in schedule.op], **columns, "ranks": schedule.ranks, "ns": ns, "spread": spread})
         )
     table = pd.concat(frames, ignore_index=True)
-    unstable = table.groupby("op")["spread"].median()
-    for op, spread in unstable[unstable >= WIDE].items():
-        message = f"profile: {op} varies by {100 * spread:.0f} % (median standard deviation over repeats); treat its fit with care"
+    spread = table.groupby("op")["spread"].median()
+    wide = [f"{op} {100 * value:.0f} %" for op, value in spread.items() if value >= WIDE]
+    if wide:
+        message = f"profile: repeats vary (median standard deviation), so treat these fits with care: {', '.join(wide)}"
         warnings.warn(message, ChronoscaleWarning, stacklevel=2)
     return table
 
@@ -90,7 +91,7 @@ def _fit_one(op: Op, width: int, part: pd.DataFrame, seed: int) -> Fit:
 
 
 def _features(form: str, sample: pd.DataFrame) -> Floats:
-    return FORMS[form]({name: sample[name].to_numpy(np.float64) for name in RANGED})
+    return FORMS[form].features({name: sample[name].to_numpy(np.float64) for name in RANGED})
 
 
 def _solve(features: Floats, ns: Floats) -> Floats:

@@ -36,6 +36,7 @@ class Job:
     learning_rate: float
     seed: int = 0
     device: str = "auto"
+    transfer_thread: bool = False
 
     def save(self, path: Path) -> None:
         """JSON."""

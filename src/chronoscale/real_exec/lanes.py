@@ -32,7 +32,7 @@ class Lanes(Protocol):
 
 
 class CpuLanes:
-    """Compute and communication lanes in row order on this thread; host and transfer lanes on a second one, or also here."""
+    """Rows in order on this thread; or, threaded, host and transfer lanes on a second one."""
 
     def __init__(self, threaded: bool) -> None:
         self.streams: tuple[tuple[Lane, ...], ...] = CPU_STREAMS if threaded else INLINE
@@ -122,6 +122,10 @@ class CudaLanes:
         return start, np.maximum(start, stop)
 
 
-def lanes_for(device: torch.device, ranks: int, cores: int) -> Lanes:
-    """CUDA streams on a GPU; on CPU a transfer thread where every rank has a second core for it."""
-    return CudaLanes(device) if device.type == "cuda" else CpuLanes(threaded=cores >= 2 * ranks)
+def lanes_for(device: torch.device, transfer_thread: bool = False) -> Lanes:
+    """CUDA streams on a GPU; on CPU one thread, or a second one for transfers.
+
+    In line is the default on CPU: what another core has copied lies in that core's cache, and small aggregations took five times as
+    long for it (docs/execution.md).
+    """
+    return CudaLanes(device) if device.type == "cuda" else CpuLanes(transfer_thread)

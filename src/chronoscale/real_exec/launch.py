@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -35,8 +36,15 @@ def launch(job: Job, ranks: int, folder: Path) -> None:
         worker.wait()
         raise
     if worker.returncode:
-        said = [line[len("error: ") :] for line in errors.splitlines() if line.startswith("error: ")]
-        if said:
-            raise (UserError if "exitcode  : 2" in errors or worker.returncode == 2 else MachineError)(said[0])
-        last = errors.strip().splitlines()[-1] if errors.strip() else "no message"
-        raise MachineError(f"a worker of '{job.name}' ended with code {worker.returncode}: {last}")
+        raise _failure(job.name, worker.returncode, errors)
+
+
+def _failure(name: str, code: int, errors: str) -> UserError | MachineError:
+    """The worker's own line, if it said one; otherwise the first exception it died of."""
+    lines = errors.splitlines()
+    said = [line[len("error: ") :] for line in lines if line.startswith("error: ")]
+    if said:
+        return (UserError if code == 2 or any("exitcode  : 2" in line for line in lines) else MachineError)(said[0])
+    died = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line)]
+    last = died[0] if died else lines[-1] if lines else "no message"
+    return MachineError(f"a worker of '{name}' ended with code {code}: {last}")

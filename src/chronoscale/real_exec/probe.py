@@ -56,7 +56,7 @@ def probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, samples
     for scale, edges in ((0.5, max(low // 2, 8)), (0.75, (low + high) // 2), (1.0, max(low, 8)), (1.0, int(high * 1.2) + 8)):
         nodes = max(int(stats.num_nodes * scale), 16)
         static = min(2 * edges, nodes * nodes // 4)
-        for churn in (0.02, 0.4):
+        for churn in (0.0, 0.02, 0.4):  # an unchanged snapshot is a difference map, too
             graph = GrowthGraph.rmat(nodes, static, 2 * size, churn, seed, trend=np.full(2 * size, 0.5))
             yield from _both(f"n{nodes}-e{edges}-c{churn}", graph.sequence().without_self_edges(), model, apart)
 

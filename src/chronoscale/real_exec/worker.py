@@ -17,7 +17,7 @@ from chronoscale.datasets.csr import Variant
 from chronoscale.datasets.snapshots import SnapshotSequence
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.collective import Alone, Collective, TorchCollective
-from chronoscale.real_exec.environment import cores, device_name
+from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.interpreter import Pass, execute
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.lanes import lanes_for
@@ -43,7 +43,7 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
             raise UserError(f"schedule '{schedule.name}' is for {schedule.ranks} ranks, {ranks} are running")
     material: dict[str, Material] = {}
     programs = {item.label: _program(job, item, schedules[item.label], rank, device, together, material) for item in job.items}
-    lanes = lanes_for(device, ranks, cores())
+    lanes = lanes_for(device, job.transfer_thread)
     passes: dict[str, list[Pass]] = {item.label: [] for item in job.items}
     for _ in range(job.warmup + job.repeats):
         for label, program in programs.items():

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,8 +72,15 @@ RANGED = ("nodes", "edges", "rows", "bytes", "flops")  # descriptors that curves
 Described = Mapping[str, Floats]
 
 
-def _linear(*names: str) -> Callable[[Described], Floats]:
-    return lambda row: np.stack([*(row[name] for name in names), np.ones_like(row[names[0]])], axis=1)
+class Form(NamedTuple):
+    """A regression form: the descriptors it reads, and features [n, k] of them (float64 [n] each) for coefficients in ns."""
+
+    reads: tuple[str, ...]
+    features: Callable[[Described], Floats]
+
+
+def _linear(*names: str) -> Form:
+    return Form(names, lambda row: np.stack([*(row[name] for name in names), np.ones_like(row[names[0]])], axis=1))
 
 
 def _u_curve(row: Described) -> Floats:
@@ -81,11 +88,10 @@ def _u_curve(row: Described) -> Floats:
     return np.stack([row["rows"], degree, 1 / degree, np.ones_like(degree)], axis=1)
 
 
-# Regression forms: descriptors float64 [n] by name to the features [n, k] that coefficients (ns) multiply; the last is constant.
-FORMS: Mapping[str, Callable[[Described], Floats]] = {
+FORMS: Mapping[str, Form] = {
     "eq16": _linear("nodes", "edges"),  # REAL eq. 16: a1 N + a2 E + a3
     "rows-edges": _linear("rows", "edges"),  # eq. 16 on a difference map: the rows and edges that changed
-    "u-curve": _u_curve,  # REAL appendix B: a0 N + a1 d + a2 / d + a3
+    "u-curve": Form(("rows", "edges"), _u_curve),  # REAL appendix B: a0 N + a1 d + a2 / d + a3
     "bytes": _linear("bytes"),  # alpha-beta
     "rows-bytes": _linear("rows", "bytes"),
     "traffic": _linear("rows", "edges", "bytes"),
@@ -136,7 +142,7 @@ class FittedCosts:
             if self._outside(fit, schedule, rows[chosen]):
                 source = Source.EXTRAPOLATED
             described = {name: getattr(schedule, name)[rows[chosen]].astype(np.float64) for name in RANGED}
-            values = FORMS[fit.form](described) @ np.asarray(fit.coefficients)
+            values = FORMS[fit.form].features(described) @ np.asarray(fit.coefficients)
             ns[chosen] = np.rint(np.maximum(values, 0)).astype(np.int64)
         return ns, source
 
@@ -149,7 +155,7 @@ class FittedCosts:
         raise UserError(f"costs {self.name}: no fit for {op} at width {width} ({op} {known}); profile this experiment first")
 
     def _outside(self, fit: Fit, schedule: Schedule, rows: Ints) -> bool:
-        for name in RANGED:
+        for name in FORMS[fit.form].reads:
             column = getattr(schedule, name)[rows]
             low, high = fit.low[name] * (1 - self.slack), fit.high[name] * (1 + self.slack)
             if len(column) and (column.min() < low or column.max() > high):
