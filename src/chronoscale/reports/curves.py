@@ -42,8 +42,8 @@ def _legend(figure: Figure, report: Report, drawn: list[tuple[Setting, str, list
     if ideal:
         handles.append(Line2D([], [], color=MUTED, linewidth=0.9, linestyle=":"))
         labels.append("ideal")
-    columns = max(1, min(len(labels), 110 // (max(map(len, labels)) + 6)))
-    figure.legend(handles, labels, loc="outside upper left", ncols=columns)
+    columns = max(1, min(len(labels), 130 // (max(map(len, labels)) + 9)))
+    figure.legend(handles, labels, loc="outside upper left", ncols=columns, handlelength=3.4)
 
 
 def _handle(look: Look, setting: Setting) -> Line2D:
@@ -94,11 +94,12 @@ def scaling(report: Report) -> Drawing:
         left, right = figure.subplots(1, 2)
         _panel(left, report, lambda runs: [100 * value for value in efficiency(runs).values()])
         left.set_ylabel("parallel efficiency, %")
-        left.set_ylim(bottom=0)
+        left.set_ylim(0, max(104, left.get_ylim()[1]))
         left.axhline(100, color=MUTED, linewidth=0.9, linestyle=":", zorder=1)
         _panel(right, report, lambda runs: [run.summary.imbalance for run in runs])
         right.set_ylabel("imbalance ratio, most / least loaded")
-        right.set_ylim(bottom=min(1.0, right.get_ylim()[0]))
+        low, high = right.get_ylim()
+        right.set_ylim(min(1.0, low), max(1.1, high))  # a hundredth of imbalance should look like one
         _legend(figure, report, drawn, ideal=False)
 
     smallest = sorted({runs[0].ranks for _, _, runs in drawn})

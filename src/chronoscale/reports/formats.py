@@ -38,17 +38,25 @@ def size(value: float) -> str:
     return f"{number(value, 3)} {unit}"
 
 
-def seconds(value: float) -> str:
-    """Seconds, three significant digits, in s, ms or µs."""
-    for scale, unit in ((1, "s"), (1e3, "ms")):
-        if not math.isfinite(value) or abs(value) * scale >= 1 or value == 0:
-            return f"{number(value * scale, 3)} {unit}"
-    return f"{number(value * 1e6, 3)} µs"
+def around(value: float, spread: float = 0.0) -> str:
+    """`value`, three significant digits, and ± `spread` to the same decimals (to one digit where it is smaller); '' for no spread."""
+    shown = number(value, 3)
+    if not spread or not math.isfinite(spread):
+        return shown
+    decimals = len(shown.partition(".")[2])
+    return f"{shown} ± {number(spread, 1) if round(spread, decimals) == 0 else f'{spread:.{decimals}f}'}"
+
+
+def seconds(value: float, spread: float = 0.0) -> str:
+    """Seconds and their spread, three significant digits, in s, ms or µs."""
+    scale, unit = next(((s, u) for s, u in ((1, "s"), (1e3, "ms")) if not math.isfinite(value) or abs(value) * s >= 1), (1e6, "µs"))
+    return f"{around(value * scale, spread * scale)} {unit}"
 
 
 _PERCENT = _finite(lambda value: f"{100 * value:.1f} %")
 _TIMES = _finite(lambda value: f"{value:.2f}×")
-_SIGNED = _finite(lambda value: f"{value:+.1f} %")
+_SHORT = _finite(lambda value: number(value, 3))
+_SIGNED = _finite(lambda value: f"{value:+.1f} %".replace("-", "−"))
 
 # Column -> what a reader sees: heading and cell.
 READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
@@ -101,18 +109,20 @@ def to_latex(table: pd.DataFrame) -> str:
 
 
 def to_html(table: pd.DataFrame) -> str:
-    """A `<table>` with the headings and units of `READING`; everything escaped. `kind` becomes a label."""
+    """A `<table>` with the headings and units of `READING`; everything escaped. `kind` becomes a label; a rule parts rank counts."""
     head, shown = [], []
+    ranks = table["ranks"].tolist() if "ranks" in table else []
+    rules = [' class="new"' if i and ranks and ranks[i] != ranks[i - 1] else "" for i in range(len(table))]
     for name in table.columns:
         numeric = pd.api.types.is_numeric_dtype(table[name])
-        heading, show = READING.get(str(name), (str(name), number if pd.api.types.is_float_dtype(table[name]) else str))
+        heading, show = READING.get(str(name), (str(name).lower(), _SHORT if pd.api.types.is_float_dtype(table[name]) else str))
         side = ' class="n"' if numeric else ""
         head.append(f"<th{side}>{html.escape(heading)}</th>")
         cells = [html.escape(show(value)) for value in table[name].tolist()]
         if name == "kind":
             cells = [f'<span class="kind">{cell}</span>' for cell in cells]
         shown.append([f"<td{side}>{cell}</td>" for cell in cells])
-    body = "".join(f"<tr>{''.join(row)}</tr>\n" for row in zip(*shown, strict=True))
+    body = "".join(f"<tr{rule}>{''.join(row)}</tr>\n" for rule, *row in zip(rules, *shown, strict=True))
     return f'<div class="scroll"><table><thead><tr>{"".join(head)}</tr></thead>\n<tbody>{body}</tbody></table></div>'
 
 
