@@ -96,7 +96,7 @@ def headline(found: list[Answer], baseline: str) -> str:
 
 
 def _ranks(part: list[Answer]) -> str:
-    return f"on {part[0].ranks}" if len(part) == 1 else f"from {part[0].ranks} to {part[-1].ranks} ranks"
+    return f"on {part[0].ranks} rank{'s' * (part[0].ranks != 1)}" if len(part) == 1 else f"from {part[0].ranks} to {part[-1].ranks} ranks"
 
 
 def cautions(report: Report) -> list[str]:
@@ -112,7 +112,8 @@ def cautions(report: Report) -> list[str]:
     for word in ("specified", "published", "extrapolated"):
         runs = [run for run in simulated if word in run.summary.sources]
         if runs:
-            found.append(f"Simulated with {ORIGIN[word]}: {'all simulated figures' if runs == simulated else _names(runs)}.")
+            which = "all simulated figures" if len(runs) == len(simulated) else f"the simulated figures of {_names(runs)}"
+            found.append(f"{ORIGIN[word].capitalize()}: {which}.")
     idle = [run for run in report.runs if run.summary.imbalance == float("inf")]
     if idle:
         found.append(f"At least one rank has no work (imbalance ∞): {_names(idle)}.")

@@ -49,7 +49,7 @@ def around(value: float, spread: float = 0.0) -> str:
 
 def seconds(value: float, spread: float = 0.0) -> str:
     """Seconds and their spread, three significant digits, in s, ms or µs."""
-    scale, unit = next(((s, u) for s, u in ((1, "s"), (1e3, "ms")) if not math.isfinite(value) or abs(value) * s >= 1), (1e6, "µs"))
+    scale, unit = next(((s, u) for s, u in ((1, "s"), (1e3, "ms")) if not 0 < abs(value) * s < 1), (1e6, "µs"))
     return f"{around(value * scale, spread * scale)} {unit}"
 
 
@@ -60,16 +60,16 @@ _SIGNED = _finite(lambda value: f"{value:+.1f} %".replace("-", "−"))
 
 # Column -> what a reader sees: heading and cell.
 READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
-    "epoch_s": ("epoch, s", number),
-    "spread_s": ("±, s", _finite(lambda value: number(value, 2))),
+    "epoch_s": ("epoch,\u00a0s", number),
+    "spread_s": ("±,\u00a0s", _finite(lambda value: number(value, 2))),
     "repeats": ("repeats", lambda value: f"{value:.0f}"),
-    "speedup": ("speed-up", _TIMES),
+    "speedup": ("speed\u2011up", _TIMES),
     "speedup_spread": ("±", _TIMES),
     "parallel_efficiency": ("parallel efficiency", _PERCENT),
     "imbalance": ("imbalance", _TIMES),
     "utilisation": ("utilisation", _PERCENT),
     "h2d_bytes": ("host to device", size),
-    "collective_s": ("collectives, s", number),
+    "collective_s": ("collectives,\u00a0s", _SHORT),
     "sources": ("durations", str),
     "predicted_ms": ("predicted, ms", number),
     "measured_ms": ("measured, ms", number),
