@@ -126,7 +126,7 @@ def test_odd_numbers_are_words() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0, "0"), (1.0, "1.000"), (12345.6, "12350"), (0.00012345, "0.0001234"), (-0.5, "-0.5000"), (1e-9, "1.000e-09"), (9.9999, "10.000")],
+    [(0.0, "0"), (1.0, "1.000"), (12345.6, "12350"), (0.00012345, "0.0001234"), (-0.5, "-0.5000"), (1e-9, "1.000e-09"), (9.9999, "10.00")],
 )
 def test_numbers_keep_four_digits(value: float, text: str) -> None:
     assert number(value) == text

@@ -19,7 +19,7 @@ def number(value: float, digits: int = 4) -> str:
         return INFINITE if value > 0 else f"-{INFINITE}"
     if value == 0:
         return "0"
-    exponent = math.floor(math.log10(abs(value)))
+    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
     return (
         f"{value:.{digits - 1}e}" if not -5 <= exponent < 9 else f"{round(value, digits - 1 - exponent):.{max(digits - 1 - exponent, 0)}f}"
     )
@@ -109,10 +109,10 @@ def to_latex(table: pd.DataFrame) -> str:
 
 
 def to_html(table: pd.DataFrame) -> str:
-    """A `<table>` with the headings and units of `READING`; everything escaped. `kind` becomes a label; a rule parts rank counts."""
+    """A `<table>` with the headings and units of `READING`; escaped. `kind` becomes a label; a rule parts what is not compared."""
     head, shown = [], []
-    ranks = table["ranks"].tolist() if "ranks" in table else []
-    rules = [' class="new"' if i and ranks and ranks[i] != ranks[i - 1] else "" for i in range(len(table))]
+    parts = list(zip(*(table[name].tolist() for name in ("ranks", "strategy" if "op" in table else "kind") if name in table), strict=True))
+    rules = [' class="new"' if parts and i and parts[i] != parts[i - 1] else "" for i in range(len(table))]
     for name in table.columns:
         numeric = pd.api.types.is_numeric_dtype(table[name])
         heading, show = READING.get(str(name), (str(name).lower(), _SHORT if pd.api.types.is_float_dtype(table[name]) else str))
