@@ -6,8 +6,10 @@ import math
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from numpy.typing import NDArray
 
 from chronoscale.reports.drawing import Drawing, draw
 from chronoscale.reports.findings import evidence
@@ -19,11 +21,13 @@ from chronoscale.strategies.schedule import Lane, Op
 SHOWN = 8  # ranks in a timeline
 LABELLED = 0.07  # share of the axis from which a segment carries its number
 DENSE = 4000  # bars from which a timeline is stored as pixels
+PALE = 0.28
 
 
-def _legend(figure: Figure, ops: list[Op], extra: list[Patch] | None = None) -> None:
-    handles = [Patch(facecolor=OPS[op], label=op.name.lower()) for op in ops] + (extra or [])
-    figure.legend(handles=handles, loc="outside upper left", ncols=min(len(handles), 8), handlelength=1.1, handleheight=1.0)
+def _legend(figure: Figure, ops: list[Op]) -> None:
+    handles = [Patch(facecolor=OPS[op], label=op.name.lower()) for op in ops]
+    columns = math.ceil(len(ops) / math.ceil(max(len(ops), 1) / 9))
+    figure.legend(handles=handles, loc="outside upper left", ncols=max(columns, 1), handlelength=1.1, handleheight=1.0, columnspacing=1.4)
 
 
 def _clean(axes: Axes) -> None:
@@ -76,8 +80,8 @@ def time_by_op(report: Report) -> Drawing:
         _legend(figure, ops)
 
     caption = (
-        "Mean time of a rank in each operation. Lanes overlap, so a bar may be longer than the epoch, which the black mark shows: "
-        f"what is right of it was hidden. {evidence([run for _, _, runs in panels for run in runs])}"
+        "Mean time of a rank in each operation. Black marks: the epoch. Lanes overlap, and what reaches beyond the marks was hidden; "
+        f"a gap before them is waiting. {evidence([run for _, _, runs in panels for run in runs])}"
     )
     height = 0.9 + math.ceil(len(panels) / columns) * (0.75 + 0.42 * tallest)
     return draw("time_by_op", "Time by operation", caption, (10, height), paint)
@@ -94,7 +98,8 @@ def _stack(axes: Axes, runs: list[Measured], ops: list[Op]) -> None:
             if length > LABELLED * widest * scale:
                 axes.text(left + length / 2, y, number(length, 2), ha="center", va="center", color=ink_on(OPS[op]), fontsize=8)
             left += length
-        axes.plot([run.summary.epoch_s * scale] * 2, [y - 0.42, y + 0.42], color=INK, linewidth=2.2, solid_capstyle="butt")
+        for low, high in ((y - 0.48, y - 0.31), (y + 0.31, y + 0.48)):
+            axes.plot([run.summary.epoch_s * scale] * 2, [low, high], color=INK, linewidth=2.2, solid_capstyle="butt")
     axes.set_yticks(range(len(runs)), [run.strategy for run in runs])
     axes.set_xlim(0, widest * scale * 1.03)
     axes.invert_yaxis()
@@ -128,7 +133,7 @@ def fidelity(report: Report) -> Drawing:
         for axes in grid[len(panels) :]:
             axes.set_axis_off()
 
-    caption = "Prediction against measurement of the same schedule. Whiskers: spread of the repeats, which no error can be trusted below."
+    caption = "Prediction (simulated) against measurement, same schedule. Whiskers: spread of the repeats; no error is known below it."
     height = 0.3 + math.ceil(len(panels) / columns) * (0.9 + 0.25 * longest)
     return draw("fidelity", "Fidelity", caption, (10, height), paint)
 
@@ -157,19 +162,25 @@ def _timeline(run: Measured, span_ns: int, name: str) -> Drawing:
         for y, (rank, lane) in enumerate(rows):
             here = np.flatnonzero((shown.rank == rank) & (shown.lane == lane))
             bars = list(zip(shown.start_ns[here] / scale, (shown.end_ns - shown.start_ns)[here] / scale, strict=True))
-            colours = [OPS[Op(code)] for code in shown.op[here]]
+            colours = [to_rgba(OPS[Op(code)], 1.0 if own else PALE) for code, own in zip(shown.op[here], shown.own[here], strict=True)]
             axes.broken_barh(bars, (y - 0.4, 0.8), facecolors=colours, edgecolor="white", linewidth=0.3, rasterized=kept.sum() > DENSE)
             if y and rank != rows[y - 1][0]:
                 axes.axhline(y - 0.5, color=MUTED, linewidth=0.5)
-        axes.set_yticks(range(len(rows)), [f"{rank}  {Lane(lane).name.lower()}" for rank, lane in rows])
+        axes.set_yticks(range(len(rows)), [_row(rows, y) for y in range(len(rows))])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlim(0, max(span_ns, 1) / scale)
-        axes.set_ylabel("rank, lane")
         axes.set_xlabel(f"{unit} from the first start")
         _clean(axes)
         _legend(figure, [op for op in Op if (shown.op[kept] == op).any()])
 
+    pale = "" if shown.own[kept].all() else " Pale: tasks of other iterations at the same time."
     cut = f" {len(ranks)} of {total} ranks are shown, the most and the least loaded." if total > len(ranks) else ""
-    caption = f"Iteration {shown.iteration}, a row a rank and lane.{cut} {evidence([run])}"
+    caption = f"Iteration {shown.iteration}, a row a rank and lane.{pale}{cut} {evidence([run])}"
     title = f"Timeline: {run.strategy}, {run.ranks} rank{'s' * (run.ranks != 1)}, {run.kind}"
     return draw(name, title, caption, (10, 1.2 + 0.19 * len(rows)), paint)
+
+
+def _row(rows: NDArray[np.int32], y: int) -> str:
+    rank, lane = rows[y]
+    name = Lane(lane).name.lower()
+    return f"rank {rank}   {name}" if not y or rank != rows[y - 1][0] else name

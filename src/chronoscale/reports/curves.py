@@ -35,6 +35,17 @@ def _label(report: Report, setting: Setting, strategy: str) -> str:
     return ", ".join([strategy, *([setting.kind] if any(other.kind != setting.kind for other in others) else []), *machine])
 
 
+def _columns(labels: list[str]) -> int:
+    """Legend entries that fit beside one another."""
+    return max(1, min(len(labels), 130 // (max(map(len, labels)) + 9)))
+
+
+def _height(report: Report) -> float:
+    """Inches of a figure with curves: more under a legend of several rows."""
+    labels = [_label(report, setting, strategy) for setting, strategy, _ in lines(report)]
+    return 3.8 + 0.18 * (math.ceil((len(labels) + 1) / _columns(labels)) - 1)
+
+
 def _legend(figure: Figure, report: Report, drawn: list[tuple[Setting, str, list[Measured]]], ideal: bool) -> None:
     known = looks(report.strategies)
     handles = [_handle(known[strategy], setting) for setting, strategy, _ in drawn]
@@ -42,8 +53,7 @@ def _legend(figure: Figure, report: Report, drawn: list[tuple[Setting, str, list
     if ideal:
         handles.append(Line2D([], [], color=MUTED, linewidth=0.9, linestyle=":"))
         labels.append("ideal")
-    columns = max(1, min(len(labels), 110 // (max(map(len, labels)) + 6)))
-    figure.legend(handles, labels, loc="outside upper left", ncols=columns)
+    figure.legend(handles, labels, loc="outside upper left", ncols=_columns(labels), handlelength=3.4)
 
 
 def _handle(look: Look, setting: Setting) -> Line2D:
@@ -83,7 +93,7 @@ def epoch_time(report: Report) -> Drawing:
         _legend(figure, report, drawn, ideal=True)
 
     caption = f"Time of one epoch; lower is better. Dotted: {report.baseline} with perfect scaling. {evidence(list(report.runs))}"
-    return draw("epoch_time", "Epoch time", caption, (10, 4.0), paint)
+    return draw("epoch_time", "Epoch time", caption, (10, _height(report)), paint)
 
 
 def scaling(report: Report) -> Drawing:
@@ -94,11 +104,12 @@ def scaling(report: Report) -> Drawing:
         left, right = figure.subplots(1, 2)
         _panel(left, report, lambda runs: [100 * value for value in efficiency(runs).values()])
         left.set_ylabel("parallel efficiency, %")
-        left.set_ylim(bottom=0)
+        left.set_ylim(0, max(104, left.get_ylim()[1]))
         left.axhline(100, color=MUTED, linewidth=0.9, linestyle=":", zorder=1)
         _panel(right, report, lambda runs: [run.summary.imbalance for run in runs])
         right.set_ylabel("imbalance ratio, most / least loaded")
-        right.set_ylim(bottom=min(1.0, right.get_ylim()[0]))
+        high = max(1.1, right.get_ylim()[1])  # a hundredth of imbalance should look like one
+        right.set_ylim(1 - 0.03 * (high - 1), high)
         _legend(figure, report, drawn, ideal=False)
 
     smallest = sorted({runs[0].ranks for _, _, runs in drawn})
@@ -107,7 +118,7 @@ def scaling(report: Report) -> Drawing:
         f"Left: throughput per rank, relative to {base}. Right: busy time of the most over the least loaded rank, waiting excluded "
         f"(1 is balanced; {INFINITE}: a rank has no work). Panels as in REAL, Figure 15. {evidence(list(report.runs))}"
     )
-    return draw("scaling", "Parallel efficiency and imbalance", caption, (10, 3.8), paint)
+    return draw("scaling", "Parallel efficiency and imbalance", caption, (10, _height(report)), paint)
 
 
 def _panel(axes: Axes, report: Report, values: Callable[[list[Measured]], list[float]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import groupby
 
-from chronoscale.reports.formats import number, seconds
+from chronoscale.reports.formats import around, number, seconds
 from chronoscale.reports.report import Measured, Report, Setting
 from chronoscale.reports.tables import speedup
 
@@ -55,15 +55,14 @@ def evidence(runs: list[Measured]) -> str:
 
 
 def _epoch(run: Measured) -> str:
-    found = run.summary
-    return seconds(found.epoch_s) + (f" ± {seconds(found.spread_s)}" if found.repeats > 1 else "")
+    return seconds(run.summary.epoch_s, run.summary.spread_s)
 
 
 def _answer(report: Report, setting: Setting, ranks: int, runs: list[Measured]) -> Answer:
     ordered = sorted(runs, key=lambda run: run.summary.epoch_s)
     best, rest = ordered[0], ordered[1:]
     base = next((run for run in runs if run.strategy == report.baseline), None)
-    ratio, around = speedup(best, base) if base else (float("nan"), 0.0)
+    ratio, margin = speedup(best, base) if base else (float("nan"), 0.0)
     if not rest:
         return Answer(setting, ranks, best.strategy, f"takes {_epoch(best)} an epoch; nothing to compare with.", ratio, False)
     next_best = rest[0]
@@ -72,10 +71,9 @@ def _answer(report: Report, setting: Setting, ranks: int, runs: list[Measured]) 
         return Answer(setting, ranks, best.strategy, how, ratio, False)
     how = f"is fastest: {_epoch(best)} an epoch"
     if base is not None and best is not base:
-        margin = f" ± {number(around, 2)}" if around else ""
-        how += f", {number(ratio, 3)}×{margin} as fast as {base.strategy} ({_epoch(base)})."
+        how += f", {around(ratio, margin)} times as fast as {base.strategy} ({_epoch(base)})."
     else:
-        how += f", {number(speedup(best, next_best)[0], 3)}× as fast as the next, {next_best.strategy} ({_epoch(next_best)})."
+        how += f", {around(*speedup(best, next_best))} times as fast as the next, {next_best.strategy} ({_epoch(next_best)})."
     return Answer(setting, ranks, best.strategy, how, ratio, True)
 
 
@@ -84,20 +82,21 @@ def answers(report: Report) -> list[Answer]:
     return [_answer(report, setting, ranks, runs) for setting in report.settings for ranks, runs in report.within(setting).items()]
 
 
-def headline(found: list[Answer]) -> str:
-    """One sentence over the answers of one setting; '' when they are too few to need one."""
+def headline(found: list[Answer], baseline: str) -> str:
+    """One sentence over the answers of one setting; '' when they are too few to need one or say too little for one."""
     if len(found) < 2 or not all(answer.clear for answer in found):
         return ""
     spans = [(name, list(part)) for name, part in groupby(found, key=lambda answer: answer.fastest)]
     if len(spans) > 1:
-        return "; ".join(f"{name} is fastest {_ranks(part)}" for name, part in spans) + "."
+        said = [f"{name}{' is fastest' * (not i)} {_ranks(part)}" for i, (name, part) in enumerate(spans)]
+        return ", ".join(said) + "."
     ratios = [answer.ratio for answer in found if answer.ratio == answer.ratio and answer.ratio > 1]
-    gain = f", {number(min(ratios), 3)}× to {number(max(ratios), 3)}× as fast as the baseline" if ratios else ""
-    return f"{spans[0][0]} is fastest everywhere {_ranks(found)}{gain}."
+    gain = f", {number(min(ratios), 3)} to {number(max(ratios), 3)} times as fast as {baseline}" if ratios else ""
+    return f"{spans[0][0]} is fastest {_ranks(found)}{gain}."
 
 
 def _ranks(part: list[Answer]) -> str:
-    return f"on {part[0].ranks}" if len(part) == 1 else f"from {part[0].ranks} to {part[-1].ranks} ranks"
+    return f"on {part[0].ranks} rank{'s' * (part[0].ranks != 1)}" if len(part) == 1 else f"from {part[0].ranks} to {part[-1].ranks} ranks"
 
 
 def cautions(report: Report) -> list[str]:
@@ -109,10 +108,12 @@ def cautions(report: Report) -> list[str]:
     wide = [run for run in report.runs if run.summary.epoch_s > 0 and run.summary.spread_s >= WIDE * run.summary.epoch_s]
     if wide:
         found.append(f"Spread of {WIDE:.0%} or more of the epoch: {_names(wide)}.")
+    simulated = [run for run in report.runs if run.kind == "simulated"]
     for word in ("specified", "published", "extrapolated"):
-        runs = [run for run in report.runs if run.kind == "simulated" and word in run.summary.sources]
+        runs = [run for run in simulated if word in run.summary.sources]
         if runs:
-            found.append(f"Simulated with {ORIGIN[word]}: {_names(runs)}.")
+            which = "all simulated figures" if len(runs) == len(simulated) else f"the simulated figures of {_names(runs)}"
+            found.append(f"{ORIGIN[word].capitalize()}: {which}.")
     idle = [run for run in report.runs if run.summary.imbalance == float("inf")]
     if idle:
         found.append(f"At least one rank has no work (imbalance ∞): {_names(idle)}.")
@@ -123,6 +124,11 @@ def _names(runs: list[Measured]) -> str:
     by_strategy: dict[str, list[int]] = {}
     for run in runs:
         by_strategy.setdefault(run.strategy, []).append(run.ranks)
-    return "; ".join(
-        f"{name} on {', '.join(map(str, sorted(set(ranks))))} rank{'s' * (ranks != [1])}" for name, ranks in by_strategy.items()
-    )
+    same = len({tuple(ranks) for ranks in by_strategy.values()}) == 1
+    said = [", ".join(by_strategy)] if same else list(by_strategy)
+    return "; ".join(f"{name} on {_counts(ranks)}" for name, ranks in zip(said, by_strategy.values(), strict=False))
+
+
+def _counts(ranks: list[int]) -> str:
+    known = sorted(set(ranks))
+    return f"{', '.join(map(str, known))} rank{'s' * (known != [1])}"

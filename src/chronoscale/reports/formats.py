@@ -19,7 +19,7 @@ def number(value: float, digits: int = 4) -> str:
         return INFINITE if value > 0 else f"-{INFINITE}"
     if value == 0:
         return "0"
-    exponent = math.floor(math.log10(abs(value)))
+    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
     return (
         f"{value:.{digits - 1}e}" if not -5 <= exponent < 9 else f"{round(value, digits - 1 - exponent):.{max(digits - 1 - exponent, 0)}f}"
     )
@@ -38,30 +38,38 @@ def size(value: float) -> str:
     return f"{number(value, 3)} {unit}"
 
 
-def seconds(value: float) -> str:
-    """Seconds, three significant digits, in s, ms or µs."""
-    for scale, unit in ((1, "s"), (1e3, "ms")):
-        if not math.isfinite(value) or abs(value) * scale >= 1 or value == 0:
-            return f"{number(value * scale, 3)} {unit}"
-    return f"{number(value * 1e6, 3)} µs"
+def around(value: float, spread: float = 0.0) -> str:
+    """`value`, three significant digits, and ± `spread` to the same decimals (to one digit where it is smaller); '' for no spread."""
+    shown = number(value, 3)
+    if not spread or not math.isfinite(spread):
+        return shown
+    decimals = len(shown.partition(".")[2])
+    return f"{shown} ± {number(spread, 1) if round(spread, decimals) == 0 else f'{spread:.{decimals}f}'}"
+
+
+def seconds(value: float, spread: float = 0.0) -> str:
+    """Seconds and their spread, three significant digits, in s, ms or µs."""
+    scale, unit = next(((s, u) for s, u in ((1, "s"), (1e3, "ms")) if not 0 < abs(value) * s < 1), (1e6, "µs"))
+    return f"{around(value * scale, spread * scale)} {unit}"
 
 
 _PERCENT = _finite(lambda value: f"{100 * value:.1f} %")
 _TIMES = _finite(lambda value: f"{value:.2f}×")
-_SIGNED = _finite(lambda value: f"{value:+.1f} %")
+_SHORT = _finite(lambda value: number(value, 3))
+_SIGNED = _finite(lambda value: f"{value:+.1f} %".replace("-", "−"))
 
 # Column -> what a reader sees: heading and cell.
 READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
-    "epoch_s": ("epoch, s", number),
-    "spread_s": ("±, s", _finite(lambda value: number(value, 2))),
+    "epoch_s": ("epoch,\u00a0s", number),
+    "spread_s": ("±,\u00a0s", _finite(lambda value: number(value, 2))),
     "repeats": ("repeats", lambda value: f"{value:.0f}"),
-    "speedup": ("speed-up", _TIMES),
+    "speedup": ("speed\u2011up", _TIMES),
     "speedup_spread": ("±", _TIMES),
     "parallel_efficiency": ("parallel efficiency", _PERCENT),
     "imbalance": ("imbalance", _TIMES),
     "utilisation": ("utilisation", _PERCENT),
     "h2d_bytes": ("host to device", size),
-    "collective_s": ("collectives, s", number),
+    "collective_s": ("collectives,\u00a0s", _SHORT),
     "sources": ("durations", str),
     "predicted_ms": ("predicted, ms", number),
     "measured_ms": ("measured, ms", number),
@@ -101,18 +109,20 @@ def to_latex(table: pd.DataFrame) -> str:
 
 
 def to_html(table: pd.DataFrame) -> str:
-    """A `<table>` with the headings and units of `READING`; everything escaped. `kind` becomes a label."""
+    """A `<table>` with the headings and units of `READING`; escaped. `kind` becomes a label; a rule parts what is not compared."""
     head, shown = [], []
+    parts = list(zip(*(table[name].tolist() for name in ("ranks", "strategy" if "op" in table else "kind") if name in table), strict=True))
+    rules = [' class="new"' if parts and i and parts[i] != parts[i - 1] else "" for i in range(len(table))]
     for name in table.columns:
         numeric = pd.api.types.is_numeric_dtype(table[name])
-        heading, show = READING.get(str(name), (str(name), number if pd.api.types.is_float_dtype(table[name]) else str))
+        heading, show = READING.get(str(name), (str(name).lower(), _SHORT if pd.api.types.is_float_dtype(table[name]) else str))
         side = ' class="n"' if numeric else ""
         head.append(f"<th{side}>{html.escape(heading)}</th>")
         cells = [html.escape(show(value)) for value in table[name].tolist()]
         if name == "kind":
             cells = [f'<span class="kind">{cell}</span>' for cell in cells]
         shown.append([f"<td{side}>{cell}</td>" for cell in cells])
-    body = "".join(f"<tr>{''.join(row)}</tr>\n" for row in zip(*shown, strict=True))
+    body = "".join(f"<tr{rule}>{''.join(row)}</tr>\n" for rule, *row in zip(rules, *shown, strict=True))
     return f'<div class="scroll"><table><thead><tr>{"".join(head)}</tr></thead>\n<tbody>{body}</tbody></table></div>'
 
 

@@ -67,7 +67,7 @@ def render(report: Report) -> dict[str, bytes]:
 def _html(report: Report, found: Mapping[str, pd.DataFrame], drawn: Mapping[str, list[Drawing]]) -> str:
     shown = {name: to_html(_readable(table)) for name, table in found.items()}
     sections = [
-        ("", _notes(report) + _answers(report)),
+        ("", _headlines(report) + _notes(report) + _answers(report)),
         ("Figures", "".join(map(_figure, drawn["figures"]))),
         ("Tables", "".join(f"<h3>{HEADINGS[name]}</h3>\n{shown[name]}\n" for name in shown if name != "fidelity")),
         ("Prediction against measurement", "".join(map(_figure, drawn["fidelity"])) + shown.get("fidelity", "")),
@@ -96,8 +96,6 @@ def _answers(report: Report) -> str:
     found = answers(report)
     for setting in report.settings:
         here = [answer for answer in found if answer.setting == setting]
-        if summary := headline(here):
-            parts.append(f'<p class="headline">{escape(summary)}</p>')
         items = "".join(
             f'<li><span class="ranks">{answer.ranks} rank{"s" * (answer.ranks != 1)}</span>'
             f'<span class="text"><b>{escape(answer.fastest)}</b> {escape(answer.how)}</span><span class="kind">{setting.kind}</span></li>\n'
@@ -106,6 +104,12 @@ def _answers(report: Report) -> str:
         proof = evidence([run for run in report.runs if run.setting == setting])
         parts.append(f'<ul class="answers">\n{items}</ul>\n<p class="proof">{escape(proof)}</p>')
     return "\n".join(parts)
+
+
+def _headlines(report: Report) -> str:
+    found = answers(report)
+    said = [(setting, headline([a for a in found if a.setting == setting], report.baseline)) for setting in report.settings]
+    return "".join(f'<p class="headline"><span class="kind">{escape(str(s))}</span> {escape(text)}</p>\n' for s, text in said if text)
 
 
 def _notes(report: Report) -> str:

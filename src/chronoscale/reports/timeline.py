@@ -16,7 +16,8 @@ from chronoscale.strategies.trace import Trace
 class Timeline:
     """The tasks of one iteration, one entry a task; times in ns from the first start among them.
 
-    A view of rows, not a schedule: dependencies on the iteration before (prefetches) have no place in it.
+    Iterations overlap (prefetches), so tasks of others that ran meanwhile are there too, cut to the same time; `own` is false for
+    them. A view of rows, not a schedule: dependencies on the iteration before have no place in it.
     """
 
     iteration: int
@@ -25,6 +26,7 @@ class Timeline:
     op: NDArray[np.uint8]
     start_ns: Ints
     end_ns: Ints
+    own: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.op)
@@ -39,7 +41,7 @@ class Timeline:
         ranks, place = np.unique(self.rank, return_inverse=True)
         if len(ranks) <= count:
             return ranks.astype(np.int64)
-        busy = np.bincount(place, weights=self.end_ns - self.start_ns)
+        busy = np.bincount(place, weights=(self.end_ns - self.start_ns) * self.own)
         order = np.argsort(busy, kind="stable")
         return np.sort(ranks[np.concatenate([order[: count // 2], order[len(order) - (count - count // 2) :]])]).astype(np.int64)
 
@@ -58,6 +60,8 @@ def iteration_slice(trace: Trace, schedule: Schedule, iteration: int | None = No
     if not len(rows):
         known = f"0..{schedule.iterations - 1}" if len(schedule) else "none"
         raise UserError(f"'{trace.strategy}': no iteration {iteration} in the trace; expected {known}")
-    zero = trace.start_ns[rows].min()
-    start, end = trace.start_ns[rows] - zero, trace.end_ns[rows] - zero
-    return Timeline(iteration, trace.rank[rows], trace.lane[rows], trace.op[rows], start, end)
+    first, last = trace.start_ns[rows].min(), trace.end_ns[rows].max()
+    own = ran == iteration
+    rows = np.flatnonzero(own | ((trace.start_ns < last) & (trace.end_ns > first)))
+    start, end = np.maximum(trace.start_ns[rows], first) - first, np.minimum(trace.end_ns[rows], last) - first
+    return Timeline(iteration, trace.rank[rows], trace.lane[rows], trace.op[rows], start, end, own[rows])
