@@ -45,12 +45,18 @@ def say(frame: pd.DataFrame, title: str, as_json: bool) -> None:
     if as_json:
         typer.echo(frame.to_json(orient="records"))
         return
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=None, header_style="bold")
     for name in frame.columns:
-        table.add_column(str(name), justify="right" if pd.api.types.is_numeric_dtype(frame[name]) else "left")
+        table.add_column(str(name), justify="right" if pd.api.types.is_numeric_dtype(frame[name]) else "left", no_wrap=True)
     for row in frame.itertuples(index=False):
-        table.add_row(*(f"{value:,.4g}" if isinstance(value, float) else str(value) for value in row))
-    Console().print(table)
+        table.add_row(
+            *(
+                "–" if isinstance(value, float) and value != value else f"{value:,.4g}" if isinstance(value, float) else str(value)
+                for value in row
+            )
+        )
+    width = Console(width=10_000).measure(table).maximum  # a row is a line: terminals wrap it, files do not
+    Console(width=max(Console().width, width)).print(table)
 
 
 @contextmanager

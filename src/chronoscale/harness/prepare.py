@@ -24,7 +24,7 @@ from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.lanes import lanes_for
 from chronoscale.real_exec.launch import launch
 from chronoscale.real_exec.model import model_shape
-from chronoscale.real_exec.probe import all_reduces, probes, replicated
+from chronoscale.real_exec.probe import all_reduces, probes
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
@@ -36,10 +36,7 @@ PROFILED = ("dataset", "model", "training", "groups", "threads", "device", "tran
 
 
 def measure(experiment: Experiment, folder: Path) -> None:
-    """Time probes on this machine and fit: profile.parquet (a row a task), and costs-<ranks>.json for every rank count.
-
-    With several ranks all of them run the probes at once: ranks of one machine share its memory bandwidth, and its caches.
-    """
+    """Time probes on this machine and fit: profile.parquet (a row a task), and costs-<ranks>.json for every rank count."""
     sequence, model = snapshots(experiment), experiment.model
     shape = model_shape(model.name, model.inputs, model.hidden, model.layers)
     device = this_device(experiment)
@@ -48,12 +45,12 @@ def measure(experiment: Experiment, folder: Path) -> None:
     tables = []
     for ranks in sorted(set(experiment.ranks)):
         items, planned = [], []
-        for probe in probes(sequence, shape, experiment.hyper, seed=experiment.seed):
+        for probe in probes(sequence, shape, experiment.hyper, ranks, seed=experiment.seed):
             data, label = work / probe.label, f"{probe.label}-x{ranks}"
             if not data.exists():
                 store.save(data, probe.snapshots)
-            planned.append(replicated(probe.schedule, ranks))
-            items.append(_item(work, label, planned[-1], str(data), probe.hyper))
+            planned.append(probe.schedule)
+            items.append(_item(work, label, probe.schedule, str(data), probe.hyper))
         if ranks > 1:
             planned.append(all_reduces(ranks))
             items.append(_item(work, f"all-reduce-{ranks}", planned[-1], "", experiment.hyper))

@@ -20,7 +20,7 @@ from chronoscale.strategies.metrics import fidelity as joined
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
-COLUMNS = ("strategy", "ranks", "epoch_s", "spread_s", "repeats", "speedup", "parallel_efficiency", "imbalance", "utilisation", "sources")
+COLUMNS = ("strategy", "ranks", "epoch_s", "spread_s", "speedup", "parallel_efficiency", "imbalance", "utilisation", "sources")
 
 
 def collect(found: Sequence[Run]) -> Report:

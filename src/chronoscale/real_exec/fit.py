@@ -28,16 +28,17 @@ WIDE = 0.10  # relative standard deviation over repeats that draws a warning (RE
 
 
 def tabulate(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.DataFrame:
-    """One row a task: descriptors, `ns` (median of repeats, outliers rejected), `spread` (relative standard deviation)."""
+    """One row a task: descriptors, `ns` (median of repeats, outliers rejected), `spread` (relative standard deviation), and whether its
+    schedule held nothing but collectives (`alone`)."""
     frames = []
     for schedule, passes in items:
         times = np.stack([p.trace.duration_ns for p in passes])
         ns = medians(passes)
         columns = {name: getattr(schedule, name) for name in (*RANGED, "width", "collective")}
         spread = times.std(0) / np.maximum(ns, 1)
-        frames.append(
-            pd.DataFrame({"op": [Op(code).name for code in schedule.op], **columns, "ranks": schedule.ranks, "ns": ns, "spread": spread})
-        )
+        names, alone = [Op(code).name for code in schedule.op], all(Op(code) in COLLECTIVES for code in schedule.op)
+        rest = {"ranks": schedule.ranks, "alone": alone, "ns": ns, "spread": spread}
+        frames.append(pd.DataFrame({"op": names, **columns, **rest}))
     table = pd.concat(frames, ignore_index=True)
     spread = table.groupby("op")["spread"].median()
     wide = [f"{op} {100 * value:.0f} %" for op, value in spread.items() if value >= WIDE]
@@ -103,9 +104,15 @@ def _solve(features: Floats, ns: Floats) -> Floats:
 
 
 def _fit_link(part: pd.DataFrame) -> Link:
-    """Alpha and beta of a ring: T = 2(P-1) alpha + 2(P-1)/P n / B (MG-WFBP, Shi et al. 2021, which REAL §7.5 follows)."""
-    one = part.groupby(["ranks", "bytes"], as_index=False)["ns"].median()
-    ranks, size = one["ranks"].to_numpy(np.float64), one["bytes"].to_numpy(np.float64)
-    features = np.stack([2 * (ranks - 1), 2 * (ranks - 1) / ranks * size], axis=1)
-    alpha, beta = _solve(features, one["ns"].to_numpy(np.float64))
+    """Alpha and beta of a ring: T = 2(P-1) alpha + 2(P-1)/P n / B (MG-WFBP, Shi et al. 2021, which REAL §7.5 follows).
+
+    Beta comes from all-reduces of many sizes back to back. Alpha comes from those that end an iteration, where there are any: after
+    computing, ranks have to be woken, and that is the latency that training sees.
+    """
+    one = part.groupby(["alone", "ranks", "bytes"], as_index=False)["ns"].median()
+    ranks, size, ns = (one[name].to_numpy(np.float64) for name in ("ranks", "bytes", "ns"))
+    steps, moved, alone = 2 * (ranks - 1), 2 * (ranks - 1) / ranks * size, one["alone"].to_numpy(bool)
+    alpha, beta = _solve(np.stack([steps, moved], axis=1)[alone], ns[alone]) if alone.any() else (0.0, 0.0)
+    if not alone.all():
+        alpha = float(np.median(np.maximum(ns - moved * beta, 0)[~alone] / steps[~alone]))
     return Link(bandwidth=1e9 / max(beta, 1e-12), latency_s=alpha / 1e9)

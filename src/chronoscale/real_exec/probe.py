@@ -13,7 +13,7 @@ from chronoscale.datasets.statistics import SnapshotStatistics, statistics_of
 from chronoscale.strategies.builder import Builder
 from chronoscale.strategies.groups import deal
 from chronoscale.strategies.lowering import Reuse, lower
-from chronoscale.strategies.schedule import COLUMNS, Ints, Lane, Op, Schedule
+from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source
 from chronoscale.strategies.workload import Hyper, ModelShape, Workload
 
@@ -42,8 +42,10 @@ class _Prefer:
         return np.full(len(rows), int(whole is self.deltas), np.int64), Source.SPECIFIED
 
 
-def probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, samples: int = 6, seed: int = 0) -> Iterator[Probe]:
+def probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, samples: int = 6, seed: int = 0) -> Iterator[Probe]:
     """Windows of the dataset itself at quantiles of its size, and generated ones below and above; each in full and as difference maps.
+
+    Groups are dealt to `ranks` ranks, so that all of them are busy: ranks of one machine share its memory bandwidth and its caches.
 
     REAL profiles epochs of the workload (§3.2) and fits its curves on synthetic graphs (appendix B); a fit needs both: the first for the
     shapes that will be asked for, the second so that nodes vary.
@@ -51,14 +53,14 @@ def probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, samples
     size = hyper.group_size + hyper.horizon
     apart = replace(hyper, stride=size, groups_per_rank=1)
     stats = statistics_of(snapshots)
-    yield from _both("windows", windows(snapshots, stats, size, samples), model, apart)
+    yield from _both("windows", windows(snapshots, stats, size, samples), model, apart, ranks)
     low, high = int(stats.edges.min()), int(stats.edges.max())
     for scale, edges in ((0.5, max(low // 2, 8)), (0.75, (low + high) // 2), (1.0, max(low, 8)), (1.0, int(high * 1.2) + 8)):
         nodes = max(int(stats.num_nodes * scale), 16)
         static = min(2 * edges, nodes * nodes // 4)
         for churn in (0.0, 0.02, 0.4):  # an unchanged snapshot is a difference map, too
             graph = GrowthGraph.rmat(nodes, static, 2 * size, churn, seed, trend=np.full(2 * size, 0.5))
-            yield from _both(f"n{nodes}-e{edges}-c{churn}", graph.sequence().without_self_edges(), model, apart)
+            yield from _both(f"n{nodes}-e{edges}-c{churn}", graph.sequence().without_self_edges(), model, apart, ranks)
 
 
 def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, samples: int) -> SnapshotSequence:
@@ -72,21 +74,11 @@ def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, s
     return SnapshotSequence(num_nodes=snapshots.num_nodes, ptr=ptr, src=src, dst=dst, features=snapshots.features, name=snapshots.name)
 
 
-def _both(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper) -> Iterator[Probe]:
+def _both(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int) -> Iterator[Probe]:
     workload = Workload(label, statistics_of(snapshots), model, hyper)
-    placement = deal(workload.groups, 1)
+    placement = deal(workload.groups, ranks)
     yield Probe(f"{label}-full", snapshots, lower(f"{label}-full", workload, placement, Reuse(), _Prefer(False)), hyper)
     yield Probe(f"{label}-delta", snapshots, lower(f"{label}-delta", workload, placement, Reuse(snapshots=True), _Prefer(True)), hyper)
-
-
-def replicated(schedule: Schedule, ranks: int) -> Schedule:
-    """The same single-rank rows on every rank: what they cost while the other ranks of the machine are as busy."""
-    copies, n = np.repeat(np.arange(ranks), len(schedule)), len(schedule)
-    columns = {name: np.tile(getattr(schedule, name), ranks) for name in COLUMNS}
-    columns["rank"] = copies.astype(np.int32)
-    dep_ptr = np.concatenate([schedule.dep_ptr[:-1] + len(schedule.dep) * copy for copy in range(ranks)] + [[len(schedule.dep) * ranks]])
-    dep = np.concatenate([schedule.dep + n * copy for copy in range(ranks)])
-    return Schedule(schedule.name, ranks, schedule.resident, **columns, dep_ptr=dep_ptr, dep=dep)
 
 
 def all_reduces(ranks: int) -> Schedule:

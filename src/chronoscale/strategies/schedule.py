@@ -190,7 +190,7 @@ class Schedule:
         deps = pa.LargeListArray.from_arrays(pa.array(self.dep_ptr), pa.array(self.dep))
         table = pa.table({**{name: getattr(self, name) for name in COLUMNS}, "deps": deps})
         meta = {"name": self.name, "ranks": str(self.ranks), "resident": str(self.resident)}
-        pq.write_table(table.replace_schema_metadata(meta), path)
+        pq.write_table(table.replace_schema_metadata(meta), path, compression="zstd")
 
     @classmethod
     def load(cls, path: Path) -> Schedule:

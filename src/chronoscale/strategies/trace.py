@@ -103,7 +103,9 @@ class Trace:
     def save(self, path: Path) -> None:
         """Parquet with the run's identity in its metadata."""
         meta = {"strategy": self.strategy, "ranks": str(self.ranks), "device": self.device}
-        pq.write_table(pa.table({name: getattr(self, name) for name in TRACE_COLUMNS}).replace_schema_metadata(meta), path)
+        pq.write_table(
+            pa.table({name: getattr(self, name) for name in TRACE_COLUMNS}).replace_schema_metadata(meta), path, compression="zstd"
+        )
 
     @classmethod
     def load(cls, path: Path) -> Trace:
