@@ -31,7 +31,7 @@ def dataset(data: Data, seed: int) -> Dataset:
 def snapshots(experiment: Experiment) -> SnapshotSequence:
     """Snapshots without self-edges (A + I has one of each already), events cut as asked; as many as `groups` needs.
 
-    Raises UserError where events come without a cut, snapshots with one, or the dataset is a signal.
+    Raises UserError where events come without a cut, snapshots with one, the dataset is a signal, or it is too short for one group.
     """
     data = experiment.dataset
     if data.scale > 1:
@@ -53,6 +53,11 @@ def snapshots(experiment: Experiment) -> SnapshotSequence:
         raise UserError(f"dataset '{data.label}' is a signal; the strategies of this version train on snapshots")
     if data.window is not None:
         found = found.window(data.window)
+    needed = experiment.training.group_size + experiment.training.horizon
+    if len(found) < needed:
+        raise UserError(
+            f"dataset '{data.label}' has {len(found)} snapshots; a group of {needed - experiment.training.horizon} needs {needed}"
+        )
     return found.head(experiment.length or len(found)).without_self_edges()
 
 

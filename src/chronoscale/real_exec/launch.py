@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import signal
@@ -13,6 +14,7 @@ from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.job import Job
 
 ENTRY = "chronoscale.real_exec.worker"
+PR_SET_PDEATHSIG = 1
 
 
 def launch(job: Job, ranks: int, folder: Path) -> None:
@@ -37,6 +39,11 @@ def launch(job: Job, ranks: int, folder: Path) -> None:
         raise
     if worker.returncode:
         raise _failure(job.name, worker.returncode, errors)
+
+
+def _die_with_parent() -> None:
+    """Linux: this process is told to end when its parent does, however that ends; torchrun ends its ranks then."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _failure(name: str, code: int, errors: str) -> UserError | MachineError:
