@@ -8,6 +8,8 @@ from pathlib import Path
 
 from chronoscale.strategies.workload import Hyper
 
+LAUNCHER = "CHRONOSCALE_LAUNCHER"  # environment: the process that ranks must not outlive
+
 
 @dataclass(frozen=True, slots=True)
 class Item:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import signal
@@ -11,23 +10,22 @@ import sys
 from pathlib import Path
 
 from chronoscale.errors import MachineError, UserError
-from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.job import LAUNCHER, Job
 
 ENTRY = "chronoscale.real_exec.worker"
-PR_SET_PDEATHSIG = 1
 
 
 def launch(job: Job, ranks: int, folder: Path) -> None:
     """Run `job` in fresh processes, so that threads, pools and memory start alike for every rank count.
 
-    Raises UserError or MachineError with the worker's own line when it fails. Its processes end with this one.
+    Raises UserError or MachineError with the worker's own line when it fails. Its processes end with this one, however this one ends.
     """
     path = folder / f"{job.name}.job.json"
     job.save(path)
     command = [sys.executable, "-m", ENTRY, str(path)]
     if ranks > 1:
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", "-m", ENTRY, str(path)]
-    environment = {"GLOO_SOCKET_IFNAME": "lo", **os.environ, "OMP_NUM_THREADS": str(job.threads)}
+    environment = {"GLOO_SOCKET_IFNAME": "lo", **os.environ, "OMP_NUM_THREADS": str(job.threads), LAUNCHER: str(os.getpid())}
     worker = subprocess.Popen(
         command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True
     )
@@ -39,11 +37,6 @@ def launch(job: Job, ranks: int, folder: Path) -> None:
         raise
     if worker.returncode:
         raise _failure(job.name, worker.returncode, errors)
-
-
-def _die_with_parent() -> None:
-    """Linux: this process is told to end when its parent does, however that ends; torchrun ends its ranks then."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _failure(name: str, code: int, errors: str) -> UserError | MachineError:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
@@ -20,7 +22,7 @@ from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.collective import Alone, Collective, TorchCollective
 from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.interpreter import Pass, execute
-from chronoscale.real_exec.job import Item, Job
+from chronoscale.real_exec.job import LAUNCHER, Item, Job
 from chronoscale.real_exec.lanes import lanes_for
 from chronoscale.real_exec.material import Material
 from chronoscale.real_exec.model import SnapshotModel, model_shape
@@ -92,6 +94,8 @@ def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
 def main(path: str) -> int:
     """Entry point of a rank; exit code 2 for a user's mistake, 1 for a failure of the machine."""
     job = Job.load(Path(path))
+    if LAUNCHER in os.environ:
+        follow(int(os.environ[LAUNCHER]))
     try:
         world = int(os.environ.get("WORLD_SIZE", "1"))
         if world > 1:
@@ -107,6 +111,17 @@ def main(path: str) -> int:
         print(f"error: {str(error).splitlines()[0] if str(error) else type(error).__name__}", file=sys.stderr)
         return 1
     return 0
+
+
+def follow(launcher: int) -> None:
+    """End this rank within a second of its launcher, which may have been killed: nobody else would stop it from writing."""
+
+    def watch() -> None:
+        while Path(f"/proc/{launcher}").exists():
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def leave(code: int) -> NoReturn:
