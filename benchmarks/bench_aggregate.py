@@ -8,6 +8,7 @@ prints a table: median of interleaved repeats, spread, and the ratio to ours. Un
 from __future__ import annotations
 
 import argparse
+import ctypes
 import platform
 import statistics
 import time
@@ -71,7 +72,17 @@ def delta(source: np.ndarray, target: np.ndarray, nodes: int) -> Delta:
 
 
 @cache
+def keep_memory() -> None:
+    """Let malloc keep freed blocks: otherwise some outputs, by their size and history, are mapped anew at every call, and a figure
+    is one of page faults. For every contestant alike."""
+    trim, mmap = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of malloc.h
+    for option in (trim, mmap):
+        ctypes.CDLL(None).mallopt(option, 1 << 30)
+
+
+@cache
 def contestants(name: str, width: int) -> dict[str, Callable[[], object]]:
+    keep_memory()
     source, target, nodes = edges(name)
     graph, change = csr(source, target, nodes), delta(source, target, nodes)
     x = torch.randn(nodes, width)

@@ -15,7 +15,7 @@ using cs::Chunk;
 using cs::Rows;
 
 constexpr int64_t kElements = 1 << 17;     // numbers read or written by one chunk, roughly
-constexpr int64_t kWorthHelp = 1 << 18;    // below this a helper wakes too late to be of use
+constexpr int64_t kWorthHelp = int64_t{1} << 19;    // below this a helper wakes too late to be of use
 
 enum class Isa { baseline, avx2, avx512f };
 

@@ -1,6 +1,7 @@
 #include "pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,6 +10,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "../common/chronoscale.h"
 
@@ -45,6 +47,7 @@ class Pool {
     {
       std::lock_guard<std::mutex> lock(guard_);
       grow(helpers);
+      place();
       job_ = &job;
       seats_ = helpers;
       seated_ = 0;
@@ -66,10 +69,32 @@ class Pool {
   void grow(int helpers) {
     for (; size_ < helpers; ++size_) {
       try {
-        std::thread(&Pool::work, this).detach();
+        std::thread thread(&Pool::work, this);
+        handles_.push_back(thread.native_handle());
+        thread.detach();
+        here_ = -1;
       } catch (const std::system_error&) {
         return;  // fewer helpers: slower, still right
       }
+    }
+  }
+
+  // A woken helper is often put on its waker's core, where it waits for the work it should share. So helpers are pinned to
+  // the other cores, again whenever the caller has moved; with more helpers than such cores they are left to the scheduler.
+  void place() {
+    const int here = sched_getcpu();
+    if (here == here_) return;
+    here_ = here;
+    cpu_set_t allowed;
+    if (here < 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    if (CPU_COUNT(&allowed) <= static_cast<int>(handles_.size())) return;
+    int core = -1;
+    for (const pthread_t helper : handles_) {
+      do ++core; while (core == here || !CPU_ISSET(core, &allowed));
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(core, &one);
+      pthread_setaffinity_np(helper, sizeof one, &one);
     }
   }
 
@@ -96,6 +121,8 @@ class Pool {
   std::condition_variable wake_, done_;
   Job* job_ = nullptr;
   int seats_ = 0, seated_ = 0, size_ = 0;
+  int here_ = -1;  // the caller's core that helpers were last placed around
+  std::vector<pthread_t> handles_;
   std::atomic<int> busy_{0};
   std::atomic<int64_t> posted_{0};
 };

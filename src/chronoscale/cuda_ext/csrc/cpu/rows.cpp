@@ -8,6 +8,7 @@ namespace {
 
 constexpr int kMost = 8;       // accumulators of a tile: half of the 16 registers of AVX2
 constexpr int64_t kAhead = 16;  // edges between a prefetch and its use
+constexpr int64_t kRowsAhead = 8;
 
 template <class T, int W>
 struct Pack {
@@ -40,6 +41,10 @@ void tile(const Rows<T>& r, const Chunk& c, T* carry, int64_t column, int64_t la
     if (!ends && end <= first) return;
     const bool begins = begin == first;
     T* const sums = r.sums ? r.sums + r.targets[row] * width + column : nullptr;
+    if (sums && row + kRowsAhead < c.row_end) {  // touched rows are scattered, and about to be written
+      const char* const soon = reinterpret_cast<const char*>(r.sums + r.targets[row + kRowsAhead] * width + column);
+      for (unsigned byte = 0; byte < N * W * sizeof(T); byte += 64) __builtin_prefetch(soon + byte, 1);
+    }
 
     V acc[N];
     if (sums && begins) {
