@@ -24,7 +24,7 @@ $(VENV)/installed: pyproject.toml constraints.txt CMakeLists.txt $(NATIVE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet $(TORCH)
 	grep -v '^torch==' constraints.txt > $(VENV)/constraints.txt
-	$(BIN)/pip install --quiet --constraint $(VENV)/constraints.txt --editable '.[test]'
+	$(BIN)/pip install --quiet --no-input --constraint $(VENV)/constraints.txt --editable '.[test]'
 	touch $@
 
 clean:

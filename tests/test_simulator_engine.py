@@ -99,7 +99,7 @@ def test_every_duration_keeps_its_source():
     trace = replay(written.schedule, gpus(2), NsCosts())
     assert trace.sources == ("measured", "specified")
     assert trace.source.tolist() == [Source.MEASURED] * 2 + [Source.SPECIFIED] * 2
-    assert trace.device == "simulated test (2 of 2 x Test GPU), costs ns"
+    assert trace.device == "Test GPU (test), costs: ns"
 
 
 def test_an_empty_schedule_gives_an_empty_trace():
