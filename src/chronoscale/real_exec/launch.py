@@ -13,6 +13,9 @@ from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.job import LAUNCHER, Job
 
 ENTRY = "chronoscale.real_exec.worker"
+# glibc keeps freed memory: mapping tensors anew at every step costs page faults, by luck of their sizes, and blurs every figure.
+# Ranks of one machine talk over loopback. What the user has set himself stands.
+QUIET = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 32), "GLOO_SOCKET_IFNAME": "lo"}
 
 
 def launch(job: Job, ranks: int, folder: Path) -> None:
@@ -25,7 +28,7 @@ def launch(job: Job, ranks: int, folder: Path) -> None:
     command = [sys.executable, "-m", ENTRY, str(path)]
     if ranks > 1:
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", "-m", ENTRY, str(path)]
-    environment = {"GLOO_SOCKET_IFNAME": "lo", **os.environ, "OMP_NUM_THREADS": str(job.threads), LAUNCHER: str(os.getpid())}
+    environment = {**QUIET, **os.environ, "OMP_NUM_THREADS": str(job.threads), LAUNCHER: str(os.getpid())}
     worker = subprocess.Popen(
         command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True
     )
