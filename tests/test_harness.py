@@ -34,6 +34,12 @@ def command(*arguments: object, expect: int = 0) -> None:
     assert (left.value.code or 0) == expect
 
 
+def outside(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own."""
+    code = "from chronoscale.harness.cli import main; main()"
+    return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
+
+
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert len(lines) == 1
@@ -46,8 +52,8 @@ def experiment(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     store.save(tmp_path / "graphs", GrowthGraph.rmat(64, 300, 12, 0.1, 1).sequence())
 
-    def write(name: str = "small", **changes: object) -> Path:
-        path = tmp_path / f"{name}.yaml"
+    def write(stem: str = "small", **changes: object) -> Path:
+        path = tmp_path / f"{stem}.yaml"
         path.write_text(json.dumps({"dataset": {"path": "graphs"}, **SMALL, **changes}))
         return path
 
@@ -105,6 +111,9 @@ def test_dry_run_and_seed(experiment, capsys):
         ({"ranks": []}, r"ranks: expected one or more"),
         ({"model": {"hiden": 8}}, r"unknown key 'model\.hiden'.*hidden"),
         ({"model": {"hidden": 0}}, r"model\.hidden: .*greater than 0 \(got 0\)"),
+        ({"name": "../out"}, r"name: "),
+        ({"ranks": [1, 1]}, r"ranks: each count once"),
+        ({"groups": 100}, r"groups: 100 need 104 snapshots|snapshots"),
         ({"repeat": 3}, r"unknown key 'repeat'; did you mean 'repeats'"),
         ({"dataset": {"path": "nothing"}}, r"nothing: no such file or folder"),
         ({"dataset": {"path": "graphs", "cut": {"width": 2}}}, r"not a stream of events, so `cut` does not apply"),
@@ -210,24 +219,48 @@ def test_workers_end_with_their_parent(experiment):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
-def test_a_full_disk_is_one_line_and_loses_nothing(experiment, tmp_path, capsys):
+def test_a_full_disk_is_one_line_and_loses_nothing(experiment, tmp_path):
     small = tmp_path / "disk"
     small.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "none", str(small)], capture_output=True).returncode:
         pytest.skip("this machine does not allow mounts")
     try:
         file = experiment(gpus=[1, 2, 4, 8, 16, 32, 64, 128], groups=None)
-        command("simulate", file, "--runs", small / "runs", expect=1)
-        assert "the disk is full" in one_line(capsys)
+        full = outside("simulate", file, "--runs", small / "runs")
+        assert full.returncode == 1 and full.stderr.splitlines()[-1].startswith("error: the disk is full")
         run = runs.find(small / "runs")[0]
         assert not run.complete
         kept = [path.name for path in run.pieces("sim-")]
         assert kept
         subprocess.run(["mount", "-o", "remount,size=64m", str(small)], check=True)
-        command("simulate", file, "--runs", small / "runs")
+        assert outside("simulate", file, "--runs", small / "runs").returncode == 0
         assert run.complete and {path.name for path in run.pieces("sim-")} > set(kept)
     finally:
-        subprocess.run(["umount", str(small)], check=True)
+        subprocess.run(["umount", "--lazy", str(small)], check=True)
+
+
+def test_more_ranks_than_groups_and_groups_of_one(experiment):
+    """Ranks without work still take part in every all-reduce; a group of one snapshot has no difference map."""
+    command("validate", experiment("few", ranks=[2], groups=1, repeats=1, strategies=["psg", "real-g"]))
+    command("validate", experiment("ones", training={"group_size": 1}, repeats=1))
+
+
+def test_runs_are_left_to_those_who_work_on_them(experiment, capsys):
+    """A run that is being worked on, of another environment, or of another version is not taken up."""
+    file = experiment(gpus=[1], strategies=["psg"])
+    command("simulate", file)
+    first = Path("runs/small-simulate-1")
+    status = json.loads((first / "status.json").read_text())
+    (first / "status.json").write_text(json.dumps({**status, "state": "running"}))
+    command("simulate", file)  # this process holds the first one's lock
+    assert Path("runs/small-simulate-2").exists() and not runs.Run(first).complete
+    environment = json.loads((first / "environment.json").read_text())
+    (first / "environment.json").write_text(json.dumps({**environment, "torch": "1.0"}))
+    assert outside("simulate", file).returncode == 0 and not runs.Run(first).complete
+    (first / "status.json").write_text("{}")
+    capsys.readouterr()
+    command("simulate", file)
+    assert "left aside: runs/small-simulate-1: not a run of this version" in " ".join(capsys.readouterr().err.split())
 
 
 def test_digest_ignores_nothing():

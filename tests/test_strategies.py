@@ -15,6 +15,7 @@ from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.groups import Placement, deal
 from chronoscale.strategies.lowering import Reuse, lower
+from chronoscale.strategies.real import greedy
 from chronoscale.strategies.real.benefit import benefit
 from chronoscale.strategies.real.greedy import place
 from chronoscale.strategies.registry import STRATEGIES, strategy
@@ -39,6 +40,16 @@ def test_every_group_trains_once(name, ranks):
     assert schedule.alloc.sum() == schedule.free.sum()
     reduced = schedule.tasks(Op.ALLREDUCE)
     assert len(reduced) == (schedule.iterations * ranks if ranks > 1 else 0)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("layers", [1, 2])
+def test_every_transformed_row_gets_its_gradient_once(name, layers):
+    work = make(layers)
+    schedule = strategy(name).plan(work, 2, COSTS)
+    forward = schedule.rows[(schedule.op == Op.TRANSFORM) & (schedule.layer == 0)].sum()
+    backward = schedule.rows[schedule.op == Op.BACKWARD].sum() - work.groups * work.hyper.group_size * STATS.num_nodes
+    assert forward == backward
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
@@ -79,6 +90,16 @@ def test_benefit_is_what_the_simulator_saves(stride):
     assert found.load(np.array([0]), np.array([1]))[0] == expected
     assert found.load(np.array([0]), np.array([-1]))[0] == found.times[0]
     assert found.load(np.array([0]), np.array([15]))[0] == found.times[0] + found.times[15]
+
+
+def test_thinned_targets_keep_those_that_share(monkeypatch):
+    """One GPU: every target wastes nothing and reuse decides; thinning the targets must not lose the neighbours that have any."""
+    found = benefit(make(), COSTS)
+    exact = place(found, 1)
+    monkeypatch.setattr(greedy, "EXACT", 1)
+    monkeypatch.setattr(greedy, "THINNED", 2)
+    thinned = place(found, 1)
+    assert (thinned.iteration == exact.iteration).all() and (exact.slot == 1).sum() >= 0.9 * (len(found.times) // 2)
 
 
 def test_greedy_balances():

@@ -33,7 +33,8 @@ def pair_groups(times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: in
     """Schedules groups with Algorithm 1 of REAL.
 
     times [n], any unit; reuse [n, width] in that unit, banded: reuse[i, k] is saved when groups i and i + k + 1 share a GPU, and groups
-    farther apart save nothing (eq. 17). max_targets 0 tries every candidate target; otherwise that many, evenly spaced in rank. threads 0
+    farther apart save nothing (eq. 17). max_targets 0 tries every candidate target; otherwise that many, evenly spaced in rank,
+    and the few groups that save something with the longest one. threads 0
     uses as many as set_threads allows; the result does not depend on it.
 
     Where the algorithm leaves a choice: |SG| counts real groups, so the last gpus groups run alone, one a GPU; targets of equal waste

@@ -21,6 +21,8 @@ def schedule(
 ) -> None:
     """Fills iteration, gpu and slot; see greedy.pair_groups. O(n^3), as published."""
 
+    width = len(reuse[0]) if reuse else 0
+
     def time(group: int) -> float:
         return 0.0 if group == _ZERO else times[group]
 
@@ -54,6 +56,9 @@ def schedule(
         longest, partners = groups[-1], groups[:-1]
         count = min(max_targets, len(partners)) if max_targets else len(partners)
         ranks = [k * (len(partners) - 1) // (count - 1) for k in range(count)] if count > 1 else [0]
+        if count < len(partners):
+            near = [k for k, group in enumerate(partners) if group != _ZERO and abs(group - longest) <= width]
+            ranks = sorted({*ranks, *near})
         least, chosen = (math.inf, 0.0), [(_ZERO, longest)]
         for rank in ranks:  # lines 3-9
             partner = partners[rank]

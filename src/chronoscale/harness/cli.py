@@ -27,7 +27,12 @@ from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import STRATEGIES, strategy
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Train dynamic graph neural networks for real; predict them on the cluster you do not have.",
+)
 data_app = typer.Typer(no_args_is_help=True, help="List, describe, fetch and convert datasets.")
 app.add_typer(data_app, name="data")
 err = Console(stderr=True)
@@ -208,13 +213,24 @@ def data_get(name: str, out: Annotated[Path, typer.Argument(show_default=False)]
 
 @data_app.command("convert")
 def data_convert(
-    source: Annotated[Path, typer.Argument(show_default=False)], out: Annotated[Path, typer.Argument(show_default=False)]
+    source: Annotated[Path, typer.Argument(show_default=False)],
+    out: Annotated[Path, typer.Argument(show_default=False)],
+    form: Annotated[str | None, typer.Option("--format", help="Format, where the file does not tell.")] = None,
+    sort: Annotated[bool, typer.Option("--sort", help="Sort events by time.")] = False,
+    option: Annotated[list[str] | None, typer.Option("--option", help="KEY=VALUE for the reader; may be repeated.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Read any known format and write it as a folder of memory-mappable columns."""
     if not source.exists():
         raise UserError(f"{source}: no such file or folder")
-    store.save(out, open_dataset(source))
-    typer.echo(str(out))
+    options: dict[str, Any] = {"sort": True} if sort else {}
+    for entry in option or []:
+        key, separator, value = entry.partition("=")
+        if not separator:
+            raise UserError(f"--option {entry}: expected KEY=VALUE")
+        options[key] = value
+    store.save(out, open_dataset(source, form, **options))
+    typer.echo(json.dumps({"folder": str(out)}) if as_json else str(out))
 
 
 def _warn(message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: str | None = None) -> None:

@@ -44,6 +44,8 @@ def dataset(name: str) -> pd.DataFrame:
     rows: list[tuple[str, str]] = []
     path = Path(name)
     if not path.exists():
+        if path.suffix or len(path.parts) > 1:
+            raise UserError(f"{name}: no such file or folder")
         entry = catalogue.entry(name)
         rows += [("family", entry.family), ("origin", entry.origin), ("source", entry.source)]
         for counts in entry.published:

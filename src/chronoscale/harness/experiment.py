@@ -39,13 +39,16 @@ class Cut(_Part):
 class Data(_Part):
     """A dataset by catalogue `name` or by `path`; `window` joins that many snapshots into each (sliding).
 
-    `scale` multiplies all counts, to simulate a larger graph that evolves alike; there is none to execute.
+    `format` and `options` go to the reader of a path, as for `chronoscale data convert`. `scale` multiplies all counts, to simulate a
+    larger graph that evolves alike; there is none to execute.
     """
 
     name: str | None = None
     path: str | None = None
     cut: Cut | None = None
     window: PositiveInt | None = None
+    format: str | None = None
+    options: dict[str, bool | str] = {}
     scale: PositiveInt = 1
 
     @model_validator(mode="after")
@@ -90,7 +93,7 @@ def _named(value: Any) -> Any:
 class Experiment(_Part):
     """What to run. Every field but `dataset` has a default."""
 
-    name: str = "experiment"
+    name: str = Field("experiment", pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$")
     dataset: Annotated[Data, BeforeValidator(_named)]
     model: Annotated[Model, BeforeValidator(_named)] = Model()
     training: Training = Training()
@@ -120,8 +123,10 @@ class Experiment(_Part):
         for key, counts in (("ranks", self.ranks), ("gpus", self.gpus)):
             if not counts or min(counts) < 1:
                 raise UserError(f"{key}: expected one or more counts of at least 1, got {list(counts)}")
-        if not self.strategies:
-            raise UserError("strategies: expected at least one name")
+            if len(set(counts)) < len(counts):
+                raise UserError(f"{key}: each count once, got {list(counts)}")
+        if not self.strategies or len(set(self.strategies)) < len(self.strategies):
+            raise UserError(f"strategies: expected at least one name, each once, got {list(self.strategies)}")
         return self
 
     @property

@@ -145,8 +145,10 @@ def this_device(experiment: Experiment) -> torch.device:
 def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int) -> Cluster:
     """The machine at hand as the simulator sees it: its lanes as the interpreter runs them, its link as fitted."""
     link = costs.collective or Link(bandwidth=1e9, latency_s=0.0)
-    cluster = presets.local_cpu(ranks, float(psutil.virtual_memory().total), link)
-    streams = lanes_for(this_device(experiment), experiment.transfer_thread).streams
+    device = this_device(experiment)
+    memory = torch.cuda.mem_get_info(device)[1] * ranks if device.type == "cuda" else psutil.virtual_memory().total
+    cluster = presets.local_cpu(ranks, float(memory), link)
+    streams = lanes_for(device, experiment.transfer_thread).streams
     return replace(cluster, device=replace(cluster.device, name=costs.device, streams=streams))
 
 

@@ -52,7 +52,7 @@ def collect(found: Sequence[Run]) -> Report:
         runs=tuple(points.values()),
         fidelity=tables,
         losses=losses,
-        notes=tuple(notes),
+        notes=tuple(dict.fromkeys(notes)),
         environment=environment,
     )
 
@@ -76,6 +76,8 @@ def _simulated(run: Run, notes: list[str]) -> list[Measured]:
         if "out_of_memory" in point:
             notes.append(f"{point['strategy']} on {point['gpus']} GPUs does not fit: {point['out_of_memory']}")
             continue
+        if point["gpus"] > point["preset_gpus"]:
+            notes.append(f"{point['cluster']} has {point['preset_gpus']} GPUs; {point['gpus']} are as many of its machines as that takes.")
         drawn = point["gpus"] == min((g for g in run.experiment.gpus if g > 1), default=1)  # one timeline a strategy is enough to look at
         shown = Schedule.load(folder / "schedule.parquet") if drawn else None
         found.append(Measured.of("simulated", [Trace.load(folder / "trace.parquet")], shown))

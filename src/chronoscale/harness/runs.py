@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from chronoscale.errors import UserError
+from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.experiment import Experiment, check
 
 STATUS = "status.json"
@@ -36,6 +38,18 @@ class Run:
         except (OSError, ValueError):
             raise UserError(f"{self.folder}: not a run (no readable {STATUS})") from None
         return dict(data)
+
+    def readable(self) -> bool:
+        """Whether this version can read the run; says so when not, once a command, and goes on without it."""
+        try:
+            if not {"command", "digest", "state"} <= self.state.keys():
+                raise UserError(f"{self.folder}: not a run of this version")
+            self.experiment  # noqa: B018 (validated by reading)
+            self.read("environment.json")
+        except UserError as error:
+            warnings.warn(f"left aside: {error}", ChronoscaleWarning, stacklevel=2)
+            return False
+        return True
 
     @property
     def complete(self) -> bool:
@@ -73,17 +87,31 @@ class Run:
         """Finished pieces whose name starts with `prefix`, in order of their names."""
         yield from sorted(path for path in self.folder.glob(f"{prefix}*") if path.is_dir())
 
+    def lock(self) -> bool:
+        """Claim the run for this process, until it ends; False when another has it."""
+        handle = os.open(self.folder / ".lock", os.O_CREAT | os.O_RDWR)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            return False
+        return True
+
     def finish(self) -> None:
         """Mark as complete."""
         self.write(STATUS, {**self.state, "state": "complete"})
 
 
 def start(root: Path, command: str, experiment: Experiment, given: str, environment: Mapping[str, str]) -> tuple[Run, bool]:
-    """A new run, or the incomplete one of the same command and experiment; and whether it is resumed."""
+    """A new run, or the incomplete one of the same command, experiment and environment; and whether it is resumed.
+
+    A run that another process is working on is left to it.
+    """
     digest = experiment.digest()
     for run in find(root):
         state = run.state
-        if state["command"] == command and state["digest"] == digest and state["state"] != "complete":
+        same = state["command"] == command and state["digest"] == digest and state["state"] != "complete"
+        if same and run.read("environment.json") == dict(environment) and run.lock():
             return run, True
     number = 1 + max(
         (int(p.name.rsplit("-", 1)[1]) for p in root.glob(f"{experiment.name}-{command}-*") if p.name.rsplit("-", 1)[1].isdigit()),
@@ -91,6 +119,7 @@ def start(root: Path, command: str, experiment: Experiment, given: str, environm
     )
     run = Run(root / f"{experiment.name}-{command}-{number}")
     run.folder.mkdir(parents=True)
+    run.lock()
     write_text(run.folder / "experiment.yaml", given)
     run.write("resolved.json", experiment.model_dump(mode="json"))
     run.write("environment.json", dict(environment))
@@ -101,7 +130,8 @@ def start(root: Path, command: str, experiment: Experiment, given: str, environm
 def find(root: Path) -> list[Run]:
     """All runs in a folder, oldest first. A folder without a status is the rest of a start that was killed, and no run."""
     folders = [path for path in root.glob("*") if (path / STATUS).exists()] if root.exists() else []
-    return [Run(path) for path in sorted(folders, key=lambda path: (path.stat().st_ctime, path.name))]
+    found = [Run(path) for path in sorted(folders, key=lambda path: (path.stat().st_ctime, path.name))]
+    return [run for run in found if run.readable()]
 
 
 def as_given(experiment: Experiment) -> str:

@@ -27,7 +27,12 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
         schedule = strategy(name).plan(work, gpus, costs)
         machines = presets.scaled(cluster, gpus)
         trace = replay(schedule, machines, costs)
-        memory: dict[str, object] = {"peak_bytes": int(peaks(schedule, trace).max()), "costs": costs.name, "cluster": cluster.name}
+        memory: dict[str, object] = {
+            "peak_bytes": int(peaks(schedule, trace).max()),
+            "costs": costs.name,
+            "cluster": cluster.name,
+            "preset_gpus": cluster.gpus,
+        }
         try:
             check(schedule, trace, machines)
         except UserError as error:  # a strategy that does not fit is a result, and the others go on

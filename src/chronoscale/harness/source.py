@@ -25,7 +25,7 @@ def dataset(data: Data, seed: int) -> Dataset:
     path = Path(str(data.path))
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
-    return store.load(path) if (path / "meta.json").exists() else open_dataset(path)
+    return store.load(path) if (path / "meta.json").exists() else open_dataset(path, data.format, **data.options)
 
 
 def snapshots(experiment: Experiment) -> SnapshotSequence:
@@ -58,6 +58,8 @@ def snapshots(experiment: Experiment) -> SnapshotSequence:
         raise UserError(
             f"dataset '{data.label}' has {len(found)} snapshots; a group of {needed - experiment.training.horizon} needs {needed}"
         )
+    if experiment.length is not None and experiment.length > len(found):
+        raise UserError(f"groups: {experiment.groups} need {experiment.length} snapshots, dataset '{data.label}' has {len(found)}")
     return found.head(experiment.length or len(found)).without_self_edges()
 
 

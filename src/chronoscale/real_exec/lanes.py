@@ -90,7 +90,7 @@ class _Progress:
 
 
 class CudaLanes:
-    """A stream a lane, an event a task. One host thread issues rows in order; the device is waited for once an iteration."""
+    """A stream a lane, an event a task. One host thread issues rows in order, at most one iteration ahead of the device."""
 
     streams: tuple[tuple[Lane, ...], ...] = tuple((lane,) for lane in Lane)
 
@@ -103,6 +103,7 @@ class CudaLanes:
         begin = [torch.cuda.Event(enable_timing=True) for _ in tasks]
         end = [torch.cuda.Event(enable_timing=True) for _ in tasks]
         at = {task.task: i for i, task in enumerate(tasks)}
+        finished: torch.cuda.Event | None = None
         torch.cuda.synchronize(self._device)
         zero, zero_ns = torch.cuda.Event(enable_timing=True), time.perf_counter_ns()
         zero.record(torch.cuda.current_stream(self._device))
@@ -114,8 +115,10 @@ class CudaLanes:
                 begin[i].record(stream)
                 program(task)
                 end[i].record(stream)
-            if task.op is Op.OPTIMIZE:  # tensors crossed streams: nothing may be reused before all of them are done
-                torch.cuda.synchronize(self._device)
+            if task.op is Op.OPTIMIZE:  # the host runs one iteration ahead, no more: what it issues takes memory at once
+                if finished is not None:
+                    finished.synchronize()
+                finished = end[i]
         torch.cuda.synchronize(self._device)
         offsets = np.array([[zero.elapsed_time(event) * 1e6 for event in events] for events in (begin, end)])
         start, stop = zero_ns + np.rint(offsets).astype(np.int64)

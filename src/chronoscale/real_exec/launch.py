@@ -44,10 +44,10 @@ def launch(job: Job, ranks: int, folder: Path) -> None:
 
 def _failure(name: str, code: int, errors: str) -> UserError | MachineError:
     """The worker's own line, if it said one; otherwise the first exception it died of."""
-    lines = errors.splitlines()
+    lines = [re.sub(r"^\[rank\d+\]: ", "", line) for line in errors.splitlines()]
     said = [line[len("error: ") :] for line in lines if line.startswith("error: ")]
     if said:
         return (UserError if code == 2 or any("exitcode  : 2" in line for line in lines) else MachineError)(said[0])
-    died = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line)]
+    died = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line) and "ChildFailedError" not in line]
     last = died[0] if died else lines[-1] if lines else "no message"
     return MachineError(f"a worker of '{name}' ended with code {code}: {last}")

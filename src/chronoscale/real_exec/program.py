@@ -58,6 +58,7 @@ class Plan:
 
     owned: set[Seat] = field(default_factory=set)  # transferred
     changes: set[Seat] = field(default_factory=set)  # of these, as difference maps
+    features: set[Seat] = field(default_factory=set)  # of these, with the input features
     seat: dict[Seat, Seat] = field(default_factory=dict)  # where a snapshot lies: its own seat, or that of the group it is shared with
     frees: dict[int, list[Seat]] = field(default_factory=dict)  # unit -> seats that its end leaves without a user
     groups: Mapping[int, int] = field(default_factory=dict)  # iteration -> groups over all ranks: the loss is their mean
@@ -109,6 +110,7 @@ class SnapshotProgram:
         full = {self._snapshot(*seat) for seat in self.plan.owned - self.plan.changes}
         material.prepare(full, changes, {self._goal(u) for u in units})
         self._goals = {u: material.target(self._goal(u)).to(device) for u in units}
+        self.plan.features = {(t.unit, t.step) for t in self.tasks if t.op is Op.H2D and t.bytes > self._source((t.unit, t.step)).nbytes}
 
     def run(self, task: Task) -> None:
         """Execute one row. Raises KeyError for an operation that snapshot groups do not have."""
@@ -129,12 +131,22 @@ class SnapshotProgram:
     def _at(self, task: Task, back: int = 0) -> Shelf:
         return self._shelf[self.plan.seat[task.unit, task.step - back]]
 
+    def _source(self, seat: Seat) -> Full | Change:
+        snapshot = self._snapshot(*seat)
+        return self.material.change[snapshot] if seat in self.plan.changes else self.material.full[snapshot]
+
+    def _uses(self, *tensors: Tensor | None) -> None:
+        """Tell the allocator that this lane reads tensors made in another, so that their memory is not reused too early."""
+        if self.device.type == "cuda":
+            for tensor in tensors:
+                if tensor is not None:
+                    tensor.record_stream(torch.cuda.current_stream(self.device))
+
     def _h2d(self, task: Task) -> None:
-        seat, snapshot = (task.unit, task.step), self._snapshot(task.unit, task.step)
-        form: Full | Change = self.material.change[snapshot] if seat in self.plan.changes else self.material.full[snapshot]
-        arrived = form.to(self.device)
+        seat = (task.unit, task.step)
+        arrived = self._source(seat).to(self.device)
         self._shelf[seat] = Shelf(form=arrived, scale=arrived.scale)
-        if task.bytes > form.nbytes:  # the features travel, too
+        if seat in self.plan.features:
             features = self.material.features
             self._features = features.clone() if self.device.type == "cpu" else features.to(self.device, non_blocking=True)
 
@@ -142,22 +154,30 @@ class SnapshotProgram:
         shelf = self._at(task)
         if task.layer:
             assert shelf.graph is not None and shelf.scale is not None
-            summed = ops.aggregate(shelf.graph, self._hidden[task.layer - 1, task.step])
+            below = self._hidden[task.layer - 1, task.step]
+            self._uses(below, shelf.scale, shelf.graph.indptr, shelf.graph.indices, shelf.graph.values)
+            summed = ops.aggregate(shelf.graph, below)
             self._upper = summed * shelf.scale[:, None]
             return
         assert isinstance(shelf.form, Full) and self._features is not None
-        shelf.graph = shelf.form.graph
+        shelf.graph = graph = shelf.form.graph
+        self._uses(graph.indptr, graph.indices, graph.values, shelf.form.scale, self._features)
         with torch.no_grad():
             sums = ops.aggregate(shelf.graph, self._features)
             if self.plan.changes:
                 self._sums, shelf.aggregated = sums, sums * shelf.form.scale[:, None]
             else:
                 shelf.aggregated = sums.mul_(shelf.form.scale[:, None])
+        following = (task.unit, task.step + 1)
+        if (task.unit, task.step) in self.plan.features and (following in self.plan.features or task.step + 1 == self.hyper.group_size):
+            self._features = None  # the next snapshot brings its own
 
     def _increment(self, task: Task) -> None:
         shelf = self._at(task)
         assert isinstance(shelf.form, Change) and self._sums is not None and self._features is not None
-        rows = shelf.form.delta.rows.long()
+        delta = shelf.form.delta
+        self._uses(delta.rows, delta.indptr, delta.indices, delta.values, shelf.form.scale, self._features)
+        rows = delta.rows.long()
         with torch.no_grad():
             touched = ops.increment_(self._sums, shelf.form.delta, self._features)
             shelf.aggregated = touched.mul_(shelf.form.scale[rows, None])
@@ -171,14 +191,17 @@ class SnapshotProgram:
         block = self.model.block(task.layer)
         if task.layer:
             assert self._upper is not None
+            self._uses(self._upper)
             self._upper = block.transform(self._upper)
             return
         shelf = self._at(task)
         assert shelf.aggregated is not None
+        self._uses(shelf.aggregated)
         shelf.output = block.transform(shelf.aggregated)
         if isinstance(shelf.form, Change):
             before = self._at(task, back=1).output
             assert before is not None
+            self._uses(shelf.form.delta.rows)
             shelf.output = before.index_copy(0, shelf.form.delta.rows.long(), shelf.output)
         shelf.leaf = shelf.output.detach().requires_grad_()
 
@@ -191,7 +214,9 @@ class SnapshotProgram:
 
     def _backward(self, task: Task) -> None:
         last = self.hyper.group_size - 1
-        predicted = self.model.readout(self._hidden[self.model.shape.layers - 1, last]).squeeze(-1)
+        final = self._hidden[self.model.shape.layers - 1, last]
+        self._uses(final)
+        predicted = self.model.readout(final).squeeze(-1)
         loss = torch.nn.functional.mse_loss(predicted, self._goals[task.unit]) / self.plan.groups[task.iteration]
         loss.backward()
         self._loss[task.iteration].append(loss.detach())
@@ -239,7 +264,7 @@ def _plan(tasks: list[Task], schedule: Schedule, hyper: Hyper) -> Plan:
     units = [t.unit for t in tasks if t.op is Op.BACKWARD]
     waiting: list[Seat] = []
     previous: int | None = None
-    for unit, following in zip(units, [*units[1:], None], strict=True):
+    for unit, following in zip(units, [*units, None][1:], strict=True):
         for step in range(hyper.group_size):
             seat = (unit, step)
             if seat in plan.owned:

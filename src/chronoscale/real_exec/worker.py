@@ -69,12 +69,14 @@ def _program(
 
 
 def pick_device(name: str, rank: int) -> torch.device:
-    """'auto': a GPU where there is one. Raises UserError for 'cuda' without a GPU."""
+    """'auto': a GPU where there is one, one a rank of this machine. Raises UserError for 'cuda' without a GPU, or with too few."""
     if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
         return torch.device("cpu")
     if not torch.cuda.is_available():
         raise UserError(f"device '{name}' asked for, no CUDA device is available")
-    device = torch.device("cuda", rank % torch.cuda.device_count())
+    if rank >= torch.cuda.device_count():
+        raise UserError(f"rank {rank} has no GPU: there are {torch.cuda.device_count()}; run fewer ranks, or set device: cpu")
+    device = torch.device("cuda", rank)
     torch.cuda.set_device(device)
     return device
 
@@ -94,9 +96,9 @@ def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
 def main(path: str) -> int:
     """Entry point of a rank; exit code 2 for a user's mistake, 1 for a failure of the machine."""
     job = Job.load(Path(path))
-    if LAUNCHER in os.environ:
-        follow(int(os.environ[LAUNCHER]))
     try:
+        if LAUNCHER in os.environ:
+            follow(int(os.environ[LAUNCHER]))
         world = int(os.environ.get("WORLD_SIZE", "1"))
         if world > 1:
             cuda = job.device != "cpu" and torch.cuda.is_available() and torch.cuda.device_count() >= world
@@ -121,6 +123,8 @@ def follow(launcher: int) -> None:
             time.sleep(1)
         os._exit(1)
 
+    if not Path("/proc/self").exists():
+        raise MachineError("chronoscale runs on Linux: there is no /proc here")
     threading.Thread(target=watch, daemon=True).start()
 
 

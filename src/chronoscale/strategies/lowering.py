@@ -6,7 +6,7 @@ Rows follow SCHEDULES.md. Layers are the outer loop, so that aggregation of snap
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +33,12 @@ class Reuse:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sites:
-    """Where groups go; int64 [n] each. `shift` > 0: the group starts that many snapshots after the first group of its rank and
-    iteration and shares the rest with it. `keeps` bool [n]: a later group still needs this one's snapshots. `inherits`: device bytes
-    of such snapshots, freed by this group's end. `gate`: handles that a group's first transfer waits for (-1: none)."""
+    """Where groups go; int64 [n] each but `keeps`.
+
+    `shift` > 0: the group starts that many snapshots after the first group of its rank and iteration and shares the rest with it.
+    `keeps` bool [n]: a later group still needs this one's snapshots. `inherits`, `carries`: device bytes and transformed rows of such
+    snapshots, freed and given their gradient by this group's end. `gate`: handles that its first transfer waits for (-1: none).
+    """
 
     unit: Ints
     rank: Ints
@@ -44,17 +47,19 @@ class Sites:
     shift: Ints
     keeps: NDArray[np.bool_]
     inherits: Ints
+    carries: Ints
     gate: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Emitted:
-    """Handles int64 [n] of rows that others wait for, and the device bytes that a group's own snapshots hold."""
+    """Handles int64 [n] of rows that others wait for; device bytes that a group's own snapshots hold, and rows transformed for them."""
 
     first: Ints
     last: Ints
     backward: Ints
     held: Ints
+    transformed: Ints
 
 
 class Lowering:
@@ -65,7 +70,11 @@ class Lowering:
             raise UserError(f"model '{workload.model.name}': snapshot groups are planned for GCN-based models with fixed weights")
         self.workload, self.reuse, self.rows = workload, reuse, Rows(workload)
         self.second = Lane.COMPUTE2 if reuse.snapshots else Lane.COMPUTE
-        self.delta = self._prefer_delta(costs) if reuse.snapshots else np.zeros(len(workload.snapshots.edges), bool)
+        self.delta = (
+            self._prefer_delta(costs)
+            if reuse.snapshots and workload.hyper.group_size > 1
+            else np.zeros(len(workload.snapshots.edges), bool)
+        )
 
     def _prefer_delta(self, costs: CostModel) -> NDArray[np.bool_]:
         """For each snapshot: is its difference map cheaper than its full graph? (REAL §4.1.1, on effective changes.) Bool [T]."""
@@ -92,28 +101,39 @@ class Lowering:
         full: NDArray[np.bool_],
         features: NDArray[np.bool_],
         after: Sequence[Ints],
-    ) -> tuple[Ints, Ints]:
-        """Layer 1 up to its transformation, sites masked by form. Returns the transfers' handles and the bytes that stay allocated."""
+    ) -> tuple[Ints, Ints, Ints]:
+        """Layer 1 up to its transformation, sites masked by form. Returns the transfers' handles, the bytes that stay allocated, and the
+        rows transformed."""
         rows, width = self.rows, self.workload.model.inputs
-        arrived, held = np.full(len(snapshot), NONE, np.int64), np.zeros(len(snapshot), np.int64)
+        arrived, held, transformed = (
+            np.full(len(snapshot), NONE, np.int64),
+            np.zeros(len(snapshot), np.int64),
+            np.zeros(len(snapshot), np.int64),
+        )
+        # Without reuse every snapshot brings its features, which go once they are aggregated; with it they stay with the group, and so
+        # does the sum that increments go on from.
+        passing = np.zeros(len(snapshot), np.int64) if self.reuse.snapshots else features * rows.features
+        kept = 2 if self.reuse.snapshots else 1
         for is_delta, mask in ((False, full), (True, delta)):
             moved = rows.transfer(snapshot, is_delta, features)
-            summed = rows.increment(snapshot) if is_delta else rows.aggregate(snapshot, width)
+            summed = rows.increment(snapshot) if is_delta else rows.aggregate(snapshot, width, kept)
             dense = rows.transform(summed["rows"], width)
             h2d = sink.add(Op.H2D, Lane.H2D, site, moved, where=mask, after=after)
             op = Op.INCREMENT if is_delta else Op.AGGREGATE
-            aggregated = sink.add(op, Lane.COMPUTE, site, summed, where=mask, after=(h2d,))
+            aggregated = sink.add(op, Lane.COMPUTE, site, summed, {"free": passing}, where=mask, after=(h2d,))
             sink.add(Op.TRANSFORM, self.second, site, dense, where=mask, after=(aggregated,))
             arrived = np.where(mask, h2d, arrived)
-            held += mask * (moved["alloc"] + summed["alloc"] + dense["alloc"])
-        return arrived, held
+            held += mask * (moved["alloc"] + summed["alloc"] + dense["alloc"] - passing)
+            transformed += mask * dense["rows"]
+        return arrived, held, transformed
 
     def emit(self, sink: Sink, at: Sites) -> Emitted:
         """All rows of one group a site, forward and backward."""
         rows, model, size = self.rows, self.workload.model, self.workload.hyper.group_size
         start = self.workload.group_start(at.unit)
         site: Columns = {"rank": at.rank, "order": at.order, "iteration": at.iteration, "unit": at.unit}
-        first, held, active = np.full(len(start), NONE, np.int64), np.zeros(len(start), np.int64), np.zeros(len(start), np.int64)
+        first = np.full(len(start), NONE, np.int64)
+        held, active, transformed = (np.zeros(len(start), np.int64) for _ in range(3))
         below: list[Ints] = []
         for layer in range(model.layers):
             states: list[Ints] = []
@@ -124,8 +144,8 @@ class Lowering:
                 if layer == 0:
                     features = np.full(len(start), not self.reuse.snapshots or step == 0)
                     after = [np.where(first < 0, at.gate, NONE), *([] if self.reuse.snapshots else states[-1:])]
-                    arrived, stored = self._load(sink, here, snapshot, delta, own & ~delta, features, after)
-                    first, held = np.where(first < 0, arrived, first), held + stored
+                    arrived, stored, dense_rows = self._load(sink, here, snapshot, delta, own & ~delta, features, after)
+                    first, held, transformed = np.where(first < 0, arrived, first), held + stored, transformed + dense_rows
                 else:
                     if layer == 1:
                         rebuilt = rows.reconstruct(snapshot)
@@ -140,8 +160,9 @@ class Lowering:
                 active += cell["alloc"]
             below = states
         freed = active + at.inherits + held * ~at.keeps
-        backward = sink.add(Op.BACKWARD, Lane.COMPUTE, site, rows.backward(start), {"free": freed}, after=(below[-1],))
-        return Emitted(first, below[-1], backward, held)
+        carried = at.carries + transformed * ~at.keeps
+        backward = sink.add(Op.BACKWARD, Lane.COMPUTE, site, rows.backward(start, carried), {"free": freed}, after=(below[-1],))
+        return Emitted(first, below[-1], backward, held, transformed)
 
 
 def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, costs: CostModel) -> Schedule:
@@ -154,14 +175,16 @@ def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, cos
     lead = placement.first()
     keeps = np.zeros(len(lead), bool)
     keeps[lead[shift > 0]] = True
-    done = Emitted(*(np.full(len(lead), NONE, np.int64) for _ in range(4)))
+    done = Emitted(*(np.full(len(lead), NONE, np.int64) for _ in range(5)))
     for slot in (0, 1):
         g = np.flatnonzero(placement.slot == slot)
-        inherits = np.where(shift[g] > 0, done.held[lead[g]], 0)
+        inherits, carries = (np.where(shift[g] > 0, column[lead[g]], 0) for column in (done.held, done.transformed))
         order = placement.iteration[g] * SLOTS + slot
         open_ = np.full(len(g), NONE, np.int64)  # linked below: the gate of one iteration is the end of the last
-        rows = lowering.emit(builder, Sites(g, placement.rank[g], order, placement.iteration[g], shift[g], keeps[g], inherits, open_))
-        done.first[g], done.last[g], done.backward[g], done.held[g] = rows.first, rows.last, rows.backward, rows.held
+        sites = Sites(g, placement.rank[g], order, placement.iteration[g], shift[g], keeps[g], inherits, carries, open_)
+        rows = lowering.emit(builder, sites)
+        for field in fields(Emitted):
+            getattr(done, field.name)[g] = getattr(rows, field.name)
     _synchronise(builder, placement, workload.model.parameters, reuse, done)
     return builder.finish()
 

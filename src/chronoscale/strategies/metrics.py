@@ -107,7 +107,7 @@ def fidelity(predicted: Trace, measured: Sequence[Trace]) -> pd.DataFrame:
                 "predicted_ms": value,
                 "measured_ms": float(np.median(times)),
                 "error_pct": 100 * (value / float(np.median(times)) - 1) if np.median(times) > 0 else float("nan"),
-                "spread_pct": 100 * float(np.std(times) / np.median(times)) if np.median(times) > 0 else float("nan"),
+                "spread_pct": 100 * float(np.std(times) / np.median(times)) if len(times) > 1 and np.median(times) > 0 else float("nan"),
             }
             for name, value, times in rows
         ]

@@ -29,6 +29,11 @@ class Rows:
     def nodes(self) -> int:
         return self.workload.snapshots.num_nodes
 
+    @property
+    def features(self) -> int:
+        """Bytes of the input features."""
+        return self.nodes * self.workload.model.inputs * FP32
+
     def edges(self, snapshot: Ints) -> Ints:
         """Stored entries of the full adjacency, self-loops included."""
         return self.workload.snapshots.edges[snapshot] + self.nodes
@@ -43,15 +48,15 @@ class Rows:
             edges = self.edges(snapshot)
             rows = np.full_like(edges, self.nodes)
             moved = WeightedCSR.nbytes_of(self.nodes, stats.edges[snapshot])
-        moved = np.asarray(moved, np.int64) + features * (self.nodes * self.workload.model.inputs * FP32)
+        moved = np.asarray(moved, np.int64) + features * self.features
         return {"nodes": np.full_like(edges, self.nodes), "edges": edges, "rows": rows, "bytes": moved, "alloc": moved}
 
-    def aggregate(self, snapshot: Ints, width: int) -> Columns:
-        """Full aggregation of features of one width."""
+    def aggregate(self, snapshot: Ints, width: int, kept: int = 1) -> Columns:
+        """Full aggregation of features of one width; `kept` copies of the result stay (two where increments go on from it)."""
         edges = self.edges(snapshot)
         rows = np.full_like(edges, self.nodes)
         moved = edges * (width * FP32 + ENTRY) + rows * width * FP32
-        return self._work(edges, rows, width, moved, 2 * edges * width, rows * width * FP32)
+        return self._work(edges, rows, width, moved, 2 * edges * width, kept * rows * width * FP32)
 
     def increment(self, snapshot: Ints) -> Columns:
         """Incremental aggregation of the input features: effective edges, touched rows (REAL eq. 3)."""
@@ -82,16 +87,19 @@ class Rows:
         flops = nodes * hidden * (4 * gates * hidden + 4 * gates)
         return self._work(0 * one, nodes * one, hidden, (saved + 2 * nodes * hidden * FP32) * one, flops * one, saved * one)
 
-    def backward(self, start: Ints) -> Columns:
-        """A group's backward pass: twice the dense forward, and the transposed aggregations above layer 1."""
+    def backward(self, start: Ints, transformed: Ints) -> Columns:
+        """A group's backward pass: twice the dense forward of cells and upper layers, the transposed aggregations above layer 1, and the
+        weight gradient of `transformed` layer-1 rows (the input features have none).
+        """
         model, size = self.workload.model, self.workload.hyper.group_size
-        hidden, gates, nodes = model.hidden, model.gates, self.nodes
+        hidden, gates, nodes, upper = model.hidden, model.gates, self.nodes, model.layers - 1
         cell = nodes * hidden * 4 * gates * hidden
-        dense = sum(2 * cell + 4 * nodes * model.width(layer) * hidden for layer in range(model.layers))
         edges = np.sum([self.edges(start + step) for step in range(size)], axis=0)
-        flops = size * dense + (model.layers - 1) * 2 * edges * hidden
-        moved = size * model.layers * nodes * hidden * (2 * gates + 8) * FP32 + (model.layers - 1) * edges * (hidden * FP32 + ENTRY)
-        return self._work(edges, np.full_like(edges, nodes * size), hidden, moved, flops, np.zeros_like(edges))
+        dense = size * (model.layers * 2 * cell + upper * 4 * nodes * hidden * hidden)
+        flops = dense + upper * 2 * edges * hidden + 2 * transformed * model.inputs * hidden
+        states = size * model.layers * nodes * hidden * (2 * gates + 8) * FP32
+        moved = states + upper * edges * (hidden * FP32 + ENTRY) + transformed * (model.inputs + hidden) * FP32
+        return self._work(edges, nodes * size + transformed, hidden, moved, flops, np.zeros_like(edges))
 
     def _work(self, edges: Ints, rows: Ints, width: int, moved: Ints, flops: Ints, alloc: Ints | int) -> Columns:
         same = np.zeros_like(edges)

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <mutex>
 #include <new>
@@ -197,12 +198,28 @@ class Search {
   std::vector<double> gap_, least_;
 };
 
+// Lines 16 to 20: all partners of the longest group; or max_targets of them, evenly spaced, and those it shares snapshots
+// with, which are few and the only ones whose reuse a thinned list would miss.
+std::vector<int32_t> candidates(const Groups& groups, int64_t max_targets) {
+  const int64_t every = groups.last();
+  std::vector<int32_t> partners;
+  const int64_t count = max_targets == 0 ? every : std::min(max_targets, every);
+  for (int64_t k = 0; k < count; ++k) partners.push_back(static_cast<int32_t>(count > 1 ? k * (every - 1) / (count - 1) : 0));
+  if (count == every) return partners;
+  for (int32_t i = 1; i < every; ++i) {
+    if (std::abs(groups.id[i] - groups.id[every]) <= groups.width) partners.push_back(i);
+  }
+  std::sort(partners.begin(), partners.end());
+  partners.erase(std::unique(partners.begin(), partners.end()), partners.end());
+  return partners;
+}
+
 // Lines 3 to 9: the best of the candidate targets, and its pairs.
 void choose(const Groups& groups, int64_t gpus, int64_t max_targets, int threads, std::vector<Search>& searches,
             std::vector<std::vector<Pair>>& scratch, std::vector<Pair>& chosen) {
   const int64_t every = groups.last();
-  const int64_t count = max_targets == 0 ? every : std::min(max_targets, every);
-  const auto partner = [&](int64_t k) { return static_cast<int32_t>(count > 1 ? k * (every - 1) / (count - 1) : 0); };
+  const std::vector<int32_t> partners = candidates(groups, max_targets);
+  const int64_t count = static_cast<int64_t>(partners.size());
   const int limit = count * every < kWorthHelp ? 1 : threads;
   for (int worker = 0; worker < limit; ++worker) searches[worker].reset(groups);
 
@@ -210,7 +227,7 @@ void choose(const Groups& groups, int64_t gpus, int64_t max_targets, int threads
   std::mutex guard;
   std::atomic<double> bound{kNever};
   auto body = [&](int64_t k, int worker) {
-    const Outcome outcome = searches[worker].evaluate(partner(k), gpus, bound.load(), scratch[worker]);
+    const Outcome outcome = searches[worker].evaluate(partners[k], gpus, bound.load(), scratch[worker]);
     if (outcome.waste > bound.load()) return;
     std::lock_guard<std::mutex> lock(guard);
     if (!outcome.better(best)) return;
