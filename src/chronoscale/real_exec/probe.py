@@ -55,12 +55,27 @@ def probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: 
     stats = statistics_of(snapshots)
     yield from _both("windows", windows(snapshots, stats, size, samples), model, apart, ranks)
     low, high = int(stats.edges.min()), int(stats.edges.max())
+    yield from _pairs(stats.num_nodes, high + 8, model, hyper, ranks, seed)
     for scale, edges in ((0.5, max(low // 2, 8)), (0.75, (low + high) // 2), (1.0, max(low, 8)), (1.0, int(high * 1.2) + 8)):
         nodes = max(int(stats.num_nodes * scale), 16)
         static = min(2 * edges, nodes * nodes // 4)
         for churn in (0.0, 0.02, 0.4):  # an unchanged snapshot is a difference map, too
             graph = GrowthGraph.rmat(nodes, static, 2 * size, churn, seed, trend=np.full(2 * size, 0.5))
             yield from _both(f"n{nodes}-e{edges}-c{churn}", graph.sequence().without_self_edges(), model, apart, ranks)
+
+
+def _pairs(nodes: int, edges: int, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
+    """Two pairs a rank that share one snapshot each, all in full: backward passes that carry nothing, and those that carry the most."""
+    if hyper.group_size == 1:
+        return
+    hyper = replace(hyper, stride=hyper.group_size - 1, groups_per_rank=1)
+    length = (4 * ranks - 1) * hyper.stride + hyper.group_size + hyper.horizon
+    graph = GrowthGraph.rmat(nodes, min(2 * edges, nodes * nodes // 4), length, 0.1, seed, trend=np.full(length, 0.5))
+    snapshots = graph.sequence().without_self_edges()
+    workload = Workload("pairs", statistics_of(snapshots), model, hyper)
+    placement = deal(workload.groups, ranks, 2)
+    schedule = lower("pairs", workload, placement, Reuse(snapshots=True, groups=True), _Prefer(False))
+    yield Probe(f"pairs-{ranks}", snapshots, schedule, hyper)  # the snapshots depend on `ranks`, too
 
 
 def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, samples: int) -> SnapshotSequence:
