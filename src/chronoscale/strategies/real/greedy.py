@@ -22,7 +22,7 @@ def place(benefits: Benefit, ranks: int) -> Placement:
 
 
 class RealG:
-    """Pairs of groups chosen so that the GPUs of an iteration finish together; type I and II reuse."""
+    """Pairs of groups chosen so that the GPUs of an iteration finish together; type I reuse, and type II where a pair happens to share."""
 
     name = "real-g"
     title = "REAL-G"

@@ -1,0 +1,51 @@
+"""Transfers on a second thread against in line, on CPU: `python benchmarks/bench_lanes.py` prints medians and spread per operation."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from chronoscale.harness import execution, runs
+from chronoscale.harness.experiment import check
+from chronoscale.harness.prepare import this_device
+from chronoscale.real_exec.environment import fingerprint
+from chronoscale.strategies.schedule import Op
+
+SETTINGS = {
+    "dataset": "growth_small",
+    "model": {"name": "wd-gcn", "hidden": 32, "inputs": 32},
+    "strategies": ["psg", "real-type1"],
+    "ranks": [1],
+    "repeats": 15,
+    "device": "cpu",
+}
+
+
+def main() -> None:
+    print("| strategy | operation | in line, ms | thread, ms | thread / in line |")
+    print("|---|---|---|---|---|")
+    times: dict[tuple[str, str], list[np.ndarray]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for threaded in (False, True):
+            experiment = check({**SETTINGS, "transfer_thread": threaded}, "bench")
+            print_to = fingerprint(this_device(experiment))
+            run, _ = runs.start(Path(folder), "bench", experiment, runs.as_given(experiment), print_to)
+            execution.execute(experiment, run)
+            for name in experiment.strategies:
+                traces = [done.trace for done in execution.passes(run, 1, name)]
+                for op in (Op.H2D, Op.AGGREGATE, Op.INCREMENT, Op.TEMPORAL):
+                    if (traces[0].op == op).any():
+                        times.setdefault((name, op.name), []).append(np.array([t.duration_ns[t.op == op].mean() / 1e6 for t in traces]))
+                times.setdefault((name, "epoch"), []).append(np.array([t.span_ns / 1e6 for t in traces]))
+    for (name, op), (inline, thread) in times.items():
+        cells = [f"{np.median(v):.3f} (±{np.subtract(*np.quantile(v, [0.75, 0.25])) / 2 / np.median(v):.0%})" for v in (inline, thread)]
+        print(f"| {name} | {op} | {' | '.join(cells)} | {np.median(thread) / np.median(inline):.2f} |")
+    print(
+        f"\n{print_to['device']}, {print_to['cores']} cores, torch {print_to['torch']}; a task's mean in each of {SETTINGS['repeats']} passes"
+    )
+
+
+if __name__ == "__main__":
+    main()
