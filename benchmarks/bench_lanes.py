@@ -42,9 +42,8 @@ def main() -> None:
     for (name, op), (inline, thread) in times.items():
         cells = [f"{np.median(v):.3f} (±{np.subtract(*np.quantile(v, [0.75, 0.25])) / 2 / np.median(v):.0%})" for v in (inline, thread)]
         print(f"| {name} | {op} | {' | '.join(cells)} | {np.median(thread) / np.median(inline):.2f} |")
-    print(
-        f"\n{print_to['device']}, {print_to['cores']} cores, torch {print_to['torch']}; a task's mean in each of {SETTINGS['repeats']} passes"
-    )
+    machine = f"{print_to['device']}, {print_to['cores']} cores, torch {print_to['torch']}"
+    print(f"\n{machine}; a task's mean in each of {SETTINGS['repeats']} passes")
 
 
 if __name__ == "__main__":
