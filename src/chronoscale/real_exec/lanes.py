@@ -128,7 +128,7 @@ class CudaLanes:
 def lanes_for(device: torch.device, transfer_thread: bool = False) -> Lanes:
     """CUDA streams on a GPU; on CPU one thread, or a second one for transfers.
 
-    In line is the default on CPU: what another core has copied lies in that core's cache, and small aggregations took five times as
-    long for it (docs/execution.md).
+    In line is the default on CPU: what another core has copied lies in that core's cache, and handing over costs more than overlap
+    gains (docs/execution.md).
     """
     return CudaLanes(device) if device.type == "cuda" else CpuLanes(transfer_thread)
