@@ -263,6 +263,14 @@ def test_runs_are_left_to_those_who_work_on_them(experiment, capsys):
     assert "left aside: runs/small-simulate-1: not a run of this version" in " ".join(capsys.readouterr().err.split())
 
 
+def test_reports_compare_like_with_like(experiment, capsys):
+    for stem, groups in (("one", 4), ("other", 5)):
+        command("simulate", experiment(stem, gpus=[1], strategies=["psg"], groups=groups))
+    capsys.readouterr()
+    command("report", "runs/one-simulate-1", "runs/other-simulate-1", expect=2)
+    assert "trained different things" in one_line(capsys)
+
+
 def test_digest_ignores_nothing():
     base = {"dataset": "growth_small", **SMALL}
     assert check(base, "x").digest() == check(dict(base), "x").digest()

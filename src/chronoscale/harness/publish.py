@@ -22,22 +22,29 @@ from chronoscale.strategies.trace import Trace
 
 COLUMNS = ("strategy", "ranks", "epoch_s", "spread_s", "speedup", "parallel_efficiency", "imbalance", "utilisation", "sources")
 
+WORK = ("dataset", "model", "training", "groups", "seed")  # what runs must share to be compared
+
 
 def collect(found: Sequence[Run]) -> Report:
     """A report over runs; what is incomplete says so. Where two runs measured the same point, the later one stands.
 
-    Raises UserError for a folder that is no run, or when nothing is finished in any.
+    Raises UserError for a folder that is no run, when nothing is finished in any, or when runs of one kind trained different things:
+    their figures do not compare.
     """
     points: dict[tuple[str, str, int, str], Measured] = {}
     tables: dict[tuple[str, int], pd.DataFrame] = {}
     losses: dict[str, list[float]] = {}
     notes: list[str] = []
     environment: dict[str, str] = {}
+    work: dict[str, Run] = {}
     for run in found:
         if not run.complete:
             notes.append(f"{run.folder.name} is incomplete: only its finished parts are shown; the same command takes it up again.")
         environment |= run.read("environment.json")
         for measured in [*_executed(run, losses), *_simulated(run, notes)]:
+            other = work.setdefault(measured.kind, run)
+            if other.experiment.digest(*WORK) != run.experiment.digest(*WORK):
+                raise UserError(f"{other.folder} and {run.folder} trained different things, which do not compare; give each its own report")
             points[measured.kind, measured.strategy, measured.ranks, measured.summary.device] = measured
         tables |= _fidelity(run)
     if not points:
