@@ -8,6 +8,7 @@ last (10 by default); a collective moves 10 bytes by default, and `gpus` moves a
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,3 +87,33 @@ def log(schedule: Schedule, trace: Trace) -> list[tuple[str, int, int, int]]:
         (Op(op).name, int(rank), int(start), int(end))
         for op, rank, start, end in zip(trace.op, trace.rank, trace.start_ns, trace.end_ns, strict=True)
     ]
+
+
+Facts = Callable[[Written, Trace], list[bool]]
+
+
+@dataclass(frozen=True)
+class Case:
+    text: str
+    facts: Facts
+
+
+CASES: dict[str, Case] = {}
+
+
+def case(name: str, *lines: str) -> Callable[[Facts], Facts]:
+    def keep(facts: Facts) -> Facts:
+        CASES[name] = Case("\n".join(lines), facts)
+        return facts
+
+    return keep
+
+
+def each(count: int, *lines: str) -> str:
+    """The lines for b = 0, 1, ...; {b}, {p} (the one before) and {pp} stand for numbers."""
+    return "\n".join(line.format(b=b, p=b - 1, pp=b - 2) for b in range(count) for line in lines)
+
+
+def count(written: Written, op: Op) -> int:
+    """Rows of an operation on rank 0."""
+    return int(((written.schedule.op == op) & (written.schedule.rank == 0)).sum())

@@ -5,12 +5,9 @@ Each strategy is written out in the notation of `notation.py`, replayed on two m
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
-from notation import NsCosts, Written, gpus, write
+from notation import CASES, NsCosts, Written, case, count, each, gpus, write
 from test_simulator_engine import assert_exact
 
 from chronoscale.simulator import memory
@@ -19,36 +16,6 @@ from chronoscale.strategies.schedule import COLLECTIVES, COLUMNS, Lane, Op, Sche
 from chronoscale.strategies.trace import Trace
 
 RANKS = 4
-Facts = Callable[[Written, Trace], list[bool]]
-
-
-@dataclass(frozen=True)
-class Case:
-    text: str
-    facts: Facts
-
-
-CASES: dict[str, Case] = {}
-
-
-def case(name: str, *lines: str) -> Callable[[Facts], Facts]:
-    def keep(facts: Facts) -> Facts:
-        CASES[name] = Case("\n".join(lines), facts)
-        return facts
-
-    return keep
-
-
-def each(count: int, *lines: str) -> str:
-    """The lines for b = 0, 1, ...; {b}, {p} (the one before) and {pp} stand for numbers."""
-    return "\n".join(line.format(b=b, p=b - 1, pp=b - 2) for b in range(count) for line in lines)
-
-
-def count(written: Written, op: Op) -> int:
-    """Rows of an operation on rank 0."""
-    return int(((written.schedule.op == op) & (written.schedule.rank == 0)).sum())
-
-
 STEP = ("r: ALLREDUCE@COMM all <- b", "o: OPTIMIZE@COMPUTE <- r")
 
 # --- snapshots ---
