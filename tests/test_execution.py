@@ -18,11 +18,12 @@ from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.launch import launch
 from chronoscale.real_exec.material import Material
-from chronoscale.real_exec.model import SnapshotModel, model_shape
+from chronoscale.real_exec.model import SnapshotModel
 from chronoscale.real_exec.program import SnapshotProgram
 from chronoscale.real_exec.reconstruct import reconstruct
 from chronoscale.strategies.groups import Placement, deal
 from chronoscale.strategies.lowering import Reuse, lower
+from chronoscale.strategies.models import model_shape
 from chronoscale.strategies.real.benefit import benefit
 from chronoscale.strategies.real.greedy import place
 from chronoscale.strategies.registry import strategy

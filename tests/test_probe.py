@@ -6,10 +6,10 @@ import pytest
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.statistics import statistics_of
-from chronoscale.real_exec.model import model_shape
 from chronoscale.real_exec.probe import probes
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import RANGED, DatasheetCosts
+from chronoscale.strategies.models import model_shape
 from chronoscale.strategies.registry import STRATEGIES, strategy
 from chronoscale.strategies.schedule import COLLECTIVES, Op
 from chronoscale.strategies.workload import Hyper, Workload

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.errors import UserError
-from chronoscale.real_exec.model import model_shape
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.groups import Placement, deal
 from chronoscale.strategies.lowering import Reuse, lower
+from chronoscale.strategies.models import model_shape
 from chronoscale.strategies.real import greedy
 from chronoscale.strategies.real.benefit import benefit
 from chronoscale.strategies.real.greedy import place

@@ -15,9 +15,9 @@ from chronoscale.harness.source import snapshots
 from chronoscale.real_exec.interpreter import Pass
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.launch import launch
-from chronoscale.real_exec.model import model_shape
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check
+from chronoscale.strategies.models import model_shape
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.workload import Workload
 

@@ -11,8 +11,8 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 
 from chronoscale.errors import UserError, unknown
-from chronoscale.real_exec.model import CELLS
 from chronoscale.simulator import presets
+from chronoscale.strategies.models import MODELS
 from chronoscale.strategies.registry import STRATEGIES
 from chronoscale.strategies.workload import Hyper
 
@@ -116,8 +116,8 @@ class Experiment(_Part):
         for strategy in self.strategies:
             if strategy not in STRATEGIES:
                 raise unknown("strategy", strategy, STRATEGIES)
-        if self.model.name not in CELLS:
-            raise unknown("model", self.model.name, CELLS)
+        if self.model.name not in MODELS:
+            raise unknown("model", self.model.name, MODELS)
         if self.cluster not in presets.names():
             raise unknown("cluster", self.cluster, presets.names())
         for key, counts in (("ranks", self.ranks), ("gpus", self.gpus)):

@@ -23,11 +23,11 @@ from chronoscale.real_exec.interpreter import Pass
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.lanes import lanes_for
 from chronoscale.real_exec.launch import launch
-from chronoscale.real_exec.model import model_shape
 from chronoscale.real_exec.probe import all_reduces, probes
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
+from chronoscale.strategies.models import model_shape
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Hyper

@@ -14,7 +14,7 @@ from chronoscale.datasets.statistics import statistics_of
 from chronoscale.datasets.store import Dataset
 from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Data, Experiment
-from chronoscale.real_exec.model import model_shape
+from chronoscale.strategies.models import model_shape
 from chronoscale.strategies.workload import Workload
 
 

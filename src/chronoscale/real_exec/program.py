@@ -15,7 +15,7 @@ from chronoscale.cuda_ext import ops
 from chronoscale.cuda_ext.graph import CSR
 from chronoscale.real_exec.collective import Collective
 from chronoscale.real_exec.material import Change, Full, Material
-from chronoscale.real_exec.model import SnapshotModel, State
+from chronoscale.real_exec.model import GcnBlock, SnapshotModel, State
 from chronoscale.real_exec.reconstruct import reconstruct
 from chronoscale.real_exec.task import Task, tasks_of
 from chronoscale.strategies.schedule import Op, Schedule
@@ -189,6 +189,7 @@ class SnapshotProgram:
 
     def _transform(self, task: Task) -> None:
         block = self.model.block(task.layer)
+        assert isinstance(block, GcnBlock)
         if task.layer:
             assert self._upper is not None
             self._uses(self._upper)
@@ -208,7 +209,7 @@ class SnapshotProgram:
     def _temporal(self, task: Task) -> None:
         z = self._upper if task.layer else self._at(task).leaf
         assert z is not None
-        state = self.model.block(task.layer).step(z, None if task.step == 0 else self._state[task.layer])
+        state: State = self.model.block(task.layer).step(z, None if task.step == 0 else self._state[task.layer])
         self._state[task.layer] = state
         self._hidden[task.layer, task.step] = state[0]
 

@@ -25,8 +25,9 @@ from chronoscale.real_exec.interpreter import Pass, execute
 from chronoscale.real_exec.job import LAUNCHER, Item, Job
 from chronoscale.real_exec.lanes import lanes_for
 from chronoscale.real_exec.material import Material
-from chronoscale.real_exec.model import SnapshotModel, model_shape
+from chronoscale.real_exec.model import SnapshotModel
 from chronoscale.real_exec.program import CollectiveProgram, Program, SnapshotProgram
+from chronoscale.strategies.models import model_shape
 from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
 
 

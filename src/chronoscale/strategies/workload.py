@@ -11,6 +11,8 @@ from chronoscale.datasets.statistics import SnapshotStatistics
 from chronoscale.errors import UserError
 from chronoscale.strategies.schedule import Ints
 
+GATES = {"lstm": 4, "gru": 3}
+
 
 class Family(StrEnum):
     """Kinds of dynamic graph."""
@@ -94,6 +96,7 @@ class ModelShape:
     heads: int = 1
     evolves_weights: bool = False  # EvolveGCN: weights change with the snapshot, so transformations are not reused
     transforms_first: bool = False  # GAT: transformation precedes aggregation
+    summarises: bool = False  # EvolveGCN-H: the recurrence reads the highest-scored nodes
 
     def __post_init__(self) -> None:
         if min(self.layers, self.inputs, self.hidden, self.outputs, self.heads) < 1 or self.parameters < 0:
@@ -102,7 +105,12 @@ class ModelShape:
     @property
     def gates(self) -> int:
         """Gate matrices of the recurrent cell."""
-        return {"lstm": 4, "gru": 3}.get(self.temporal, 0)
+        return GATES.get(self.temporal, 0)
+
+    @property
+    def predicts_each(self) -> bool:
+        """Whether every snapshot of a group has a prediction and a loss, as in EvolveGCN; else the last hidden state alone has."""
+        return self.evolves_weights
 
     def width(self, layer: int) -> int:
         """Input features of `layer` (0-based)."""
