@@ -11,12 +11,16 @@ from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots import SnapshotSequence
 from chronoscale.datasets.statistics import SnapshotStatistics, statistics_of
 from chronoscale.strategies.builder import Builder
+from chronoscale.strategies.cluster import Device, Link
+from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.forms import must_track, plain
 from chronoscale.strategies.groups import deal
 from chronoscale.strategies.lowering import Reuse, lower
-from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
-from chronoscale.strategies.trace import Source
+from chronoscale.strategies.rows import Form
+from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.workload import Hyper, ModelShape, Workload
 
+UNUSED = DatasheetCosts(Device("none", 1, 1, 1, Link(1, 0), 0))  # forms are given: no cost is asked
 MESSAGES = tuple(1 << power for power in range(10, 23, 2))  # all-reduce sizes, bytes: 1 KiB .. 4 MiB
 
 
@@ -30,20 +34,8 @@ class Probe:
     hyper: Hyper
 
 
-@dataclass(slots=True)
-class _Prefer:
-    """Costs under which the adaptive choice takes one form everywhere: a probe has to see both."""
-
-    deltas: bool
-    name: str = "probe"
-
-    def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
-        whole = len(rows) > 0 and Op(schedule.op[rows[0]]) is Op.AGGREGATE
-        return np.full(len(rows), int(whole is self.deltas), np.int64), Source.SPECIFIED
-
-
 def probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, samples: int = 6, seed: int = 0) -> Iterator[Probe]:
-    """Windows of the dataset itself at quantiles of its size, and generated ones below and above; each in full and as difference maps.
+    """Windows of the dataset itself at quantiles of its size, and generated ones below and above; each in every form.
 
     Groups are dealt to `ranks` ranks, so that all of them are busy: ranks of one machine share its memory bandwidth and its caches.
 
@@ -53,7 +45,7 @@ def probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: 
     size = hyper.group_size + hyper.horizon
     apart = replace(hyper, stride=size, groups_per_rank=1)
     stats = statistics_of(snapshots)
-    yield from _both("windows", windows(snapshots, stats, size, samples), model, apart, ranks)
+    yield from _forms("windows", windows(snapshots, stats, size, samples), model, apart, ranks)
     low, high = int(stats.edges.min()), int(stats.edges.max())
     yield from _pairs(stats.num_nodes, high + 8, model, hyper, ranks, seed)
     for scale, edges in ((0.5, max(low // 2, 8)), (0.75, (low + high) // 2), (1.0, max(low, 8)), (1.0, int(high * 1.2) + 8)):
@@ -61,7 +53,7 @@ def probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: 
         static = min(2 * edges, nodes * nodes // 4)
         for churn in (0.0, 0.02, 0.4):  # an unchanged snapshot is a difference map, too
             graph = GrowthGraph.rmat(nodes, static, 2 * size, churn, seed, trend=np.full(2 * size, 0.5))
-            yield from _both(f"n{nodes}-e{edges}-c{churn}", graph.sequence().without_self_edges(), model, apart, ranks)
+            yield from _forms(f"n{nodes}-e{edges}-c{churn}", graph.sequence().without_self_edges(), model, apart, ranks)
 
 
 def _pairs(nodes: int, edges: int, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
@@ -74,7 +66,7 @@ def _pairs(nodes: int, edges: int, model: ModelShape, hyper: Hyper, ranks: int, 
     snapshots = graph.sequence().without_self_edges()
     workload = Workload("pairs", statistics_of(snapshots), model, hyper)
     placement = deal(workload.groups, ranks, 2)
-    schedule = lower("pairs", workload, placement, Reuse(snapshots=True, groups=True), _Prefer(False))
+    schedule = lower("pairs", workload, placement, Reuse(snapshots=True, groups=True), UNUSED, plain(length))
     yield Probe(f"pairs-{ranks}", snapshots, schedule, hyper)  # the snapshots depend on `ranks`, too
 
 
@@ -89,11 +81,18 @@ def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, s
     return SnapshotSequence(num_nodes=snapshots.num_nodes, ptr=ptr, src=src, dst=dst, features=snapshots.features, name=snapshots.name)
 
 
-def _both(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int) -> Iterator[Probe]:
+def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int) -> Iterator[Probe]:
+    """In full, as maps that are rebuilt, as increments; and in full as a pipeline, which copies between its stages."""
     workload = Workload(label, statistics_of(snapshots), model, hyper)
-    placement = deal(workload.groups, ranks)
-    yield Probe(f"{label}-full", snapshots, lower(f"{label}-full", workload, placement, Reuse(), _Prefer(False)), hyper)
-    yield Probe(f"{label}-delta", snapshots, lower(f"{label}-delta", workload, placement, Reuse(snapshots=True), _Prefer(True)), hyper)
+    placement, tracked = deal(workload.groups, ranks), must_track(workload)
+    kinds = {
+        "full": (Reuse(), plain(len(snapshots))),
+        "map": (Reuse(snapshots=True), plain(len(snapshots), Form.MAP, True)),
+        "delta": (Reuse(snapshots=True), plain(len(snapshots), Form.DELTA, tracked)),
+        "pipeline": (Reuse(pipeline=True), plain(len(snapshots))),
+    }
+    for kind, (reuse, forms) in kinds.items():
+        yield Probe(f"{label}-{kind}", snapshots, lower(f"{label}-{kind}", workload, placement, reuse, UNUSED, forms), hyper)
 
 
 def all_reduces(ranks: int) -> Schedule:

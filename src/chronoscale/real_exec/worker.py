@@ -60,12 +60,13 @@ def _program(
 ) -> Program:
     if all(Op(code) in COLLECTIVES for code in np.unique(schedule.op)):
         return CollectiveProgram(schedule, rank, device, together)
+    shape = model_shape(job.model, job.inputs, job.hidden, job.layers)
     if item.dataset not in material:
         snapshots = store.load(item.dataset)
         assert isinstance(snapshots, SnapshotSequence)
         variant: Variant = "exact" if item.hyper.variant == "exact" else "as-published"
-        material[item.dataset] = Material(snapshots, job.inputs, variant, job.seed, pin=device.type == "cuda")
-    model = SnapshotModel(model_shape(job.model, job.inputs, job.hidden, job.layers), job.seed)
+        material[item.dataset] = Material(snapshots, job.inputs, variant, job.seed, device.type == "cuda", shape.spatial == "gcn")
+    model = SnapshotModel(shape, job.seed)
     return SnapshotProgram(schedule, rank, material[item.dataset], model, item.hyper, device, together, job.learning_rate)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from chronoscale.errors import unknown
+from chronoscale.strategies.baselines.dtdg.blad import BLAD
 from chronoscale.strategies.baselines.dtdg.psg import PSG
 from chronoscale.strategies.real.greedy import RealG
 from chronoscale.strategies.real.reuse import RealReuse, RealType1
 from chronoscale.strategies.strategy import Strategy
 
-STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in (PSG(), RealType1(), RealReuse(), RealG())}
+STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in (PSG(), BLAD(), RealType1(), RealReuse(), RealG())}
 
 
 def strategy(name: str) -> Strategy:

@@ -43,6 +43,7 @@ class Op(IntEnum):
     ALLTOALL = 20
     SEND = 21
     RECV = 22
+    COPY = 23
 
 
 COLLECTIVES = frozenset({Op.ALLREDUCE, Op.ALLGATHER, Op.ALLTOALL, Op.SEND, Op.RECV})
