@@ -48,8 +48,8 @@ class Change:
     def to(self, device: torch.device) -> Change:
         """A copy on `device`, asynchronous where the host memory is pinned."""
         d = self.delta
-        rows, indptr, indices = _copy(d.rows, device), _copy(d.indptr, device), _copy(d.indices, device)
-        return Change(Delta(rows, indptr, indices, _copy(d.values, device), d.num_rows, d.num_cols), _copy(self.scale, device))
+        rows, indptr, indices, values, fresh = (_copy(t, device) for t in (d.rows, d.indptr, d.indices, d.values, d.fresh))
+        return Change(Delta(rows, indptr, indices, values, d.num_rows, d.num_cols, fresh), _copy(self.scale, device))
 
 
 def _copy(source: Tensor | None, device: torch.device) -> Tensor:
@@ -110,4 +110,4 @@ class Material:
     def _change(self, delta: DeltaCSR) -> Change:
         host = self._host
         rows, indptr, indices, values = host(delta.rows), host(delta.indptr), host(delta.indices), host(delta.values)
-        return Change(Delta(rows, indptr, indices, values, self.num_nodes, self.num_nodes), host(delta.scale))
+        return Change(Delta(rows, indptr, indices, values, self.num_nodes, self.num_nodes, host(delta.fresh)), host(delta.scale))

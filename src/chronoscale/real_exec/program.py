@@ -176,7 +176,7 @@ class SnapshotProgram:
         shelf = self._at(task)
         assert isinstance(shelf.form, Change) and self._sums is not None and self._features is not None
         delta = shelf.form.delta
-        self._uses(delta.rows, delta.indptr, delta.indices, delta.values, shelf.form.scale, self._features)
+        self._uses(delta.rows, delta.fresh, delta.indptr, delta.indices, delta.values, shelf.form.scale, self._features)
         rows = delta.rows.long()
         with torch.no_grad():
             touched = ops.increment_(self._sums, shelf.form.delta, self._features)
