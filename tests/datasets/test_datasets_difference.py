@@ -68,7 +68,11 @@ def test_the_exact_delta_is_the_difference_of_the_unnormalised_matrices(graphs):
     a, b = (snapshot(edges) for edges in graphs)
     delta = delta_csr(a, b)
     step = dense_full(b.csr()) - dense_full(a.csr())
-    assert_allclose(dense(delta.rows, delta), step, atol=1e-6)
+    sums = dense_full(a.csr())
+    sums[delta.rows[delta.fresh == 1]] = 0
+    assert_allclose(sums + dense(delta.rows, delta), dense_full(b.csr()), atol=1e-6)
+    assert (np.diff(delta.indptr) <= b.in_degree()[delta.rows] + 1).all()  # never more than the whole row
+    assert (np.diff(delta.indptr)[delta.fresh == 1] == b.in_degree()[delta.rows[delta.fresh == 1]] + 1).all()
     assert set(np.flatnonzero(np.abs(step).max(axis=1) > 1e-6)) <= set(delta.rows.tolist())
     assert (np.diff(delta.indptr) > 0).all()  # no row without an entry
     assert_array_equal(delta.scale, b.csr().scale)
@@ -97,7 +101,10 @@ def test_the_published_delta_leaves_kept_edges_at_their_old_weight():
     features = np.arange(N, dtype=np.float64) + 1
     right = b.csr().scale * (dense_full(b.csr()) @ features)
     exact, published = delta_csr(a, b), delta_csr(a, b, "as-published")
-    by_exact = exact.scale * ((dense_full(a.csr()) + dense(exact.rows, exact)) @ features)
+    assert not published.fresh.any()
+    sums = dense_full(a.csr())
+    sums[exact.rows[exact.fresh == 1]] = 0
+    by_exact = exact.scale * ((sums + dense(exact.rows, exact)) @ features)
     by_paper = (dense_full(a.csr("as-published")) + dense(published.rows, published)) @ features
     assert_allclose(by_exact, right, rtol=1e-6)
     assert abs(by_paper[1] - right[1]) > 0.05

@@ -68,7 +68,8 @@ class Delta:
     """Changed edges of a snapshot (REAL, section 4.1, the difference map), as rows of a matrix [num_rows, num_cols].
 
     rows int32 [R], distinct row ids; indptr int64 [R + 1], indices int32 [nnz], values float32 [nnz] as in CSR, with
-    one compact row for each of `rows`: a value is +w for an edge that appears and -w for one that goes.
+    one compact row for each of `rows`: a value is +w for an edge that appears and -w for one that goes. fresh uint8 [R], or None
+    for all zeros: where it is 1 the compact row holds the whole new row, and its sum starts from zero.
     Raises UserError as CSR does.
     """
 
@@ -78,6 +79,7 @@ class Delta:
     values: Tensor | None
     num_rows: int
     num_cols: int
+    fresh: Tensor | None = None
 
     def __post_init__(self) -> None:
         _check_csr("Delta", self.indptr, self.indices, self.values, self.num_cols)
@@ -86,6 +88,10 @@ class Delta:
             raise UserError(f"Delta.rows has {len(self.rows)} entries, expected {len(self.indptr) - 1} (one for each row of indptr)")
         if not len(self.rows) <= self.num_rows:
             raise UserError(f"Delta.rows has {len(self.rows)} entries, more than num_rows = {self.num_rows}")
+        if self.fresh is not None:
+            _check_vector("Delta.fresh", self.fresh, torch.uint8, self.indptr.device)
+            if len(self.fresh) != len(self.rows):
+                raise UserError(f"Delta.fresh has {len(self.fresh)} entries, expected {len(self.rows)} (one for each of rows)")
 
     @property
     def nnz(self) -> int:
@@ -98,12 +104,13 @@ class Delta:
     @property
     def nbytes(self) -> int:
         """Bytes of its tensors: what a transfer to the device moves."""
-        return sum(t.nbytes for t in (self.rows, self.indptr, self.indices, self.values) if t is not None)
+        return sum(t.nbytes for t in (self.rows, self.indptr, self.indices, self.values, self.fresh) if t is not None)
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Delta:
         """The same change on `device`; non_blocking as in torch (the source must be pinned to gain from it)."""
         rows = self.rows.to(device, non_blocking=non_blocking)
-        return Delta(rows, *_move(device, non_blocking, self.indptr, self.indices, self.values), self.num_rows, self.num_cols)
+        fresh = None if self.fresh is None else self.fresh.to(device, non_blocking=non_blocking)
+        return Delta(rows, *_move(device, non_blocking, self.indptr, self.indices, self.values), self.num_rows, self.num_cols, fresh)
 
     def compact(self) -> CSR:
         """Its touched rows alone, a matrix [R, num_cols] that shares its tensors."""
@@ -114,12 +121,14 @@ class Delta:
         return self._compact.transpose()
 
     def check(self) -> Delta:
-        """Raises UserError unless all ids are in range and rows are distinct. Returns itself."""
+        """Raises UserError unless all ids are in range, rows are distinct, and fresh is 0 or 1. Returns itself."""
         _check_numbers("Delta", self.indptr, self.indices, self.num_cols)
         if len(self.rows) and not (int(self.rows.min()) >= 0 and int(self.rows.max()) < self.num_rows):
             raise UserError(f"Delta.rows must lie in [0, {self.num_rows})")
         if len(torch.unique(self.rows)) != len(self.rows):
             raise UserError("Delta.rows names a row twice")
+        if self.fresh is not None and bool((self.fresh > 1).any()):
+            raise UserError("Delta.fresh must be 0 or 1")
         return self
 
     @cached_property

@@ -12,11 +12,11 @@ from typing import Any
 from chronoscale import cuda_ext
 from chronoscale.errors import MachineError
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 DIRECTORY_VARIABLE = "CHRONOSCALE_LIBRARY_DIR"
 
 _AGGREGATE = [c_int64, c_void_p, c_void_p, c_void_p, c_void_p, c_int64, c_void_p]
-_INCREMENT = [c_int64, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_int64, c_void_p, c_void_p]
+_INCREMENT = [c_int64, *[c_void_p] * 6, c_int64, c_void_p, c_void_p]
 _STREAM = [c_int, c_void_p]
 _GREEDY = [c_int64, POINTER(c_double), c_int64, POINTER(c_double), c_int64, c_int64, c_int, *[POINTER(c_int32)] * 3]
 _Signatures = dict[str, tuple[list[Any], type]]

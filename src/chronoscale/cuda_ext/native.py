@@ -25,12 +25,14 @@ def aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor)
     return out
 
 
-def increment_(sums: Tensor, rows: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
+def increment_(
+    sums: Tensor, rows: Tensor, fresh: Tensor | None, indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor
+) -> Tensor:
     """As reference.increment_, on x's device. Raises MachineError when the kernel fails."""
     count, width = len(rows), x.shape[1]
     touched = x.new_empty(count, width)
     matrix = (indptr.data_ptr(), indices.data_ptr(), _pointer(values))
-    _call("increment", x, (count, rows.data_ptr(), *matrix, x.data_ptr(), width, sums.data_ptr(), touched.data_ptr()))
+    _call("increment", x, (count, rows.data_ptr(), _pointer(fresh), *matrix, x.data_ptr(), width, sums.data_ptr(), touched.data_ptr()))
     return touched
 
 

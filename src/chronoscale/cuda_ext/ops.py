@@ -33,7 +33,8 @@ def aggregate(graph: CSR, x: Tensor, backend: str | None = None) -> Tensor:
 def increment(sums: Tensor, delta: Delta, x: Tensor, backend: str | None = None) -> tuple[Tensor, Tensor]:
     """The sums after a change: (new_sums [num_rows, F], touched [R, F]), with touched = new_sums[delta.rows].
 
-    REAL, eq. 3, on the unnormalised sum, where it is exact: normalisation is the caller's. sums is [delta.num_rows, F] and
+    REAL, eq. 3, on the unnormalised sum, where it is exact: normalisation is the caller's. A fresh row's old sum is not read, and has no
+    gradient. sums is [delta.num_rows, F] and
     left as it was; x as in `aggregate`. Differentiable in sums and x. Raises as `aggregate` does.
     """
     _check("x", x, delta.num_cols, delta.device)
@@ -51,7 +52,7 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: str | None = None
     _check("sums", sums, delta.num_rows, delta.device, x)
     if torch.is_grad_enabled() and (sums.requires_grad or x.requires_grad):
         raise UserError("increment_ has no gradient; use increment, or call it under torch.no_grad()")
-    return cast(Tensor, select(x.device, backend).increment_(sums, delta.rows, delta.indptr, delta.indices, delta.values, x))
+    return cast(Tensor, select(x.device, backend).increment_(sums, delta.rows, delta.fresh, delta.indptr, delta.indices, delta.values, x))
 
 
 class _Aggregate(torch.autograd.Function):
@@ -70,15 +71,24 @@ class _Increment(torch.autograd.Function):
     def forward(ctx: Any, sums: Tensor, x: Tensor, delta: Delta, backend: str | None) -> tuple[Tensor, Tensor]:
         ctx.delta, ctx.backend = delta, backend
         new = sums.clone()
-        touched = select(x.device, backend).increment_(new, delta.rows, delta.indptr, delta.indices, delta.values, x)
+        touched = select(x.device, backend).increment_(new, delta.rows, delta.fresh, delta.indptr, delta.indices, delta.values, x)
         return new, touched
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
-        rows = ctx.delta.rows.long()
-        into_sums = grads[0].index_add(0, rows, grads[1])
-        into_x = aggregate(ctx.delta.transpose(), into_sums[rows], ctx.backend) if ctx.needs_input_grad[1] else None
+        into_sums, into_rows = _into_sums(ctx.delta.rows, ctx.delta.fresh, *grads)
+        into_x = aggregate(ctx.delta.transpose(), into_rows, ctx.backend) if ctx.needs_input_grad[1] else None
         return into_sums, into_x, None, None
+
+
+def _into_sums(rows: Tensor, fresh: Tensor | None, into_new: Tensor, into_touched: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients of the old sums [num_rows, F] and of the new sums' touched rows [R, F]."""
+    rows = rows.long()
+    into_sums = into_new.index_add(0, rows, into_touched)
+    into_rows = into_sums[rows]
+    if fresh is not None:
+        into_sums.index_copy_(0, rows, into_rows.masked_fill(fresh.bool()[:, None], 0))
+    return into_sums, into_rows
 
 
 def _check(name: str, tensor: Tensor, rows: int, device: torch.device, like: Tensor | None = None) -> None:
@@ -100,8 +110,8 @@ def _check(name: str, tensor: Tensor, rows: int, device: torch.device, like: Ten
 _library: Any = torch.library.Library("chronoscale", "DEF")
 _MATRIX = "Tensor indptr, Tensor indices, Tensor? values"
 _library.define(f"aggregate({_MATRIX}, Tensor x) -> Tensor")
-_library.define(f"increment(Tensor sums, Tensor rows, {_MATRIX}, Tensor x) -> (Tensor, Tensor)")
-_library.define(f"increment_(Tensor(a!) sums, Tensor rows, {_MATRIX}, Tensor x) -> Tensor")
+_library.define(f"increment(Tensor sums, Tensor rows, {_MATRIX}, Tensor x, Tensor? fresh=None) -> (Tensor, Tensor)")
+_library.define(f"increment_(Tensor(a!) sums, Tensor rows, {_MATRIX}, Tensor x, Tensor? fresh=None) -> Tensor")
 
 
 def _op_aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
@@ -109,14 +119,18 @@ def _op_aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Ten
         return aggregate(CSR(indptr, indices, values, x.shape[0]), x)
 
 
-def _op_increment_(sums: Tensor, rows: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
+def _op_increment_(
+    sums: Tensor, rows: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor, fresh: Tensor | None = None
+) -> Tensor:
     with torch.no_grad():
-        return increment_(sums, Delta(rows, indptr, indices, values, sums.shape[0], x.shape[0]), x)
+        return increment_(sums, Delta(rows, indptr, indices, values, sums.shape[0], x.shape[0], fresh), x)
 
 
-def _op_increment(sums: Tensor, rows: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> tuple[Tensor, Tensor]:
+def _op_increment(
+    sums: Tensor, rows: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor, fresh: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     new = sums.clone()
-    return new, _op_increment_(new, rows, indptr, indices, values, x)
+    return new, _op_increment_(new, rows, indptr, indices, values, x, fresh)
 
 
 def _keep_aggregate(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
@@ -124,7 +138,7 @@ def _keep_aggregate(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
 
 
 def _keep_increment(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
-    ctx.rows, ctx.matrix, ctx.num_cols = inputs[1], inputs[2:5], inputs[5].shape[0]
+    ctx.rows, ctx.matrix, ctx.num_cols, ctx.fresh = inputs[1], inputs[2:5], inputs[5].shape[0], inputs[6]
 
 
 def _grad_aggregate(ctx: Any, grad: Tensor) -> tuple[None, None, None, Tensor]:
@@ -133,12 +147,11 @@ def _grad_aggregate(ctx: Any, grad: Tensor) -> tuple[None, None, None, Tensor]:
     return None, None, None, torch.ops.chronoscale.aggregate(*turned, grad.contiguous())
 
 
-def _grad_increment(ctx: Any, grad_sums: Tensor, grad_touched: Tensor) -> tuple[Tensor, None, None, None, None, Tensor]:
-    rows = ctx.rows.long()
-    into_sums = grad_sums.index_add(0, rows, grad_touched)
+def _grad_increment(ctx: Any, grad_sums: Tensor, grad_touched: Tensor) -> tuple[Tensor, None, None, None, None, Tensor, None]:
+    into_sums, into_rows = _into_sums(ctx.rows, ctx.fresh, grad_sums, grad_touched)
     indptr, indices, values = ctx.matrix
     turned = transpose(indptr, indices, values, ctx.num_cols)
-    return into_sums, None, None, None, None, torch.ops.chronoscale.aggregate(*turned, into_sums[rows])
+    return into_sums, None, None, None, None, torch.ops.chronoscale.aggregate(*turned, into_rows), None
 
 
 for _name, _function in (("aggregate", _op_aggregate), ("increment", _op_increment), ("increment_", _op_increment_)):
@@ -147,11 +160,11 @@ for _name, _function in (("aggregate", _op_aggregate), ("increment", _op_increme
 
 torch.library.register_fake("chronoscale::aggregate", lambda indptr, indices, values, x: x.new_empty(indptr.shape[0] - 1, x.shape[1]))
 torch.library.register_fake(
-    "chronoscale::increment_", lambda sums, rows, indptr, indices, values, x: x.new_empty(rows.shape[0], x.shape[1])
+    "chronoscale::increment_", lambda sums, rows, indptr, indices, values, x, fresh=None: x.new_empty(rows.shape[0], x.shape[1])
 )
 torch.library.register_fake(
     "chronoscale::increment",
-    lambda sums, rows, indptr, indices, values, x: (torch.empty_like(sums), x.new_empty(rows.shape[0], x.shape[1])),
+    lambda sums, rows, indptr, indices, values, x, fresh=None: (torch.empty_like(sums), x.new_empty(rows.shape[0], x.shape[1])),
 )
 torch.library.register_autograd("chronoscale::aggregate", _grad_aggregate, setup_context=_keep_aggregate)
 torch.library.register_autograd("chronoscale::increment", _grad_increment, setup_context=_keep_increment)

@@ -13,9 +13,14 @@ def aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor)
     return out.index_add_(0, row_ids(indptr), _messages(indices, values, x))
 
 
-def increment_(sums: Tensor, rows: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
-    """[R, F]: the new sums[rows], which are also written there (REAL, eq. 3 on the unnormalised sum)."""
-    touched = sums[rows.long()].index_add_(0, row_ids(indptr), _messages(indices, values, x))
+def increment_(
+    sums: Tensor, rows: Tensor, fresh: Tensor | None, indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor
+) -> Tensor:
+    """[R, F]: the new sums[rows], which are also written there (REAL, eq. 3 on the unnormalised sum); fresh rows start from zero."""
+    before = sums[rows.long()]
+    if fresh is not None:
+        before.masked_fill_(fresh.bool()[:, None], 0)
+    touched = before.add_(aggregate(indptr, indices, values, x))  # the change is summed first: one rounding at the sum's size
     sums[rows.long()] = touched
     return touched
 

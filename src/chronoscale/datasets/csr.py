@@ -7,7 +7,7 @@ from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
-from chronoscale.datasets.arrays import Float32, Float64, Int32, Int64, Numbers, require, require_ids
+from chronoscale.datasets.arrays import Float32, Float64, Int32, Int64, Numbers, UInt8, require, require_ids
 from chronoscale.errors import UserError, unknown
 
 Variant = Literal["exact", "as-published"]
@@ -84,11 +84,14 @@ class WeightedCSR:
 class DeltaCSR:
     """The increment of S from one snapshot to the next: S[rows] += values * x[indices]; then scale holds for all rows.
 
-    rows int32 [R] (touched destinations, ascending), indptr int64 [R+1], indices int32 [nnz], values float32 [nnz],
+    Where fresh is 1 the row's sum starts from zero: its entries are the whole row of the later snapshot.
+
+    rows int32 [R] (touched destinations, ascending), fresh uint8 [R], indptr int64 [R+1], indices int32 [nnz], values float32 [nnz],
     scale float32 [N] (of the later snapshot). Built by `chronoscale.datasets.difference.delta_csr`.
     """
 
     rows: Int32
+    fresh: UInt8
     indptr: Int64
     indices: Int32
     values: Float32
@@ -100,16 +103,19 @@ class DeltaCSR:
         require_ids(self.rows, "DeltaCSR.rows", self.scale.size)
         if (self.rows[1:] <= self.rows[:-1]).any():
             raise UserError("DeltaCSR.rows: expected ascending rows without duplicates")
+        require(self.fresh, "DeltaCSR.fresh", "uint8", (self.rows.size,))
+        if (self.fresh > 1).any():
+            raise UserError("DeltaCSR.fresh: expected 0 or 1")
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays: what a transfer to the device moves."""
-        return self.rows.nbytes + self.indptr.nbytes + self.indices.nbytes + self.values.nbytes + self.scale.nbytes
+        return self.rows.nbytes + self.fresh.nbytes + self.indptr.nbytes + self.indices.nbytes + self.values.nbytes + self.scale.nbytes
 
     @staticmethod
     def nbytes_of(rows: Count, edges: Count, nodes: int) -> Count:
         """`nbytes` from counts: touched rows, entries of the delta (nnz), nodes of the id space."""
-        return 4 * rows + 8 * (rows + 1) + 8 * edges + 4 * nodes
+        return 5 * rows + 8 * (rows + 1) + 8 * edges + 4 * nodes
 
 
 def _check(name: str, indptr: Int64, indices: Int32, values: Float32, scale: Float32, rows: int) -> None:

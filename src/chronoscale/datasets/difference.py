@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chronoscale.datasets import edge_keys
-from chronoscale.datasets.arrays import Float64, Int32, Int64, require, require_ids
+from chronoscale.datasets.arrays import Bool, Float64, Int32, Int64, require, require_ids
 from chronoscale.datasets.csr import DeltaCSR, Variant, check_variant, inverse_root
 from chronoscale.datasets.snapshots import Snapshot
 from chronoscale.errors import UserError
@@ -88,7 +88,8 @@ def delta_csr(before: Snapshot, after: Snapshot, variant: Variant = "exact") -> 
     """The increment of S (see `WeightedCSR`) from `before` to `after`.
 
     exact: added edges (+c_t), removed edges (-c_{t-1}), and, for every node whose out-degree changed, its kept out-edges
-    and its self-loop (c_t - c_{t-1}): S_t = S_{t-1} + delta @ X holds exactly.
+    and its self-loop (c_t - c_{t-1}): S_t = S_{t-1} + delta @ X holds exactly. A row that this would give at least as many entries as
+    it has in `after` is fresh: it holds those (c_t). An increment thus never costs more than the full rows.
     as-published (REAL eq. 3-4): changed edges only, +c_t[u] r_t[v] and -c_{t-1}[u] r_{t-1}[v]; kept edges keep their old weights.
     Raises UserError for an unknown variant or differing id spaces.
     """
@@ -102,7 +103,7 @@ def delta_csr(before: Snapshot, after: Snapshot, variant: Variant = "exact") -> 
         dst = np.concatenate([change.added_dst, change.removed_dst])
         added = c1[change.added_src] * r1[change.added_dst]
         removed = -c0[change.removed_src] * r0[change.removed_dst]
-        return _rows(src, dst, np.concatenate([added, removed]), np.ones_like(r1))
+        return _rows(src, dst, np.concatenate([added, removed]), np.zeros(r1.size, np.bool_), np.ones_like(r1))
     reweighted = out_before != out_after
     kept = np.flatnonzero(reweighted[after.src])
     kept = kept[~edge_keys.contains(change.added_keys(), edge_keys.pack(after.src[kept], after.dst[kept]))]
@@ -111,13 +112,18 @@ def delta_csr(before: Snapshot, after: Snapshot, variant: Variant = "exact") -> 
     dst = np.concatenate([change.added_dst, change.removed_dst, after.dst[kept], nodes])
     step = c1 - c0
     values = np.concatenate([c1[change.added_src], -c0[change.removed_src], step[after.src[kept]], step[nodes]])
-    return _rows(src, dst, values, r1)
+    entries = np.bincount(dst, minlength=r1.size)
+    fresh = (entries > 0) & (entries >= after.in_degree() + 1)
+    partial, whole, loops = np.flatnonzero(~fresh[dst]), np.flatnonzero(fresh[after.dst]), np.flatnonzero(fresh).astype(np.int32)
+    src = np.concatenate([src[partial], after.src[whole], loops])
+    dst = np.concatenate([dst[partial], after.dst[whole], loops])
+    return _rows(src, dst, np.concatenate([values[partial], c1[after.src[whole]], c1[loops]]), fresh, r1)
 
 
-def _rows(src: Int32, dst: Int32, values: Float64, scale: Float64) -> DeltaCSR:
+def _rows(src: Int32, dst: Int32, values: Float64, fresh: Bool, scale: Float64) -> DeltaCSR:
     keys = edge_keys.pack(src, dst)
     order = np.argsort(keys, kind="stable")
     _, row_of = edge_keys.unpack(keys[order])
     rows, first = np.unique(row_of, return_index=True)
     indptr = np.append(first, row_of.size).astype(np.int64)
-    return DeltaCSR(rows, indptr, src[order], values[order].astype(np.float32), scale.astype(np.float32))
+    return DeltaCSR(rows, fresh[rows].astype(np.uint8), indptr, src[order], values[order].astype(np.float32), scale.astype(np.float32))

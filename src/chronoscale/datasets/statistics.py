@@ -23,7 +23,7 @@ class SnapshotStatistics:
 
     nodes: with at least one incident edge. edges. changed_nodes: distinct endpoints of changed edges.
     changed_edges = added + removed. touched_rows, effective_edges: rows and entries of `delta_csr(variant="exact")`,
-    that is, changed edges and everything that their degree changes re-weight. num_nodes: size of the id space.
+    that is, changed edges and everything that their degree changes re-weight, a row at most whole. num_nodes: size of the id space.
     """
 
     nodes: Int64
@@ -109,9 +109,8 @@ def _changes(before: _Graph, after: _Graph) -> tuple[int, ...]:
     changed[added_src] = changed[added_dst] = changed[removed_src] = changed[removed_dst] = True
 
     reweighted = before.out_degree != after.out_degree
-    touched = reweighted.copy()  # the self-loops of re-weighted nodes
-    touched[after.snapshot.dst[reweighted[after.snapshot.src]]] = True  # their out-edges, kept or added
-    touched[added_dst] = touched[removed_dst] = True
-    kept = int(after.out_degree[reweighted].sum()) - int(reweighted[added_src].sum())
-    effective = added.size + removed.size + kept + int(reweighted.sum())
-    return int(changed.sum()), added.size + removed.size, added.size, removed.size, int(touched.sum()), effective
+    again = [after.snapshot.dst[reweighted[after.snapshot.src]], added_dst[~reweighted[added_src]], removed_dst]
+    entries = reweighted + np.bincount(np.concatenate(again), minlength=reweighted.size)  # self-loops, then edges, of each row
+    whole = np.bincount(after.snapshot.dst, minlength=reweighted.size) + 1
+    effective = int(np.minimum(entries, whole).sum())
+    return int(changed.sum()), added.size + removed.size, added.size, removed.size, int(np.count_nonzero(entries)), effective

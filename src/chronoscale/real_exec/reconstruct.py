@@ -19,11 +19,14 @@ def reconstruct(before: CSR, delta: Delta, variant: str) -> CSR:
     device = before.indptr.device
     row = torch.repeat_interleave(torch.arange(rows_before, device=device), before.indptr.diff())
     changed = torch.repeat_interleave(delta.rows.long(), delta.indptr.diff())
-    keys = torch.cat([row * columns + before.indices, changed * columns + delta.indices])
+    assert before.values is not None and delta.values is not None and delta.fresh is not None
+    stays = torch.ones(rows_before, dtype=torch.bool, device=device)
+    stays[delta.rows.long()] = delta.fresh == 0  # fresh rows come whole
+    stays = stays[row]
+    keys = torch.cat([(row * columns + before.indices)[stays], changed * columns + delta.indices])
     merged, place = torch.unique(keys, return_inverse=True)
-    assert before.values is not None and delta.values is not None
-    entries = len(before.indices)
-    old = torch.zeros(len(merged), device=device).index_add_(0, place[:entries], before.values)
+    entries = len(keys) - len(changed)
+    old = torch.zeros(len(merged), device=device).index_add_(0, place[:entries], before.values[stays])
     new = old.index_add(0, place[entries:], delta.values)
     # As published, a map holds changed edges alone, removals negative; the exact one re-weights kept edges, too.
     present = new > CANCELLED * old if variant == "exact" else (new - old >= 0)

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define CS_ABI_VERSION 1
+#define CS_ABI_VERSION 2
 #define CS_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
@@ -35,11 +35,13 @@ CS_API int cs_aggregate_f64(int64_t rows, const int64_t* indptr, const int32_t* 
                             const double* x, int64_t width, double* out);
 
 // For each r: sums[targets[r], :] += (the sum above for row r), and touched[r, :] = the new sums[targets[r], :].
-// targets are distinct.
-CS_API int cs_increment_f32(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,
-                            const float* values, const float* x, int64_t width, float* sums, float* touched);
-CS_API int cs_increment_f64(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,
-                            const float* values, const double* x, int64_t width, double* sums, double* touched);
+// targets are distinct. Where fresh [rows] (or null: all zeros) is 1, the old sum counts as zero and is not read.
+CS_API int cs_increment_f32(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
+                            const int32_t* indices, const float* values, const float* x, int64_t width, float* sums,
+                            float* touched);
+CS_API int cs_increment_f64(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
+                            const int32_t* indices, const float* values, const double* x, int64_t width, double* sums,
+                            double* touched);
 
 // REAL, Algorithm 1 (REAL-G). reuse[i * width + k] is what is saved when groups i and i + k + 1 share a GPU.
 // max_targets 0 tries every target; otherwise that many, evenly spaced in rank. threads 0: as cs_set_threads.
@@ -56,12 +58,12 @@ CS_API int cs_cuda_aggregate_f32(int64_t rows, const int64_t* indptr, const int3
                                  const float* x, int64_t width, float* out, int device, void* stream);
 CS_API int cs_cuda_aggregate_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values,
                                  const double* x, int64_t width, double* out, int device, void* stream);
-CS_API int cs_cuda_increment_f32(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,
-                                 const float* values, const float* x, int64_t width, float* sums, float* touched,
-                                 int device, void* stream);
-CS_API int cs_cuda_increment_f64(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,
-                                 const float* values, const double* x, int64_t width, double* sums, double* touched,
-                                 int device, void* stream);
+CS_API int cs_cuda_increment_f32(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
+                                 const int32_t* indices, const float* values, const float* x, int64_t width, float* sums,
+                                 float* touched, int device, void* stream);
+CS_API int cs_cuda_increment_f64(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
+                                 const int32_t* indices, const float* values, const double* x, int64_t width, double* sums,
+                                 double* touched, int device, void* stream);
 
 #ifdef __cplusplus
 }

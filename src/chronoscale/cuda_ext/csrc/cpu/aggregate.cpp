@@ -88,22 +88,24 @@ const char* cs_instruction_set(void) {
 
 int cs_aggregate_f32(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values, const float* x,
                      int64_t width, float* out) {
-  return run<float>(rows, {indptr, indices, values, x, width, out, nullptr, nullptr});
+  return run<float>(rows, {indptr, indices, values, x, width, out, nullptr, nullptr, nullptr});
 }
 
 int cs_aggregate_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values, const double* x,
                      int64_t width, double* out) {
-  return run<double>(rows, {indptr, indices, values, x, width, out, nullptr, nullptr});
+  return run<double>(rows, {indptr, indices, values, x, width, out, nullptr, nullptr, nullptr});
 }
 
-int cs_increment_f32(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,
-                     const float* values, const float* x, int64_t width, float* sums, float* touched) {
+int cs_increment_f32(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
+                     const int32_t* indices, const float* values, const float* x, int64_t width, float* sums,
+                     float* touched) {
   if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;
-  return run<float>(rows, {indptr, indices, values, x, width, touched, targets, sums});
+  return run<float>(rows, {indptr, indices, values, x, width, touched, targets, fresh, sums});
 }
 
-int cs_increment_f64(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,
-                     const float* values, const double* x, int64_t width, double* sums, double* touched) {
+int cs_increment_f64(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
+                     const int32_t* indices, const float* values, const double* x, int64_t width, double* sums,
+                     double* touched) {
   if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;
-  return run<double>(rows, {indptr, indices, values, x, width, touched, targets, sums});
+  return run<double>(rows, {indptr, indices, values, x, width, touched, targets, fresh, sums});
 }

@@ -47,11 +47,7 @@ void tile(const Rows<T>& r, const Chunk& c, T* carry, int64_t column, int64_t la
     }
 
     V acc[N];
-    if (sums && begins) {
-      for (int i = 0; i < N; ++i) acc[i] = load<V>(sums + (i + 1 < N ? i * W : last));
-    } else {
-      for (int i = 0; i < N; ++i) acc[i] = V{};
-    }
+    for (int i = 0; i < N; ++i) acc[i] = V{};
     for (int64_t e = begin; e < end; ++e) {
       // Rows of x that fit a cache line are overlapped well enough by the processor itself.
       if (N * W * sizeof(T) > 64 && e + kAhead < c.edge_end) {
@@ -63,6 +59,10 @@ void tile(const Rows<T>& r, const Chunk& c, T* carry, int64_t column, int64_t la
         const V v = load<V>(source + (i + 1 < N ? i * W : last));
         if (Weighted) acc[i] += static_cast<T>(r.values[e]) * v; else acc[i] += v;
       }
+    }
+    // The change is summed before the old sum joins it: one rounding at the sum's size, however many the edges.
+    if (sums && begins && !(r.fresh && r.fresh[row])) {
+      for (int i = 0; i < N; ++i) acc[i] += load<V>(sums + (i + 1 < N ? i * W : last));
     }
     T* const out = begins ? r.out + row * width + column : carry + column;
     for (int i = 0; i < N; ++i) __builtin_memcpy(out + (i + 1 < N ? i * W : last), &acc[i], sizeof(V));

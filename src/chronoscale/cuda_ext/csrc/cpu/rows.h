@@ -13,7 +13,8 @@ struct Rows {
   const T* x;              // [*, width]
   int64_t width;
   T* out;                  // [rows, width]
-  const int32_t* targets;  // null for aggregate; else row r starts from, and ends in, sums[targets[r], :]
+  const int32_t* targets;  // null for aggregate; else row r is added to sums[targets[r], :]
+  const uint8_t* fresh;    // or null; where it is 1, row r replaces its sum instead
   T* sums;
 };
 

@@ -27,6 +27,7 @@ struct Rows {
   int64_t width;
   T* out;
   const int32_t* targets;
+  const uint8_t* fresh;
   T* sums;
 };
 
@@ -48,9 +49,11 @@ template <class T, int V>
 __device__ void finish(const Rows<T>& r, int64_t row, int64_t column, Pack<T, V> acc) {
   if (r.targets) {
     auto* const at = reinterpret_cast<Pack<T, V>*>(r.sums + r.targets[row] * r.width + column);
-    const Pack<T, V> before = *at;
+    if (!(r.fresh && r.fresh[row])) {
+      const Pack<T, V> before = *at;
 #pragma unroll
-    for (int i = 0; i < V; ++i) acc.v[i] += before.v[i];
+      for (int i = 0; i < V; ++i) acc.v[i] += before.v[i];
+    }
     *at = acc;
   }
   *reinterpret_cast<Pack<T, V>*>(r.out + row * r.width + column) = acc;
@@ -150,24 +153,24 @@ const char* cs_cuda_last_error(void) { return cudaGetErrorString(last); }
 
 int cs_cuda_aggregate_f32(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values,
                           const float* x, int64_t width, float* out, int device, void* stream) {
-  return run<float>({rows, indptr, indices, values, x, width, out, nullptr, nullptr}, device, stream);
+  return run<float>({rows, indptr, indices, values, x, width, out, nullptr, nullptr, nullptr}, device, stream);
 }
 
 int cs_cuda_aggregate_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values,
                           const double* x, int64_t width, double* out, int device, void* stream) {
-  return run<double>({rows, indptr, indices, values, x, width, out, nullptr, nullptr}, device, stream);
+  return run<double>({rows, indptr, indices, values, x, width, out, nullptr, nullptr, nullptr}, device, stream);
 }
 
-int cs_cuda_increment_f32(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,
-                          const float* values, const float* x, int64_t width, float* sums, float* touched, int device,
-                          void* stream) {
+int cs_cuda_increment_f32(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
+                          const int32_t* indices, const float* values, const float* x, int64_t width, float* sums,
+                          float* touched, int device, void* stream) {
   if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;
-  return run<float>({rows, indptr, indices, values, x, width, touched, targets, sums}, device, stream);
+  return run<float>({rows, indptr, indices, values, x, width, touched, targets, fresh, sums}, device, stream);
 }
 
-int cs_cuda_increment_f64(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,
-                          const float* values, const double* x, int64_t width, double* sums, double* touched,
-                          int device, void* stream) {
+int cs_cuda_increment_f64(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
+                          const int32_t* indices, const float* values, const double* x, int64_t width, double* sums,
+                          double* touched, int device, void* stream) {
   if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;
-  return run<double>({rows, indptr, indices, values, x, width, touched, targets, sums}, device, stream);
+  return run<double>({rows, indptr, indices, values, x, width, touched, targets, fresh, sums}, device, stream);
 }
