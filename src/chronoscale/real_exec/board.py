@@ -85,7 +85,7 @@ class Board:
     plan: Plan
     group_size: int
     variant: str
-    features: Tensor | None = None
+    features: dict[Seat, Tensor] = field(default_factory=dict)  # input features, by the snapshot that brought them
     sums: Tensor | None = None  # unnormalised sums of the last snapshot: where increments go on
     projected: Scored | None = None  # the input features, transformed for attention
     pending: Tensor | Scored | None = None  # between the rows of a layer above the first
@@ -96,6 +96,11 @@ class Board:
     def at(self, task: Task, back: int = 0) -> Shelf:
         """The snapshot of a row, or one that many steps before it."""
         return self.shelves[self.plan.seat[task.unit, task.step - back]]
+
+    def inputs(self, task: Task) -> Tensor:
+        """The input features that a row reads: its snapshot's own, or those that its group, or the one it shares with, began with."""
+        seat = (task.unit, task.step)
+        return self.uses(self.features[seat if seat in self.plan.features else (self.plan.seat[task.unit, 0][0], 0)])
 
     def below(self, task: Task) -> Tensor:
         """What the layer below put out for this row's snapshot."""
@@ -114,8 +119,8 @@ class Board:
                 self.uses(tensor)
         return graph
 
-    def last_to_read_features(self, task: Task) -> bool:
-        """Whether the input features go after this row: the next snapshot brings its own, or the group ends."""
+    def read_inputs(self, task: Task) -> None:
+        """Drop a snapshot's input features after the row that is the last to read them, where the next snapshot brings its own."""
         following = (task.unit, task.step + 1)
-        alone = following in self.plan.features or task.step + 1 == self.group_size
-        return (task.unit, task.step) in self.plan.features and alone
+        if following in self.plan.features or task.step + 1 == self.group_size:
+            self.features.pop((task.unit, task.step), None)

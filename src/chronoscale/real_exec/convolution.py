@@ -47,24 +47,24 @@ def _scale(board: Board, shelf: Shelf) -> Tensor:
     return board.uses(shelf.scale)[:, None]
 
 
-def _increment(board: Board, shelf: Shelf) -> tuple[Tensor, Tensor]:
+def _increment(board: Board, task: Task) -> tuple[Tensor, Tensor]:
     """Touched rows [R] and their normalised sums [R, F] after the snapshot's change (REAL eq. 3)."""
+    shelf, x = board.at(task), board.inputs(task)
     assert not isinstance(shelf.form, Full) and shelf.form.delta is not None
-    assert shelf.scale is not None and board.sums is not None and board.features is not None
+    assert shelf.scale is not None and board.sums is not None
     delta = shelf.form.delta
-    for tensor in (delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh, shelf.scale, board.features):
+    for tensor in (delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh, shelf.scale):
         if tensor is not None:
             board.uses(tensor)
     rows = delta.rows.long()
-    return rows, ops.increment_(board.sums, delta, board.features).mul_(shelf.scale[rows, None])
+    return rows, ops.increment_(board.sums, delta, x).mul_(shelf.scale[rows, None])
 
 
 def _first(board: Board, task: Task) -> None:
     """Features summed and normalised, no gradient: they are inputs."""
     shelf = board.at(task)
-    assert board.features is not None
     with torch.no_grad():
-        sums = _sum(board, shelf, board.features)
+        sums = _sum(board, shelf, board.inputs(task))
         if board.plan.incremented:
             board.sums, shelf.aggregated = sums, sums * _scale(board, shelf)
         else:
@@ -81,14 +81,13 @@ class Plain:
             board.pending = _sum(board, shelf, board.below(task)) * _scale(board, shelf)
             return
         _first(board, task)
-        if board.last_to_read_features(task):
-            board.features = None
+        board.read_inputs(task)
 
     def increment(self, board: Board, task: Task) -> None:
         """Normalised sums of the touched rows."""
         shelf = board.at(task)
         with torch.no_grad():
-            _, shelf.aggregated = _increment(board, shelf)
+            _, shelf.aggregated = _increment(board, task)
 
     def transform(self, board: Board, task: Task) -> None:
         """Representations [N, H]: of the touched rows, the others as they were."""
@@ -125,16 +124,13 @@ class Attending(Plain):
         """Transformed features and their scores."""
         block = board.model.block(task.layer)
         assert isinstance(block, GatBlock)
-        x = board.below(task) if task.layer else board.features
-        assert x is not None
-        z = block.transform(board.uses(x))
+        z = block.transform(board.below(task) if task.layer else board.inputs(task))
         scored = (z, *block.scores(z))
         if task.layer:
             board.pending = scored
             return
         board.projected = scored
-        if board.last_to_read_features(task):
-            board.features = None
+        board.read_inputs(task)
 
     def aggregate(self, board: Board, task: Task) -> None:
         """Attention over all rows."""
@@ -177,7 +173,7 @@ class Evolving:
         shelf, before = board.at(task), board.at(task, back=1).aggregated
         assert before is not None
         with torch.no_grad():
-            shelf.aggregated = before.index_copy(0, *_increment(board, shelf))
+            shelf.aggregated = before.index_copy(0, *_increment(board, task))
 
     def temporal(self, board: Board, task: Task) -> None:
         """The weights of this snapshot."""
@@ -185,9 +181,7 @@ class Evolving:
         assert isinstance(block, EvolvingBlock)
         x = None
         if block.scorer is not None:
-            x = board.below(task) if task.layer else board.features
-            assert x is not None
-            board.uses(x)
+            x = board.below(task) if task.layer else board.inputs(task)
         board.state[task.unit, task.layer] = block.evolve(None if task.step == 0 else board.state[task.unit, task.layer], x)
 
     def transform(self, board: Board, task: Task) -> None:
@@ -198,5 +192,5 @@ class Evolving:
         assert isinstance(aggregated, Tensor)
         output = block.transform(board.uses(aggregated), board.state[task.unit, task.layer])
         board.hidden[task.unit, task.layer, task.step] = output
-        if task.layer == 0 and board.last_to_read_features(task):
-            board.features = None
+        if task.layer == 0:
+            board.read_inputs(task)

@@ -107,7 +107,7 @@ class SnapshotProgram:
         self.board.shelves[seat] = Shelf(form=arrived, graph=graph, scale=arrived.scale)
         if seat in self.plan.features:
             features = self.material.features
-            self.board.features = features.clone() if self.device.type == "cpu" else features.to(self.device, non_blocking=True)
+            self.board.features[seat] = features.clone() if self.device.type == "cpu" else features.to(self.device, non_blocking=True)
 
     def _rebuild(self, task: Task) -> None:
         before, shelf = self.board.at(task, back=1).graph, self.board.at(task)
@@ -139,6 +139,8 @@ class SnapshotProgram:
             for key in [key for key in store if key[0] == task.unit]:
                 del store[key]
         used = [board.shelves.pop(seat) for seat in self.plan.frees[task.unit]]
+        for seat in self.plan.frees[task.unit]:
+            board.features.pop(seat, None)
         ends = [(s.output, s.leaf.grad) for s in used if s.output is not None and s.leaf is not None and s.leaf.grad is not None]
         if ends:
             torch.autograd.backward([output for output, _ in ends], [gradient for _, gradient in ends])
