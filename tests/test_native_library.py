@@ -71,10 +71,11 @@ def test_a_broken_library_is_an_error(tmp_path: Path) -> None:
     assert "MachineError" in done.stderr and "does not load" in done.stderr
 
 
-def test_the_cuda_kernels_compile(tmp_path: Path) -> None:
+@pytest.mark.parametrize("source", sorted(path.name for path in (SOURCES / "cuda").glob("*.cu")))
+def test_the_cuda_kernels_compile(tmp_path: Path, source: str) -> None:
     compiler = shutil.which("nvcc")
     if compiler is None:
         pytest.skip("nvcc is not installed")
-    command = [compiler, "-std=c++17", "-arch=sm_90", "-cubin", "-o", str(tmp_path / "out.cubin"), str(SOURCES / "cuda" / "aggregate.cu")]
+    command = [compiler, "-std=c++17", "-arch=sm_90", "-cubin", "-o", str(tmp_path / "out.cubin"), str(SOURCES / "cuda" / source)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

@@ -136,6 +136,66 @@ class Delta:
         return CSR(self.indptr, self.indices, self.values, self.num_cols)
 
 
+@dataclass(frozen=True, eq=False)
+class EdgeMap:
+    """The edges that come and go between two snapshots of num_nodes nodes (REAL, section 4.1: the difference map, topology alone).
+
+    rows int32 [R], the distinct destinations of changed edges, ascending; indptr int64 [R + 1]; indices int32 [changed], the sources,
+    ascending in a row; sign int8 [changed], +1 for an added edge and -1 for a removed one. Raises UserError as CSR does.
+    """
+
+    rows: Tensor
+    indptr: Tensor
+    indices: Tensor
+    sign: Tensor
+    num_nodes: int
+
+    def __post_init__(self) -> None:
+        _check_csr("EdgeMap", self.indptr, self.indices, None, self.num_nodes)
+        for name, tensor, dtype, count in (
+            ("rows", self.rows, torch.int32, len(self.indptr) - 1),
+            ("sign", self.sign, torch.int8, len(self.indices)),
+        ):
+            _check_vector(f"EdgeMap.{name}", tensor, dtype, self.indptr.device)
+            if len(tensor) != count:
+                raise UserError(f"EdgeMap.{name} has {len(tensor)} entries, expected {count}")
+
+    @property
+    def nnz(self) -> int:
+        return len(self.indices)
+
+    @property
+    def device(self) -> torch.device:
+        return self.indptr.device
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its tensors: what a transfer to the device moves."""
+        return sum(t.nbytes for t in (self.rows, self.indptr, self.indices, self.sign))
+
+    @staticmethod
+    def nbytes_of(rows: int, edges: int) -> int:
+        """`nbytes` from counts: distinct destinations of changed edges, changed edges."""
+        return 4 * rows + 8 * (rows + 1) + 5 * edges
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> EdgeMap:
+        """The same change on `device`; non_blocking as in torch (the source must be pinned to gain from it)."""
+        rows, indptr, indices, sign = (t.to(device, non_blocking=non_blocking) for t in (self.rows, self.indptr, self.indices, self.sign))
+        return EdgeMap(rows, indptr, indices, sign, self.num_nodes)
+
+    def check(self) -> EdgeMap:
+        """Raises UserError unless all ids are in range, rows and a row's sources ascend, and signs are +1 or -1. Returns itself."""
+        _check_numbers("EdgeMap", self.indptr, self.indices, self.num_nodes)
+        if len(self.rows) and not (int(self.rows.min()) >= 0 and int(self.rows.max()) < self.num_nodes):
+            raise UserError(f"EdgeMap.rows must lie in [0, {self.num_nodes})")
+        keys = self.rows.long()[row_ids(self.indptr)] * self.num_nodes + self.indices
+        if bool((self.rows.diff() <= 0).any()) or bool((keys.diff() <= 0).any()):
+            raise UserError("EdgeMap: rows must ascend, and sources within a row")
+        if bool((self.sign.abs() != 1).any()):
+            raise UserError("EdgeMap.sign must be +1 or -1")
+        return self
+
+
 def transpose(indptr: Tensor, indices: Tensor, values: Tensor | None, num_cols: int) -> tuple[Tensor, Tensor, Tensor | None]:
     """indptr, indices, values of the transpose of a CSR matrix; a stable (counting) sort by column."""
     order = torch.sort(indices, stable=True).indices

@@ -17,6 +17,7 @@ DIRECTORY_VARIABLE = "CHRONOSCALE_LIBRARY_DIR"
 
 _AGGREGATE = [c_int64, c_void_p, c_void_p, c_void_p, c_void_p, c_int64, c_void_p]
 _INCREMENT = [c_int64, *[c_void_p] * 6, c_int64, c_void_p, c_void_p]
+_REBUILD = [c_int64, *[c_void_p] * 11]
 _STREAM = [c_int, c_void_p]
 _GREEDY = [c_int64, POINTER(c_double), c_int64, POINTER(c_double), c_int64, c_int64, c_int, *[POINTER(c_int32)] * 3]
 _Signatures = dict[str, tuple[list[Any], type]]
@@ -30,6 +31,7 @@ _CPU: _Signatures = {
     "cs_aggregate_f64": (_AGGREGATE, c_int),
     "cs_increment_f32": (_INCREMENT, c_int),
     "cs_increment_f64": (_INCREMENT, c_int),
+    "cs_rebuild": (_REBUILD, c_int),
     "cs_greedy": (_GREEDY, c_int),
 }
 _CUDA: _Signatures = {
@@ -40,6 +42,7 @@ _CUDA: _Signatures = {
     "cs_cuda_aggregate_f64": ([*_AGGREGATE, *_STREAM], c_int),
     "cs_cuda_increment_f32": ([*_INCREMENT, *_STREAM], c_int),
     "cs_cuda_increment_f64": ([*_INCREMENT, *_STREAM], c_int),
+    "cs_cuda_rebuild": ([*_REBUILD, *_STREAM], c_int),
 }
 
 

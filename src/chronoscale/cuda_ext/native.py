@@ -1,6 +1,6 @@
 """The kernels through the C ABI: pointers, sizes and the current stream in, nothing but a status out.
 
-Both functions take tensors that ops.py has checked: contiguous, of one float dtype, on one device.
+They take tensors that ops.py has checked: contiguous, of one float dtype, on one device.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.loader import cpu_library, cuda_library
-from chronoscale.errors import MachineError
+from chronoscale.errors import MachineError, UserError
 
-_CAUSES = {1: "an argument is out of range", 2: "out of memory", 3: "no driver or device", 4: "the launch failed"}
+_ARGUMENT = 1
+_CAUSES = {_ARGUMENT: "an argument is out of range", 2: "out of memory", 3: "no driver or device", 4: "the launch failed"}
 
 
 def aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
@@ -36,21 +37,45 @@ def increment_(
     return touched
 
 
+def rebuild(
+    before: tuple[Tensor, Tensor],
+    rows: Tensor,
+    change: tuple[Tensor, Tensor, Tensor],
+    factors: tuple[Tensor, Tensor | None] | None,
+    indptr: Tensor,
+) -> tuple[Tensor, Tensor | None]:
+    """As reference.rebuild; on CUDA a change that does not belong to the adjacency gives wrong entries in place of an error."""
+    nodes = len(indptr) - 1
+    slots = torch.full((nodes,), -1, dtype=torch.int32, device=indptr.device)
+    slots[rows.long()] = torch.arange(len(rows), dtype=torch.int32, device=indptr.device)
+    indices = torch.empty(len(before[1]) + int(change[2][-1]), dtype=torch.int32, device=indptr.device)
+    values = None if factors is None else torch.empty(len(indices), dtype=torch.float32, device=indptr.device)
+    pointers = [_pointer(t) for t in (*before, slots, *change, *(factors or (None, None)), indptr, indices, values)]
+    if _status("rebuild", indptr, (nodes, *pointers)) == _ARGUMENT:
+        raise UserError("rebuild: the change does not belong to this adjacency")
+    return indices, values
+
+
 def _pointer(tensor: Tensor | None) -> int | None:
     return None if tensor is None else tensor.data_ptr()
 
 
 def _call(name: str, x: Tensor, arguments: tuple[int | None, ...]) -> None:
-    suffix = "f32" if x.dtype == torch.float32 else "f64"
+    if status := _status(f"{name}_{'f32' if x.dtype == torch.float32 else 'f64'}", x, arguments):
+        raise MachineError(f"native {name} on {x.device}: {_CAUSES[status]}")
+
+
+def _status(name: str, x: Tensor, arguments: tuple[int | None, ...]) -> int:
     if x.is_cuda:
         library: Any = cuda_library()
         # The kernel's own runtime is told the device; torch's is moved there and back so that the two agree.
         with torch.cuda.device(x.device):
             stream = torch.cuda.current_stream().cuda_stream
-            status = getattr(library, f"cs_cuda_{name}_{suffix}")(*arguments, x.device.index, stream)
+            status = getattr(library, f"cs_cuda_{name}")(*arguments, x.device.index, stream)
     else:
         library = cpu_library()
-        status = getattr(library, f"cs_{name}_{suffix}")(*arguments)
-    if status:
+        status = getattr(library, f"cs_{name}")(*arguments)
+    if status > _ARGUMENT:
         detail = f": {library.cs_cuda_last_error().decode()}" if status == 4 else ""
         raise MachineError(f"native {name} on {x.device}: {_CAUSES.get(status, status)}{detail}")
+    return int(status)

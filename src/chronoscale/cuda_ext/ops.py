@@ -3,6 +3,7 @@
     out = aggregate(graph, x)                          a snapshot's neighbour sums
     sums, touched = increment(sums, delta, x)          the next snapshot's, from the change alone
     touched = increment_(sums, delta, x)               the same in place, without gradients
+    graph, scale = rebuild(graph, change)              the next snapshot's adjacency
 
 The same kernels are registered as torch.ops.chronoscale.{aggregate, increment, increment_} on plain tensors.
 """
@@ -15,8 +16,10 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.backend import select
-from chronoscale.cuda_ext.graph import CSR, Delta, transpose
-from chronoscale.errors import UserError
+from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap, transpose
+from chronoscale.errors import UserError, unknown
+
+VARIANTS = ("exact", "as-published")
 
 
 def aggregate(graph: CSR, x: Tensor, backend: str | None = None) -> Tensor:
@@ -53,6 +56,36 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: str | None = None
     if torch.is_grad_enabled() and (sums.requires_grad or x.requires_grad):
         raise UserError("increment_ has no gradient; use increment, or call it under torch.no_grad()")
     return cast(Tensor, select(x.device, backend).increment_(sums, delta.rows, delta.fresh, delta.indptr, delta.indices, delta.values, x))
+
+
+def rebuild(before: CSR, change: EdgeMap, variant: str = "exact", weighted: bool = True, backend: str | None = None) -> tuple[CSR, Tensor]:
+    """A + I after a change and its row scale float32 [N] (REAL, section 4.3), bit for bit as made afresh from the later edges.
+
+    `before` is [N, N], the self-loop first in each row, then ascending sources; its values are not read. variant 'exact': values
+    c[source], scale r, with c = 1/sqrt(out-degree + 1) and r = 1/sqrt(in-degree + 1); 'as-published': values c[source] * r[row],
+    scale 1. Without `weighted` the values are None. Linear in N, edges and changes. Raises UserError when the two do not fit,
+    for an unknown variant or backend, and, but on CUDA, for a change of other edges.
+    """
+    if variant not in VARIANTS:
+        raise unknown("variant", variant, VARIANTS)
+    nodes = change.num_nodes
+    if (before.num_rows, before.num_cols, before.device) != (nodes, nodes, change.device):
+        shape = f"[{before.num_rows}, {before.num_cols}] on {before.device}"
+        raise UserError(f"rebuild: the adjacency is {shape}, the change of {nodes} nodes on {change.device}")
+    steps = change.sign.new_zeros(change.nnz + 1, dtype=torch.int64)
+    torch.cumsum(change.sign, 0, out=steps[1:])
+    lengths = before.indptr.diff().index_add_(0, change.rows.long(), steps[change.indptr].diff())  # in-degree + 1
+    indptr = torch.zeros_like(before.indptr)
+    torch.cumsum(lengths, 0, out=indptr[1:])
+    r = lengths.double().sqrt_().reciprocal_()
+    factors = None
+    if weighted:
+        outgoing = torch.bincount(before.indices, minlength=nodes).index_add_(0, change.indices.long(), change.sign.long())
+        factors = outgoing.double().sqrt_().reciprocal_(), None if variant == "exact" else r
+    indices, values = select(before.device, backend).rebuild(
+        (before.indptr, before.indices), change.rows, (change.indptr, change.indices, steps), factors, indptr
+    )
+    return CSR(indptr, indices, values, nodes), r.float() if variant == "exact" else torch.ones_like(r, dtype=torch.float32)
 
 
 class _Aggregate(torch.autograd.Function):

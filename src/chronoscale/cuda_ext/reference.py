@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.graph import row_ids
+from chronoscale.errors import UserError
 
 
 def aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
@@ -23,6 +25,37 @@ def increment_(
     touched = before.add_(aggregate(indptr, indices, values, x))  # the change is summed first: one rounding at the sum's size
     sums[rows.long()] = touched
     return touched
+
+
+def rebuild(
+    before: tuple[Tensor, Tensor],
+    rows: Tensor,
+    change: tuple[Tensor, Tensor, Tensor],
+    factors: tuple[Tensor, Tensor | None] | None,
+    indptr: Tensor,
+) -> tuple[Tensor, Tensor | None]:
+    """indices and values of the adjacency after a change (REAL, section 4.3); see ops.rebuild. `change` is the map's indptr, indices and
+    the sums of the signs before each of its entries; factors float64: c by column and r by row, or None where values are not wanted.
+    """
+    nodes = len(indptr) - 1
+    row, place = row_ids(before[0]), torch.ones(len(before[1]), dtype=torch.bool, device=indptr.device)
+    place[before[0][:-1]] = False  # a row's first entry is its self-loop
+    old = row[place] * nodes + before[1][place]
+    changed = rows.long()[row_ids(change[0])] * nodes + change[1]
+    added = change[2].diff() > 0
+    kept = old[~torch.isin(old, changed[~added])]
+    keys = torch.cat([kept, changed[added]]).sort().values
+    if len(keys) != int(indptr[-1]) - nodes or len(torch.unique(keys)) != len(keys):
+        raise UserError("rebuild: the change does not belong to this adjacency")
+    edge = torch.ones(len(keys) + nodes, dtype=torch.bool, device=indptr.device)
+    edge[indptr[:-1]] = False
+    indices = torch.empty(len(edge), dtype=torch.int32, device=indptr.device)
+    indices[indptr[:-1]] = torch.arange(nodes, dtype=torch.int32, device=indptr.device)
+    indices[edge] = (keys % max(nodes, 1)).to(torch.int32)
+    if factors is None:
+        return indices, None
+    values = factors[0][indices.long()]
+    return indices, (values if factors[1] is None else values * factors[1][row_ids(indptr)]).float()
 
 
 def _messages(indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from chronoscale.errors import UserError
 Bool = NDArray[np.bool_]
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
+Int8 = NDArray[np.int8]
 UInt8 = NDArray[np.uint8]
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from chronoscale.datasets import edge_keys
-from chronoscale.datasets.arrays import Bool, Float64, Int32, Int64, require, require_ids
-from chronoscale.datasets.csr import DeltaCSR, Variant, check_variant, inverse_root
+from chronoscale.datasets.arrays import Bool, Float64, Int8, Int32, Int64, require, require_ids
+from chronoscale.datasets.csr import Count, DeltaCSR, Variant, check_variant, inverse_root
 from chronoscale.datasets.snapshots import Snapshot
 from chronoscale.errors import UserError
 
@@ -82,6 +82,57 @@ class DifferenceMap:
             raise UserError("this difference map does not belong to this snapshot")
         kept = keys[~edge_keys.contains(removed, keys)]
         return Snapshot.from_keys(self.num_nodes, edge_keys.merge(kept, added))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EdgeMap:
+    """The plain change of topology for the device (REAL §4.1, §4.3): +1 for added edges, -1 for removed ones, by destination.
+
+    rows int32 [R] (distinct destinations of changed edges, ascending), indptr int64 [R+1], indices int32 [changed] (sources, ascending
+    in a row), sign int8 [changed]. Built by `edge_map`.
+    """
+
+    num_nodes: int
+    rows: Int32
+    indptr: Int64
+    indices: Int32
+    sign: Int8
+
+    def __post_init__(self) -> None:
+        for field in ("rows", "indices"):
+            require(getattr(self, field), f"EdgeMap.{field}", "int32", (None,))
+            require_ids(getattr(self, field), f"EdgeMap.{field}", self.num_nodes)
+        require(self.indptr, "EdgeMap.indptr", "int64", (self.rows.size + 1,))
+        require(self.sign, "EdgeMap.sign", "int8", (self.indices.size,))
+        if self.indptr[0] != 0 or self.indptr[-1] != self.indices.size or (self.indptr[1:] <= self.indptr[:-1]).any():
+            raise UserError(f"EdgeMap.indptr: expected to rise from 0 to {self.indices.size} without empty rows")
+        if not edge_keys.ascend(edge_keys.pack(self.indices, np.repeat(self.rows, np.diff(self.indptr)))):
+            raise UserError("EdgeMap: expected edges sorted by (dst, src) without duplicates")
+        if (np.abs(self.sign) != 1).any():
+            raise UserError("EdgeMap.sign: expected +1 or -1")
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays: what a transfer to the device moves."""
+        return self.rows.nbytes + self.indptr.nbytes + self.indices.nbytes + self.sign.nbytes
+
+    @staticmethod
+    def nbytes_of(rows: Count, edges: Count) -> Count:
+        """`nbytes` from counts: distinct destinations of changed edges, changed edges."""
+        return 4 * rows + 8 * (rows + 1) + 5 * edges
+
+
+def edge_map(before: Snapshot, after: Snapshot) -> EdgeMap:
+    """What changed from `before` to `after`, in linear time. Raises UserError if their id spaces differ."""
+    if before.num_nodes != after.num_nodes:
+        raise UserError(f"snapshots of {before.num_nodes} and {after.num_nodes} nodes have no difference map")
+    added, removed = edge_keys.difference(before.keys(), after.keys())
+    keys = np.concatenate([added, removed])
+    order = np.argsort(keys, kind="stable")  # two ascending runs
+    src, dst = edge_keys.unpack(keys[order])
+    first = np.flatnonzero(edge_keys.first_of_run(dst))
+    sign = np.where(order < added.size, 1, -1).astype(np.int8)
+    return EdgeMap(before.num_nodes, dst[first], np.append(first, dst.size), src, sign)
 
 
 def delta_csr(before: Snapshot, after: Snapshot, variant: Variant = "exact") -> DeltaCSR:

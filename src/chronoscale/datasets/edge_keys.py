@@ -67,7 +67,7 @@ def unique(keys: Int64, weight: Float32 | None) -> tuple[Int64, Float32 | None]:
     return keys[first], np.add.reduceat(weight, first, dtype=np.float64).astype(np.float32)
 
 
-def first_of_run(sorted_keys: Int64) -> Bool:
+def first_of_run(sorted_keys: Int32 | Int64) -> Bool:
     """True where a value differs from the one before it: bool [E]."""
     first = np.ones(sorted_keys.size, dtype=np.bool_)
     np.not_equal(sorted_keys[1:], sorted_keys[:-1], out=first[1:])

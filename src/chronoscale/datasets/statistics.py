@@ -23,7 +23,8 @@ class SnapshotStatistics:
 
     nodes: with at least one incident edge. edges. changed_nodes: distinct endpoints of changed edges.
     changed_edges = added + removed. touched_rows, effective_edges: rows and entries of `delta_csr(variant="exact")`,
-    that is, changed edges and everything that their degree changes re-weight, a row at most whole. num_nodes: size of the id space.
+    that is, changed edges and everything that their degree changes re-weight, a row at most whole.
+    map_rows: distinct destinations of changed edges, the rows of `edge_map`. num_nodes: size of the id space.
     """
 
     nodes: Int64
@@ -34,6 +35,7 @@ class SnapshotStatistics:
     removed: Int64
     touched_rows: Int64
     effective_edges: Int64
+    map_rows: Int64
     num_nodes: int
 
     def __post_init__(self) -> None:
@@ -86,7 +88,7 @@ def statistics_of(snapshots: Iterable[Snapshot]) -> SnapshotStatistics:
             raise UserError(f"snapshot {len(counts)} has {snapshot.num_nodes} nodes, the one before {before.snapshot.num_nodes}")
         active = after.out_degree > 0
         active[snapshot.dst] = True
-        change = (0,) * 6 if before is None else _changes(before, after)
+        change = (0,) * 7 if before is None else _changes(before, after)
         counts.append((int(active.sum()), snapshot.num_edges, *change))
         before = after
     if before is None:
@@ -113,4 +115,6 @@ def _changes(before: _Graph, after: _Graph) -> tuple[int, ...]:
     entries = reweighted + np.bincount(np.concatenate(again), minlength=reweighted.size)  # self-loops, then edges, of each row
     whole = np.bincount(after.snapshot.dst, minlength=reweighted.size) + 1
     effective = int(np.minimum(entries, whole).sum())
-    return int(changed.sum()), added.size + removed.size, added.size, removed.size, int(np.count_nonzero(entries)), effective
+    map_rows = np.unique(np.concatenate([added_dst, removed_dst])).size
+    touched = int(np.count_nonzero(entries))
+    return int(changed.sum()), added.size + removed.size, added.size, removed.size, touched, effective, map_rows

@@ -43,6 +43,15 @@ CS_API int cs_increment_f64(int64_t rows, const int32_t* targets, const uint8_t*
                             const int32_t* indices, const float* values, const double* x, int64_t width, double* sums,
                             double* touched);
 
+// Adjacency after a change. Row v of (indptr, indices) is v, then ascending sources. slots [rows]: which row of the change
+// (change_ptr, change: ascending sources) is v's, or -1. steps [changes + 1]: sums of the signs (+1 added, -1 removed)
+// before each change. out_values [..] or null = column[source] * row[v] (row null: all ones), rounded once from double.
+// out_ptr and the sizes follow from the row lengths plus the signs. A change of edges that are not there, or already
+// are, is CS_ERROR_ARGUMENT (CUDA: unspecified entries); nothing is written outside a row.
+CS_API int cs_rebuild(int64_t rows, const int64_t* indptr, const int32_t* indices, const int32_t* slots,
+                      const int64_t* change_ptr, const int32_t* change, const int64_t* steps, const double* column,
+                      const double* row, const int64_t* out_ptr, int32_t* out_indices, float* out_values);
+
 // REAL, Algorithm 1 (REAL-G). reuse[i * width + k] is what is saved when groups i and i + k + 1 share a GPU.
 // max_targets 0 tries every target; otherwise that many, evenly spaced in rank. threads 0: as cs_set_threads.
 CS_API int cs_greedy(int64_t groups, const double* times, int64_t width, const double* reuse, int64_t gpus,
@@ -64,6 +73,10 @@ CS_API int cs_cuda_increment_f32(int64_t rows, const int32_t* targets, const uin
 CS_API int cs_cuda_increment_f64(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
                                  const int32_t* indices, const float* values, const double* x, int64_t width, double* sums,
                                  double* touched, int device, void* stream);
+CS_API int cs_cuda_rebuild(int64_t rows, const int64_t* indptr, const int32_t* indices, const int32_t* slots,
+                           const int64_t* change_ptr, const int32_t* change, const int64_t* steps, const double* column,
+                           const double* row, const int64_t* out_ptr, int32_t* out_indices, float* out_values,
+                           int device, void* stream);
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "../common/chronoscale.h"
+#include "launch.h"
 
 namespace {
 
@@ -108,11 +109,17 @@ int status(cudaError_t error) {
 
 thread_local cudaError_t last = cudaSuccess;
 
-int report(cudaError_t error) {
+}  // namespace
+
+int cs::report(cudaError_t error) {
   if (error != cudaSuccess) cudaGetLastError();  // clear it: the next call's check is its own
   last = error;
   return status(error);
 }
+
+namespace {
+
+using cs::report;
 
 template <class T, int V>
 cudaError_t launch(const Rows<T>& r, cudaStream_t stream) {
