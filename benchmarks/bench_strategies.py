@@ -53,7 +53,9 @@ def main() -> None:
                 }
                 print(_line(settings, f"{dataset}{f', windows of {window}' if window else ''}", f"{model}, {layers} layers"), flush=True)
     machine = fingerprint(this_device(check(settings, "bench")))
-    print(f"\n{machine['device']}, {machine['cores']} cores, torch {machine['torch']}; {arguments.ranks} ranks, {arguments.repeats} repeats")
+    print(
+        f"\n{machine['device']}, {machine['cores']} cores, torch {machine['torch']}; {arguments.ranks} ranks, {arguments.repeats} repeats"
+    )
 
 
 def _line(settings: dict[str, object], title: str, model: str) -> str:

@@ -1,4 +1,4 @@
-"""An oracle: the same training with dense matrices, one group after the other, plain autograd; shares nothing with programs but parameters."""
+"""An oracle: the same training with dense matrices and plain autograd; shares nothing with programs but parameters."""
 
 import numpy as np
 import torch

@@ -18,7 +18,7 @@ from chronoscale.strategies.workload import Workload
 
 COSTS = DatasheetCosts(presets.cluster("h200").device)
 GRAPHS = {
-    "evolving": EvolvingGraph(40, 160, snapshots=9, churn=0.05, seed=1).sequence().without_self_edges(),
+    "evolving": EvolvingGraph(60, 70, snapshots=9, churn=0.05, seed=1).sequence().without_self_edges(),
     "growth": GrowthGraph.rmat(32, 200, 9, 0.2, 2).sequence().without_self_edges(),
 }
 INPUTS, HIDDEN = 6, 5
@@ -87,7 +87,9 @@ def test_every_row_is_counted_entry_by_entry(graph, model, form, layers):
             assert schedule.flops[task] == touched * 2 * width * HIDDEN
         elif op is Op.H2D:
             features = nodes * INPUTS * 4 if schedule.step[task] == 0 else 0
-            assert schedule.bytes[task] - features == moved(adjacency, snapshot, form if schedule.step[task] else Form.FULL, attends, tracked)
+            assert schedule.bytes[task] - features == moved(
+                adjacency, snapshot, form if schedule.step[task] else Form.FULL, attends, tracked
+            )
         counted.add(op)
     assert {Op.AGGREGATE, Op.TRANSFORM, Op.H2D} <= counted and (form is not Form.DELTA or Op.INCREMENT in counted)
 

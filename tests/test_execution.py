@@ -49,7 +49,12 @@ SEQUENCES = {
     "evolving": EvolvingGraph(200, 700, snapshots=50, churn=0.05, seed=1).sequence().without_self_edges(),
     "growth": GrowthGraph.rmat(128, 800, 50, 0.15, 2).sequence().without_self_edges(),
 }
-KINDS = {"psg": Reuse(), "blad": Reuse(pipeline=True), "real-type1": Reuse(snapshots=True), "real-reuse": Reuse(snapshots=True, groups=True)}
+KINDS = {
+    "psg": Reuse(),
+    "blad": Reuse(pipeline=True),
+    "real-type1": Reuse(snapshots=True),
+    "real-reuse": Reuse(snapshots=True, groups=True),
+}
 
 
 def work_of(sequence, model="wd-gcn", layers=1, hyper=None):

@@ -28,7 +28,7 @@ def test_evolving_weights_are_read_by_columns():
     assert isinstance(block, EvolvingBlock)
     x = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
     scores = x @ block.scorer / block.scorer.norm()
-    best = sorted(range(9), key=lambda i: -float(scores[i]))[:3]
+    best = sorted(range(9), key=lambda i: -scores[i].item())[:3]
     fed = torch.stack([x[i] * torch.tanh(scores[i]) for i in best])
     torch.testing.assert_close(block.evolve(None, x)[0], block.step.cell(fed, block.initial))
     weights = block.evolve(block.evolve(None, x), x)
@@ -37,5 +37,5 @@ def test_evolving_weights_are_read_by_columns():
 
 def test_a_summary_needs_its_nodes():
     block = SnapshotModel(model_shape("evolvegcn-h", 4, 10)).block(0)
-    with pytest.raises(UserError, match="10 nodes.*has 3"):
+    with pytest.raises(UserError, match=r"10 nodes.*has 3"):
         block.evolve(None, torch.zeros(3, 4))

@@ -124,3 +124,8 @@ class Board:
         following = (task.unit, task.step + 1)
         if following in self.plan.features or task.step + 1 == self.group_size:
             self.features.pop((task.unit, task.step), None)
+
+    def forget(self, unit: int) -> None:
+        """Drop the recurrent states of a group that has ended."""
+        self.state = {key: value for key, value in self.state.items() if key[0] != unit}
+        self.hidden = {key: value for key, value in self.hidden.items() if key[0] != unit}

@@ -41,7 +41,9 @@ class Full:
     def to(self, device: torch.device) -> Full:
         """A copy on `device`, asynchronous where the host memory is pinned."""
         g = self.graph
-        return Full(CSR(_copy(g.indptr, device), _copy(g.indices, device), _maybe(g.values, device), g.num_cols), _maybe(self.scale, device))
+        return Full(
+            CSR(_copy(g.indptr, device), _copy(g.indices, device), _maybe(g.values, device), g.num_cols), _maybe(self.scale, device)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,12 @@ class Change:
         """A copy on `device`, asynchronous where the host memory is pinned."""
         delta, edges = self.delta, self.edges
         if delta is not None:
-            parts = (_copy(part, device) for part in (delta.rows, delta.indptr, delta.indices))
-            delta = replace(delta, **dict(zip(("rows", "indptr", "indices"), parts, strict=True)), values=_maybe(delta.values, device), fresh=_maybe(delta.fresh, device))
+            rows, indptr, indices = _copy(delta.rows, device), _copy(delta.indptr, device), _copy(delta.indices, device)
+            values, fresh = _maybe(delta.values, device), _maybe(delta.fresh, device)
+            delta = Delta(rows, indptr, indices, values, delta.num_rows, delta.num_cols, fresh)
         if edges is not None:
-            edges = EdgeMap(*(_copy(part, device) for part in (edges.rows, edges.indptr, edges.indices, edges.sign)), edges.num_rows, edges.num_cols)
+            rows, indptr, indices = _copy(edges.rows, device), _copy(edges.indptr, device), _copy(edges.indices, device)
+            edges = EdgeMap(rows, indptr, indices, _copy(edges.sign, device), edges.num_nodes)
         return Change(delta, _maybe(self.scale, device), edges)
 
 
@@ -150,4 +154,4 @@ class Material:
 
     def _map(self, edges: HostMap) -> EdgeMap:
         host = self._host
-        return EdgeMap(*(host(part) for part in (edges.rows, edges.indptr, edges.indices, edges.sign)), self.num_nodes, self.num_nodes)
+        return EdgeMap(host(edges.rows), host(edges.indptr), host(edges.indices), host(edges.sign), self.num_nodes)

@@ -135,9 +135,7 @@ class SnapshotProgram:
         loss = torch.stack(errors).mean() / self.plan.groups[task.iteration]
         loss.backward()
         self._loss[task.iteration].append(loss.detach())
-        for store in (board.state, board.hidden):
-            for key in [key for key in store if key[0] == task.unit]:
-                del store[key]
+        board.forget(task.unit)
         used = [board.shelves.pop(seat) for seat in self.plan.frees[task.unit]]
         for seat in self.plan.frees[task.unit]:
             board.features.pop(seat, None)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from chronoscale.strategies.builder import NONE, Builder, Columns, Sink
 from chronoscale.strategies.costs import CostModel
-from chronoscale.strategies.groups import Placement
 from chronoscale.strategies.forms import Forms, choose, plain
+from chronoscale.strategies.groups import Placement
 from chronoscale.strategies.rows import FP32, Form, Rows
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.timer import Timer
@@ -206,9 +206,7 @@ class Lowering:
         return Emitted(first, reads, below[-1], backward, held, carried, attended)
 
 
-def lower(
-    name: str, workload: Workload, placement: Placement, reuse: Reuse, costs: CostModel, forms: Forms | None = None
-) -> Schedule:
+def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, costs: CostModel, forms: Forms | None = None) -> Schedule:
     """The schedule of one epoch: groups as placed, gradients all-reduced after every iteration (REAL eq. 10).
 
     Under type I reuse snapshots come in `forms`; without, in those that `costs` makes cheapest.
