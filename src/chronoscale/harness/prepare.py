@@ -32,6 +32,7 @@ from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Hyper
 
+PASSES = 3  # over the probes at most: a fit sees many tasks of a kind
 PROFILED = ("dataset", "model", "training", "groups", "threads", "device", "transfer_thread", "seed")  # what a profile depends on
 
 
@@ -54,8 +55,9 @@ def measure(experiment: Experiment, folder: Path) -> None:
         if ranks > 1:
             planned.append(all_reduces(ranks))
             items.append(_item(work, f"all-reduce-{ranks}", planned[-1], "", experiment.hyper))
-        launch(job(experiment, f"probes-{ranks}", items, work), ranks, work)
-        measured = [load_passes(work, item.label, experiment.repeats) for item in items]
+        repeats = min(experiment.repeats, PASSES)
+        launch(replace(job(experiment, f"probes-{ranks}", items, work), repeats=repeats), ranks, work)
+        measured = [load_passes(work, item.label, repeats) for item in items]
         tables.append(tabulate(list(zip(planned, measured, strict=True))))
         fit(tables[-1], device_name(device), fingerprint(device), experiment.seed).save(folder / f"costs-{ranks}.json")
     pd.concat(tables, ignore_index=True).to_parquet(folder / "profile.parquet")

@@ -21,6 +21,7 @@ from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.workload import Hyper, ModelShape, Workload
 
 UNUSED = DatasheetCosts(Device("none", 1, 1, 1, Link(1, 0), 0))  # forms are given: no cost is asked
+WHOLE, CHANGES = ("full", "pipeline"), ("map", "delta")  # ways to run a group: every snapshot in full, or as what changed
 MESSAGES = tuple(1 << power for power in range(10, 23, 2))  # all-reduce sizes, bytes: 1 KiB .. 4 MiB
 
 
@@ -45,15 +46,15 @@ def probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: 
     size = hyper.group_size + hyper.horizon
     apart = replace(hyper, stride=size, groups_per_rank=1)
     stats = statistics_of(snapshots)
-    yield from _forms("windows", windows(snapshots, stats, size, samples), model, apart, ranks)
+    yield from _forms("windows", windows(snapshots, stats, size, samples), model, apart, ranks, (*WHOLE, *CHANGES))
     low, high = int(stats.edges.min()), int(stats.edges.max())
     yield from _pairs(stats.num_nodes, high + 8, model, hyper, ranks, seed)
     for scale, edges in ((0.5, max(low // 2, 8)), (0.75, (low + high) // 2), (1.0, max(low, 8)), (1.0, int(high * 1.2) + 8)):
         nodes = max(int(stats.num_nodes * scale), 16)
         static = min(2 * edges, nodes * nodes // 4)
-        for churn in (0.0, 0.02, 0.4):  # an unchanged snapshot is a difference map, too
+        for churn, kinds in ((0.0, CHANGES), (0.02, (*WHOLE, *CHANGES)), (0.4, CHANGES)):  # an unchanged snapshot is a difference map, too
             graph = GrowthGraph.rmat(nodes, static, 2 * size, churn, seed, trend=np.full(2 * size, 0.5))
-            yield from _forms(f"n{nodes}-e{edges}-c{churn}", graph.sequence().without_self_edges(), model, apart, ranks)
+            yield from _forms(f"n{nodes}-e{edges}-c{churn}", graph.sequence().without_self_edges(), model, apart, ranks, kinds)
 
 
 def _pairs(nodes: int, edges: int, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
@@ -81,17 +82,17 @@ def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, s
     return SnapshotSequence(num_nodes=snapshots.num_nodes, ptr=ptr, src=src, dst=dst, features=snapshots.features, name=snapshots.name)
 
 
-def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int) -> Iterator[Probe]:
-    """In full, as maps that are rebuilt, as increments; and in full as a pipeline, which copies between its stages."""
+def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: tuple[str, ...]) -> Iterator[Probe]:
     workload = Workload(label, statistics_of(snapshots), model, hyper)
-    placement, tracked = deal(workload.groups, ranks), must_track(workload)
-    kinds = {
-        "full": (Reuse(), plain(len(snapshots))),
-        "map": (Reuse(snapshots=True), plain(len(snapshots), Form.MAP, True)),
-        "delta": (Reuse(snapshots=True), plain(len(snapshots), Form.DELTA, tracked)),
-        "pipeline": (Reuse(pipeline=True), plain(len(snapshots))),
+    placement, count = deal(workload.groups, ranks), len(snapshots)
+    ways = {
+        "full": (Reuse(), plain(count)),
+        "map": (Reuse(snapshots=True), plain(count, Form.MAP, True)),
+        "delta": (Reuse(snapshots=True), plain(count, Form.DELTA, must_track(workload))),
+        "pipeline": (Reuse(pipeline=True), plain(count)),
     }
-    for kind, (reuse, forms) in kinds.items():
+    for kind in kinds:
+        reuse, forms = ways[kind]
         yield Probe(f"{label}-{kind}", snapshots, lower(f"{label}-{kind}", workload, placement, reuse, UNUSED, forms), hyper)
 
 
