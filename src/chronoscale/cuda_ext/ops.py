@@ -201,37 +201,3 @@ torch.library.register_fake(
 )
 torch.library.register_autograd("chronoscale::aggregate", _grad_aggregate, setup_context=_keep_aggregate)
 torch.library.register_autograd("chronoscale::increment", _grad_increment, setup_context=_keep_increment)
-
-from dataclasses import dataclass
-
-from chronoscale.cuda_ext.graph import row_ids
-
-
-@dataclass(frozen=True)
-class Attention:
-    total: Tensor
-    denominator: Tensor
-    maximum: Tensor
-    reference: Tensor
-
-    def output(self):
-        return self.total / self.denominator[:, None]
-
-
-def attention(graph, z, left, right, slope=0.2, backend=None):
-    rows, cols = row_ids(graph.indptr), graph.indices.long()
-    e = torch.nn.functional.leaky_relu(left[cols] + right[rows], slope)
-    m = torch.full((graph.num_rows,), -torch.inf).scatter_reduce(0, rows, e.detach(), "amax")
-    w = torch.exp(e - m[rows])
-    tot = torch.zeros(graph.num_rows, z.shape[1]).index_add(0, rows, w[:, None] * z[cols])
-    den = torch.zeros(graph.num_rows).index_add(0, rows, w)
-    return Attention(tot, den, m, den.detach())
-
-
-def attention_increment(state, graph, change, z, left, right, slope=0.2, variant="exact", backend=None):
-    full = attention(graph, z, left, right)
-    r = change.rows.long()
-    new = Attention(
-        state.total.index_copy(0, r, full.total[r]), state.denominator.index_copy(0, r, full.denominator[r]), full.maximum, full.reference
-    )
-    return new, new.output()[r]
