@@ -58,9 +58,18 @@ class CSR:
         _check_numbers("CSR", self.indptr, self.indices, self.num_cols)
         return self
 
-    @cached_property
+    def order(self) -> Tensor:
+        """int64 [nnz]: where each entry of `transpose()` lies here; made once and kept."""
+        return self._turned[1]
+
+    @property
     def _transposed(self) -> CSR:
-        return CSR(*transpose(self.indptr, self.indices, self.values, self.num_cols), self.num_rows)
+        return self._turned[0]
+
+    @cached_property
+    def _turned(self) -> tuple[CSR, Tensor]:
+        order = torch.sort(self.indices, stable=True).indices
+        return CSR(*_reorder(order, self.indptr, self.indices, self.values, self.num_cols), self.num_rows), order
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +207,10 @@ class EdgeMap:
 
 def transpose(indptr: Tensor, indices: Tensor, values: Tensor | None, num_cols: int) -> tuple[Tensor, Tensor, Tensor | None]:
     """indptr, indices, values of the transpose of a CSR matrix; a stable (counting) sort by column."""
-    order = torch.sort(indices, stable=True).indices
+    return _reorder(torch.sort(indices, stable=True).indices, indptr, indices, values, num_cols)
+
+
+def _reorder(order: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, num_cols: int) -> tuple[Tensor, Tensor, Tensor | None]:
     counts = torch.bincount(indices, minlength=num_cols)
     pointer = torch.zeros(num_cols + 1, dtype=torch.int64, device=indptr.device)
     torch.cumsum(counts, 0, out=pointer[1:])

@@ -12,12 +12,14 @@ from typing import Any
 from chronoscale import cuda_ext
 from chronoscale.errors import MachineError
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 DIRECTORY_VARIABLE = "CHRONOSCALE_LIBRARY_DIR"
 
 _AGGREGATE = [c_int64, c_void_p, c_void_p, c_void_p, c_void_p, c_int64, c_void_p]
 _INCREMENT = [c_int64, *[c_void_p] * 6, c_int64, c_void_p, c_void_p]
 _REBUILD = [c_int64, *[c_void_p] * 11]
+_SOFTMAX = [c_int64, *[c_void_p] * 5, c_int, c_void_p, c_void_p, c_double, *[c_void_p] * 4]
+_SOFTMAX_GRAD = [c_int64, *[c_void_p] * 5, c_double, c_void_p, c_void_p, c_int64, *[c_void_p] * 4]
 _STREAM = [c_int, c_void_p]
 _GREEDY = [c_int64, POINTER(c_double), c_int64, POINTER(c_double), c_int64, c_int64, c_int, *[POINTER(c_int32)] * 3]
 _Signatures = dict[str, tuple[list[Any], type]]
@@ -31,6 +33,11 @@ _CPU: _Signatures = {
     "cs_aggregate_f64": (_AGGREGATE, c_int),
     "cs_increment_f32": (_INCREMENT, c_int),
     "cs_increment_f64": (_INCREMENT, c_int),
+    "cs_weigh_f64": (_AGGREGATE, c_int),
+    "cs_softmax_f32": (_SOFTMAX, c_int),
+    "cs_softmax_f64": (_SOFTMAX, c_int),
+    "cs_softmax_grad_f32": (_SOFTMAX_GRAD, c_int),
+    "cs_softmax_grad_f64": (_SOFTMAX_GRAD, c_int),
     "cs_rebuild": (_REBUILD, c_int),
     "cs_greedy": (_GREEDY, c_int),
 }
@@ -42,6 +49,11 @@ _CUDA: _Signatures = {
     "cs_cuda_aggregate_f64": ([*_AGGREGATE, *_STREAM], c_int),
     "cs_cuda_increment_f32": ([*_INCREMENT, *_STREAM], c_int),
     "cs_cuda_increment_f64": ([*_INCREMENT, *_STREAM], c_int),
+    "cs_cuda_weigh_f64": ([*_AGGREGATE, *_STREAM], c_int),
+    "cs_cuda_softmax_f32": ([*_SOFTMAX, *_STREAM], c_int),
+    "cs_cuda_softmax_f64": ([*_SOFTMAX, *_STREAM], c_int),
+    "cs_cuda_softmax_grad_f32": ([*_SOFTMAX_GRAD, *_STREAM], c_int),
+    "cs_cuda_softmax_grad_f64": ([*_SOFTMAX_GRAD, *_STREAM], c_int),
     "cs_cuda_rebuild": ([*_REBUILD, *_STREAM], c_int),
 }
 

@@ -22,7 +22,7 @@ def aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor)
     rows, width = len(indptr) - 1, x.shape[1]
     out = x.new_empty(rows, width)
     arguments = (rows, indptr.data_ptr(), indices.data_ptr(), _pointer(values), x.data_ptr(), width, out.data_ptr())
-    _call("aggregate", x, arguments)
+    _call("weigh" if values is not None and values.dtype == torch.float64 else "aggregate", x, arguments)
     return out
 
 
@@ -56,16 +56,50 @@ def rebuild(
     return indices, values
 
 
+def softmax(
+    rows: Tensor | None,
+    matrix: tuple[Tensor, Tensor, Tensor | None],
+    base: Tensor | None,
+    running: bool,
+    ends: tuple[Tensor, Tensor],
+    slope: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """As reference.softmax, on the tensors' device. Raises MachineError when the kernel fails."""
+    indptr, indices, _ = matrix
+    count, (left, right) = len(indptr) - 1, ends
+    weights, (maximum, denominator) = left.new_empty(len(indices)), left.new_empty(2, count)
+    held = torch.empty(count, dtype=torch.uint8, device=left.device)
+    given = (count, _pointer(rows), *(_pointer(t) for t in matrix), _pointer(base), int(running), left.data_ptr(), right.data_ptr(), slope)
+    _call("softmax", left, (*given, weights.data_ptr(), maximum.data_ptr(), denominator.data_ptr(), held.data_ptr()))
+    return weights, maximum, denominator, held
+
+
+def softmax_grad(
+    rows: Tensor | None,
+    matrix: tuple[Tensor, Tensor],
+    ends: tuple[Tensor, Tensor],
+    slope: float,
+    weights: Tensor,
+    z: Tensor,
+    into: tuple[Tensor, Tensor],
+) -> tuple[Tensor, Tensor]:
+    """As reference.softmax_grad, on the tensors' device. Raises MachineError when the kernel fails."""
+    edges, row = torch.empty_like(weights), torch.empty_like(into[1])
+    given = (len(row), _pointer(rows), *(t.data_ptr() for t in (*matrix, *ends)), slope, weights.data_ptr(), z.data_ptr(), z.shape[1])
+    _call("softmax_grad", z, (*given, *(t.data_ptr() for t in (*into, edges, row))))
+    return edges, row
+
+
 def _pointer(tensor: Tensor | None) -> int | None:
     return None if tensor is None else tensor.data_ptr()
 
 
-def _call(name: str, x: Tensor, arguments: tuple[int | None, ...]) -> None:
+def _call(name: str, x: Tensor, arguments: tuple[float | None, ...]) -> None:
     if status := _status(f"{name}_{'f32' if x.dtype == torch.float32 else 'f64'}", x, arguments):
         raise MachineError(f"native {name} on {x.device}: {_CAUSES[status]}")
 
 
-def _status(name: str, x: Tensor, arguments: tuple[int | None, ...]) -> int:
+def _status(name: str, x: Tensor, arguments: tuple[float | None, ...]) -> int:
     if x.is_cuda:
         library: Any = cuda_library()
         # The kernel's own runtime is told the device; torch's is moved there and back so that the two agree.

@@ -58,6 +58,58 @@ def rebuild(
     return indices, (values if factors[1] is None else values * factors[1][row_ids(indptr)]).float()
 
 
+def softmax(
+    rows: Tensor | None,
+    matrix: tuple[Tensor, Tensor, Tensor | None],
+    base: Tensor | None,
+    running: bool,
+    ends: tuple[Tensor, Tensor],
+    slope: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Weights [nnz], and for each row of the matrix its maximum, denominator and whether a removed entry held `base` (uint8).
+
+    score(e) = leaky_relu(left[indices[e]] + right[row]), row = rows[r] or r; maximum = the largest of base [R] (None: -inf) and, if
+    `running`, the scores of the entries of sign +1 (None: all), 0 where that is -inf; weights = sign * exp(score - maximum).
+    """
+    indptr, indices, sign = matrix
+    row = row_ids(indptr)
+    scores = torch.nn.functional.leaky_relu(_raw(rows, row, indices, ends), slope)
+    lowest = scores.new_full((len(indptr) - 1,), -torch.inf)
+    base = lowest if base is None else base
+    added = scores if sign is None else scores.masked_fill(sign < 0, -torch.inf)
+    maximum = base.scatter_reduce(0, row, added, "amax") if running else base
+    maximum = maximum.masked_fill(maximum == -torch.inf, 0)
+    weights = torch.exp(scores - maximum[row]) * (1 if sign is None else sign)
+    denominator = torch.zeros_like(lowest).index_add_(0, row, weights)
+    tiny = (1e-6 if base.dtype == torch.float32 else 1e-14) * (1 + base.abs())
+    near = scores >= (base - tiny)[row]
+    held = torch.zeros_like(lowest, dtype=torch.int32)
+    if sign is not None:
+        held.index_add_(0, row, (near & (sign < 0)).int())
+    return weights, maximum, denominator, (held > 0).to(torch.uint8)
+
+
+def softmax_grad(
+    rows: Tensor | None,
+    matrix: tuple[Tensor, Tensor],
+    ends: tuple[Tensor, Tensor],
+    slope: float,
+    weights: Tensor,
+    z: Tensor,
+    into: tuple[Tensor, Tensor],
+) -> tuple[Tensor, Tensor]:
+    """Gradients of left + right by entry [nnz] and their sums by row [R], from those of the total [R, F] and the denominator [R]."""
+    indptr, indices = matrix
+    row = row_ids(indptr)
+    dot = (into[0][row] * z[indices.long()]).sum(1) + into[1][row]
+    edges = weights * torch.where(_raw(rows, row, indices, ends) > 0, 1.0, slope) * dot
+    return edges, torch.zeros_like(into[1]).index_add_(0, row, edges)
+
+
+def _raw(rows: Tensor | None, row: Tensor, indices: Tensor, ends: tuple[Tensor, Tensor]) -> Tensor:
+    return ends[0][indices.long()] + ends[1][row if rows is None else rows.long()[row]]
+
+
 def _messages(indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
     messages = x[indices.long()]
     return messages if values is None else messages * values.to(x.dtype)[:, None]

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define CS_ABI_VERSION 2
+#define CS_ABI_VERSION 3
 #define CS_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
@@ -52,6 +52,30 @@ CS_API int cs_rebuild(int64_t rows, const int64_t* indptr, const int32_t* indice
                       const int64_t* change_ptr, const int32_t* change, const int64_t* steps, const double* column,
                       const double* row, const int64_t* out_ptr, int32_t* out_indices, float* out_values);
 
+// cs_aggregate_f64 with weights of its own type.
+CS_API int cs_weigh_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const double* weights, const double* x,
+                        int64_t width, double* out);
+
+// Attention of one head: score(e) = leaky_relu(left[indices[e]] + right[row]), row = targets[r] or, targets null, r.
+// maximum[r] = the largest of base[r] (null: -infinity) and, if `running`, the scores of r's entries of sign +1 (sign null:
+// all +1); 0 where that is -infinity. weights[e] = sign[e] * exp(score(e) - maximum[r]); denominator[r] = their sum;
+// held[r] (or null) = 1 if an entry of sign -1 scores base[r] or within a few roundings of it.
+CS_API int cs_softmax_f32(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const int8_t* sign,
+                          const float* base, int running, const float* left, const float* right, double slope, float* weights,
+                          float* maximum, float* denominator, uint8_t* held);
+CS_API int cs_softmax_f64(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const int8_t* sign,
+                          const double* base, int running, const double* left, const double* right, double slope, double* weights,
+                          double* maximum, double* denominator, uint8_t* held);
+
+// Its gradients: edges[e] = weights[e] * slope'(score(e)) * (into_total[r, :] . z[indices[e], :] + into_denominator[r]), the
+// gradient of an entry's left + right, and row[r] = the sum of r's.
+CS_API int cs_softmax_grad_f32(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const float* left,
+                               const float* right, double slope, const float* weights, const float* z, int64_t width,
+                               const float* into_total, const float* into_denominator, float* edges, float* row);
+CS_API int cs_softmax_grad_f64(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const double* left,
+                               const double* right, double slope, const double* weights, const double* z, int64_t width,
+                               const double* into_total, const double* into_denominator, double* edges, double* row);
+
 // REAL, Algorithm 1 (REAL-G). reuse[i * width + k] is what is saved when groups i and i + k + 1 share a GPU.
 // max_targets 0 tries every target; otherwise that many, evenly spaced in rank. threads 0: as cs_set_threads.
 CS_API int cs_greedy(int64_t groups, const double* times, int64_t width, const double* reuse, int64_t gpus,
@@ -77,6 +101,25 @@ CS_API int cs_cuda_rebuild(int64_t rows, const int64_t* indptr, const int32_t* i
                            const int64_t* change_ptr, const int32_t* change, const int64_t* steps, const double* column,
                            const double* row, const int64_t* out_ptr, int32_t* out_indices, float* out_values,
                            int device, void* stream);
+CS_API int cs_cuda_weigh_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const double* weights, const double* x,
+                             int64_t width, double* out,
+                             int device, void* stream);
+CS_API int cs_cuda_softmax_f32(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const int8_t* sign,
+                               const float* base, int running, const float* left, const float* right, double slope, float* weights,
+                               float* maximum, float* denominator, uint8_t* held,
+                               int device, void* stream);
+CS_API int cs_cuda_softmax_f64(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const int8_t* sign,
+                               const double* base, int running, const double* left, const double* right, double slope, double* weights,
+                               double* maximum, double* denominator, uint8_t* held,
+                               int device, void* stream);
+CS_API int cs_cuda_softmax_grad_f32(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const float* left,
+                                    const float* right, double slope, const float* weights, const float* z, int64_t width,
+                                    const float* into_total, const float* into_denominator, float* edges, float* row,
+                                    int device, void* stream);
+CS_API int cs_cuda_softmax_grad_f64(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const double* left,
+                                    const double* right, double slope, const double* weights, const double* z, int64_t width,
+                                    const double* into_total, const double* into_denominator, double* edges, double* row,
+                                    int device, void* stream);
 
 #ifdef __cplusplus
 }

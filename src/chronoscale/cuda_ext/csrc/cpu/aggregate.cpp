@@ -6,6 +6,7 @@
 #include <new>
 
 #include "../common/chronoscale.h"
+#include "isa.h"
 #include "pool.h"
 #include "rows.h"
 
@@ -17,9 +18,8 @@ using cs::Rows;
 constexpr int64_t kElements = 1 << 17;     // numbers read or written by one chunk, roughly
 constexpr int64_t kWorthHelp = int64_t{1} << 19;    // below this a helper wakes too late to be of use
 
-enum class Isa { baseline, avx2, avx512f };
-
-Isa detect() {
+cs::Isa detect() {
+  using cs::Isa;
 #ifdef CS_X86_KERNELS
   if (__builtin_cpu_supports("avx512f")) return Isa::avx512f;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Isa::avx2;
@@ -27,15 +27,14 @@ Isa detect() {
   return Isa::baseline;
 }
 
-const Isa isa = detect();
-
 template <class T>
 cs::RowsKernel<T> kernel() {
+  cs::RowsKernel<T> baseline = cs::baseline::rows;
 #ifdef CS_X86_KERNELS
-  if (isa == Isa::avx512f) return cs::avx512f::rows;
-  if (isa == Isa::avx2) return cs::avx2::rows;
+  if (cs::isa == cs::Isa::avx512f) return cs::avx512f::rows;
+  if (cs::isa == cs::Isa::avx2) return cs::avx2::rows;
 #endif
-  return cs::baseline::rows;
+  return baseline;
 }
 
 // The row in which position `at` of the merged sequence lies: the largest v with indptr[v] + v <= at.
@@ -82,30 +81,37 @@ int run(int64_t rows, const Rows<T>& r) {
 
 }  // namespace
 
+const cs::Isa cs::isa = detect();
+
 const char* cs_instruction_set(void) {
-  return isa == Isa::avx512f ? "avx512f" : isa == Isa::avx2 ? "avx2" : "baseline";
+  return cs::isa == cs::Isa::avx512f ? "avx512f" : cs::isa == cs::Isa::avx2 ? "avx2" : "baseline";
 }
 
 int cs_aggregate_f32(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values, const float* x,
                      int64_t width, float* out) {
-  return run<float>(rows, {indptr, indices, values, x, width, out, nullptr, nullptr, nullptr});
+  return run<float>(rows, {indptr, indices, values, nullptr, x, width, out, nullptr, nullptr, nullptr});
 }
 
 int cs_aggregate_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values, const double* x,
                      int64_t width, double* out) {
-  return run<double>(rows, {indptr, indices, values, x, width, out, nullptr, nullptr, nullptr});
+  return run<double>(rows, {indptr, indices, values, nullptr, x, width, out, nullptr, nullptr, nullptr});
 }
 
 int cs_increment_f32(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
                      const int32_t* indices, const float* values, const float* x, int64_t width, float* sums,
                      float* touched) {
   if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;
-  return run<float>(rows, {indptr, indices, values, x, width, touched, targets, fresh, sums});
+  return run<float>(rows, {indptr, indices, values, nullptr, x, width, touched, targets, fresh, sums});
 }
 
 int cs_increment_f64(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
                      const int32_t* indices, const float* values, const double* x, int64_t width, double* sums,
                      double* touched) {
   if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;
-  return run<double>(rows, {indptr, indices, values, x, width, touched, targets, fresh, sums});
+  return run<double>(rows, {indptr, indices, values, nullptr, x, width, touched, targets, fresh, sums});
+}
+
+int cs_weigh_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const double* weights, const double* x,
+                 int64_t width, double* out) {
+  return run<double>(rows, {indptr, indices, nullptr, weights, x, width, out, nullptr, nullptr, nullptr});
 }

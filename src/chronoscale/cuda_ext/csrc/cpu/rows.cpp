@@ -2,6 +2,8 @@
 // standard library may be instantiated here: the linker could hand an AVX-512 copy of it to a machine without.
 #include "rows.h"
 
+#include <type_traits>
+
 namespace cs {
 namespace CS_ISA {
 namespace {
@@ -19,6 +21,8 @@ struct Pack<T, 1> {
   typedef T type;
 };
 
+struct None {};  // no weights: all ones
+
 template <class V, class T>
 inline V load(const T* from) {
   V v;
@@ -28,8 +32,8 @@ inline V load(const T* from) {
 
 // Columns [column, column + (N - 1) * W + W): N accumulators of W numbers held in registers over a whole row. The last
 // one starts at column + last and may overlap its neighbour, so any width from W up needs no scalar tail.
-template <class T, int W, int N, bool Weighted>
-void tile(const Rows<T>& r, const Chunk& c, T* carry, int64_t column, int64_t last) {
+template <class T, int W, int N, class Weight>
+void tile(const Rows<T>& r, const Weight* weights, const Chunk& c, T* carry, int64_t column, int64_t last) {
   using V = typename Pack<T, W>::type;
   const T* const x = r.x + column;
   const int64_t width = r.width;
@@ -57,7 +61,7 @@ void tile(const Rows<T>& r, const Chunk& c, T* carry, int64_t column, int64_t la
       const T* const source = x + r.indices[e] * width;
       for (int i = 0; i < N; ++i) {
         const V v = load<V>(source + (i + 1 < N ? i * W : last));
-        if (Weighted) acc[i] += static_cast<T>(r.values[e]) * v; else acc[i] += v;
+        if constexpr (std::is_same_v<Weight, None>) acc[i] += v; else acc[i] += static_cast<T>(weights[e]) * v;
       }
     }
     // The change is summed before the old sum joins it: one rounding at the sum's size, however many the edges.
@@ -72,32 +76,34 @@ void tile(const Rows<T>& r, const Chunk& c, T* carry, int64_t column, int64_t la
   }
 }
 
-template <class T, int W, int N, bool Weighted>
-void pick(int n, const Rows<T>& r, const Chunk& c, T* carry, int64_t column, int64_t last) {
-  if (n == N) return tile<T, W, N, Weighted>(r, c, carry, column, last);
-  if constexpr (N > 1) pick<T, W, N - 1, Weighted>(n, r, c, carry, column, last);
+template <class T, int W, int N, class Weight>
+void pick(int n, const Rows<T>& r, const Weight* weights, const Chunk& c, T* carry, int64_t column, int64_t last) {
+  if (n == N) return tile<T, W, N>(r, weights, c, carry, column, last);
+  if constexpr (N > 1) pick<T, W, N - 1>(n, r, weights, c, carry, column, last);
 }
 
 // Splits the columns into tiles of nearly equal numbers of packs: no tile is so thin that its last pack would overlap
 // the tile before it, whose sums are already written.
-template <class T, int W, bool Weighted>
-void columns(const Rows<T>& r, const Chunk& c, T* carry) {
+template <class T, int W, class Weight>
+void columns(const Rows<T>& r, const Weight* weights, const Chunk& c, T* carry) {
   if constexpr (W > 1) {
-    if (r.width < W) return columns<T, W / 2, Weighted>(r, c, carry);
+    if (r.width < W) return columns<T, W / 2>(r, weights, c, carry);
   }
   const int64_t packs = (r.width + W - 1) / W;
   const int64_t tiles = (packs + kMost - 1) / kMost;
   for (int64_t t = 0; t < tiles; ++t) {
     const int64_t from = packs * t / tiles, to = packs * (t + 1) / tiles;
     const int64_t last = t + 1 < tiles ? (to - from - 1) * W : r.width - W - from * W;
-    pick<T, W, kMost, Weighted>(static_cast<int>(to - from), r, c, carry, from * W, last);
+    pick<T, W, kMost>(static_cast<int>(to - from), r, weights, c, carry, from * W, last);
   }
 }
 
 template <class T>
 void run(const Rows<T>& r, const Chunk& c, T* carry) {
   constexpr int W = CS_VECTOR / sizeof(T);
-  if (r.values) columns<T, W, true>(r, c, carry); else columns<T, W, false>(r, c, carry);
+  if (r.weights) return columns<T, W>(r, r.weights, c, carry);
+  if (r.values) return columns<T, W>(r, r.values, c, carry);
+  columns<T, W, None>(r, nullptr, c, carry);
 }
 
 }  // namespace

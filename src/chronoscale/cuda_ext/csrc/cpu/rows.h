@@ -10,6 +10,7 @@ struct Rows {
   const int64_t* indptr;
   const int32_t* indices;
   const float* values;     // or null: all ones
+  const T* weights;        // in their place, where they must have T's precision; or null
   const T* x;              // [*, width]
   int64_t width;
   T* out;                  // [rows, width]

@@ -24,6 +24,7 @@ struct Rows {
   const int64_t* indptr;
   const int32_t* indices;
   const float* values;
+  const T* weights;
   const T* x;
   int64_t width;
   T* out;
@@ -39,7 +40,7 @@ __device__ Pack<T, V> sum(const Rows<T>& r, int64_t begin, int64_t end, int64_t 
 #pragma unroll 4
   for (int64_t e = begin; e < end; e += stride) {
     const auto x = *reinterpret_cast<const Pack<T, V>*>(r.x + r.indices[e] * r.width + column);
-    const T w = r.values ? static_cast<T>(r.values[e]) : T(1);
+    const T w = r.weights ? r.weights[e] : r.values ? static_cast<T>(r.values[e]) : T(1);
 #pragma unroll
     for (int i = 0; i < V; ++i) acc.v[i] += w * x.v[i];
   }
@@ -160,24 +161,30 @@ const char* cs_cuda_last_error(void) { return cudaGetErrorString(last); }
 
 int cs_cuda_aggregate_f32(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values,
                           const float* x, int64_t width, float* out, int device, void* stream) {
-  return run<float>({rows, indptr, indices, values, x, width, out, nullptr, nullptr, nullptr}, device, stream);
+  return run<float>({rows, indptr, indices, values, nullptr, x, width, out, nullptr, nullptr, nullptr}, device, stream);
 }
 
 int cs_cuda_aggregate_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values,
                           const double* x, int64_t width, double* out, int device, void* stream) {
-  return run<double>({rows, indptr, indices, values, x, width, out, nullptr, nullptr, nullptr}, device, stream);
+  return run<double>({rows, indptr, indices, values, nullptr, x, width, out, nullptr, nullptr, nullptr}, device, stream);
 }
 
 int cs_cuda_increment_f32(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
                           const int32_t* indices, const float* values, const float* x, int64_t width, float* sums,
                           float* touched, int device, void* stream) {
   if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;
-  return run<float>({rows, indptr, indices, values, x, width, touched, targets, fresh, sums}, device, stream);
+  return run<float>({rows, indptr, indices, values, nullptr, x, width, touched, targets, fresh, sums}, device, stream);
 }
 
 int cs_cuda_increment_f64(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
                           const int32_t* indices, const float* values, const double* x, int64_t width, double* sums,
                           double* touched, int device, void* stream) {
   if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;
-  return run<double>({rows, indptr, indices, values, x, width, touched, targets, fresh, sums}, device, stream);
+  return run<double>({rows, indptr, indices, values, nullptr, x, width, touched, targets, fresh, sums}, device, stream);
+}
+
+int cs_cuda_weigh_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const double* weights, const double* x,
+                      int64_t width, double* out,
+                      int device, void* stream) {
+  return run<double>({rows, indptr, indices, nullptr, weights, x, width, out, nullptr, nullptr, nullptr}, device, stream);
 }
