@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,9 @@ _AGGREGATE = [c_int64, c_void_p, c_void_p, c_void_p, c_void_p, c_int64, c_void_p
 _INCREMENT = [c_int64, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_int64, c_void_p, c_void_p]
 _STREAM = [c_int, c_void_p]
 _GREEDY = [c_int64, POINTER(c_double), c_int64, POINTER(c_double), c_int64, c_int64, c_int, *[POINTER(c_int32)] * 3]
+_BAND = [c_int64, c_int64, POINTER(c_double), POINTER(c_int32), POINTER(c_double)]
+_PROBLEM = [c_int64, POINTER(c_double), c_int64, POINTER(c_double), c_int64]
+_EXCHANGE = [*_PROBLEM, *[c_double] * 3, c_int64, c_uint64, POINTER(c_int32), POINTER(c_double)]
 _Signatures = dict[str, tuple[list[Any], type]]
 
 _CPU: _Signatures = {
@@ -31,6 +34,8 @@ _CPU: _Signatures = {
     "cs_increment_f32": (_INCREMENT, c_int),
     "cs_increment_f64": (_INCREMENT, c_int),
     "cs_greedy": (_GREEDY, c_int),
+    "cs_band_matching": (_BAND, c_int),
+    "cs_exchange": (_EXCHANGE, c_int),
 }
 _CUDA: _Signatures = {
     "cs_cuda_version": ([], c_int),

@@ -5,10 +5,12 @@ from __future__ import annotations
 from chronoscale.errors import unknown
 from chronoscale.strategies.baselines.dtdg.psg import PSG
 from chronoscale.strategies.real.greedy import RealG
+from chronoscale.strategies.real.greedy_plus import RealGPlus
+from chronoscale.strategies.real.ilp import RealL
 from chronoscale.strategies.real.reuse import RealReuse, RealType1
 from chronoscale.strategies.strategy import Strategy
 
-STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in (PSG(), RealType1(), RealReuse(), RealG())}
+STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in (PSG(), RealType1(), RealReuse(), RealG(), RealGPlus(), RealL())}
 
 
 def strategy(name: str) -> Strategy:
