@@ -122,7 +122,7 @@ class RealL:
         limit = max(EPOCHS * epoch / 1e9, self.floor_s)
         certified = bound(found, ranks)
         answer = optimise(found, ranks, start, limit, certified=certified)
-        fell = answer.status not in ("optimal", "gap") and answer.gap > GAP
+        fell = answer.status in ("too large", "infeasible") or answer.gap > GAP
         mate, note = (start, _fallback(answer, limit)) if fell else (answer.mate, _note(answer))
         if fell:
             warnings.warn(f"{self.name} on {ranks} GPUs: {note}", ChronoscaleWarning, stacklevel=2)
