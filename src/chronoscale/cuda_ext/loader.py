@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,9 @@ _SOFTMAX = [c_int64, *[c_void_p] * 5, c_int, c_void_p, c_void_p, c_double, *[c_v
 _SOFTMAX_GRAD = [c_int64, *[c_void_p] * 5, c_double, c_void_p, c_void_p, c_int64, *[c_void_p] * 4]
 _STREAM = [c_int, c_void_p]
 _GREEDY = [c_int64, POINTER(c_double), c_int64, POINTER(c_double), c_int64, c_int64, c_int, *[POINTER(c_int32)] * 3]
+_BAND = [c_int64, c_int64, POINTER(c_double), POINTER(c_int32), POINTER(c_double)]
+_PROBLEM = [c_int64, POINTER(c_double), c_int64, POINTER(c_double), c_int64]
+_EXCHANGE = [*_PROBLEM, *[c_double] * 3, c_int64, c_uint64, POINTER(c_int32), POINTER(c_double)]
 _Signatures = dict[str, tuple[list[Any], type]]
 
 _CPU: _Signatures = {
@@ -40,6 +43,8 @@ _CPU: _Signatures = {
     "cs_softmax_grad_f64": (_SOFTMAX_GRAD, c_int),
     "cs_rebuild": (_REBUILD, c_int),
     "cs_greedy": (_GREEDY, c_int),
+    "cs_band_matching": (_BAND, c_int),
+    "cs_exchange": (_EXCHANGE, c_int),
 }
 _CUDA: _Signatures = {
     "cs_cuda_version": ([], c_int),

@@ -43,6 +43,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 Seed = Annotated[int | None, typer.Option(help="Overrides the experiment's seed.")]
 Dry = Annotated[bool, typer.Option("--dry-run", help="Say what would run, and stop.")]
 RUNS = Path("runs")
+NAN = float("nan")
 
 
 def say(frame: pd.DataFrame, title: str, as_json: bool) -> None:
@@ -91,7 +92,9 @@ def _dry(command: str, file: Path, seed: int | None, ranks: Sequence[int] | None
     for name in experiment.strategies:
         for count in counts:
             plan = strategy(name).plan(work, count, costs)
-            rows.append({"strategy": name, "ranks": count, "tasks": len(plan), "iterations": plan.iterations, "groups": work.groups})
+            row = {"strategy": name, "ranks": count, "tasks": len(plan), "iterations": plan.iterations, "groups": work.groups}
+            planned = {"planned_s": plan.planned_ns / 1e9 or NAN, "bound_s": plan.bound_ns / 1e9 or NAN, "gap": plan.gap}
+            rows.append(row | planned | {"note": plan.note})
     say(pd.DataFrame(rows), f"{command}: {work.name}, {len(work.snapshots)} snapshots (planned with datasheet costs)", as_json)
 
 

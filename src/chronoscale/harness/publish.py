@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from chronoscale.strategies.metrics import fidelity as joined
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
-COLUMNS = ("strategy", "ranks", "epoch_s", "spread_s", "speedup", "parallel_efficiency", "imbalance", "utilisation", "sources")
+COLUMNS = ("strategy", "ranks", "epoch_s", "spread_s", "speedup", "parallel_efficiency", "gap", "imbalance", "utilisation", "sources")
 
 WORK = ("dataset", "model", "training", "groups", "seed")  # what runs must share to be compared
 
@@ -41,7 +42,7 @@ def collect(found: Sequence[Run]) -> Report:
         if not run.complete:
             notes.append(f"{run.folder.name} is incomplete: only its finished parts are shown; the same command takes it up again.")
         environment |= run.read("environment.json")
-        for measured in [*_executed(run, losses), *_simulated(run, notes)]:
+        for measured in [*_executed(run, losses, notes), *_simulated(run, notes)]:
             other = work.setdefault(measured.kind, run)
             if other.experiment.digest(*WORK) != run.experiment.digest(*WORK):
                 raise UserError(f"{other.folder} and {run.folder} trained different things, which do not compare; give each its own report")
@@ -64,14 +65,16 @@ def collect(found: Sequence[Run]) -> Report:
     )
 
 
-def _executed(run: Run, losses: dict[str, list[float]]) -> list[Measured]:
+def _executed(run: Run, losses: dict[str, list[float]], notes: list[str]) -> list[Measured]:
     found = []
     for folder in run.pieces("ranks-"):
         ranks = int(folder.name.split("-")[1])
         for name, schedule in schedules(folder).items():
             done = passes(run, ranks, name)
             shown = schedule if ranks == max(run.experiment.ranks) else None
-            found.append(Measured.of("executed", [one.trace for one in done], shown))
+            found.append(replace(Measured.of("executed", [one.trace for one in done], shown), gap=schedule.gap))
+            if schedule.note:
+                notes.append(f"{name} on {ranks} rank{'s' * (ranks > 1)}: {schedule.note}.")
             losses[f"{name} on {ranks} rank{'s' * (ranks > 1)}"] = np.concatenate([one.losses for one in done]).tolist()
     return found
 
@@ -87,7 +90,11 @@ def _simulated(run: Run, notes: list[str]) -> list[Measured]:
             notes.append(f"{point['cluster']} has {point['preset_gpus']} GPUs; {point['gpus']} are as many of its machines as that takes.")
         drawn = point["gpus"] == min((g for g in run.experiment.gpus if g > 1), default=1)  # one timeline a strategy is enough to look at
         shown = Schedule.load(folder / "schedule.parquet") if drawn else None
-        found.append(Measured.of("simulated", [Trace.load(folder / "trace.parquet")], shown))
+        gap = point.get("gap")  # absent in older runs, null where no scheduler planned
+        measured = Measured.of("simulated", [Trace.load(folder / "trace.parquet")], shown)
+        found.append(measured if gap is None else replace(measured, gap=gap))
+        if note := point.get("note"):
+            notes.append(f"{point['strategy']} on {point['gpus']} GPUs: {note}.")
     return found
 
 
@@ -103,7 +110,8 @@ def _fidelity(run: Run) -> dict[tuple[str, int], pd.DataFrame]:
 
 def compared(run: Run) -> pd.DataFrame:
     """The comparison of one run, for the terminal."""
-    return comparison(collect([run]))[list(COLUMNS)]
+    table = comparison(collect([run]))
+    return table[[name for name in COLUMNS if name in table]]
 
 
 def fidelity_table(run: Run) -> pd.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
+from math import isnan
 from pathlib import Path
 
 from chronoscale.errors import UserError
@@ -32,6 +33,8 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
             "costs": costs.name,
             "cluster": cluster.name,
             "preset_gpus": cluster.gpus,
+            "gap": None if isnan(schedule.gap) else schedule.gap,
+            "note": schedule.note,
         }
         try:
             check(schedule, trace, machines)

@@ -66,6 +66,7 @@ READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "speedup": ("speed\u2011up", _TIMES),
     "speedup_spread": ("±", _TIMES),
     "parallel_efficiency": ("parallel efficiency", _PERCENT),
+    "gap": ("gap to bound", _PERCENT),
     "imbalance": ("imbalance", _TIMES),
     "utilisation": ("utilisation", _PERCENT),
     "h2d_bytes": ("host to device", size),

@@ -32,7 +32,8 @@ class Measured:
     """One strategy on one number of ranks.
 
     op_seconds: seconds in each operation, summed over ranks, index the op's name. machine: keeps runs apart that must not be compared
-    (two clusters in one report); '' where there is one of a kind. (A trace's `device` cannot tell: a simulated one names its ranks.)
+    (two clusters in one report); '' where there is one of a kind. (A trace's `device` cannot tell: a simulated one names its ranks.) gap:
+    of the schedule to its scheduler's bound (`Schedule.gap`), NaN where no scheduler planned.
     """
 
     kind: Kind
@@ -40,6 +41,7 @@ class Measured:
     op_seconds: pd.Series[float]
     timeline: Timeline | None = None
     machine: str = ""
+    gap: float = float("nan")
 
     @classmethod
     def of(cls, kind: Kind, traces: Sequence[Trace], schedule: Schedule | None = None, machine: str = "") -> Measured:

@@ -33,7 +33,8 @@ def comparison(report: Report) -> pd.DataFrame:
     """One row a run, ordered by setting, ranks, strategy.
 
     speedup: over `report.baseline` on the same ranks in the same setting, NaN where it did not run. parallel_efficiency: against
-    the strategy's smallest run in that setting. Seconds and bytes as in `Summary`; efficiency and utilisation are shares of 1.
+    the strategy's smallest run in that setting. gap: of the plan to its bound, a column where any is known. Seconds and bytes as in
+    `Summary`; efficiency and utilisation are shares of 1.
     """
     rows = []
     for setting in report.settings:
@@ -54,6 +55,7 @@ def comparison(report: Report) -> pd.DataFrame:
                         "speedup": ratio,
                         "speedup_spread": ratio_spread if found.repeats > 1 and run is not base else NAN,
                         "parallel_efficiency": shares[run.strategy][ranks],
+                        "gap": run.gap,
                         "imbalance": found.imbalance,
                         "utilisation": found.utilisation,
                         "h2d_bytes": found.h2d_bytes,
@@ -63,7 +65,8 @@ def comparison(report: Report) -> pd.DataFrame:
                         "device": found.device,
                     }
                 )
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    return table if len(table) and table["gap"].notna().any() else table.drop(columns="gap", errors="ignore")
 
 
 def time_by_op(report: Report) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -72,12 +72,12 @@ class Builder:
     def finish(self) -> Schedule:
         """The schedule. Raises ValueError when a dependency points to a later row."""
         if not self._blocks:
-            empty = {name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}
+            empty: dict[str, Any] = {name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}
             return Schedule(self.name, self.ranks, self.resident, **empty, dep_ptr=np.zeros(1, np.int64), dep=np.empty(0, np.int64))
         rows = np.argsort(np.concatenate(self._order), kind="stable")
         place = np.empty(self._count, np.int64)
         place[rows] = np.arange(self._count)
-        columns = {name: np.concatenate([block[name] for block in self._blocks])[rows] for name in COLUMNS}
+        columns: dict[str, Any] = {name: np.concatenate([block[name] for block in self._blocks])[rows] for name in COLUMNS}
         task = place[np.concatenate([e[0] for e in self._edges])] if self._edges else np.empty(0, np.int64)
         dep = place[np.concatenate([e[1] for e in self._edges])] if self._edges else np.empty(0, np.int64)
         by_task = np.argsort(task, kind="stable")

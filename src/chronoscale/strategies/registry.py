@@ -6,10 +6,13 @@ from chronoscale.errors import unknown
 from chronoscale.strategies.baselines.dtdg.blad import BLAD
 from chronoscale.strategies.baselines.dtdg.psg import PSG
 from chronoscale.strategies.real.greedy import RealG
+from chronoscale.strategies.real.greedy_plus import RealGPlus
+from chronoscale.strategies.real.ilp import RealL
 from chronoscale.strategies.real.reuse import RealReuse, RealType1
 from chronoscale.strategies.strategy import Strategy
 
-STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in (PSG(), BLAD(), RealType1(), RealReuse(), RealG())}
+ALL: tuple[Strategy, ...] = (PSG(), BLAD(), RealType1(), RealReuse(), RealG(), RealGPlus(), RealL())
+STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in ALL}
 
 
 def strategy(name: str) -> Strategy:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -92,6 +93,10 @@ class Schedule:
     bus or network for transfers, through device memory for compute); `flops`. Rows of one `collective` id (-1: none) form one
     operation that starts when its last rank arrives. `alloc` bytes of device memory are taken at a task's start, `free` returned at
     its end; `resident` bytes are held on every rank throughout (parameters, gradients, optimiser state).
+
+    `planned_ns`: the epoch's makespan as a scheduler sees it (REAL eq. 10, synchronisation left out), 0 where none planned; `bound_ns`: no
+    schedule of that problem is shorter, 0 where unknown; `note`: what a reader must know of the planning. A part of a schedule
+    keeps the three of the whole.
     """
 
     name: str
@@ -115,6 +120,9 @@ class Schedule:
     free: Ints
     dep_ptr: Ints
     dep: Ints
+    planned_ns: int = 0
+    bound_ns: int = 0
+    note: str = ""
 
     def __post_init__(self) -> None:
         n = len(self.op)
@@ -154,6 +162,11 @@ class Schedule:
         return len(self.op)
 
     @property
+    def gap(self) -> float:
+        """How far above its bound the plan is, relative to the plan; NaN where either is unknown."""
+        return 1 - self.bound_ns / self.planned_ns if self.planned_ns and self.bound_ns else float("nan")
+
+    @property
     def iterations(self) -> int:
         """Optimiser steps."""
         return int(self.iteration.max()) + 1 if len(self) else 0
@@ -184,13 +197,14 @@ class Schedule:
             raise ValueError(f"schedule '{self.name}': a kept task depends on one that is left out")
         columns = {name: getattr(self, name)[tasks] for name in COLUMNS}
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts[tasks])])
-        return Schedule(name=self.name, ranks=self.ranks, resident=self.resident, dep_ptr=ptr, dep=dep, **columns)
+        return replace(self, dep_ptr=ptr, dep=dep, **columns)
 
     def save(self, path: Path) -> None:
         """Parquet; dependencies as a list column."""
         deps = pa.LargeListArray.from_arrays(pa.array(self.dep_ptr), pa.array(self.dep))
         table = pa.table({**{name: getattr(self, name) for name in COLUMNS}, "deps": deps})
         meta = {"name": self.name, "ranks": str(self.ranks), "resident": str(self.resident)}
+        meta |= {"planned_ns": str(self.planned_ns), "bound_ns": str(self.bound_ns), "note": self.note}
         pq.write_table(table.replace_schema_metadata(meta), path, compression="zstd")
 
     @classmethod
@@ -200,9 +214,11 @@ class Schedule:
             table = pq.read_table(path)
             meta = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
             deps = table["deps"].combine_chunks()
-            columns = {name: table[name].to_numpy().astype(dtype, copy=False) for name, dtype in COLUMNS.items()}
+            columns: dict[str, Any] = {name: table[name].to_numpy().astype(dtype, copy=False) for name, dtype in COLUMNS.items()}
             ptr = deps.offsets.to_numpy().astype(np.int64)
             dep = deps.values.to_numpy(zero_copy_only=False).astype(np.int64)
+            plan = {"planned_ns": int(meta.get("planned_ns", 0)), "bound_ns": int(meta.get("bound_ns", 0)), "note": meta.get("note", "")}
+            columns |= plan  # absent in older files
             return cls(meta["name"], int(meta["ranks"]), int(meta["resident"]), **columns, dep_ptr=ptr, dep=dep)
         except (OSError, pa.ArrowException, KeyError) as error:
             raise UserError(f"{path}: not a readable schedule ({type(error).__name__}: {str(error).splitlines()[0]})") from error

@@ -7,6 +7,7 @@ from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.groups import Placement
 from chronoscale.strategies.lowering import Reuse, lower
 from chronoscale.strategies.real.benefit import Benefit, benefit
+from chronoscale.strategies.real.plan import planned
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Family, Workload
 
@@ -31,5 +32,6 @@ class RealG:
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch. Raises UserError for a workload that is not DTDG, or 0 ranks."""
-        placement = place(benefit(workload, costs), ranks)
-        return lower(self.name, workload, placement, Reuse(snapshots=True, groups=True), costs)
+        found = benefit(workload, costs)
+        placement = place(found, ranks)
+        return planned(lower(self.name, workload, placement, Reuse(snapshots=True, groups=True), costs), found)

@@ -81,6 +81,16 @@ CS_API int cs_softmax_grad_f64(int64_t rows, const int32_t* targets, const int64
 CS_API int cs_greedy(int64_t groups, const double* times, int64_t width, const double* reuse, int64_t gpus,
                      int64_t max_targets, int threads, int32_t* out_iteration, int32_t* out_gpu, int32_t* out_slot);
 
+// Most weight of a matching of n groups in a row of which those up to `width` apart may pair: weight[i * width + k] for groups i and
+// i + k + 1. out_mate[i]: the partner, -1 for none. width <= 12: 2^width states a group.
+CS_API int cs_band_matching(int64_t n, int64_t width, const double* weight, int32_t* out_mate, double* out_total);
+
+// REAL-G+: exchanges partners, splits and joins pairs of `mate` (-1: alone) until `work` is used up; the best matching met is left in
+// `mate`. Moves are compared by makespan (alpha an iteration) + pull * total load / gpus; one that worsens that by up to `threshold`,
+// falling to 0, is taken.
+CS_API int cs_exchange(int64_t n, const double* times, int64_t width, const double* reuse, int64_t gpus, double alpha,
+                       double pull, double threshold, int64_t work, uint64_t seed, int32_t* mate, double* out_makespan);
+
 // ---- libchronoscale_cuda ---- the same, enqueued on a stream of a device: no allocation, no synchronisation.
 
 CS_API int cs_cuda_version(void);

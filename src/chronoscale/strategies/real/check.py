@@ -1,0 +1,58 @@
+"""Check: a placement, or a whole schedule, against REAL eq. 9-12, by plain loops that share nothing with the planners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from chronoscale.errors import UserError
+from chronoscale.strategies.groups import Placement
+from chronoscale.strategies.real.benefit import Benefit
+from chronoscale.strategies.schedule import Op, Schedule
+
+
+def check(placement: Placement, benefits: Benefit, alpha: float = 0.0) -> float:
+    """The makespan, sum over iterations of (largest load + alpha), ns.
+
+    Raises UserError, naming the group or the GPU, unless every group of `benefits` is placed once, on a GPU that is there, with at most one
+    other.
+    """
+    places = zip(range(len(placement.rank)), placement.iteration.tolist(), placement.rank.tolist(), strict=True)
+    return _makespan(places, placement.ranks, benefits, alpha)
+
+
+def check_schedule(schedule: Schedule, benefits: Benefit, alpha: float = 0.0) -> float:
+    """As `check`, of the backward passes that a schedule really has: one a group."""
+    rows = schedule.tasks(Op.BACKWARD)
+    places = zip(schedule.unit[rows].tolist(), schedule.iteration[rows].tolist(), schedule.rank[rows].tolist(), strict=True)
+    return _makespan(places, schedule.ranks, benefits, alpha)
+
+
+def _makespan(places: Iterable[tuple[int, int, int]], gpus: int, benefits: Benefit, alpha: float) -> float:
+    times, reuse = benefits.times.tolist(), benefits.reuse.tolist()
+    held: dict[tuple[int, int], list[int]] = {}
+    seen: set[int] = set()
+    for group, iteration, gpu in places:
+        if not 0 <= group < len(times):
+            raise UserError(f"schedule: there is no group {group}; expected 0 to {len(times) - 1}")
+        if group in seen:
+            raise UserError(f"schedule: group {group} trains twice")
+        if not 0 <= gpu < gpus or iteration < 0:
+            raise UserError(f"schedule: group {group} is on GPU {gpu} in iteration {iteration}; there are GPUs 0 to {gpus - 1}")
+        seen.add(group)
+        held.setdefault((iteration, gpu), []).append(group)
+    for group in range(len(times)):
+        if group not in seen:
+            raise UserError(f"schedule: group {group} does not train")
+    slowest: dict[int, float] = {}
+    for (iteration, gpu), groups in held.items():
+        if len(groups) > 2:
+            raise UserError(f"schedule: GPU {gpu} holds groups {', '.join(map(str, groups))} in iteration {iteration}; at most two fit")
+        load = 0.0
+        for group in groups:
+            load += times[group]
+        if len(groups) == 2:
+            early, late = sorted(groups)
+            if late - early <= len(reuse[early]):
+                load -= reuse[early][late - early - 1]
+        slowest[iteration] = max(slowest.get(iteration, 0.0), load)
+    return sum(load + alpha for load in slowest.values())

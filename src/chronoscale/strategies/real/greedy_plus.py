@@ -1,0 +1,97 @@
+"""REAL-G+: cross-group scheduling that sees reuse and balance at once (the problem of REAL §5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from chronoscale.cuda_ext.matching import MAX_WIDTH, Mates, band_matching, exchange
+from chronoscale.strategies.costs import CostModel, Floats
+from chronoscale.strategies.groups import Placement
+from chronoscale.strategies.lowering import Reuse, lower
+from chronoscale.strategies.real import greedy
+from chronoscale.strategies.real.benefit import Benefit, benefit
+from chronoscale.strategies.real.plan import planned
+from chronoscale.strategies.real.seats import mates, seat, seats
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.workload import Family, Workload
+
+WORK = 24_000_000  # exchange work in all, about a second of one core
+STARTS = 2  # constructions that are searched from at length
+PULLS = (0.1, 0.3)  # shares of total load in what exchanges compare
+THRESHOLDS = (1e-4, 1e-3, 1e-2, 5e-2)  # worsening at first allowed, of the mean group's time
+
+
+def search(benefits: Benefit, gpus: int, alpha: float = 0.0, work: int = WORK) -> Mates:
+    """Partners int32 [n] (-1: alone), never of a larger makespan than Algorithm 1's. Deterministic: bounded by work, not by seconds."""
+    times, reuse, n = benefits.times, benefits.reuse, len(benefits.times)
+    if not n:
+        return np.empty(0, np.int32)
+
+    def improve(start: Mates, share: int, pull: float, threshold: float, seed: int = 0) -> tuple[float, Mates]:
+        change = threshold * float(times.mean())
+        mate, value = exchange(times, reuse, gpus, start, work // share, alpha=alpha, pull=pull, threshold=change, seed=seed)
+        return value, mate
+
+    begun = sorted((improve(start, 60, PULLS[1], THRESHOLDS[0]) for start in _starts(benefits, gpus)), key=lambda found: found[0])
+    tried = [(start, pull, threshold) for _, start in begun[:STARTS] for pull in PULLS for threshold in THRESHOLDS]
+    found = [improve(start, 30, pull, threshold, seed) for seed, (start, pull, threshold) in enumerate(tried)]
+    best = min([*begun, *found], key=lambda found: found[0])
+    return min([best, *(improve(best[1], 10, pull, THRESHOLDS[0]) for pull in PULLS)], key=lambda found: found[0])[1]
+
+
+def _starts(benefits: Benefit, gpus: int) -> Iterator[Mates]:
+    """Algorithm 1's pairs; then, for a few numbers of iterations, pairs that save most and pairs that balance best, all seats in use."""
+    n = len(benefits.times)
+    yield mates(greedy.place(benefits, gpus))
+    saving = band_matching(benefits.reuse[:, :MAX_WIDTH])[0]
+    least = -(-n // (2 * gpus))
+    for m in range(least, min(least + 3, -(-n // gpus) + 1)):
+        yield _fill(benefits, saving, m * gpus)
+        yield _fold(benefits.times, m * gpus)
+
+
+def _fill(benefits: Benefit, mate: Mates, count: int) -> Mates:
+    """As many seats as `count`: the heaviest pairs are parted, or the shortest lone groups folded into pairs."""
+    mate = mate.copy()
+    first, second, load = seats(benefits, mate)
+    if len(first) > count:
+        alone = first[second < 0]
+        alone = alone[np.argsort(benefits.times[alone], kind="stable")][: 2 * (len(first) - count)]
+        half = len(alone) // 2
+        mate[alone[:half]], mate[alone[::-1][:half]] = alone[::-1][:half], alone[:half]
+        return mate
+    pairs = np.flatnonzero(second >= 0)
+    parted = pairs[np.argsort(-load[pairs], kind="stable")][: count - len(first)]
+    mate[first[parted]] = mate[second[parted]] = -1
+    return mate
+
+
+def _fold(times: Floats, count: int) -> Mates:
+    """The longest groups alone, the rest paired long with short: the least largest load of `count` seats without reuse."""
+    mate = np.full(len(times), -1, np.int32)
+    rest = np.argsort(times, kind="stable")[: 2 * max(len(times) - count, 0)].astype(np.int32)
+    mate[rest] = rest[::-1]
+    return mate
+
+
+def place(benefits: Benefit, ranks: int, alpha: float = 0.0) -> Placement:
+    """`search`, seated. Raises UserError for 0 ranks."""
+    return seat(benefits, search(benefits, ranks, alpha), ranks)
+
+
+class RealGPlus:
+    """Pairs of groups that share snapshots, as many as pay, so that the GPUs of an iteration still finish together."""
+
+    name = "real-g+"
+    title = "REAL-G+"
+    source = "REAL §5.1; the search is this project's"
+    family = Family.DTDG
+
+    def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
+        """One epoch. Raises UserError for a workload that is not DTDG, or 0 ranks."""
+        found = benefit(workload, costs)
+        placement = place(found, ranks)
+        schedule = lower(self.name, workload, placement, Reuse(snapshots=True, groups=True), costs)
+        return planned(schedule, found)

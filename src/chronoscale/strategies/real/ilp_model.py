@@ -1,0 +1,182 @@
+"""REAL-L's integer programs: the paper's (REAL eq. 9-14), and one without the symmetry of GPUs and iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from chronoscale.cuda_ext.matching import Mates
+from chronoscale.strategies.costs import Floats
+from chronoscale.strategies.groups import CAPACITY
+from chronoscale.strategies.real.benefit import Benefit
+from chronoscale.strategies.real.seats import makespan, seat, seats
+from chronoscale.strategies.schedule import Ints
+
+INF = float("inf")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """min cost @ x with row_lower <= rows @ x <= row_upper, lower <= x <= upper, x integer where `integer`; all float64 but that.
+
+    Values are in `unit` ns, so that they are about 1. `start`: a feasible x. `mates`: x to partners. Loads may be rounded down (`compact`):
+    then the optimum is a lower bound on the makespan.
+    """
+
+    formulation: str
+    unit: float
+    cost: Floats
+    lower: Floats
+    upper: Floats
+    integer: NDArray[np.bool_]
+    rows: sparse.csr_array
+    row_lower: Floats
+    row_upper: Floats
+    start: Floats
+    mates: Callable[[Floats], Mates]
+
+    def at_least(self, makespan_ns: float) -> Model:
+        """With a valid cut: the objective is not below a certified bound."""
+        rows = sparse.vstack([self.rows, sparse.csr_array(self.cost[None])], format="csr")
+        low, high = np.append(self.row_lower, makespan_ns / self.unit), np.append(self.row_upper, INF)
+        return replace(self, rows=rows, row_lower=low, row_upper=high)
+
+
+class _Rows:
+    """Constraints added in blocks: entries (row within the block, column, value), and limits a row."""
+
+    def __init__(self) -> None:
+        self.count, self.row, self.column, self.value = 0, [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0)]
+        self.lower, self.upper = [np.empty(0)], [np.empty(0)]
+
+    def add(self, count: int, entries: list[tuple[Ints, Ints, float | Floats]], lower: float, upper: float) -> None:
+        for row, column, value in entries:
+            self.row.append(row + self.count)
+            self.column.append(column)
+            self.value.append(np.broadcast_to(np.asarray(value, np.float64), row.shape))
+        self.lower.append(np.full(count, lower))
+        self.upper.append(np.full(count, upper))
+        self.count += count
+
+    def matrix(self, columns: int) -> tuple[sparse.csr_array, Floats, Floats]:
+        entries = np.concatenate(self.value), (np.concatenate(self.row), np.concatenate(self.column))
+        rows = sparse.csr_array(sparse.coo_array(entries, shape=(self.count, columns)))
+        return rows, np.concatenate(self.lower), np.concatenate(self.upper)
+
+
+def published(benefits: Benefit, gpus: int, alpha: float, start: Mates) -> Model:
+    """x_{k,i,j}: group k in iteration i on GPU j (eq. 11-12); y: both of a pair there (McCormick, eq. 13); T_i over every load (eq. 14).
+
+    As many iterations as groups could need alone. y is made for the pairs that save something: others do not enter eq. 14. Where
+    alpha > 0 an iteration costs it only when it is used.
+    """
+    n = len(benefits.times)
+    m = -(-n // gpus)
+    places = m * gpus
+    near, apart = np.nonzero(benefits.reuse > 0)
+    far = near + apart + 1
+    near, far, saved = near[far < n], far[far < n], benefits.reuse[near, apart][far < n]
+    pairs = len(near)
+    y0, t0 = n * places, (n + pairs) * places
+    u0, total = t0 + m, t0 + 2 * m
+    unit = makespan(benefits, start, gpus, alpha) or 1.0
+    group, place = (grid.ravel() for grid in np.meshgrid(np.arange(n), np.arange(places), indexing="ij"))
+    pair, spot = (grid.ravel() for grid in np.meshgrid(np.arange(pairs), np.arange(places), indexing="ij"))
+    x, y = group * places + place, y0 + pair * places + spot
+    one, two = near[pair] * places + spot, far[pair] * places + spot
+    each, iteration = np.arange(pairs * places), np.arange(places) // gpus
+    rows = _Rows()
+    rows.add(n, [(group, x, 1.0)], 1, 1)
+    rows.add(places, [(place, x, 1.0)], -INF, CAPACITY)
+    rows.add(len(each), [(each, y, 1.0), (each, one, -1.0)], -INF, 0)
+    rows.add(len(each), [(each, y, 1.0), (each, two, -1.0)], -INF, 0)
+    rows.add(len(each), [(each, y, 1.0), (each, one, -1.0), (each, two, -1.0)], -1, INF)
+    load = [(place, x, -benefits.times[group] / unit), (spot, y, saved[pair] / unit)]
+    rows.add(places, [(np.arange(places), t0 + iteration, 1.0), *load], 0, INF)
+    rows.add(m, [(place // gpus, x, -1.0), (np.arange(m), u0 + np.arange(m), float(CAPACITY * gpus))], 0, INF)
+    matrix, low, high = rows.matrix(total)
+    cost = np.zeros(total)
+    cost[t0:u0], cost[u0:] = 1.0, alpha / unit
+    upper = np.ones(total)
+    upper[t0:u0] = INF
+    integer = np.ones(total, bool)
+    integer[t0:u0] = False
+
+    placed = seat(benefits, start, gpus)
+    first = np.zeros(total)
+    first[np.arange(n) * places + placed.site] = 1
+    together = placed.site[near] == placed.site[far]
+    first[y0 + np.flatnonzero(together) * places + placed.site[near][together]] = 1
+    one_load = seats(benefits, start)
+    np.maximum.at(first, t0 + placed.iteration[one_load[0]], one_load[2] / unit)
+    first[u0 + placed.iteration] = 1
+
+    def decode(values: Floats) -> Mates:
+        site = np.argmax(values[:y0].reshape(n, places), axis=1)
+        order = np.argsort(site, kind="stable")
+        found = np.full(n, -1, np.int32)
+        same = np.flatnonzero(site[order][1:] == site[order][:-1])
+        found[order[same]], found[order[same + 1]] = order[same + 1], order[same]
+        return found
+
+    return Model("published", unit, cost, np.zeros(total), upper, integer, matrix, low, high, first, decode)
+
+
+def compact(benefits: Benefit, gpus: int, alpha: float, start: Mates, levels: int = 0) -> Model:
+    """z_p: seat p (a group alone, or any pair) is taken; N_g: seats of load >= level g; u_g: iterations whose longest load reaches level g.
+
+    Iterations filled by falling load are the best there are, so D u_g >= N_g with u_g integer says all that x_{k,i,j} says, and names
+    neither GPUs nor iterations: there is nothing to permute. Objective: alpha u_0 + the sum over levels of (level_g - level_{g-1}) u_g,
+    which is eq. 10 when every load is a level (levels 0). Otherwise loads are rounded down to `levels` of them: smaller, and a bound.
+    """
+    n = len(benefits.times)
+    near, far = np.triu_indices(n, 1)
+    first = np.concatenate([np.arange(n), near])
+    second = np.concatenate([np.full(n, -1), far])
+    load = benefits.load(first, second)
+    level = _levels(load, seats(benefits, start)[2], levels)
+    cell = np.searchsorted(level, load, side="right") - 1
+    count, taken = len(level), np.arange(len(first))
+    n0, u0, total = len(first), len(first) + count, len(first) + 2 * count
+    unit = makespan(benefits, start, gpus, alpha) or 1.0
+    up, rise = np.arange(count), np.arange(count - 1)
+    rows = _Rows()
+    paired = second >= 0
+    rows.add(n, [(first, taken, 1.0), (second[paired], taken[paired], 1.0)], 1, 1)
+    rows.add(count, [(cell, taken, 1.0), (up, n0 + up, -1.0), (rise, n0 + rise + 1, 1.0)], 0, 0)
+    rows.add(count, [(up, u0 + up, float(gpus)), (up, n0 + up, -1.0)], 0, INF)
+    rows.add(count - 1, [(rise, u0 + rise, 1.0), (rise, u0 + rise + 1, -1.0)], 0, INF)
+    matrix, low, high = rows.matrix(total)
+    cost = np.zeros(total)
+    cost[u0:] = np.diff(level, prepend=0.0) / unit
+    cost[u0] += alpha / unit
+    upper = np.ones(total)
+    upper[n0:u0], upper[u0:] = n, -(-n // gpus)
+    integer = np.ones(total, bool)
+    integer[n0:u0] = False
+
+    begin = np.zeros(total)
+    one, two, _ = seats(benefits, start)
+    begin[np.flatnonzero(np.isin(first * (n + 1) + second, one * (n + 1) + two))] = 1
+    begin[n0:u0] = np.bincount(cell, begin[:n0], count)[::-1].cumsum()[::-1]
+    begin[u0:] = np.ceil(begin[n0:u0] / gpus)
+
+    def decode(values: Floats) -> Mates:
+        found = np.full(n, -1, np.int32)
+        pairs = np.flatnonzero((values[:n0] > 0.5) & paired)
+        found[first[pairs]], found[second[pairs]] = second[pairs], first[pairs]
+        return found
+
+    return Model("compact", unit, cost, np.zeros(total), upper, integer, matrix, low, high, begin, decode)
+
+
+def _levels(load: Floats, used: Floats, most: int) -> Floats:
+    every = np.unique(load)
+    if not most or len(every) <= most:
+        return every
+    spaced = np.linspace(every[0], used.max(), most - most // 4)
+    return np.unique(np.concatenate([every[:1], spaced, np.quantile(every, np.linspace(0, 1, most // 4), method="lower")]))

@@ -1,0 +1,150 @@
+"""REAL-L: both programs and both solvers against all matchings; the time limit and what follows it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import gurobipy
+import numpy as np
+import pytest
+from test_scheduling import QUICK, generated, optimum
+
+from chronoscale.datasets.generate.dygraph import EvolvingGraph
+from chronoscale.errors import ChronoscaleWarning, MachineError
+from chronoscale.real_exec.model import model_shape
+from chronoscale.simulator import presets
+from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.real import ilp, solver
+from chronoscale.strategies.real.benefit import benefit
+from chronoscale.strategies.real.bound import bound
+from chronoscale.strategies.real.check import check_schedule
+from chronoscale.strategies.real.greedy_plus import search
+from chronoscale.strategies.real.ilp import RealL, optimise
+from chronoscale.strategies.real.ilp_model import compact, published
+from chronoscale.strategies.real.seats import makespan
+from chronoscale.strategies.workload import Hyper, Workload
+
+COSTS = DatasheetCosts(presets.cluster("h200").device)
+WORK = Workload("w", EvolvingGraph(400, 2000, snapshots=40, churn=0.05, seed=3).statistics(), model_shape("wd-gcn", 16, 16), Hyper())
+ALONE = np.full(6, -1, np.int32)
+
+
+@pytest.mark.parametrize("formulation", ["compact", "published"])
+@pytest.mark.parametrize("name", ["highs", "gurobi"])
+@pytest.mark.parametrize(("seed", "gpus", "alpha"), [(0, 1, 0.0), (1, 2, 0.0), (2, 3, 0.0), (3, 2, 0.4), (4, 4, 3.0)])
+def test_both_programs_and_both_solvers_find_the_optimum(formulation, name, seed, gpus, alpha):
+    problem = generated(seed, 6, 2, ("even", "ties", "one long", "even", "lopsided")[seed])
+    answer = optimise(problem, gpus, ALONE, 60, alpha=alpha, gap=0.0, formulation=formulation, solver=name, levels=0, threads=1)
+    best = optimum(problem, gpus, alpha)
+    assert answer.status == "optimal" and answer.solver.lower().startswith(name)
+    assert answer.objective == pytest.approx(best, rel=1e-5)
+    assert answer.bound == pytest.approx(best, rel=1e-5) and answer.gap < 1e-5
+    assert makespan(problem, answer.mate, gpus, alpha) == answer.objective
+
+
+@pytest.mark.parametrize("build", [compact, published])
+@pytest.mark.parametrize("alpha", [0.0, 0.7])
+def test_starts_are_feasible_and_cost_their_makespan(build, alpha):
+    for seed in range(6):
+        problem, gpus = generated(seed, 9, 3, "even"), 1 + seed % 4
+        start = search(problem, gpus, alpha, QUICK)
+        model = build(problem, gpus, alpha, start)
+        sums = model.rows @ model.start
+        assert (sums >= model.row_lower - 1e-9).all() and (sums <= model.row_upper + 1e-9).all()
+        assert (model.start >= model.lower).all() and (model.start <= model.upper + 1e-9).all()
+        assert model.cost @ model.start == pytest.approx(1)  # in units of the start's makespan
+        np.testing.assert_array_equal(model.mates(model.start), start)
+
+
+@pytest.mark.parametrize("levels", [2, 5, 20])
+def test_rounded_levels_and_the_cut_stay_below_the_optimum(levels):
+    for seed in range(5):
+        problem, gpus = generated(seed, 7, 3, "even"), 1 + seed % 3
+        best, certified = optimum(problem, gpus), bound(problem, gpus)
+        for cut in (0.0, certified):
+            answer = optimise(problem, gpus, search(problem, gpus, work=QUICK), 20, gap=0.0, levels=levels, certified=cut, threads=1)
+            assert cut <= answer.bound <= best * (1 + 1e-6) and best <= answer.objective * (1 + 1e-12)
+
+
+def test_the_gap_holds_for_64_groups_on_8_gpus():
+    """The paper's termination gap (10 %), with the solver's own bound alone."""
+    problem = generated(3, 64, 3, "even")
+    start = search(problem, 8, work=QUICK)
+    answer = optimise(problem, 8, start, 60, solver="highs")
+    assert answer.status in ("optimal", "gap") and answer.gap <= ilp.GAP and answer.objective <= makespan(problem, start, 8)
+
+
+def test_a_model_beyond_the_licence_goes_to_highs(monkeypatch):
+    problem = generated(0, 70, 2, "even")
+    model = compact(problem, 8, 0.0, search(problem, 8, work=QUICK), 50)
+    assert len(model.cost) > solver.BUNDLED
+    monkeypatch.delenv("GRB_LICENSE_FILE", raising=False)
+    monkeypatch.setattr(solver, "LICENCES", ())
+    assert not solver.covered(model) and solver.solve(model, 20, 0.5).solver.startswith("HiGHS")
+
+    def beyond(*_):
+        raise gurobipy.GurobiError(gurobipy.GRB.Error.SIZE_LIMIT_EXCEEDED, "Model too large for size-limited license")
+
+    monkeypatch.setattr(solver, "covered", lambda _: True)  # a licence that turns out not to cover it
+    monkeypatch.setattr(solver, "_gurobi", beyond)
+    assert solver.solve(model, 20, 0.5).solver.startswith("HiGHS")
+    with pytest.raises(MachineError, match="too large for size-limited license"):
+        solver.solve(model, 20, 0.5, "gurobi")
+
+
+def test_the_bundled_licence_names_its_limit():
+    """Its error for a model that is too large is the one that `solve` knows. Skipped where the licence is a full one."""
+    try:
+        with gurobipy.Env(params={"OutputFlag": 0}) as env, gurobipy.Model(env=env) as model:
+            model.addMVar(solver.BUNDLED + 1)
+            model.optimize()
+    except gurobipy.GurobiError as error:
+        assert error.errno == gurobipy.GRB.Error.SIZE_LIMIT_EXCEEDED
+    else:
+        pytest.skip("this machine's Gurobi licence has no size limit")
+
+
+def test_the_schedule_says_what_was_proved():
+    schedule = RealL().plan(WORK, 4, COSTS)
+    assert schedule.note.startswith("ILP: gap ") and "compact" in schedule.note
+    assert 0 < schedule.bound_ns <= schedule.planned_ns and schedule.gap <= ilp.GAP
+    assert schedule.planned_ns == round(check_schedule(schedule, benefit(WORK, COSTS)))
+
+
+@pytest.mark.parametrize("status", ["time limit", "infeasible"])
+def test_a_time_out_falls_back_and_says_so(monkeypatch, status):
+    found = benefit(WORK, COSTS)
+
+    def late(benefits, gpus, start, seconds, **_):
+        return ilp.Answer(status, start, makespan(benefits, start, gpus), 0.0, seconds, "HiGHS", "compact", False)
+
+    monkeypatch.setattr(ilp, "optimise", late)
+    with pytest.warns(ChronoscaleWarning, match="REAL-G\\+ instead"):
+        schedule = RealL(floor_s=0.01).plan(WORK, 4, COSTS)
+    assert "REAL-G+ instead" in schedule.note
+    assert schedule.planned_ns == round(makespan(found, search(found, 4), 4)) and schedule.bound_ns > 0
+
+
+def test_a_real_time_out():
+    """No time at all: the solver stops without a proof, and the start stands."""
+    problem = generated(9, 64, 3, "even")
+    start = search(problem, 8, work=QUICK)
+    answer = optimise(problem, 8, start, 0.0, gap=0.0, formulation="published", solver="highs")
+    assert answer.status == "time limit" and not answer.improved and answer.gap > ilp.GAP
+    np.testing.assert_array_equal(answer.mate, start)
+
+
+def test_too_large_falls_back_at_once():
+    stats = WORK.snapshots
+    many = replace(stats, **{name: np.resize(getattr(stats, name), 800) for name in stats.__dataclass_fields__ if name != "num_nodes"})
+    with pytest.warns(ChronoscaleWarning, match="not built: more than 200,000 variables; REAL-G\\+ instead"):
+        schedule = RealL().plan(Workload("long", many, WORK.model, WORK.hyper), 8, COSTS)
+    assert schedule.note == "ILP not built: more than 200,000 variables; REAL-G+ instead"
+    assert schedule.bound_ns <= schedule.planned_ns
+
+
+def test_no_warning_where_the_ilp_answers():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RealL().plan(WORK, 2, COSTS)

@@ -1,0 +1,103 @@
+"""What schedules say of their planning, from the strategies to files, tables and reports."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from test_harness import command, experiment
+
+from chronoscale.datasets.generate.dygraph import EvolvingGraph
+from chronoscale.errors import UserError
+from chronoscale.real_exec.model import model_shape
+from chronoscale.simulator import presets
+from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.groups import deal
+from chronoscale.strategies.lowering import Reuse, lower
+from chronoscale.strategies.real.benefit import benefit
+from chronoscale.strategies.real.bound import bound
+from chronoscale.strategies.real.check import check, check_schedule
+from chronoscale.strategies.real.greedy import place
+from chronoscale.strategies.registry import STRATEGIES, strategy
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.workload import Hyper, Workload
+
+__all__ = ["experiment"]  # the fixture
+
+COSTS = DatasheetCosts(presets.cluster("h200").device)
+PLANNERS = ("real-g", "real-g+", "real-l")
+
+
+def work(stride: int = 1) -> Workload:
+    stats = EvolvingGraph(400, 2000, snapshots=60, churn=0.05, seed=3).statistics()
+    return Workload("w", stats, model_shape("wd-gcn", 16, 16), Hyper(stride=stride))
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("ranks", [1, 3, 8, 100])
+def test_every_strategy_passes_the_check(name, ranks):
+    found = benefit(work(), COSTS)
+    schedule = strategy(name).plan(work(), ranks, COSTS)
+    makespan = check_schedule(schedule, found)
+    assert makespan >= bound(found, ranks)
+    if name in PLANNERS:
+        assert schedule.planned_ns == round(makespan) >= schedule.bound_ns > 0
+        assert 0 <= schedule.gap < 1
+    else:
+        assert (schedule.planned_ns, schedule.bound_ns, schedule.note) == (0, 0, "") and math.isnan(schedule.gap)
+
+
+@pytest.mark.parametrize("stride", [1, 3, 5])
+@pytest.mark.parametrize("ranks", [1, 2, 7, 30, 64])
+def test_real_g_plus_is_the_shortest_of_the_greedy_ones(stride, ranks):
+    spans = {name: strategy(name).plan(work(stride), ranks, COSTS).planned_ns for name in ("real-g", "real-g+")}
+    dealt = check(deal(work(stride).groups, ranks, 2), benefit(work(stride), COSTS))
+    assert spans["real-g+"] <= spans["real-g"] and spans["real-g+"] <= dealt * (1 + 1e-12)
+
+
+def test_a_schedule_that_loses_a_group_is_caught():
+    found = benefit(work(), COSTS)
+    placement = place(found, 4)
+    schedule = lower("real-g", work(), placement, Reuse(snapshots=True, groups=True), COSTS)
+    assert check_schedule(schedule, found) == check(placement, found)
+    lost = schedule.head(schedule.iterations - 1)
+    with pytest.raises(UserError, match=r"group \d+ does not train"):
+        check_schedule(lost, found)
+
+
+def test_files_keep_what_was_planned(tmp_path):
+    schedule = strategy("real-g+").plan(work(), 4, COSTS)
+    said = schedule.planned_ns, schedule.bound_ns, schedule.note
+    noted = Schedule(**{name: getattr(schedule, name) for name in schedule.__dataclass_fields__} | {"note": "gap 8 %, 12 s"})
+    noted.save(tmp_path / "new.parquet")
+    back = Schedule.load(tmp_path / "new.parquet")
+    assert (back.planned_ns, back.bound_ns, back.note) == (*said[:2], "gap 8 %, 12 s")
+    for part in (back.head(2), back.take(np.arange(len(back)))):
+        assert (part.planned_ns, part.bound_ns, part.note) == (back.planned_ns, back.bound_ns, back.note)
+    table = pq.read_table(tmp_path / "new.parquet")
+    old = {key: value for key, value in table.schema.metadata.items() if key in (b"name", b"ranks", b"resident")}
+    pq.write_table(table.replace_schema_metadata(old), tmp_path / "old.parquet")
+    older = Schedule.load(tmp_path / "old.parquet")
+    assert (older.planned_ns, older.bound_ns, older.note) == (0, 0, "") and len(older) == len(schedule)
+
+
+def test_tables_show_the_gap_where_it_is_known(experiment, capsys):
+    file = experiment(strategies=["psg", "real-g+", "real-l"], gpus=[2])
+    command("simulate", file, "--dry-run", "--json")
+    rows = {row["strategy"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["psg"]["gap"] is None and rows["real-g+"]["planned_s"] >= rows["real-g+"]["bound_s"] > 0
+    assert rows["real-l"]["note"].startswith("ILP: gap")
+    command("simulate", file, "--json")
+    shown = {row["strategy"]: row["gap"] for row in json.loads(capsys.readouterr().out)}
+    assert shown["psg"] is None and shown["real-g+"] == rows["real-g+"]["gap"]
+    command("report", "runs/small-simulate-1", "--out", "page")
+    page = Path("page/index.html").read_text()
+    assert "real-l on 2 GPUs: ILP: gap" in page and "gap to bound" in page and "real-g+" in page
+    plain = experiment("plain", strategies=["psg"], gpus=[2])
+    capsys.readouterr()
+    command("simulate", plain, "--json")
+    assert "gap" not in json.loads(capsys.readouterr().out)[0]
