@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from chronoscale.errors import unknown
+from chronoscale.strategies.baselines.dtdg.distdgl import DistDGL
+from chronoscale.strategies.baselines.dtdg.esdg import ESDG
 from chronoscale.strategies.baselines.dtdg.psg import PSG
 from chronoscale.strategies.real.greedy import RealG
 from chronoscale.strategies.real.reuse import RealReuse, RealType1
 from chronoscale.strategies.strategy import Strategy
 
-STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in (PSG(), RealType1(), RealReuse(), RealG())}
+STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in (PSG(), ESDG(), DistDGL(), RealType1(), RealReuse(), RealG())}
+PARTITIONED = frozenset({"distdgl"})  # plan with `Workload.partition`
 
 
 def strategy(name: str) -> Strategy:

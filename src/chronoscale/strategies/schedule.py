@@ -114,6 +114,7 @@ class Schedule:
     free: Ints
     dep_ptr: Ints
     dep: Ints
+    kind: str = "groups"  # what executes it: whole snapshot "groups" on a rank, "snapshots" of a group over ranks, "parts" of snapshots
 
     def __post_init__(self) -> None:
         n = len(self.op)
@@ -183,13 +184,13 @@ class Schedule:
             raise ValueError(f"schedule '{self.name}': a kept task depends on one that is left out")
         columns = {name: getattr(self, name)[tasks] for name in COLUMNS}
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts[tasks])])
-        return Schedule(name=self.name, ranks=self.ranks, resident=self.resident, dep_ptr=ptr, dep=dep, **columns)
+        return Schedule(name=self.name, ranks=self.ranks, resident=self.resident, dep_ptr=ptr, dep=dep, kind=self.kind, **columns)
 
     def save(self, path: Path) -> None:
         """Parquet; dependencies as a list column."""
         deps = pa.LargeListArray.from_arrays(pa.array(self.dep_ptr), pa.array(self.dep))
         table = pa.table({**{name: getattr(self, name) for name in COLUMNS}, "deps": deps})
-        meta = {"name": self.name, "ranks": str(self.ranks), "resident": str(self.resident)}
+        meta = {"name": self.name, "ranks": str(self.ranks), "resident": str(self.resident), "kind": self.kind}
         pq.write_table(table.replace_schema_metadata(meta), path, compression="zstd")
 
     @classmethod
@@ -202,7 +203,8 @@ class Schedule:
             columns = {name: table[name].to_numpy().astype(dtype, copy=False) for name, dtype in COLUMNS.items()}
             ptr = deps.offsets.to_numpy().astype(np.int64)
             dep = deps.values.to_numpy(zero_copy_only=False).astype(np.int64)
-            return cls(meta["name"], int(meta["ranks"]), int(meta["resident"]), **columns, dep_ptr=ptr, dep=dep)
+            kind = meta.get("kind", "groups")  # files of the first version have none
+            return cls(meta["name"], int(meta["ranks"]), int(meta["resident"]), **columns, dep_ptr=ptr, dep=dep, kind=kind)
         except (OSError, pa.ArrowException, KeyError) as error:
             raise UserError(f"{path}: not a readable schedule ({type(error).__name__}: {str(error).splitlines()[0]})") from error
 
