@@ -255,7 +255,7 @@ class CellProgram:
         back = gradient.new_empty(ranks * own, gradient.shape[1])
         self.exchange.all_to_all(back, gradient, [own] * ranks, counts)
         self.moved[task.task] = gradient.nbytes - cell.picked.nbytes
-        torch.autograd.backward(cell.picked, back.view(ranks, own, -1).sum(0))
+        torch.autograd.backward(cell.picked, back.view(ranks, own, gradient.shape[1]).sum(0))
         cell.summary = cell.picked = None
 
     def _send(self, task: Task, cell: Cell) -> None:
