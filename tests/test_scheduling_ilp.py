@@ -12,9 +12,9 @@ from test_scheduling import QUICK, generated, optimum
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.errors import ChronoscaleWarning, MachineError
-from chronoscale.real_exec.model import model_shape
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.models import model_shape
 from chronoscale.strategies.real import ilp, solver
 from chronoscale.strategies.real.benefit import benefit
 from chronoscale.strategies.real.bound import bound

@@ -13,11 +13,11 @@ from test_harness import command, experiment
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.errors import UserError
-from chronoscale.real_exec.model import model_shape
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.groups import deal
 from chronoscale.strategies.lowering import Reuse, lower
+from chronoscale.strategies.models import model_shape
 from chronoscale.strategies.real.benefit import benefit
 from chronoscale.strategies.real.bound import bound
 from chronoscale.strategies.real.check import check, check_schedule

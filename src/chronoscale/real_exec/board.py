@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from chronoscale.cuda_ext.attention import Attention
 from chronoscale.cuda_ext.graph import CSR
-from chronoscale.cuda_ext.ops import Attention
 from chronoscale.real_exec.material import Change, Full
 from chronoscale.real_exec.model import SnapshotModel, State
 from chronoscale.real_exec.task import Task

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext import ops
+from chronoscale.cuda_ext.attention import attention, attention_increment
 from chronoscale.real_exec.board import Board, Shelf
 from chronoscale.real_exec.material import Full
 from chronoscale.real_exec.model import EvolvingBlock, GatBlock, GcnBlock
@@ -138,21 +139,22 @@ class Attending(Plain):
         assert isinstance(block, GatBlock) and shelf.graph is not None
         scored = board.pending if task.layer else board.projected
         assert isinstance(scored, tuple)
-        attention = ops.attention(board.uses_graph(shelf.graph), *(board.uses(part) for part in scored))
-        output = block.finish(attention.output())
+        z, left, right = (board.uses(part) for part in scored)
+        state = attention(board.uses_graph(shelf.graph), z, left, right)
+        output = block.finish(state.output())
         if task.layer:
             board.pending = output
             return
-        shelf.attention, shelf.output, shelf.leaf = attention, output, output.detach().requires_grad_()
+        shelf.attention, shelf.output, shelf.leaf = state, output, output.detach().requires_grad_()
 
     def increment(self, board: Board, task: Task) -> None:
         """Attention over the rows that a change touches, the others as they were."""
         block, shelf, before = board.model.block(task.layer), board.at(task), board.at(task, back=1)
         assert isinstance(block, GatBlock) and not isinstance(shelf.form, Full) and shelf.form.edges is not None
         assert shelf.graph is not None and before.attention is not None and before.output is not None and board.projected is not None
-        change, scored = shelf.form.edges, [board.uses(part) for part in board.projected]
-        graph = board.uses_graph(shelf.graph)
-        shelf.attention, touched = ops.attention_increment(before.attention, graph, change, *scored, variant=board.variant)
+        change, graph = shelf.form.edges, board.uses_graph(shelf.graph)
+        z, left, right = (board.uses(part) for part in board.projected)
+        shelf.attention, touched = attention_increment(before.attention, graph, change, z, left, right, variant=board.variant)
         output = before.output.index_copy(0, board.uses(change.rows).long(), block.finish(touched))
         shelf.output, shelf.leaf = output, output.detach().requires_grad_()
 

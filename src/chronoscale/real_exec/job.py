@@ -13,12 +13,14 @@ LAUNCHER = "CHRONOSCALE_LAUNCHER"  # environment: the process that ranks must no
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One schedule (Parquet) on one dataset folder; `label` names its results. `hyper` is what the schedule was planned with."""
+    """One schedule (Parquet) on one dataset folder; `label` names its results. `hyper` is what the schedule was planned with; `parts` the file of
+    its vertex partition, where it has one: int32 [N] as .npy."""
 
     label: str
     schedule: str
     dataset: str
     hyper: Hyper
+    parts: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ class Material:
     """Forms of the snapshots that a schedule needs, features [N, F] float32 and targets [T, N] float32 on the host.
 
     The task is regression (FlareDTDG §4.1): predict log(1 + in-degree) of every node, `horizon` snapshots ahead. Without features of its
-    own a dataset gets seeded Gaussian ones of the asked width.
+    own a dataset gets seeded Gaussian ones of the asked width. Attention reads no weights: then `weighted` is False.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Material:
         pin: bool = False,
         weighted: bool = True,
     ) -> None:
-        self.snapshots, self.variant, self._pin, self._weighted = snapshots, variant, pin, weighted
+        self.snapshots, self.variant, self._pin, self.weighted = snapshots, variant, pin, weighted
         self.num_nodes = snapshots.num_nodes
         if snapshots.features is not None:
             if snapshots.features.shape[1] != inputs:
@@ -144,7 +144,7 @@ class Material:
 
     def _whole(self, snapshot: Snapshot) -> Full:
         csr, host = snapshot.csr(self.variant), self._host
-        weights = (host(csr.values), host(csr.scale)) if self._weighted else (None, None)
+        weights = (host(csr.values), host(csr.scale)) if self.weighted else (None, None)
         return Full(CSR(host(csr.indptr), host(csr.indices), weights[0], self.num_nodes), weights[1])
 
     def _change(self, delta: DeltaCSR) -> Change:

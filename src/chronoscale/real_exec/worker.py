@@ -17,16 +17,20 @@ import torch.distributed as dist
 from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.datasets import store
 from chronoscale.datasets.csr import Variant
+from chronoscale.datasets.partition import Cut
 from chronoscale.datasets.snapshots import SnapshotSequence
 from chronoscale.errors import MachineError, UserError
+from chronoscale.real_exec.cells import CellProgram
 from chronoscale.real_exec.collective import Alone, Collective, TorchCollective
 from chronoscale.real_exec.environment import device_name
+from chronoscale.real_exec.exchange import NoExchange, TorchExchange
 from chronoscale.real_exec.interpreter import Pass, execute
 from chronoscale.real_exec.job import LAUNCHER, Item, Job
 from chronoscale.real_exec.lanes import lanes_for
 from chronoscale.real_exec.material import Material
 from chronoscale.real_exec.model import SnapshotModel
 from chronoscale.real_exec.program import CollectiveProgram, Program, SnapshotProgram
+from chronoscale.real_exec.region import Part, Whole
 from chronoscale.strategies.models import model_shape
 from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
 
@@ -66,8 +70,20 @@ def _program(
         assert isinstance(snapshots, SnapshotSequence)
         variant: Variant = "exact" if item.hyper.variant == "exact" else "as-published"
         material[item.dataset] = Material(snapshots, job.inputs, variant, job.seed, device.type == "cuda", shape.spatial == "gcn")
-    model = SnapshotModel(shape, job.seed)
-    return SnapshotProgram(schedule, rank, material[item.dataset], model, item.hyper, device, together, job.learning_rate)
+    model, host = SnapshotModel(shape, job.seed), material[item.dataset]
+    if schedule.kind == "groups":
+        return SnapshotProgram(schedule, rank, host, model, item.hyper, device, together, job.learning_rate)
+    if schedule.kind not in ("snapshots", "parts"):
+        raise UserError(f"schedule '{schedule.name}' is of kind '{schedule.kind}', which this version cannot execute")
+    region = Whole(host) if schedule.kind == "snapshots" else Part(host, _cut(item, schedule), rank, device)
+    exchange = TorchExchange() if schedule.ranks > 1 else NoExchange()
+    return CellProgram(schedule, rank, region, model, item.hyper, device, together, exchange, job.learning_rate)
+
+
+def _cut(item: Item, schedule: Schedule) -> Cut:
+    if not item.parts:
+        raise UserError(f"schedule '{schedule.name}' runs on vertex parts, and its item names no partition")
+    return Cut(np.load(item.parts), schedule.ranks)
 
 
 def pick_device(name: str, rank: int) -> torch.device:

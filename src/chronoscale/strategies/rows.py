@@ -111,8 +111,9 @@ class Rows:
     def _attend(self, edges: Ints, rows: Ints, result: Ints) -> Columns:
         hidden = self.workload.model.hidden
         moved = edges * ((hidden + 1) * FP32 + FP32) + (2 * rows + result) * (hidden + 3) * FP32
-        # sums, outputs, and per row denominator, maximum, reference
-        return self._work(edges, rows, hidden, moved, edges * (2 * hidden + SCORE), result * (2 * hidden + 3) * FP32)
+        # sums, outputs, a row's denominator, maximum and reference; weights for the gradient
+        held = (result * (2 * hidden + 3) + edges) * FP32
+        return self._work(edges, rows, hidden, moved, edges * (2 * hidden + SCORE), held)
 
     def transform(self, rows: Ints, width: int) -> Columns:
         """Dense transformation of `rows` rows to the hidden width; the result has a row for every node."""

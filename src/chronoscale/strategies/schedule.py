@@ -120,6 +120,7 @@ class Schedule:
     free: Ints
     dep_ptr: Ints
     dep: Ints
+    kind: str = "groups"  # what executes it: whole snapshot "groups" on a rank, "snapshots" of a group over ranks, "parts" of snapshots
     planned_ns: int = 0
     bound_ns: int = 0
     note: str = ""
@@ -203,7 +204,7 @@ class Schedule:
         """Parquet; dependencies as a list column."""
         deps = pa.LargeListArray.from_arrays(pa.array(self.dep_ptr), pa.array(self.dep))
         table = pa.table({**{name: getattr(self, name) for name in COLUMNS}, "deps": deps})
-        meta = {"name": self.name, "ranks": str(self.ranks), "resident": str(self.resident)}
+        meta = {"name": self.name, "ranks": str(self.ranks), "resident": str(self.resident), "kind": self.kind}
         meta |= {"planned_ns": str(self.planned_ns), "bound_ns": str(self.bound_ns), "note": self.note}
         pq.write_table(table.replace_schema_metadata(meta), path, compression="zstd")
 
@@ -218,7 +219,7 @@ class Schedule:
             ptr = deps.offsets.to_numpy().astype(np.int64)
             dep = deps.values.to_numpy(zero_copy_only=False).astype(np.int64)
             plan = {"planned_ns": int(meta.get("planned_ns", 0)), "bound_ns": int(meta.get("bound_ns", 0)), "note": meta.get("note", "")}
-            columns |= plan  # absent in older files
+            columns |= {**plan, "kind": meta.get("kind", "groups")}  # absent in older files
             return cls(meta["name"], int(meta["ranks"]), int(meta["resident"]), **columns, dep_ptr=ptr, dep=dep)
         except (OSError, pa.ArrowException, KeyError) as error:
             raise UserError(f"{path}: not a readable schedule ({type(error).__name__}: {str(error).splitlines()[0]})") from error

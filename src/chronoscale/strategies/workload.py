@@ -67,11 +67,13 @@ class WindowStatistics:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partition:
-    """A vertex partition: int64 [units, parts], per unit and part."""
+    """A vertex partition: int64 [units, parts], per unit and part. `origin`: how it was made, or that it is an estimate."""
 
     rows: Ints
-    edges: Ints
+    edges: Ints  # that end in the part
     halo: Ints  # remote rows read
+    sent: Ints  # own rows that other parts read, each counted once a reader
+    origin: str = "METIS"
 
     def __post_init__(self) -> None:
         _check_columns(self, self.rows.shape)

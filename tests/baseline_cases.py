@@ -1,0 +1,112 @@
+"""Baselines executed on this rank, all cases in one process group: `baseline_cases.py FOLDER RANK RANKS`; the
+folder holds sequences and cuts.
+
+Writes losses and the bytes that every communication row moved; tests/test_baselines.py compares them.
+"""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from chronoscale.datasets import store
+from chronoscale.datasets.partition import Cut
+from chronoscale.datasets.statistics import statistics_of
+from chronoscale.real_exec.cells import CellProgram
+from chronoscale.real_exec.collective import Alone, TorchCollective
+from chronoscale.real_exec.exchange import NoExchange, TorchExchange
+from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.lanes import CpuLanes
+from chronoscale.real_exec.material import Material
+from chronoscale.real_exec.model import SnapshotModel
+from chronoscale.real_exec.program import SnapshotProgram
+from chronoscale.real_exec.region import Part, Whole
+from chronoscale.simulator import presets
+from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.models import MODELS, model_shape
+from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.schedule import COLLECTIVES, Op
+from chronoscale.strategies.workload import Hyper, Partition, Workload
+
+INPUTS, HIDDEN, SEED = 6, 8, 5
+COSTS = DatasheetCosts(presets.cluster("h200").device)
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Case:
+    """`data`: a sequence of the folder; `cut`: of its cuts."""
+
+    strategy: str
+    model: str
+    layers: int
+    data: str = "growth"
+    cut: str = "metis"
+    hyper: Hyper = Hyper(groups_per_rank=2)
+
+    @property
+    def label(self) -> str:
+        h = self.hyper
+        return (
+            f"{self.strategy}-{self.model}-{self.layers}-{self.data}-{self.cut}-{h.group_size}.{h.stride}.{h.horizon}.{h.groups_per_rank}"
+        )
+
+    @property
+    def shape(self):
+        return model_shape(self.model, INPUTS, HIDDEN, self.layers)
+
+
+CASES = [
+    *(Case(s, m, n) for s in ("esdg", "distdgl") for m in MODELS for n in (1, 2)),
+    *(Case("psg", m, n, hyper=Hyper()) for m in ("wd-gcn", "t-gcn") for n in (1, 2)),
+    *(Case(s, m, 2, "real", "striped") for s in ("esdg", "distdgl") for m in ("t-gcn", "gat-lstm", "evolvegcn-h")),
+    *(Case("distdgl", m, 2, cut="skewed") for m in ("gat-lstm", "evolvegcn-h")),
+    *(Case("esdg", m, 2, hyper=Hyper(group_size=3, stride=2, horizon=2)) for m in ("gat-lstm", "evolvegcn-h")),
+    *(Case("distdgl", m, 3, hyper=Hyper(group_size=1, variant="as-published")) for m in ("t-gcn", "gat-lstm")),
+]
+
+
+def train(case: Case, folder: Path, rank: int, ranks: int):
+    """One epoch: its losses; planned and moved bytes of this rank's communication rows; what is left on the device."""
+    sequence = store.load(folder / case.data)
+    cut = Cut(np.load(folder / f"{case.data}-{case.cut}-{ranks}.npy"), ranks)
+    work = Workload("w", statistics_of(sequence), case.shape, case.hyper, Partition(*cut.count(sequence)))
+    schedule = strategy(case.strategy).plan(work, ranks, COSTS)
+    material, model = Material(sequence, INPUTS, case.hyper.variant), SnapshotModel(case.shape, SEED)
+    together, exchange = (TorchCollective(), TorchExchange()) if ranks > 1 else (Alone(), NoExchange())
+    if case.strategy == "psg":
+        program = SnapshotProgram(schedule, rank, material, model, case.hyper, CPU, together)
+        return execute(schedule, program, CpuLanes(False), "cpu").losses, {}, 0
+    region = Whole(material) if case.strategy == "esdg" else Part(material, cut, rank, CPU)
+    program = CellProgram(schedule, rank, region, model, case.hyper, CPU, together, exchange)
+    losses = execute(schedule, program, CpuLanes(False), "cpu").losses
+    for task in schedule.tasks(Op.H2D):  # what is planned is what is copied
+        if schedule.rank[task] == rank:
+            snapshot = schedule.unit[task] * case.hyper.stride + schedule.step[task]
+            assert schedule.bytes[task] == region.graph(snapshot).nbytes + region.features.nbytes
+    exchanged = COLLECTIVES - {Op.ALLREDUCE}
+    planned = {t.task: t.bytes for t in program.tasks if t.op in exchanged}
+    assert planned == program.moved, "planned and moved bytes differ"
+    return losses, planned, len(program._held) + len(program._cells)
+
+
+def run(folder: Path, rank: int, ranks: int) -> None:
+    """All cases on this rank; a file of what they gave."""
+    found = {}
+    for case in CASES:
+        if (folder / case.data).exists():
+            losses, planned, left = train(case, folder, rank, ranks)
+            found[case.label] = {"losses": losses.tolist(), "planned": sum(planned.values()), "left": left}
+    (folder / f"found-{ranks}-{rank}.json").write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    target, rank, ranks = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    dist.init_process_group("gloo", init_method=f"file://{target / f'meeting-{ranks}'}", rank=rank, world_size=ranks)
+    run(target, rank, ranks)
+    dist.barrier()

@@ -1,0 +1,78 @@
+"""An oracle: training on dense adjacency matrices in float64, one process, plain autograd; written from the papers' equations."""
+
+from copy import deepcopy
+
+import numpy as np
+import torch
+
+
+def recur(cell, z, state):
+    """LSTM or GRU by its equations; state (h, c), zeros before the first."""
+    h, c = state
+    x, y = z @ cell.weight_ih.T + cell.bias_ih, h @ cell.weight_hh.T + cell.bias_hh
+    if isinstance(cell, torch.nn.LSTMCell):
+        i, f, g, o = (x + y).chunk(4, 1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        return torch.sigmoid(o) * torch.tanh(c), c
+    (xr, xz, xn), (hr, hz, hn) = x.chunk(3, 1), y.chunk(3, 1)
+    new, keep = torch.tanh(xn + torch.sigmoid(xr + hr) * hn), torch.sigmoid(xz + hz)
+    h = (1 - keep) * new + keep * h
+    return h, h
+
+
+class DenseTrainer:
+    """A copy of a SnapshotModel's parameters, trained on a sequence."""
+
+    def __init__(self, sequence, features, model, hyper, learning_rate=0.01):
+        self.model, self.hyper, self.shape = deepcopy(model).double(), hyper, model.shape
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=learning_rate)
+        self.x = features.double()
+        n = sequence.num_nodes
+        self.adjacency, self.target = [], []
+        for snapshot in sequence:
+            a = torch.eye(n, dtype=torch.float64)  # a[v, u]: u -> v, with self-loops
+            a[snapshot.dst.astype(int), snapshot.src.astype(int)] = 1
+            self.adjacency.append(a)
+            self.target.append(torch.log1p(a.sum(1) - 1))
+
+    def group(self, unit):
+        hyper, shape = self.hyper, self.shape
+        snapshots = range(unit * hyper.stride, unit * hyper.stride + hyper.group_size)
+        below = [self.x] * hyper.group_size
+        for block in self.model.blocks:
+            outputs, state = [], None
+            for x, t in zip(below, snapshots, strict=True):
+                a = self.adjacency[t]
+                normal = a / a.sum(1, keepdim=True).sqrt() / a.sum(0, keepdim=True).sqrt()
+                if shape.evolves_weights:
+                    fed, state = None, state or (block.initial, torch.zeros_like(block.initial))
+                    if block.scorer is not None:
+                        score = x @ block.scorer / block.scorer.norm()
+                        best = torch.argsort(score, descending=True, stable=True)[: shape.hidden]
+                        fed = x[best] * torch.tanh(score[best])[:, None]
+                    state = recur(block.step.cell, state[0] if fed is None else fed, state)
+                    outputs.append(torch.relu(normal @ x @ state[0].T))
+                    continue
+                if shape.spatial == "gat":
+                    z = x @ block.dense.weight.T
+                    score = torch.nn.functional.leaky_relu((z @ block.left)[None, :] + (z @ block.right)[:, None], 0.2)
+                    y = torch.nn.functional.elu(torch.softmax(score.masked_fill(a == 0, -torch.inf), 1) @ z + block.bias)
+                else:
+                    y = torch.relu(normal @ x @ block.dense.weight.T + block.dense.bias)
+                state = recur(block.step.cell, y, state or (torch.zeros_like(y),) * 2)
+                outputs.append(state[0])
+            below = outputs
+        steps = range(hyper.group_size) if shape.evolves_weights else [hyper.group_size - 1]
+        predicted = {s: self.model.readout(below[s])[:, 0] for s in steps}
+        return sum((predicted[s] - self.target[snapshots[s] + hyper.horizon]).square().mean() for s in steps) / len(steps)
+
+    def losses(self, iterations):
+        """`iterations`: the groups of each."""
+        losses = []
+        for units in iterations:
+            loss = sum(self.group(unit) for unit in units) / len(units)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            losses.append(loss.item())
+        return np.array(losses)
