@@ -123,7 +123,7 @@ def test_aggregate(benchmark: Callable[..., object], name: str, width: int, thre
     benchmark(calls[contestant])
 
 
-def measure(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
+def measure(calls: dict[str, Callable[[], object]], repeats: int, clock: Callable[[], float] = time.perf_counter) -> dict[str, list[float]]:
     """Seconds a call, `repeats` each. Interleaved, so that a slow spell of the machine falls on all of them."""
     loops = {}
     for who, call in calls.items():
@@ -136,10 +136,10 @@ def measure(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str, l
         for who, call in calls.items():
             time.sleep(0.01)  # OpenMP's threads spin for milliseconds after the contestant before
             call()
-            start = time.perf_counter()
+            start = clock()
             for _ in range(loops[who]):
                 call()
-            times[who].append((time.perf_counter() - start) / loops[who])
+            times[who].append((clock() - start) / loops[who])
     return times
 
 

@@ -172,10 +172,9 @@ def _with_fresh(graph: CSR, change: EdgeMap, rows: Tensor, fresh: Tensor) -> tup
     torch.cumsum(length, 0, out=indptr[1:])
     entry = torch.arange(int(indptr[-1]), device=graph.device) + torch.repeat_interleave(begin - indptr[:-1], length)
     own = entry < change.nnz
-    indices, sign = (torch.empty(len(entry), dtype=dtype, device=graph.device) for dtype in (torch.int32, torch.int8))
-    indices[own], indices[~own] = change.indices[entry[own]], graph.indices[entry[~own] - change.nnz]
-    sign[own], sign[~own] = change.sign[entry[own]], 1
-    return CSR(indptr, indices, None, graph.num_cols), sign
+    old, new = entry.clamp(max=change.nnz - 1), entry.sub_(change.nnz).clamp_(min=0)
+    sign = change.sign[old].masked_fill_(~own, 1)
+    return CSR(indptr, torch.where(own, change.indices[old], graph.indices[new]), None, graph.num_cols), sign
 
 
 class _Signed(torch.autograd.Function):

@@ -9,6 +9,7 @@ namespace CS_ISA {
 namespace {
 
 constexpr int64_t kAhead = 8;  // entries between a prefetch and its use
+constexpr int64_t kRows = 64;  // rows whose weights stay in the nearest cache
 
 // e^x to two units in the last place, zero below the smallest normal number, without a branch: a loop of it is vectors.
 inline float exponential(float x) {
@@ -38,35 +39,62 @@ inline T leaky(T score, T slope) { return score > 0 ? score : slope * score; }
 template <class T>
 inline T tiny(T base) { return (sizeof(T) == 4 ? T(1e-6) : T(1e-14)) * (1 + (base < 0 ? -base : base)); }
 
+// A loop of its own, so that it is vectors: half of the scores' signs would be guessed wrong.
 template <class T>
+void scores(T* __restrict w, const T* __restrict left, const int32_t* __restrict ids, int64_t first, int64_t last, T right, T slope) {
+  for (int64_t e = first; e < last; ++e) {
+    const T raw = left[ids[e]] + right;
+    w[e] = leaky(raw, slope);
+  }
+}
+
+template <class T>
+void exponentials(T* __restrict w, int64_t count) {
+  for (int64_t e = 0; e < count; ++e) w[e] = exponential(w[e]);
+}
+
+// Scores less their row's maximum; then the exponentials of all rows as one long loop, for rows are often shorter than a
+// register; then signs and sums.
+template <class T, bool Signed>
 void weigh(const Softmax<T>& s, int64_t begin, int64_t end) {
+  T* const w = s.weights;
+  const int32_t* const indices = s.indices;
+  const T *const left = s.left, slope = s.slope;
   for (int64_t r = begin; r < end; ++r) {
     const int64_t first = s.indptr[r], last = s.indptr[r + 1];
-    const T right = s.right[s.targets ? s.targets[r] : r], base = s.base ? s.base[r] : -T(INFINITY), slope = s.slope;
-    T* const w = s.weights;
+    const T right = s.right[s.targets ? s.targets[r] : r], base = s.base ? s.base[r] : -T(INFINITY);
+    const T near = base - tiny(base);
     T top = base;
-#pragma omp simd reduction(max : top)
+    bool held = false;
+    scores(w, left, indices, first, last, right, slope);
     for (int64_t e = first; e < last; ++e) {
-      w[e] = leaky(s.left[s.indices[e]] + right, slope);
-      const T counted = !s.sign || s.sign[e] > 0 ? w[e] : base;
+      const bool gone = Signed && s.sign[e] < 0;
+      held |= gone & (w[e] >= near);
+      const T counted = gone ? base : w[e];
       top = counted > top ? counted : top;
     }
-    if (s.held) {
-      bool held = false;
-      for (int64_t e = first; e < last; ++e) held |= s.sign && s.sign[e] < 0 && w[e] >= base - tiny(base);
-      s.held[r] = held;
-    }
+    if (s.held) s.held[r] = held;
     if (!s.running) top = base;
     if (top == -T(INFINITY)) top = 0;
+    s.maximum[r] = top;
+    for (int64_t e = first; e < last; ++e) w[e] -= top;
+  }
+  exponentials(w + s.indptr[begin], s.indptr[end] - s.indptr[begin]);
+  for (int64_t r = begin; r < end; ++r) {
     T sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t e = first; e < last; ++e) {
-      const T power = exponential(w[e] - top);
-      w[e] = s.sign ? s.sign[e] * power : power;
+    for (int64_t e = s.indptr[r]; e < s.indptr[r + 1]; ++e) {
+      if (Signed) w[e] *= s.sign[e];
       sum += w[e];
     }
-    s.maximum[r] = top;
     s.denominator[r] = sum;
+  }
+}
+
+template <class T>
+void weigh(const Softmax<T>& s, int64_t begin, int64_t end) {
+  for (; begin < end; begin += kRows) {
+    const int64_t to = begin + kRows < end ? begin + kRows : end;
+    if (s.sign) weigh<T, true>(s, begin, to); else weigh<T, false>(s, begin, to);
   }
 }
 
