@@ -17,21 +17,23 @@ from chronoscale.strategies.real.seats import mates, seat, seats
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Family, Workload
 
-WORK = 24_000_000  # exchange work in all, about a second of one core
+WORK = 24_000_000  # exchange work in all, about a second of one core; less for few groups:
+LEAST_WORK, GROUP_WORK = 4_000_000, 20_000
 STARTS = 2  # constructions that are searched from at length
 PULLS = (0.1, 0.3)  # shares of total load in what exchanges compare
 THRESHOLDS = (1e-4, 1e-3, 1e-2, 5e-2)  # worsening at first allowed, of the mean group's time
 
 
-def search(benefits: Benefit, gpus: int, alpha: float = 0.0, work: int = WORK) -> Mates:
+def search(benefits: Benefit, gpus: int, alpha: float = 0.0, work: int | None = None) -> Mates:
     """Partners int32 [n] (-1: alone), never of a larger makespan than Algorithm 1's. Deterministic: bounded by work, not by seconds."""
     times, reuse, n = benefits.times, benefits.reuse, len(benefits.times)
     if not n:
         return np.empty(0, np.int32)
+    budget = min(WORK, LEAST_WORK + GROUP_WORK * n) if work is None else work
 
     def improve(start: Mates, share: int, pull: float, threshold: float, seed: int = 0) -> tuple[float, Mates]:
         change = threshold * float(times.mean())
-        mate, value = exchange(times, reuse, gpus, start, work // share, alpha=alpha, pull=pull, threshold=change, seed=seed)
+        mate, value = exchange(times, reuse, gpus, start, budget // share, alpha=alpha, pull=pull, threshold=change, seed=seed)
         return value, mate
 
     begun = sorted((improve(start, 60, PULLS[1], THRESHOLDS[0]) for start in _starts(benefits, gpus)), key=lambda found: found[0])

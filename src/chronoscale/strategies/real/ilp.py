@@ -30,7 +30,7 @@ MAX_COLUMNS = 200_000  # of a model that is worth building: 630 groups
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """What a solver made of a problem: times in ns.
+    """What a solver made of a problem: times in ns. `status` is the model's, whose loads may be rounded; `gap` is the true makespan's.
 
     objective: makespan of `mate` by eq. 10, never above the start's. bound: the solver's own lower bound on any makespan (with the cut, the
     certified bound at least). improved: the start was not the best.
