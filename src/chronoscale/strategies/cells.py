@@ -206,9 +206,7 @@ class Cells:
         scored = at.rows * width * model.summarises
         return 2 * entries * width + 2 * scored, entries * (width * FP32 + ENTRY) + at.rows * width * FP32 + scored * FP32
 
-    def _work(
-        self, ops: list[Op], at: Region, layer: int, takes: Iterable[str], gives: Iterable[str], passes: int = 1
-    ) -> Columns:
+    def _work(self, ops: list[Op], at: Region, layer: int, takes: Iterable[str], gives: Iterable[str], passes: int = 1) -> Columns:
         """One row for several stages; a gradient pass does the work of a stage twice."""
         parts = [self._flops_bytes(op, at, layer) for op in ops]
         flops, moved = (passes * np.sum([part[i] for part in parts], axis=0) for i in (0, 1))
