@@ -6,7 +6,7 @@ Writes losses and the bytes that every communication row moved; tests/test_basel
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +46,7 @@ class Case:
     layers: int
     data: str = "growth"
     cut: str = "metis"
-    hyper: Hyper = Hyper(groups_per_rank=2)
+    hyper: Hyper = field(default_factory=lambda: Hyper(groups_per_rank=2))
 
     @property
     def label(self) -> str:

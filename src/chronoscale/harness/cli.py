@@ -19,7 +19,7 @@ from rich.table import Table
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
-from chronoscale.harness import demonstration, describe, execution, prepare, publish, runs, simulation
+from chronoscale.harness import demonstration, describe, execution, partitions, prepare, publish, runs, simulation
 from chronoscale.harness.experiment import Experiment, load
 from chronoscale.harness.source import workload
 from chronoscale.real_exec.environment import fingerprint
@@ -87,11 +87,12 @@ def _dry(command: str, file: Path, seed: int | None, ranks: Sequence[int] | None
     experiment = load(file, {} if seed is None else {"seed": seed})
     work = workload(experiment)
     counts = list(experiment.gpus if ranks is None else experiment.ranks)
+    works = partitions.simulated(experiment.model_copy(update={"gpus": tuple(counts)}), work)
     costs = DatasheetCosts(presets.cluster(experiment.cluster).device)
     rows = []
     for name in experiment.strategies:
         for count in counts:
-            plan = strategy(name).plan(work, count, costs)
+            plan = strategy(name).plan(works[count], count, costs)
             row = {"strategy": name, "ranks": count, "tasks": len(plan), "iterations": plan.iterations, "groups": work.groups}
             planned = {"planned_s": plan.planned_ns / 1e9 or NAN, "bound_s": plan.bound_ns / 1e9 or NAN, "gap": plan.gap}
             rows.append(row | planned | {"note": plan.note})

@@ -9,6 +9,7 @@ from chronoscale.datasets import store
 from chronoscale.datasets.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.partitions import counted, cut
 from chronoscale.harness.prepare import fitted, job, load_passes, schedules, this_machine
 from chronoscale.harness.runs import Run
 from chronoscale.harness.source import snapshots
@@ -18,7 +19,7 @@ from chronoscale.real_exec.launch import launch
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check
 from chronoscale.strategies.models import model_shape
-from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.registry import PARTITIONED, strategy
 from chronoscale.strategies.workload import Workload
 
 
@@ -35,10 +36,14 @@ def execute(experiment: Experiment, run: Run) -> None:
     def make(ranks: int, part: Path) -> None:
         items, costs = [], fitted(experiment, run, ranks)
         for name in experiment.strategies:
-            schedule = strategy(name).plan(work, ranks, costs)
+            own, parts = work, ""
+            if name in PARTITIONED:
+                assignment = cut(run, sequence, ranks)
+                own, parts = counted(work, sequence, assignment, ranks), str(assignment)
+            schedule = strategy(name).plan(own, ranks, costs)
             file = part / f"{name}.schedule.parquet"
             schedule.save(file)
-            items.append(Item(name, str(file), str(data), experiment.hyper))
+            items.append(Item(name, str(file), str(data), experiment.hyper, parts))
         launch(job(experiment, f"ranks-{ranks}", items, part), ranks, part)
 
     for ranks in experiment.ranks:

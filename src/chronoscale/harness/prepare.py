@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from chronoscale.real_exec.interpreter import Pass
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.lanes import lanes_for
 from chronoscale.real_exec.launch import launch
-from chronoscale.real_exec.probe import all_reduces, probes
+from chronoscale.real_exec.probe import CELLS, all_reduces, cell_probes, probes
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
@@ -46,12 +47,18 @@ def measure(experiment: Experiment, folder: Path) -> None:
     tables = []
     for ranks in sorted(set(experiment.ranks)):
         items, planned = [], []
-        for probe in probes(sequence, shape, experiment.hyper, ranks, seed=experiment.seed):
+        found = cell_probes(sequence, shape, experiment.hyper, ranks, experiment.strategies, experiment.seed)
+        if "groups" in _kinds(experiment):
+            found = chain(probes(sequence, shape, experiment.hyper, ranks, seed=experiment.seed), found)
+        for probe in found:
             data, label = work / probe.label, f"{probe.label}-x{ranks}"
             if not data.exists():
                 store.save(data, probe.snapshots)
             planned.append(probe.schedule)
             items.append(_item(work, label, probe.schedule, str(data), probe.hyper))
+            if probe.parts is not None:
+                np.save(work / f"{label}.npy", probe.parts)
+                items[-1] = replace(items[-1], parts=str(work / f"{label}.npy"))
         if ranks > 1:
             planned.append(all_reduces(ranks))
             items.append(_item(work, f"all-reduce-{ranks}", planned[-1], "", experiment.hyper))
@@ -110,13 +117,18 @@ def fitted(experiment: Experiment, run: Run, ranks: int) -> FittedCosts:
     if not folder.exists():
         key = experiment.digest(*PROFILED)
         profiled = [r for r in find(run.folder.parent) if (r.folder / "profile").exists()]
-        same = [r for r in profiled if r.experiment.digest(*PROFILED) == key]
+        same = [r for r in profiled if r.experiment.digest(*PROFILED) == key and _kinds(r.experiment) >= _kinds(experiment)]
         same = [r for r in same if set(r.experiment.ranks) >= set(experiment.ranks) and _here(r)]
         if same:
             run.piece("profile", partial(_copy, same[-1].folder / "profile"))
         else:
             run.piece("profile", partial(measure, experiment))
     return FittedCosts.load(folder / f"costs-{ranks}.json", experiment.extrapolate)
+
+
+def _kinds(experiment: Experiment) -> set[str]:
+    """What a profile has to probe for: each strategy that spreads groups, and whole groups."""
+    return {name if name in CELLS else "groups" for name in experiment.strategies}
 
 
 def _copy(source: Path, part: Path) -> None:

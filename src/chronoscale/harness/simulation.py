@@ -10,6 +10,7 @@ from pathlib import Path
 
 from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.partitions import simulated
 from chronoscale.harness.prepare import simulated_costs
 from chronoscale.harness.runs import Run
 from chronoscale.harness.source import workload
@@ -22,10 +23,10 @@ from chronoscale.strategies.registry import strategy
 def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lambda _: None) -> None:
     """A piece `sim-<gpus>-<strategy>` for every point: schedule, trace, and memory: peak bytes, or why it does not fit."""
     cluster = presets.cluster(experiment.cluster)
-    costs, work = simulated_costs(experiment, cluster), workload(experiment)
+    costs, works = simulated_costs(experiment, cluster), simulated(experiment, workload(experiment), run)
 
     def make(gpus: int, name: str, part: Path) -> None:
-        schedule = strategy(name).plan(work, gpus, costs)
+        schedule = strategy(name).plan(works[gpus], gpus, costs)
         machines = presets.scaled(cluster, gpus)
         trace = replay(schedule, machines, costs)
         memory: dict[str, object] = {
@@ -36,6 +37,8 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
             "gap": None if isnan(schedule.gap) else schedule.gap,
             "note": schedule.note,
         }
+        if schedule.kind == "parts" and (partition := works[gpus].partition) is not None:
+            memory["partition"] = partition.origin
         try:
             check(schedule, trace, machines)
         except UserError as error:  # a strategy that does not fit is a result, and the others go on

@@ -63,12 +63,16 @@ def snapshots(experiment: Experiment) -> SnapshotSequence:
     return found.head(experiment.length or len(found)).without_self_edges()
 
 
+def generated(data: Data) -> bool:
+    """Whether snapshots are generated as they are read, one by one."""
+    return data.name is not None and data.cut is None and data.window is None and catalogue.entry(data.name).origin == "generated"
+
+
 def workload(experiment: Experiment) -> Workload:
     """Statistics, model shape and hyper-parameters; generated snapshots are streamed, never held together."""
     data, model = experiment.dataset, experiment.model
-    generated = data.name is not None and data.cut is None and data.window is None and catalogue.entry(data.name).origin == "generated"
     plain = experiment.model_copy(update={"dataset": data.model_copy(update={"scale": 1})})
-    stream: Iterable[Snapshot] = catalogue.stream(str(data.name), experiment.seed) if generated else snapshots(plain)
+    stream: Iterable[Snapshot] = catalogue.stream(str(data.name), experiment.seed) if generated(data) else snapshots(plain)
     stats = statistics_of(snapshot.without_self_edges() for snapshot in islice(stream, experiment.length))
     return Workload(
         data.label, stats.scaled(data.scale), model_shape(model.name, model.inputs, model.hidden, model.layers), experiment.hyper

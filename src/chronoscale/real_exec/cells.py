@@ -1,7 +1,7 @@
 """Cells: executes the rows of groups that are spread over ranks, by snapshots (`esdg`) or by parts (`distdgl`).
 
-A cell, one snapshot and layer of a group, is an autograd graph of its own. Its inputs are leaves; a BACKWARD row leaves gradients there, and
-other rows carry them on: to the cell below, to the cell before, or to other ranks.
+A cell, one snapshot and layer of a group, is an autograd graph of its own. Its inputs are leaves; a BACKWARD row leaves gradients there,
+and other rows carry them on: to the cell below, to the cell before, or to other ranks.
 """
 
 from __future__ import annotations
@@ -333,9 +333,9 @@ class CellProgram:
 
     def _share(self, task: Task, output: Tensor) -> Tensor:
         """This rank's rows of the mean squared error over nodes, predictions and groups."""
-        wrong = self.model.readout(output).squeeze(-1) - self._goals[task.unit, task.step]
+        wrong: Tensor = self.model.readout(output).squeeze(-1) - self._goals[task.unit, task.step]
         predictions = self.hyper.group_size if self.model.shape.predicts_each else 1
-        loss = (wrong * wrong).sum() / (self.region.nodes * predictions * self._groups[task.iteration])
+        loss: Tensor = (wrong * wrong).sum() / (self.region.nodes * predictions * self._groups[task.iteration])
         self._loss[task.iteration].append(loss.detach())
         return loss
 
@@ -369,8 +369,8 @@ def _grad(leaf: Tensor) -> Tensor:
 def _peers(schedule: Schedule, rank: int) -> dict[int, int]:
     """The other rank of every message of `rank`, by row."""
     rows = np.flatnonzero((schedule.op == Op.SEND) | (schedule.op == Op.RECV))
-    rows = rows[np.argsort(schedule.collective[rows], kind="stable")].reshape(-1, 2)
-    pairs: Ints = np.concatenate([rows, rows[:, ::-1]])
+    ends = rows[np.argsort(schedule.collective[rows], kind="stable")].reshape(-1, 2)
+    pairs: Ints = np.concatenate([ends, ends[:, ::-1]])
     mine = pairs[schedule.rank[pairs[:, 0]] == rank]
     return dict(zip(mine[:, 0].tolist(), schedule.rank[mine[:, 1]].tolist(), strict=True))
 

@@ -13,8 +13,10 @@ LAUNCHER = "CHRONOSCALE_LAUNCHER"  # environment: the process that ranks must no
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One schedule (Parquet) on one dataset folder; `label` names its results. `hyper` is what the schedule was planned with; `parts` the file of
-    its vertex partition, where it has one: int32 [N] as .npy."""
+    """One schedule (Parquet) on one dataset folder; `label` names its results. `hyper` is what the schedule was planned with.
+
+    `parts` is the file of its vertex partition, int32 [N] as .npy, where it has one.
+    """
 
     label: str
     schedule: str

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.generate.growth import GrowthGraph
+from chronoscale.datasets.partition import Cut, metis
 from chronoscale.datasets.snapshots import SnapshotSequence
 from chronoscale.datasets.statistics import SnapshotStatistics, statistics_of
+from chronoscale.strategies.baselines.dtdg.distdgl import DistDGL
+from chronoscale.strategies.baselines.dtdg.esdg import ESDG
 from chronoscale.strategies.builder import Builder
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costs import DatasheetCosts
@@ -18,21 +22,23 @@ from chronoscale.strategies.groups import deal
 from chronoscale.strategies.lowering import Reuse, lower
 from chronoscale.strategies.rows import Form
 from chronoscale.strategies.schedule import Lane, Op, Schedule
-from chronoscale.strategies.workload import Hyper, ModelShape, Workload
+from chronoscale.strategies.workload import Hyper, ModelShape, Partition, Workload
 
 UNUSED = DatasheetCosts(Device("none", 1, 1, 1, Link(1, 0), 0))  # forms are given: no cost is asked
 WHOLE, CHANGES = ("full", "pipeline"), ("map", "delta")  # ways to run a group: every snapshot in full, or as what changed
 MESSAGES = tuple(1 << power for power in range(10, 23, 2))  # all-reduce sizes, bytes: 1 KiB .. 4 MiB
+CELLS = (ESDG.name, DistDGL.name)  # strategies that spread a group over ranks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Probe:
-    """A schedule to be timed, the snapshots it runs on and its hyper-parameters."""
+    """A schedule to be timed, the snapshots it runs on, its hyper-parameters, and the vertex partition of one that runs on parts."""
 
     label: str
     snapshots: SnapshotSequence
     schedule: Schedule
     hyper: Hyper
+    parts: Int32 | None = None
 
 
 def probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, samples: int = 6, seed: int = 0) -> Iterator[Probe]:
@@ -94,6 +100,38 @@ def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
     for kind in kinds:
         reuse, forms = ways[kind]
         yield Probe(f"{label}-{kind}", snapshots, lower(f"{label}-{kind}", workload, placement, reuse, UNUSED, forms), hyper)
+
+
+def cell_probes(
+    snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, strategies: Collection[str], seed: int = 0
+) -> Iterator[Probe]:
+    """As `probes`, for those of CELLS among `strategies`: windows of the dataset, and generated graphs around its size.
+
+    Parts are METIS's for the windows. Generated graphs are dealt out node by node, which cuts most, or all to one rank, which makes the
+    largest part and the smallest.
+    """
+    if not (wanted := [name for name in CELLS if name in strategies]):
+        return
+    size = hyper.group_size + hyper.horizon
+    apart = replace(hyper, stride=size, groups_per_rank=1)
+    stats = statistics_of(snapshots)
+    nodes, high = stats.num_nodes, int(stats.edges.max())
+    graphs = {"windows": windows(snapshots, stats, size, 6)}
+    for scale, edges in ((0.5, 8), (0.75, high // 2 + 8), (1.0, 8), (1.0, int(high * 1.2) + 8)):
+        count = max(int(nodes * scale), 16)
+        static = min(2 * edges, count * count // 4)
+        graph = GrowthGraph.rmat(count, static, 2 * size, 0.1, seed, trend=np.full(2 * size, 0.5))
+        graphs[f"n{count}-e{edges}"] = graph.sequence().without_self_edges()
+    for label, sequence in graphs.items():
+        work = Workload(label, statistics_of(sequence), model, apart)
+        if ESDG.name in wanted:
+            yield Probe(f"{label}-esdg", sequence, ESDG().plan(work, ranks, UNUSED), apart)
+        if DistDGL.name in wanted:
+            node = np.arange(sequence.num_nodes, dtype=np.int32)
+            cuts = {"metis": metis(snapshots, ranks)} if label == "windows" else {"dealt": node % ranks, "one": 0 * node}
+            for name, assignment in cuts.items():
+                cut = replace(work, partition=Partition(*Cut(assignment, ranks).count(sequence)))
+                yield Probe(f"{label}-{name}-{ranks}", sequence, DistDGL().plan(cut, ranks, UNUSED), apart, assignment)
 
 
 def all_reduces(ranks: int) -> Schedule:

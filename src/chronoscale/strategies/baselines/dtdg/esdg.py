@@ -88,7 +88,7 @@ class _Chain:
                     self.builder.add(op, Lane.COMPUTE, here[step], self.cells.stage(op, self.regions[step], layer), after=after)
             state: Ints | None = None
             for step in steps:
-                came = ()
+                came: tuple[Ints, ...] = ()
                 if state is not None and self.member[step] != self.member[step - 1]:
                     came = (self._pass(step - 1, step, layer, state, site),)
                 row = self.cells.stage(Op.TEMPORAL, self.regions[step], layer)
@@ -106,7 +106,7 @@ class _Chain:
                 here = {**site, "rank": self.base + self.member[step], "step": step, "layer": layer}
                 at = self.regions[step]
                 self.builder.add(Op.FORWARD, Lane.COMPUTE, here, self.cells.forward(at, layer))
-                came = ()
+                came: tuple[Ints, ...] = ()
                 if done is not None and self.member[step] != self.member[step + 1]:
                     came = (self._pass(step + 1, step, layer, done, site),)
                 received = step > 0 and bool(self.member[step] != self.member[step - 1])
