@@ -143,10 +143,14 @@ def this_device(experiment: Experiment) -> torch.device:
 
 
 def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int) -> Cluster:
-    """The machine at hand as the simulator sees it: its lanes as the interpreter runs them, its link as fitted."""
+    """The machine at hand as the simulator sees it: its lanes as the interpreter runs them, its link as fitted.
+
+    A rank has a GPU's whole memory, or its share of what the machine has available; less where the experiment says so.
+    """
     link = costs.collective or Link(bandwidth=1e9, latency_s=0.0)
     device = this_device(experiment)
-    memory = torch.cuda.mem_get_info(device)[1] * ranks if device.type == "cuda" else psutil.virtual_memory().total
+    there = torch.cuda.mem_get_info(device)[1] * ranks if device.type == "cuda" else psutil.virtual_memory().available
+    memory = there if experiment.memory is None else min(there, experiment.memory * ranks)
     cluster = presets.local_cpu(ranks, float(memory), link)
     streams = lanes_for(device, experiment.transfer_thread).streams
     return replace(cluster, device=replace(cluster.device, name=costs.device, streams=streams))
