@@ -113,6 +113,7 @@ class Experiment(_Part):
     strategies: tuple[str, ...] = ("psg", "real-reuse", "real-g")
     ranks: tuple[int, ...] = (1, 2)  # executed for real
     groups: PositiveInt | None = Field(None, description="snapshot groups an epoch, the first ones; all without it")
+    epochs: PositiveInt = Field(20, description="trained by `chronoscale train`")
     repeats: PositiveInt = 5
     warmup: int = Field(1, ge=0)
     threads: PositiveInt = 1

@@ -106,15 +106,18 @@ def fitted(experiment: Experiment, run: Run, ranks: int) -> FittedCosts:
         return FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
     folder = run.folder / "profile"
     if not folder.exists():
-        key = experiment.digest(*PROFILED)
-        profiled = [r for r in find(run.folder.parent) if (r.folder / "profile").exists()]
-        same = [r for r in profiled if r.experiment.digest(*PROFILED) == key]
-        same = [r for r in same if set(r.experiment.ranks) >= set(experiment.ranks) and _here(r)]
-        if same:
-            run.piece("profile", partial(_copy, same[-1].folder / "profile"))
-        else:
-            run.piece("profile", partial(measure, experiment))
+        same = known(experiment, run.folder.parent)
+        run.piece("profile", partial(_copy, same.folder / "profile") if same else partial(measure, experiment))
     return FittedCosts.load(folder / f"costs-{ranks}.json", experiment.extrapolate)
+
+
+def known(experiment: Experiment, root: Path) -> Run | None:
+    """The newest run in `root` that profiled the same experiment on this machine."""
+    key = experiment.digest(*PROFILED)
+    profiled = [r for r in find(root) if (r.folder / "profile").exists()]
+    same = [r for r in profiled if r.experiment.digest(*PROFILED) == key]
+    same = [r for r in same if set(r.experiment.ranks) >= set(experiment.ranks) and _here(r)]
+    return same[-1] if same else None
 
 
 def _copy(source: Path, part: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,6 +98,10 @@ class Material:
             self.change[t] = self._change(delta_csr(self.snapshots[t - 1], self.snapshots[t], self.variant))
         for t in sorted(targets - self._target.keys()):
             self._target[t] = self._host(np.log1p(self.snapshots[t].in_degree()).astype(np.float32))
+
+    def stores(self) -> Mapping[str, dict[int, Any]]:
+        """All that is prepared, by kind and snapshot: what a shipment carries to other processes."""
+        return {"full": self.full, "change": self.change, "target": self._target}
 
     def target(self, snapshot: int) -> Tensor:
         """What is predicted: log(1 + in-degree), float32 [N]."""

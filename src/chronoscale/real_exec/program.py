@@ -82,10 +82,11 @@ class SnapshotProgram:
         device: torch.device,
         collective: Collective,
         learning_rate: float = 0.01,
+        optimizer: torch.optim.Optimizer | None = None,
     ) -> None:
         self.tasks = tasks_of(schedule, rank)
         self.material, self.model, self.hyper, self.device, self.collective = material, model.to(device), hyper, device, collective
-        self.optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate)
+        self.optimizer = optimizer or torch.optim.Adam(model.parameters(), lr=learning_rate)
         self.plan = _plan(self.tasks, schedule, hyper)
         self._loss: dict[int, list[Tensor]] = defaultdict(list)
         self._features: Tensor | None = None
