@@ -19,7 +19,7 @@ from rich.table import Table
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
-from chronoscale.harness import demonstration, describe, execution, partitions, prepare, publish, runs, simulation
+from chronoscale.harness import demonstration, describe, execution, partitions, prepare, publish, runs, simulation, training
 from chronoscale.harness.experiment import Experiment, load
 from chronoscale.harness.source import workload
 from chronoscale.real_exec.environment import fingerprint
@@ -75,8 +75,8 @@ def stage(what: str) -> Iterator[Callable[[str], None]]:
         raise MachineError(f"interrupted while {what}; the same command takes it up again") from None
 
 
-def _begin(command: str, file: Path, root: Path, seed: int | None) -> tuple[Experiment, runs.Run]:
-    experiment = load(file, {} if seed is None else {"seed": seed})
+def _begin(command: str, file: Path, root: Path, seed: int | None, **changes: Any) -> tuple[Experiment, runs.Run]:
+    experiment = load(file, changes if seed is None else {**changes, "seed": seed})
     run, resumed = runs.start(root, command, experiment, file.read_text(), fingerprint(prepare.this_device(experiment)))
     if resumed:
         err.print(f"taking up {run.folder}, which was left incomplete")
@@ -149,6 +149,27 @@ def simulate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed 
     with stage("simulating") as told:
         simulation.simulate(experiment, run, told)
     _end(run, publish.compared(run), f"simulated on {experiment.cluster}", as_json)
+
+
+@app.command()
+def train(
+    file: File,
+    epochs: Annotated[int | None, typer.Option(help="Overrides the experiment's epochs.", show_default=False)] = None,
+    name: Annotated[
+        str | None, typer.Option("--strategy", help="Of the last stage; by default the best there is.", show_default=False)
+    ] = None,
+    ranks: Annotated[int | None, typer.Option(help="By default the most that the experiment names.", show_default=False)] = None,
+    root: Root = RUNS,
+    as_json: AsJson = False,
+    seed: Seed = None,
+) -> None:
+    """Train in REAL's three stages: at once without reuse, then with difference maps, then as scheduled from what was measured."""
+    changes = {"epochs": epochs, "ranks": None if ranks is None else [ranks]}
+    given = {key: value for key, value in changes.items() if value is not None}
+    experiment, run = _begin("train", file, root, seed, **given, strategies=[name or training.preferred()])
+    with stage("training"):
+        done = training.train(experiment, run)
+    _end(run, done.table(), f"trained {len(done.epochs)} epochs on {done.ranks} rank{'s' * (done.ranks != 1)}", as_json)
 
 
 @app.command()

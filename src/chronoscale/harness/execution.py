@@ -18,8 +18,11 @@ from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.launch import launch
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check
+from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.models import model_shape
-from chronoscale.strategies.registry import PARTITIONED, strategy
+from chronoscale.strategies.registry import PARTITIONED, executable
+from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Workload
 
 
@@ -27,20 +30,30 @@ def execute(experiment: Experiment, run: Run) -> None:
     """A piece `ranks-<n>` for every rank count: schedules, traces of every repeat, losses.
 
     All strategies of a rank count run in one job, repeat by repeat in turn.
+
+    Raises UserError before any rank starts for a strategy that can only be simulated, and for a schedule that does not fit in memory.
     """
+    planners = {name: executable(name) for name in experiment.strategies}
     sequence, model = snapshots(experiment), experiment.model
     shape = model_shape(model.name, model.inputs, model.hidden, model.layers)
     work = Workload(experiment.dataset.label, statistics_of(sequence), shape, experiment.hyper)
     data = run.piece("data", lambda part: store.save(part / "snapshots", sequence)) / "snapshots"
 
+    planned: dict[int, dict[str, Schedule]] = {}
+    for ranks in experiment.ranks:
+        if not (run.folder / f"ranks-{ranks}").exists():
+            costs = fitted(experiment, run, ranks)
+            planned[ranks] = {}
+            for name, planner in planners.items():
+                own = counted(work, sequence, cut(run, sequence, ranks), ranks) if name in PARTITIONED else work
+                planned[ranks][name] = planner.plan(own, ranks, costs)
+            for schedule in planned[ranks].values():
+                admit(schedule, this_machine(experiment, costs, ranks), costs)
+
     def make(ranks: int, part: Path) -> None:
-        items, costs = [], fitted(experiment, run, ranks)
-        for name in experiment.strategies:
-            own, parts = work, ""
-            if name in PARTITIONED:
-                assignment = cut(run, sequence, ranks)
-                own, parts = counted(work, sequence, assignment, ranks), str(assignment)
-            schedule = strategy(name).plan(own, ranks, costs)
+        items = []
+        for name, schedule in planned[ranks].items():
+            parts = str(cut(run, sequence, ranks)) if name in PARTITIONED else ""
             file = part / f"{name}.schedule.parquet"
             schedule.save(file)
             items.append(Item(name, str(file), str(data), experiment.hyper, parts))
@@ -48,6 +61,15 @@ def execute(experiment: Experiment, run: Run) -> None:
 
     for ranks in experiment.ranks:
         run.piece(f"ranks-{ranks}", partial(make, ranks))
+
+
+def admit(schedule: Schedule, machine: Cluster, costs: CostModel) -> None:
+    """Replay before anything runs. Raises UserError naming rank, peak and task when a rank's memory is too small for the schedule, and
+    when `costs` do not know one of its rows."""
+    try:
+        check(schedule, replay(schedule, machine, costs), machine)
+    except UserError as error:
+        raise UserError(f"strategy '{schedule.name}' on {schedule.ranks} rank{'s' * (schedule.ranks > 1)}: {error}") from None
 
 
 def passes(run: Run, ranks: int, name: str) -> list[Pass]:

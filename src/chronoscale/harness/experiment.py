@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -90,6 +91,18 @@ def _named(value: Any) -> Any:
     return {"name": value} if isinstance(value, str) else value
 
 
+SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(|k|M|G|T)(i?)B?\s*", re.ASCII)
+
+
+def _bytes(value: Any) -> Any:
+    """Bytes of 2000000000, "2GB" or "1.5 GiB"."""
+    found = SIZE.fullmatch(str(value)) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
+    size = int(float(found[1]) * (1024 if found[3] else 1000) ** " kMGT".index(found[2] or " ")) if found else 0
+    if size < 1:
+        raise UserError(f"memory: expected bytes or a size such as 2GB, 512MB or 1.5GiB, got {value!r}")
+    return size
+
+
 class Experiment(_Part):
     """What to run. Every field but `dataset` has a default."""
 
@@ -100,11 +113,13 @@ class Experiment(_Part):
     strategies: tuple[str, ...] = ("psg", "real-reuse", "real-g")
     ranks: tuple[int, ...] = (1, 2)  # executed for real
     groups: PositiveInt | None = Field(None, description="snapshot groups an epoch, the first ones; all without it")
+    epochs: PositiveInt = Field(20, description="trained by `chronoscale train`")
     repeats: PositiveInt = 5
     warmup: int = Field(1, ge=0)
     threads: PositiveInt = 1
     device: Literal["auto", "cpu", "cuda"] = "auto"
     transfer_thread: bool = Field(False, description="on CPU, run transfers on a second thread")
+    memory: Annotated[int, BeforeValidator(_bytes)] | None = Field(None, description="limit a rank, if below what the machine has: 2GB")
     cluster: str = "h200"
     gpus: tuple[int, ...] = (1, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # simulated
     costs: str = Field("auto", description="datasheet, fitted, or the path of a costs.json; auto: fitted to run, datasheet to simulate")

@@ -115,15 +115,18 @@ def fitted(experiment: Experiment, run: Run, ranks: int) -> FittedCosts:
         return FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
     folder = run.folder / "profile"
     if not folder.exists():
-        key = experiment.digest(*PROFILED)
-        profiled = [r for r in find(run.folder.parent) if (r.folder / "profile").exists()]
-        same = [r for r in profiled if r.experiment.digest(*PROFILED) == key and _kinds(r.experiment) >= _kinds(experiment)]
-        same = [r for r in same if set(r.experiment.ranks) >= set(experiment.ranks) and _here(r)]
-        if same:
-            run.piece("profile", partial(_copy, same[-1].folder / "profile"))
-        else:
-            run.piece("profile", partial(measure, experiment))
+        same = known(experiment, run.folder.parent)
+        run.piece("profile", partial(_copy, same.folder / "profile") if same else partial(measure, experiment))
     return FittedCosts.load(folder / f"costs-{ranks}.json", experiment.extrapolate)
+
+
+def known(experiment: Experiment, root: Path) -> Run | None:
+    """The newest run in `root` that profiled the same experiment on this machine."""
+    key = experiment.digest(*PROFILED)
+    profiled = [r for r in find(root) if (r.folder / "profile").exists()]
+    same = [r for r in profiled if r.experiment.digest(*PROFILED) == key and _kinds(r.experiment) >= _kinds(experiment)]
+    same = [r for r in same if set(r.experiment.ranks) >= set(experiment.ranks) and _here(r)]
+    return same[-1] if same else None
 
 
 def _kinds(experiment: Experiment) -> set[str]:
@@ -157,10 +160,14 @@ def this_device(experiment: Experiment) -> torch.device:
 
 
 def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int) -> Cluster:
-    """The machine at hand as the simulator sees it: its lanes as the interpreter runs them, its link as fitted."""
+    """The machine at hand as the simulator sees it: its lanes as the interpreter runs them, its link as fitted.
+
+    A rank has a GPU's whole memory, or its share of what the machine has available; less where the experiment says so.
+    """
     link = costs.collective or Link(bandwidth=1e9, latency_s=0.0)
     device = this_device(experiment)
-    memory = torch.cuda.mem_get_info(device)[1] * ranks if device.type == "cuda" else psutil.virtual_memory().total
+    there = torch.cuda.mem_get_info(device)[1] * ranks if device.type == "cuda" else psutil.virtual_memory().available
+    memory = there if experiment.memory is None else min(there, experiment.memory * ranks)
     cluster = presets.local_cpu(ranks, float(memory), link)
     streams = lanes_for(device, experiment.transfer_thread).streams
     return replace(cluster, device=replace(cluster.device, name=costs.device, streams=streams))

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.errors import UserError
+from chronoscale.harness import training
 from chronoscale.harness.execution import passes
 from chronoscale.harness.prepare import schedules
 from chronoscale.harness.runs import Run, write_text
@@ -48,7 +49,10 @@ def collect(found: Sequence[Run]) -> Report:
                 raise UserError(f"{other.folder} and {run.folder} trained different things, which do not compare; give each its own report")
             points[measured.kind, measured.strategy, measured.ranks, measured.summary.device] = measured
         tables |= _fidelity(run)
-    if not points:
+    staged = [training.result(run) for run in found if (run.folder / "train").exists()]
+    staged = [run for run in staged if run.epochs]
+    notes += [note for run in staged for note in run.notes]
+    if not points and not staged:
         raise UserError(f"{', '.join(str(run.folder) for run in found)}: nothing finished to report")
     if any(measured.kind == "simulated" and measured.ranks > 1 for measured in points.values()):
         notes.append("Simulated times of several GPUs are a model's: no multi-GPU machine has confirmed them here.")
@@ -60,6 +64,7 @@ def collect(found: Sequence[Run]) -> Report:
         runs=tuple(points.values()),
         fidelity=tables,
         losses=losses,
+        staged=tuple(staged),
         notes=tuple(dict.fromkeys(notes)),
         environment=environment,
     )
@@ -125,7 +130,7 @@ def page(found: Sequence[Run], out: Path) -> Path:
 
 
 def chrome(run: Run, out: Path) -> list[Path]:
-    """Chrome-trace JSON of the first repeat of everything executed, and of everything simulated."""
+    """Chrome-trace JSON of the first repeat of everything executed, of everything simulated, and of both planes of a training run."""
     out.mkdir(parents=True, exist_ok=True)
     written = []
     for folder in run.pieces("ranks-"):
@@ -134,6 +139,10 @@ def chrome(run: Run, out: Path) -> list[Path]:
     for folder in run.pieces("sim-"):
         trace, schedule = Trace.load(folder / "trace.parquet"), Schedule.load(folder / "schedule.parquet")
         written.append(_export(trace, schedule, out / f"{folder.name}.json"))
+    timeline = run.folder / "train" / "timeline.json"
+    if timeline.exists():
+        write_text(out / "stages.json", timeline.read_text())
+        written.append(out / "stages.json")
     if not written:
         raise UserError(f"{run.folder}: no traces to export")
     return written

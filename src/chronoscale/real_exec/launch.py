@@ -25,21 +25,33 @@ def launch(job: Job, ranks: int, folder: Path) -> None:
     """
     path = folder / f"{job.name}.job.json"
     job.save(path)
-    command = [sys.executable, "-m", ENTRY, str(path)]
+    wait(start(ENTRY, path, ranks, job.threads), job.name)
+
+
+def start(entry: str, job: Path, ranks: int, threads: int) -> subprocess.Popen[str]:
+    """Processes that run the module `entry` on a job file; `wait` for them, or they end with this process."""
+    command = [sys.executable, "-m", entry, str(job)]
     if ranks > 1:
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", "-m", ENTRY, str(path)]
-    environment = {**QUIET, **os.environ, "OMP_NUM_THREADS": str(job.threads), LAUNCHER: str(os.getpid())}
-    worker = subprocess.Popen(
-        command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True
-    )
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", "-m", entry, str(job)]
+    environment = {**QUIET, **os.environ, "OMP_NUM_THREADS": str(threads), LAUNCHER: str(os.getpid())}
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True)
+
+
+def wait(worker: subprocess.Popen[str], name: str) -> None:
+    """Until it ends. Raises UserError or MachineError with its own line when it fails; an interruption ends it."""
     try:
         _, errors = worker.communicate()
     except BaseException:
-        os.killpg(worker.pid, signal.SIGKILL)
-        worker.wait()
+        stop(worker)
         raise
     if worker.returncode:
-        raise _failure(job.name, worker.returncode, errors)
+        raise _failure(name, worker.returncode, errors)
+
+
+def stop(worker: subprocess.Popen[str]) -> None:
+    """End it and all it started, at once."""
+    os.killpg(worker.pid, signal.SIGKILL)
+    worker.wait()
 
 
 def _failure(name: str, code: int, errors: str) -> UserError | MachineError:

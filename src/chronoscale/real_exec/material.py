@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -137,6 +137,10 @@ class Material:
             return self._full[t]
         change = self._delta[t] if wanted.incremented else Change()
         return replace(change, edges=self._edges[t]) if wanted.rebuilt else change
+
+    def stores(self) -> Mapping[str, dict[int, Any]]:
+        """All that is prepared, by kind and snapshot: what a shipment carries to other processes."""
+        return {"full": self._full, "delta": self._delta, "edges": self._edges, "target": self._target}
 
     def target(self, snapshot: int) -> Tensor:
         """What is predicted: log(1 + in-degree), float32 [N]."""

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -114,16 +114,25 @@ def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
 def main(path: str) -> int:
     """Entry point of a rank; exit code 2 for a user's mistake, 1 for a failure of the machine."""
     job = Job.load(Path(path))
+
+    def work() -> None:
+        passes = run_job(job)  # ends with a sum over ranks: none leaves while another still computes
+        if not dist.is_initialized() or dist.get_rank() == 0:
+            save_passes(passes, Path(job.out))
+
+    return serve(job.device, work)
+
+
+def serve(device: str, work: Callable[[], None]) -> int:
+    """Join the process group where there is one, work, and turn errors into a line and an exit code."""
     try:
         if LAUNCHER in os.environ:
             follow(int(os.environ[LAUNCHER]))
         world = int(os.environ.get("WORLD_SIZE", "1"))
         if world > 1:
-            cuda = job.device != "cpu" and torch.cuda.is_available() and torch.cuda.device_count() >= world
+            cuda = device != "cpu" and torch.cuda.is_available() and torch.cuda.device_count() >= world
             dist.init_process_group("nccl" if cuda else "gloo")
-        passes = run_job(job)  # ends with a sum over ranks: none leaves while another still computes
-        if world == 1 or dist.get_rank() == 0:
-            save_passes(passes, Path(job.out))
+        work()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chronoscale.reports import bars, curves
+from chronoscale.reports import bars, curves, stages
 from chronoscale.reports.drawing import Drawing
 from chronoscale.reports.report import Report
 
@@ -16,7 +16,7 @@ def figures(report: Report) -> list[Drawing]:
             found.append(bars.time_by_op(report))
     if any(report.losses.values()):
         found.append(curves.losses(report))
-    return found
+    return found + [stages.drawing(run, f"stages-{i + 1}") for i, run in enumerate(report.staged) if run.epochs]
 
 
 def fidelity(report: Report) -> list[Drawing]:

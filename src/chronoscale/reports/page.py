@@ -19,7 +19,12 @@ from chronoscale.reports.report import Report
 from chronoscale.reports.tables import tables
 
 STYLE = Path(__file__).with_name("page.css")
-HEADINGS = {"comparison": "Comparison", "time_by_op": "Seconds in each operation, summed over ranks", "fidelity": "Fidelity"}
+HEADINGS = {
+    "comparison": "Comparison",
+    "time_by_op": "Seconds in each operation, summed over ranks",
+    "fidelity": "Fidelity",
+    "stages": "Stages of training",
+}
 XML = '<?xml version="1.0" encoding="utf-8"?>\n'
 EMPTY = "This report has no runs."
 
@@ -91,7 +96,7 @@ def _readable(table: pd.DataFrame) -> pd.DataFrame:
 
 def _answers(report: Report) -> str:
     if not report.runs:
-        return f'<p class="empty">{EMPTY}</p>'
+        return "" if report.staged else f'<p class="empty">{EMPTY}</p>'
     parts = []
     found = answers(report)
     for setting in report.settings:
@@ -133,7 +138,7 @@ def _markdown(report: Report, found: Mapping[str, pd.DataFrame], drawings: list[
     parts = [f"# {_plain(report.title)}", _plain(report.subtitle)]
     parts += ["\n".join(f"> - {_plain(note)}" for note in cautions(report))]
     said = [f"- {a.ranks} rank{'s' * (a.ranks != 1)}: **{_plain(a.fastest)}** {_plain(a.how)} ({a.setting})" for a in answers(report)]
-    parts += ["\n".join(said) if said else EMPTY, evidence(list(report.runs))]
+    parts += ["\n".join(said) if said else "" if report.staged else EMPTY, evidence(list(report.runs))]
     parts += [f"## {HEADINGS[name]}\n\n{to_markdown(table)}" for name, table in found.items()]
     parts += [f"![{_plain(drawing.title)}](figures/{drawing.name}.svg)\n\n{_plain(drawing.caption)}" for drawing in drawings]
     parts += ["\n".join(f"- {_plain(name)}: {_plain(value)}" for name, value in report.environment.items())]

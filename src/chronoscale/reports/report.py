@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 import pandas as pd
 
+from chronoscale.reports.stages import Staged
 from chronoscale.reports.timeline import Timeline, iteration_slice
 from chronoscale.strategies.metrics import Summary, time_by_op
 from chronoscale.strategies.schedule import Schedule
@@ -68,8 +69,9 @@ class Report:
     """Everything that a page shows.
 
     fidelity: by (strategy, ranks), frames of `metrics.fidelity`. losses: by label (a strategy's name, or one that begins with it), one
-    value a step. notes: warnings that must be seen. environment: hardware, versions, commit. Raises ValueError when one strategy
-    has two results for the same ranks in one setting, or when these ranks are of two devices.
+    value a step. staged: training runs in stages. notes: warnings that must be seen. environment: hardware, versions, commit.
+
+    Raises ValueError when one strategy has two results for the same ranks in one setting, or when these ranks are of two devices.
     """
 
     title: str
@@ -77,6 +79,7 @@ class Report:
     runs: tuple[Measured, ...] = ()
     fidelity: Mapping[tuple[str, int], pd.DataFrame] = field(default_factory=dict)
     losses: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    staged: tuple[Staged, ...] = ()
     notes: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
 

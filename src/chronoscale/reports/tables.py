@@ -92,7 +92,14 @@ def fidelity(report: Report) -> pd.DataFrame:
     return table[front + [name for name in table.columns if name not in front]]
 
 
+def stages(report: Report) -> pd.DataFrame:
+    """The tables of training runs in stages under one another, the run in front."""
+    frames = [run.table() for run in report.staged]
+    frames = [frame.assign(run=run.name)[["run", *frame.columns]] for run, frame in zip(report.staged, frames, strict=True) if len(frame)]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
 def tables(report: Report) -> dict[str, pd.DataFrame]:
     """Every table that has rows, by file name."""
-    found = {"comparison": comparison(report), "time_by_op": time_by_op(report), "fidelity": fidelity(report)}
+    found = {"comparison": comparison(report), "time_by_op": time_by_op(report), "fidelity": fidelity(report), "stages": stages(report)}
     return {name: table for name, table in found.items() if len(table)}

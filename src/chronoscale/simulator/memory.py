@@ -59,5 +59,10 @@ def check(schedule: Schedule, trace: Trace, cluster: Cluster) -> None:
     where = "for resident data"
     if row >= 0:
         where = f"at task {row} ({Op(schedule.op[row]).name}, unit {schedule.unit[row]}, iteration {schedule.iteration[row]})"
-    more = f"{(need - have) / 1e9:.1f} GB more than the {have / 1e9:.1f} GB of {cluster.device.name}"
-    raise UserError(f"out of memory: rank {rank} needs {need / 1e9:.1f} GB {where}, {more}")
+    more = f"{_size(need - have)} more than the {_size(have)} of {cluster.device.name}"
+    raise UserError(f"out of memory: rank {rank} needs {_size(need)} {where}, {more}")
+
+
+def _size(count: float) -> str:
+    scale, unit = next(((s, u) for s, u in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if count >= s / 10), (1.0, "bytes"))
+    return f"{count / scale:.1f} {unit}"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from chronoscale.errors import UserError
 from chronoscale.strategies.cluster import Device, Link
-from chronoscale.strategies.schedule import COLLECTIVES, Ints, Op, Schedule
+from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source
 
 Floats = NDArray[np.float64]
@@ -60,7 +60,8 @@ class DatasheetCosts:
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         op = Op(schedule.op[rows[0]]) if len(rows) else Op.AGGREGATE
         moved = schedule.bytes[rows].astype(np.float64)
-        if op in (Op.H2D, Op.D2H):
+        on_host = len(rows) > 0 and bool((schedule.lane[rows] == Lane.HOST).all())
+        if op in (Op.H2D, Op.D2H) or on_host:  # datasheets name no host memory: taken to keep up with the bus
             seconds = self.device.h2d.latency_s + moved / self.device.h2d.bandwidth
         else:
             work = np.maximum(schedule.flops[rows] / self.device.flops, moved / self.device.memory_bandwidth)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from chronoscale.errors import unknown
+from chronoscale.errors import UserError, unknown
 from chronoscale.strategies.baselines.dtdg.blad import BLAD
+from chronoscale.strategies.baselines.dtdg.dgc import DGC
 from chronoscale.strategies.baselines.dtdg.distdgl import DistDGL
+from chronoscale.strategies.baselines.dtdg.dynahb import DynaHB
 from chronoscale.strategies.baselines.dtdg.esdg import ESDG
 from chronoscale.strategies.baselines.dtdg.psg import PSG
 from chronoscale.strategies.real.greedy import RealG
@@ -13,9 +15,12 @@ from chronoscale.strategies.real.ilp import RealL
 from chronoscale.strategies.real.reuse import RealReuse, RealType1
 from chronoscale.strategies.strategy import Strategy
 
-ALL: tuple[Strategy, ...] = (PSG(), ESDG(), DistDGL(), BLAD(), RealType1(), RealReuse(), RealG(), RealGPlus(), RealL())
+ALL: tuple[Strategy, ...] = (
+    PSG(), ESDG(), DistDGL(), BLAD(), DGC(), DynaHB(), RealType1(), RealReuse(), RealG(), RealGPlus(), RealL(),
+)  # fmt: skip
 STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in ALL}
-PARTITIONED = frozenset({"distdgl"})  # plan with `Workload.partition`
+PARTITIONED = frozenset({DistDGL.name})  # plan with `Workload.partition`
+SIMULATED_ONLY = frozenset({DGC.name, DynaHB.name})  # planned from a model of their partition: nothing that ranks could execute
 
 
 def strategy(name: str) -> Strategy:
@@ -23,3 +28,10 @@ def strategy(name: str) -> Strategy:
     if name not in STRATEGIES:
         raise unknown("strategy", name, STRATEGIES)
     return STRATEGIES[name]
+
+
+def executable(name: str) -> Strategy:
+    """The strategy of that name, to be run for real. Raises UserError for one that can only be simulated."""
+    if name in SIMULATED_ONLY:
+        raise UserError(f"strategy '{name}' is simulated only (its partition is modelled): leave it out, or use `chronoscale simulate`")
+    return strategy(name)

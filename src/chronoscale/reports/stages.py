@@ -1,0 +1,144 @@
+"""Stages: a training run in stages, control plane above data plane, as REAL's Figure 6 draws it; here from what was measured."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from chronoscale.reports.drawing import Drawing, draw
+from chronoscale.reports.style import COLOURS, INK, MUTED
+
+WAITING = "runtime statistics"  # the control plane looks at epochs as they come; it has nothing to do meanwhile
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One epoch of the data plane; ns of one clock. `switch_ns` went before it into taking up a new schedule."""
+
+    number: int
+    stage: str
+    strategy: str
+    switch_ns: int
+    start_ns: int
+    end_ns: int
+    loss: float
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What the control plane did, on the same clock."""
+
+    what: str
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A training run: epochs in order, activities in order, and what has to be said."""
+
+    name: str
+    ranks: int
+    epochs: tuple[Epoch, ...]
+    activities: tuple[Activity, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def stages(self) -> dict[str, list[Epoch]]:
+        """Epochs by stage, in order of appearance."""
+        found: dict[str, list[Epoch]] = {}
+        for epoch in self.epochs:
+            found.setdefault(epoch.stage, []).append(epoch)
+        return found
+
+    def table(self) -> pd.DataFrame:
+        """One row a stage: epochs, seconds an epoch (median, half the interquartile range), seconds spent on taking the schedule up, first
+        and last loss, and seconds that the control plane worked meanwhile."""
+        rows = []
+        for stage, epochs in self.stages.items():
+            seconds = np.array([epoch.end_ns - epoch.start_ns for epoch in epochs]) / 1e9
+            low, high = np.quantile(seconds, [0.25, 0.75])
+            begin, end = epochs[0].start_ns - epochs[0].switch_ns, epochs[-1].end_ns
+            busy = [min(a.end_ns, end) - max(a.start_ns, begin) for a in self.activities if a.what != WAITING]
+            rows.append(
+                {
+                    "stage": stage,
+                    "strategy": epochs[-1].strategy,
+                    "epochs": f"{epochs[0].number}..{epochs[-1].number}",
+                    "epoch_s": float(np.median(seconds)),
+                    "spread_s": float(high - low) / 2,
+                    "switch_s": epochs[0].switch_ns / 1e9,
+                    "first_loss": epochs[0].loss,
+                    "last_loss": epochs[-1].loss,
+                    "control_s": sum(max(ns, 0) for ns in busy) / 1e9,
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def chrome(self) -> str:
+        """Chrome trace-event JSON: the control plane is process 0, the data plane process 1."""
+        zero = min([e.start_ns - e.switch_ns for e in self.epochs] + [a.start_ns for a in self.activities], default=0)
+        events: list[dict[str, object]] = [
+            {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
+            for pid, name in enumerate(("control plane", "data plane"))
+        ]
+
+        def span(pid: int, name: str, start: int, end: int, **said: object) -> None:
+            at = {"ts": (start - zero) / 1e3, "dur": (end - start) / 1e3}
+            events.append({"ph": "X", "name": name, "pid": pid, "tid": 0, **at, "args": said})
+
+        for a in self.activities:
+            span(0, a.what, a.start_ns, a.end_ns)
+        for epochs in self.stages.values():
+            span(1, f"take up {epochs[0].strategy}", epochs[0].start_ns - epochs[0].switch_ns, epochs[0].start_ns)
+            for e in epochs:
+                span(1, f"epoch {e.number}", e.start_ns, e.end_ns, stage=e.stage, strategy=e.strategy, loss=e.loss)
+        return json.dumps({"traceEvents": events})
+
+
+def drawing(staged: Staged, name: str) -> Drawing:
+    """Both planes over time, and the seconds of every epoch below."""
+    zero = min([e.start_ns - e.switch_ns for e in staged.epochs] + [a.start_ns for a in staged.activities])
+    kinds = list(dict.fromkeys(activity.what for activity in staged.activities))
+    colours = dict(zip(staged.stages, (COLOURS[0], COLOURS[6], COLOURS[3]), strict=False))
+    works = {kind: COLOURS[(i + 4) % len(COLOURS)] for i, kind in enumerate(kinds)}
+
+    def seconds(ns: int) -> float:
+        return (ns - zero) / 1e9
+
+    def paint(figure: Figure) -> None:
+        planes, each = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+        for a in staged.activities:
+            span = [(seconds(a.start_ns), max(a.end_ns - a.start_ns, 0) / 1e9)]
+            waits = a.what == WAITING
+            planes.broken_barh(span, (0.6, 0.8), facecolors="none" if waits else works[a.what], edgecolor=works[a.what], hatch="//" * waits)
+        for stage, epochs in staged.stages.items():
+            bars = [(seconds(e.start_ns), (e.end_ns - e.start_ns) / 1e9) for e in epochs]
+            planes.broken_barh(bars, (-0.4, 0.8), facecolors=colours[stage], edgecolor="white", linewidth=0.4)
+            at = seconds(epochs[0].start_ns - epochs[0].switch_ns)
+            for axes in (planes, each):
+                axes.axvline(at, color=MUTED, linewidth=0.8, linestyle=":")
+            planes.text(at, 1.55, f" {stage}", color=INK, fontsize=8, va="bottom")
+            middle = [seconds((e.start_ns + e.end_ns) // 2) for e in epochs]
+            each.plot(middle, [length for _, length in bars], marker=".", linestyle="none", color=colours[stage])
+        planes.set_yticks([0, 1], ["data plane", "control plane"])
+        planes.set_ylim(-0.6, 1.9)
+        planes.grid(visible=False)
+        each.set_ylim(bottom=0)
+        each.set_ylabel("s an epoch")
+        each.set_xlabel("s from the start")
+        names = {stage: f"{stage}: {epochs[-1].strategy}" for stage, epochs in staged.stages.items()}
+        shown = [Patch(facecolor=colours[stage], label=label) for stage, label in names.items()]
+        for kind in kinds:
+            waits = kind == WAITING
+            shown.append(Patch(facecolor="none" if waits else works[kind], edgecolor=works[kind], hatch="//" * waits, label=kind))
+        figure.legend(handles=shown, loc="outside upper left", ncols=4)
+
+    title = f"Stages: {staged.name}, {staged.ranks} rank{'s' * (staged.ranks != 1)}, executed"
+    caption = "Every epoch of the data plane, coloured by stage, and what the control plane did meanwhile (hatched: it waited for epochs)."
+    return draw(name, title, " ".join([caption, *staged.notes]), (10, 3.6), paint)

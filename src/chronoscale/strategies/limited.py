@@ -1,0 +1,54 @@
+"""Limited: a planner that gets so much time and no more, in a process of its own, so that it can be ended."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import tempfile
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from chronoscale.errors import MachineError, UserError
+from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Workload
+
+LOW = 10  # niceness: planning gives way to training
+
+
+def plan_within(seconds: float, strategy: Strategy, workload: Workload, ranks: int, costs: CostModel) -> Schedule | None:
+    """The strategy's schedule, or None when it has none after `seconds`; starting the process does not count.
+
+    Raises UserError as `plan` does, MachineError when the process dies.
+    """
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "schedule.parquet")
+        process = context.Process(target=_plan, args=(theirs, str(path), strategy, workload, ranks, costs), daemon=True)
+        process.start()
+        theirs.close()
+        try:
+            ours.recv()
+            if not ours.poll(seconds):
+                return None
+            if said := ours.recv():
+                raise UserError(said)
+            return Schedule.load(path)
+        except EOFError:
+            raise MachineError(f"the planner of '{strategy.name}' died") from None
+        finally:
+            process.kill()
+            process.join()
+            ours.close()
+
+
+def _plan(told: Connection, path: str, strategy: Strategy, workload: Workload, ranks: int, costs: CostModel) -> None:
+    os.nice(LOW)
+    told.send("started")
+    try:
+        strategy.plan(workload, ranks, costs).save(Path(path))
+        told.send("")
+    except UserError as error:
+        told.send(str(error))
