@@ -21,6 +21,7 @@ from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
 from chronoscale.harness import demonstration, describe, execution, prepare, publish, runs, simulation
 from chronoscale.harness.experiment import Experiment, load
+from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.source import workload
 from chronoscale.real_exec.environment import fingerprint
 from chronoscale.simulator import presets
@@ -180,6 +181,30 @@ def demo(
     """The whole loop on generated data: profile, execute, validate, simulate, report. Minutes on two cores."""
     page = demonstration.run(root, out, err)
     typer.echo(json.dumps({"page": str(page)}) if as_json else f"\nreport: {page.resolve()}")
+
+
+@app.command()
+def reproduce(
+    paper: Annotated[str, typer.Argument(help="Paper: real.", show_default=False)],
+    figure: Annotated[int | None, typer.Option(help="Number of a figure.")] = None,
+    table: Annotated[int | None, typer.Option(help="Number of a table.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("reproduced"),
+    quick: Annotated[bool, typer.Option("--quick", help="A subset, named in the notes.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """A paper's figure or table: published beside ours, their ratio, and why they differ. Without a number: what there is."""
+    if figure is None and table is None:
+        return say(registry.overview(paper), f"{paper}: what can be reproduced", as_json)
+    if figure is not None and table is not None:
+        raise UserError("give --figure or --table, not both")
+    study = registry.find(paper, "table", table) if figure is None else registry.find(paper, "figure", figure)  # type: ignore[arg-type]
+    with stage(f"{study.kind} {study.number}") as told:
+        found = study.run(told, quick)
+        page = pages.write(study, found, out)
+    say(found.rows if as_json else pages.readable(found.rows), f"{study.kind} {study.number}: {study.printed.title} ({study.way})", as_json)
+    for note in found.notes:
+        err.print(note, highlight=False, markup=False)
+    err.print(f"page: {page}")
 
 
 @app.command()

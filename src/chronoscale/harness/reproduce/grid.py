@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -16,7 +17,7 @@ from chronoscale.harness.reproduce.study import NAN, Told
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check, peaks
-from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.metrics import busy_ns, imbalance
 from chronoscale.strategies.models import MODELS as KNOWN_MODELS
@@ -29,7 +30,7 @@ from chronoscale.strategies.workload import Hyper, Workload
 DATASETS = ("arxiv", "products", "reddit", "stackoverflow", "stackoverflow_a2q", "wiki_talk")
 MODELS = ("evolvegcn-o", "wd-gcn", "t-gcn", "gat-lstm")
 VARIANTS = ("as-published", "exact")
-QUICK = {"datasets": ("arxiv", "wiki_talk"), "models": ("wd-gcn", "gat-lstm")}
+QUICK_DATASETS, QUICK_MODELS = ("arxiv", "wiki_talk", "arxiv_300"), ("wd-gcn", "gat-lstm")
 
 # A transfer's kind by operation, as Figure 10 parts them; other transfers of a schedule stay on the device.
 KINDS = {
@@ -43,7 +44,11 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One simulated epoch. `variant`: which difference maps, REAL's (changed edges only) or exact ones; baselines have none."""
+    """One simulated epoch.
+
+    variant: which difference maps, REAL's (changed edges only) or exact ones; baselines have none. copies: whether host to device
+    transfers take time; without, what is left is what computing and communication alone would give.
+    """
 
     dataset: str
     model: str
@@ -52,6 +57,7 @@ class Point:
     cluster: str = "h200"
     gpus: int = 8
     variant: str = "exact"
+    copies: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +90,10 @@ def statistics(dataset: str, variant: str) -> SnapshotStatistics:
 
 
 @cache
-def machines(name: str, gpus: int) -> Cluster:
+def machines(name: str, gpus: int, copies: bool = True) -> Cluster:
     """A preset with as many machines as `gpus` need."""
-    return presets.scaled(presets.cluster(name), gpus)
+    found = presets.scaled(presets.cluster(name), gpus)
+    return found if copies else replace(found, device=replace(found.device, h2d=Link(math.inf, 0.0)))
 
 
 def workload(point: Point) -> Workload:
@@ -99,7 +106,7 @@ def workload(point: Point) -> Workload:
 
 def replayed(point: Point) -> tuple[Schedule, Trace]:
     """Schedule and simulated trace. Raises UserError where the strategy refuses the workload."""
-    cluster = machines(point.cluster, point.gpus)
+    cluster = machines(point.cluster, point.gpus, point.copies)
     costs = DatasheetCosts(cluster.device)
     schedule = strategy(point.strategy).plan(workload(point), point.gpus, costs)
     return schedule, replay(schedule, cluster, costs)
@@ -126,7 +133,7 @@ def simulate(point: Point) -> Outcome:
         tuple(float(sum(seconds[op] for op in ops)) for ops in KINDS.values()),
     )
     try:
-        check(schedule, trace, machines(point.cluster, point.gpus))
+        check(schedule, trace, machines(point.cluster, point.gpus, point.copies))
     except UserError as error:
         return replace(found, status="out of memory", message=str(error), epoch_s=NAN)
     return found
@@ -141,12 +148,14 @@ def points(
     datasets: Sequence[str] = DATASETS,
     models: Sequence[str] = MODELS,
     variants: Sequence[str] = VARIANTS,
+    copies: bool = True,
 ) -> list[Point]:
     """The grid; strategies with difference maps once a variant."""
     if quick:
-        datasets, models = datasets[:1] + datasets[5:6], QUICK["models"]
+        datasets = [name for name in datasets if name in QUICK_DATASETS]
+        models = [name for name in models if name in QUICK_MODELS]
     return [
-        Point(dataset, model, depth, name, cluster, gpus, variant)
+        Point(dataset, model, depth, name, cluster, gpus, variant, copies)
         for dataset in datasets
         for model in models
         for depth in layers
