@@ -5,11 +5,42 @@ from __future__ import annotations
 import pandas as pd
 
 from chronoscale.errors import UserError
-from chronoscale.harness.reproduce import ablation, flops, speedups, transfers, utilisation
+from chronoscale.harness.reproduce import (
+    ablation,
+    attributes,
+    degree,
+    dimensions,
+    flops,
+    footprint,
+    overlap,
+    prediction,
+    preprocessing,
+    scalability,
+    speedups,
+    training,
+    transfers,
+    utilisation,
+)
 from chronoscale.harness.reproduce.study import Kind, Study
 from chronoscale.reports.published import published
 
-_ALL: tuple[Study, ...] = (*speedups.STUDIES, *ablation.STUDIES, *flops.STUDIES, *transfers.STUDIES, *utilisation.STUDIES)
+_MODULES = (
+    ablation,
+    attributes,
+    degree,
+    dimensions,
+    flops,
+    footprint,
+    overlap,
+    prediction,
+    preprocessing,
+    scalability,
+    speedups,
+    training,
+    transfers,
+    utilisation,
+)
+_ALL: tuple[Study, ...] = tuple(study for module in _MODULES for study in module.STUDIES)
 STUDIES: dict[tuple[str, Kind, int], Study] = {(study.paper, study.kind, study.number): study for study in sorted(_ALL, key=lambda s: (s.kind, s.number))}
 
 
