@@ -20,7 +20,7 @@ from chronoscale.strategies.schedule import Op
 
 NODES = (10_000, 50_000, 200_000)
 DEGREES = tuple(float(2.0**power) for power in range(-3, 7))
-WIDTH, REPEATS, MOST = 64, 7, 6_500_000  # features; timings a point, after one to warm up; edges that a point may have
+WIDTH, REPEATS, MOST = 64, 15, 3_300_000  # features; timings a point, after one to warm up; edges that a point may have
 FORM_NAMES = {"u-curve": "a0 N + a1 d + a2/d + a3 (appendix B)", "eq16": "linear in nodes and edges (eq. 16)", "traffic": "linear in rows, edges, bytes"}
 
 

@@ -165,6 +165,21 @@ def points(
     ]
 
 
+def both(
+    strategies: Sequence[str],
+    exact: str,
+    quick: bool,
+    layers: Iterable[int] = (1, 2),
+    cluster: str = "h200",
+    gpus: int = 8,
+    datasets: Sequence[str] = DATASETS,
+) -> list[Point]:
+    """The grid with as-published maps, and one strategy with exact maps besides."""
+    depths = tuple(layers)
+    first = points(strategies, quick, depths, cluster, gpus, datasets, variants=("as-published",))
+    return first + points((exact,), quick, depths, cluster, gpus, datasets, variants=("exact",))
+
+
 def frame(grid: Sequence[Point], told: Told) -> pd.DataFrame:
     """One row a point, in order: its fields, its outcome, and seconds by kind of transfer."""
     rows = []

@@ -22,8 +22,8 @@ from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper, Workload
 
-SIZES = ((4_000, 30_000), (8_000, 90_000), (16_000, 160_000))  # nodes, static edges: fitted on
-OTHER = (12_000, 110_000)  # another set of data (appendix G)
+SIZES = ((2_000, 16_000), (5_000, 60_000), (12_000, 110_000))  # nodes, static edges: fitted on
+OTHER = (8_000, 70_000)  # another set of data (appendix G)
 LENGTH, CHURN, WIDTH, REPEATS = 17, 0.02, 32, 7
 PARTS = (Op.H2D, Op.AGGREGATE, Op.INCREMENT, Op.TRANSFORM)  # a snapshot's own time; recurrence and backward belong to groups (§3.2)
 
