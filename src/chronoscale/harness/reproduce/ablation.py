@@ -16,7 +16,8 @@ STEPS = ("real-type1", "real-reuse", "real-g", "real-g+", "real-l")
 WHY = {
     "as-published": "our PSG sends the node features with every snapshot; sending them once a group is most of what type I gains here, as "
     "the rows without host copies show",
-    "exact": "as above; exact maps are nearly as large as the full graph on these stand-ins, so increments save little and the features most",
+    "exact": "as above; exact maps are nearly as large as the full graph on these stand-ins, so increments save little and "
+    "the features most",
     "no copies": "without the time of host copies what is left is computing, where the roofline gives the gains of the increments alone",
 }
 
@@ -39,12 +40,19 @@ def run(number: int, cluster: str, told: Told, quick: bool) -> Findings:
     table = pd.DataFrame(rows)
     said = f"Simulated on {cluster}, 8 GPUs, durations specified; one- and two-layer models."
     drawn = (
-        drawing(table, f"real-figure-{number}-ranges", printed.title, f"Speed-ups over psg, published above ours. {said}", "times as fast as psg"),
+        drawing(
+            table,
+            f"real-figure-{number}-ranges",
+            printed.title,
+            f"Speed-ups over psg, published above ours. {said}",
+            "times as fast as psg",
+        ),
         cells(frame, f"real-figure-{number}-cells", printed.title, "times as fast as psg", "psg", f"As-published difference maps. {said}"),
     )
     return Findings(table, drawn, {"points": pd.concat([frame, free], ignore_index=True)}, notes.of(frame, wanted, quick))
 
 
 STUDIES = tuple(
-    Study("figure", number, "simulated", lasts_s, partial(run, number, cluster)) for number, cluster, lasts_s in ((13, "h200", 90), (22, "h20", 90))
+    Study("figure", number, "simulated", lasts_s, partial(run, number, cluster))
+    for number, cluster, lasts_s in ((13, "h200", 90), (22, "h20", 90))
 )

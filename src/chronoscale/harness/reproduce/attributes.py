@@ -30,15 +30,21 @@ def run(told: Told, quick: bool) -> Findings:
             why = "" if abs(mean[count] / theirs - 1) < 0.01 else "skew bisected; the generator does not concentrate changes further"
             rows.append({"what": f"{name}, {count}", "published": theirs, "ours": mean[count], "ratio": mean[count] / theirs, "why": why})
         extra.append(
-            {"dataset": name, "active nodes": float(ours.nodes.mean()), "effective edges of an exact map": float(ours.effective_edges[1:].mean())}
+            {
+                "dataset": name,
+                "active nodes": float(ours.nodes.mean()),
+                "effective edges of an exact map": float(ours.effective_edges[1:].mean()),
+            }
             | {"over full edges": float(ours.effective_edges[1:].mean() / ours.edges.mean()), "snapshots": len(ours)}
             | {"touched rows": float(ours.touched_rows[1:].mean())}
         )
-    said = (f"Quick: only {names[0]}.",) if quick else ()
+    said: tuple[str, ...] = (f"Quick: only {names[0]}.",) if quick else ()
     said += (
-        "Nodes are the id space: the printed means equal the datasets' total node counts, so a snapshot carries all nodes. Fewer have edges.",
+        "Nodes are the id space: the printed means equal the datasets' total node counts, so a snapshot carries all nodes. "
+        "Fewer have edges.",
         "Reddit's β is E/V; feature widths and snapshot counts are as printed. Stand-ins are smaller graphs, all counts times a factor.",
-        "Exact maps: see the detail table. On these skewed graphs a changed degree re-weights so many edges that they rival the full graph.",
+        "Exact maps: see the detail table. On these skewed graphs a changed degree re-weights so many edges that they rival "
+        "the full graph.",
     )
     return Findings(pd.DataFrame(rows), (), {"detail": pd.DataFrame(extra)}, said)
 

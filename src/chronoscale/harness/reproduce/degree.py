@@ -21,7 +21,11 @@ from chronoscale.strategies.schedule import Op
 NODES = (10_000, 50_000, 200_000)
 DEGREES = tuple(float(2.0**power) for power in range(-3, 7))
 WIDTH, REPEATS, MOST = 64, 15, 3_300_000  # features; timings a point, after one to warm up; edges that a point may have
-FORM_NAMES = {"u-curve": "a0 N + a1 d + a2/d + a3 (appendix B)", "eq16": "linear in nodes and edges (eq. 16)", "traffic": "linear in rows, edges, bytes"}
+FORM_NAMES = {
+    "u-curve": "a0 N + a1 d + a2/d + a3 (appendix B)",
+    "eq16": "linear in nodes and edges (eq. 16)",
+    "traffic": "linear in rows, edges, bytes",
+}
 
 
 def graph(nodes: int, degree: float, seed: int) -> CSR:
@@ -50,7 +54,9 @@ def measure(told: Told, quick: bool) -> pd.DataFrame:
                 if repeat:
                     moved = one.nnz * (WIDTH * 4 + 8) + nodes * WIDTH * 4
                     work = {"nodes": nodes, "edges": one.nnz, "rows": nodes, "bytes": moved, "flops": 2 * one.nnz * WIDTH}
-                    rows.append({"op": Op.AGGREGATE.name, "width": WIDTH, **work, "ns": spent, "ranks": 1, "alone": False, "degree": degree})
+                    rows.append(
+                        {"op": Op.AGGREGATE.name, "width": WIDTH, **work, "ns": spent, "ranks": 1, "alone": False, "degree": degree}
+                    )
     torch.set_num_threads(torch_threads)
     return pd.DataFrame(rows)
 
@@ -66,32 +72,49 @@ def run(told: Told, quick: bool) -> Findings:
     printed = published("real").figures[17]
     timed = measure(told, quick)
     points = timed.groupby(["nodes", "degree"], as_index=False).agg(
-        ms=("ns", lambda ns: float(np.median(ns)) / 1e6), low=("ns", lambda ns: float(np.quantile(ns, 0.25)) / 1e6), high=("ns", lambda ns: float(np.quantile(ns, 0.75)) / 1e6)
+        ms=("ns", lambda ns: float(np.median(ns)) / 1e6),
+        low=("ns", lambda ns: float(np.quantile(ns, 0.25)) / 1e6),
+        high=("ns", lambda ns: float(np.quantile(ns, 0.75)) / 1e6),
     )
     rows = []
     for nodes, part in points.groupby("nodes"):
-        sparsest, least = part.iloc[0], part.loc[part["ms"].idxmin()]
+        sparsest, least = part.iloc[0], part.iloc[int(part["ms"].argmin())]
         turned = bool(sparsest["low"] > least["high"])
         rows.append(
-            {"what": f"{nodes:,} nodes: sparsest graph over fastest", "published": "U-shaped (plot only)", "ours": sparsest["ms"] / least["ms"]}
+            {
+                "what": f"{nodes:,} nodes: sparsest graph over fastest",
+                "published": "U-shaped (plot only)",
+                "ours": sparsest["ms"] / least["ms"],
+            }
             | {"why": f"{'a U: ' if turned else 'no U: '}fastest at degree {least['degree']:g}; {WHY_U if turned else WHY_NO_U}"}
         )
     fitted = fit(timed, device_name(torch.device("cpu")), {}).fits[0]
     for form, error in sorted({fitted.form: fitted.held_out_error, **fitted.alternatives}.items(), key=lambda item: item[1]):
-        rows.append({"what": f"held-out error, {FORM_NAMES[form]}", "published": "not printed", "ours": error, "why": "median over a quarter of the points"})
+        rows.append(
+            {
+                "what": f"held-out error, {FORM_NAMES[form]}",
+                "published": "not printed",
+                "ours": error,
+                "why": "median over a quarter of the points",
+            }
+        )
     series = {f"{nodes:,} nodes": (part["degree"].tolist(), part["ms"].tolist()) for nodes, part in points.groupby("nodes")}
     one = timed.drop_duplicates(["nodes", "degree"])
     drawn_fit = {
-        f"{nodes:,} nodes": (part["degree"].tolist(), curve(fitted.form, part, fitted.coefficients).tolist()) for nodes, part in one.groupby("nodes")
+        f"{nodes:,} nodes": (part["degree"].tolist(), curve(fitted.form, part, fitted.coefficients).tolist())
+        for nodes, part in one.groupby("nodes")
     }
     panel = Panel("aggregation", "average degree", "ms", series, drawn_fit, ("log", "log"))
     caption = f"Median of {REPEATS} on one core of {device_name(torch.device('cpu'))}, {WIDTH} features; lines: {FORM_NAMES[fitted.form]}."
-    said = (f"Quick: {NODES[0]:,} nodes alone.",) if quick else ()
+    said: tuple[str, ...] = (f"Quick: {NODES[0]:,} nodes alone.",) if quick else ()
     said += (f"Measured on {device_name(torch.device('cpu'))}, one thread, our kernel; the paper's is DGL's on an H200, 100k to 5M nodes.",)
     return Findings(pd.DataFrame(rows), (lines("real-figure-17", printed.title, caption, [panel]),), {"times": points}, said)
 
 
 WHY_U = "empty rows cost more than they should here"
-WHY_NO_U = "our kernel walks rows in order and an empty row costs its write alone, so time only grows with edges; uncoalesced access is a GPU's matter"
+WHY_NO_U = (
+    "our kernel walks rows in order and an empty row costs its write alone, so time only grows with edges; uncoalesced "
+    "access is a GPU's matter"
+)
 
 STUDIES = (Study("figure", 17, "executed", 20, run),)

@@ -70,17 +70,23 @@ def run(told: Told, quick: bool) -> Findings:
             continue
         told(name)
         try:
-            schedule, trace = grid.replayed(grid.Point(DATASET, MODEL, 1, name, variant="as-published" if name.startswith("real-") else "exact"))
+            schedule, trace = grid.replayed(
+                grid.Point(DATASET, MODEL, 1, name, variant="as-published" if name.startswith("real-") else "exact")
+            )
         except UserError as error:
             refused.append(f"{name}: {error}")
             continue
         for dimension, (holds, value) in derived(schedule, trace, base).items():
             same = holds is line[dimension]
             rows.append(
-                {"what": f"{name}, {dimension.replace('_', ' ')}", "published": "yes" if line[dimension] else "no", "ours": "yes" if holds else "no"}
+                {
+                    "what": f"{name}, {dimension.replace('_', ' ')}",
+                    "published": "yes" if line[dimension] else "no",
+                    "ours": "yes" if holds else "no",
+                }
                 | {"read off": value, "why": "" if same else WHY.get((name, dimension), "not established")}
             )
-    said = ("Quick: two systems.",) if quick else ()
+    said: tuple[str, ...] = ("Quick: two systems.",) if quick else ()
     said += (*(f"{dimension.replace('_', ' ')}: {how}." for dimension, how in HOW.items()), "Simulated times, where times are asked for.")
     wanted = [str(line["strategy"]) for line in printed]
     frame = pd.DataFrame(rows, columns=["what", "published", "ours", "read off", "why"])

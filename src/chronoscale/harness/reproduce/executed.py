@@ -16,7 +16,13 @@ from chronoscale.strategies.workload import Hyper, ModelShape
 
 
 def passes(
-    schedule: Schedule, snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, repeats: int, warmup: int = 0, learning_rate: float = 0.01
+    schedule: Schedule,
+    snapshots: SnapshotSequence,
+    model: ModelShape,
+    hyper: Hyper,
+    repeats: int,
+    warmup: int = 0,
+    learning_rate: float = 0.01,
 ) -> list[Pass]:
     """`repeats` passes of one schedule on as many ranks as it has; training goes on from pass to pass.
 

@@ -20,11 +20,18 @@ def run(number: int, cluster: str, told: Told, quick: bool) -> Findings:
     wanted = ("psg", *RIVALS, *OURS)
     frame = grid.frame(grid.both(wanted, EXACT, quick, cluster=cluster), told)
     rows = compare(frame, printed.ranges, WHY, "flops")
-    drawn = drawing(rows, f"real-figure-{number}", printed.title, f"Rival's GraphConv FLOPs over REAL's, published above ours. {COUNTED}", "times as many")
+    drawn = drawing(
+        rows,
+        f"real-figure-{number}",
+        printed.title,
+        f"Rival's GraphConv FLOPs over REAL's, published above ours. {COUNTED}",
+        "times as many",
+    )
     kept = frame.drop(columns=[*grid.KINDS, "epoch_s", "imbalance", "utilisation", "peak_gb"])
     return Findings(rows, (drawn,), {"points": kept}, notes.of(frame, wanted, quick, (COUNTED, *notes.SIMULATED[1:])))
 
 
 STUDIES = tuple(
-    Study("figure", number, "counted", lasts_s, partial(run, number, cluster)) for number, cluster, lasts_s in ((11, "h200", 90), (20, "h20", 90))
+    Study("figure", number, "counted", lasts_s, partial(run, number, cluster))
+    for number, cluster, lasts_s in ((11, "h200", 90), (20, "h20", 90))
 )

@@ -11,8 +11,10 @@ from chronoscale.strategies.models import MODELS as KNOWN_MODELS
 from chronoscale.strategies.registry import STRATEGIES
 
 SIMULATED = (
-    "Simulated. Durations are specified: a datasheet roofline at 60 % of peak, an alpha-beta network; no multi-GPU machine has confirmed them.",
-    "Datasets are generated stand-ins whose mean counts are those of Table 3 (`reproduce real --table 3`); none of the originals is at hand.",
+    "Simulated. Durations are specified: a datasheet roofline at 60 % of peak, an alpha-beta network; no multi-GPU machine "
+    "has confirmed them.",
+    "Datasets are generated stand-ins whose mean counts are those of Table 3 (`reproduce real --table 3`); none of the "
+    "originals is at hand.",
     "As-published maps hold the changed edges alone (REAL eq. 3-4). Exact maps also hold every edge that a changed degree re-weights.",
 )
 

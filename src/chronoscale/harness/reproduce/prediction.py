@@ -77,9 +77,10 @@ def run(told: Told, quick: bool) -> Findings:
     series = {f"{form}": (part["ms"].tolist(), part["predicted"].tolist()) for form, part in held.groupby("form")}
     panel = Panel("snapshots not fitted", "measured, ms", "predicted, ms", series, style="dots", diagonal=True)
     caption = f"Eq. 16, medians of {REPEATS} passes on one core of {device_name(torch.device('cpu'))}."
-    said = ("Quick: fitted on two graphs.",) if quick else ()
+    said: tuple[str, ...] = ("Quick: fitted on two graphs.",) if quick else ()
     said += (
-        f"A snapshot's time: transfer, aggregation, transformation of layer 1; fitted on {len(fitted)} snapshots of {len(SIZES)} generated graphs, "
+        f"A snapshot's time: transfer, aggregation, transformation of layer 1; fitted on {len(fitted)} snapshots of "
+        f"{len(SIZES)} generated graphs, "
         f"asked for one of {OTHER[0]:,} nodes. Maps are eq. 16 on touched rows and effective edges, a fit of their own.",
     )
     return Findings(pd.DataFrame(rows), (lines("real-figure-27", printed.title, caption, [panel]),), {"snapshots": held}, said)

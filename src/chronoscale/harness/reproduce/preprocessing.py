@@ -42,7 +42,16 @@ def run(told: Told, quick: bool) -> Findings:
         counts = catalogue.entry(str(line["dataset"])).as_published("real")
         edges = float(counts.edges or 0) * (float(counts.steps or 1) - 1) / 1e6
         seconds = float(line["seconds"])
-        rows.append({"what": line["dataset"], "whose": "published", "seconds": seconds, "± s": np.nan, "M edges": edges, "s a M edges": seconds / edges})
+        rows.append(
+            {
+                "what": line["dataset"],
+                "whose": "published",
+                "seconds": seconds,
+                "± s": np.nan,
+                "M edges": edges,
+                "s a M edges": seconds / edges,
+            }
+        )
     theirs = np.array([float(str(line["s a M edges"])) for line in rows])
     absent = []
     for name in (*AT_HAND, *GENERATED[: 1 if quick else None]):
@@ -59,15 +68,19 @@ def run(told: Told, quick: bool) -> Findings:
     table = pd.DataFrame(rows)
     table["ratio"] = np.where(table["whose"] == "ours", table["s a M edges"] / theirs.mean(), np.nan)
     table["why"] = np.where(table["whose"] == "ours", WHY, "")
-    said = ("Quick: one generated dataset.",) if quick else ()
+    said: tuple[str, ...] = ("Quick: one generated dataset.",) if quick else ()
     said += (
-        f"Measured on one core of {device_name(torch.device('cpu'))}: median of {REPEATS}, ± half the interquartile range, first {LONGEST} snapshots. "
+        f"Measured on one core of {device_name(torch.device('cpu'))}: median of {REPEATS}, ± half the interquartile range, "
+        f"first {LONGEST} snapshots. "
         "ratio: against the mean of the published ones.",
         *absent,
     )
     return Findings(table, (), {}, said)
 
 
-WHY = "not established: the paper does not say on how many cores, nor whether reading the snapshots counts; ours compares sorted keys in memory"
+WHY = (
+    "not established: the paper does not say on how many cores, nor whether reading the snapshots counts; ours compares "
+    "sorted keys in memory"
+)
 
 STUDIES = (Study("table", 4, "executed", 20, run),)

@@ -41,7 +41,9 @@ _MODULES = (
     utilisation,
 )
 _ALL: tuple[Study, ...] = tuple(study for module in _MODULES for study in module.STUDIES)
-STUDIES: dict[tuple[str, Kind, int], Study] = {(study.paper, study.kind, study.number): study for study in sorted(_ALL, key=lambda s: (s.kind, s.number))}
+STUDIES: dict[tuple[str, Kind, int], Study] = {
+    (study.paper, study.kind, study.number): study for study in sorted(_ALL, key=lambda s: (s.kind, s.number))
+}
 
 
 def find(paper: str, kind: Kind, number: int) -> Study:
@@ -59,7 +61,13 @@ def overview(paper: str) -> pd.DataFrame:
     published(paper)
     return pd.DataFrame(
         [
-            {"what": f"--{kind} {number}", "shows": s.printed.title, "section": s.printed.section, "how": s.way, "about": f"{s.lasts_s:.0f} s"}
+            {
+                "what": f"--{kind} {number}",
+                "shows": s.printed.title,
+                "section": s.printed.section,
+                "how": s.way,
+                "about": f"{s.lasts_s:.0f} s",
+            }
             for (p, kind, number), s in STUDIES.items()
             if p == paper
         ]

@@ -17,7 +17,11 @@ from chronoscale.strategies.metrics import Summary, parallel_efficiency
 from chronoscale.strategies.registry import STRATEGIES, strategy
 
 # examples/real_figure15.yaml, as a study.
-EXPERIMENT = {"dataset": {"name": "dygraph_10k", "scale": 100}, "model": {"name": "wd-gcn", "hidden": 64, "inputs": 64}, "cluster": "h200-1024"}
+EXPERIMENT = {
+    "dataset": {"name": "dygraph_10k", "scale": 100},
+    "model": {"name": "wd-gcn", "hidden": 64, "inputs": 64},
+    "cluster": "h200-1024",
+}
 SHOWN = ("psg", "real-reuse", "real-g", "real-g+")
 GPUS = (1, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 QUICK_SNAPSHOTS = 2_000
@@ -58,16 +62,30 @@ def run(told: Told, quick: bool) -> Findings:
             rows.append(row(f"{name}, efficiency on {one.gpus} GPUs", one, ours, why))
     for name in found:
         rows.append(row(f"{name}, imbalance on 1024 GPUs", None, [found[name][1024].imbalance], "plot only in the paper"))
-        rows.append(row(f"{name}, times as fast as psg on 1024 GPUs", None, [found["psg"][1024].epoch_s / found[name][1024].epoch_s], "not in the paper"))
+        rows.append(
+            row(
+                f"{name}, times as fast as psg on 1024 GPUs",
+                None,
+                [found["psg"][1024].epoch_s / found[name][1024].epoch_s],
+                "not in the paper",
+            )
+        )
     x = [float(count) for count in GPUS]
     panels = [
-        Panel(title, "GPUs", unit, {name: (x, table[table["strategy"] == name][column].tolist()) for name in found}, scale=("log", "linear"))
+        Panel(
+            title, "GPUs", unit, {name: (x, table[table["strategy"] == name][column].tolist()) for name in found}, scale=("log", "linear")
+        )
         for title, unit, column in (("parallel efficiency", "share", "efficiency"), ("imbalance", "most over least loaded", "imbalance"))
     ]
-    said = (f"Quick: {QUICK_SNAPSHOTS:,} groups.",) if quick else ()
-    said += (notes.SIMULATED[0], "10,000 DyGraph-like snapshots, counts times 100, WD-GCN, 8 H200 a node. efficiency_best: against the fastest single GPU.")
+    said: tuple[str, ...] = (f"Quick: {QUICK_SNAPSHOTS:,} groups.",) if quick else ()
+    said += (
+        notes.SIMULATED[0],
+        "10,000 DyGraph-like snapshots, counts times 100, WD-GCN, 8 H200 a node. efficiency_best: against the fastest single GPU.",
+    )
     caption = "Each strategy against its own single GPU; imbalance of busy times, waiting excluded. Simulated, durations specified."
-    return Findings(pd.DataFrame(rows), (lines("real-figure-15", printed.title, caption, panels),), {"points": table}, (*said, *notes.missing(SHOWN)))
+    return Findings(
+        pd.DataFrame(rows), (lines("real-figure-15", printed.title, caption, panels),), {"points": table}, (*said, *notes.missing(SHOWN))
+    )
 
 
 STUDIES = (Study("figure", 15, "simulated", 60, run),)

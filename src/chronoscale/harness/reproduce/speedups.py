@@ -10,8 +10,8 @@ import pandas as pd
 
 from chronoscale.harness.reproduce import grid, notes
 from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Study, Told, row
-from chronoscale.reports.drawing import Drawing
 from chronoscale.reports.dots import dots
+from chronoscale.reports.drawing import Drawing
 from chronoscale.reports.published import Range, published
 from chronoscale.reports.ranges import Span, ranges
 
@@ -30,7 +30,9 @@ def ratios(frame: pd.DataFrame, fast: str, slow: str, variant: str, layers: int 
     if layers is not None:
         ran = ran[ran["layers"] == layers]
     of = {
-        name: ran[ran["strategy"].eq(name) & (ran["variant"].eq(variant) | ~ran["strategy"].str.startswith("real-"))].set_index(CELL)[column]
+        name: ran[ran["strategy"].eq(name) & (ran["variant"].eq(variant) | ~ran["strategy"].str.startswith("real-"))].set_index(CELL)[
+            column
+        ]
         for name in (fast, slow)
     }
     return (of[slow] / of[fast]).dropna()
@@ -51,7 +53,9 @@ def compare(
                 continue
             depth = f", {one.layers} layer{'s' * (one.layers > 1)}" if one.layers else ""
             reason = why.get(one.over, UNKNOWN) if len(found) else notes.absent(one.strategy, one.over)
-            rows.append(row(f"{one.strategy} over {one.over}{depth}, {variant} maps", None if one in extra else one, found.tolist(), reason))
+            rows.append(
+                row(f"{one.strategy} over {one.over}{depth}, {variant} maps", None if one in extra else one, found.tolist(), reason)
+            )
     return pd.DataFrame(rows)
 
 
@@ -61,7 +65,7 @@ def drawing(rows: pd.DataFrame, name: str, title: str, caption: str, unit: str =
         (line["what"], *(Span(*(float(line[f"{whose}_{end}"]) for end in ("low", "mean", "high"))) for whose in ("published", "ours")))
         for line in rows.to_dict("records")
     ]
-    return ranges(name, title, caption, unit, spans)  # type: ignore[arg-type]
+    return ranges(name, title, caption, unit, spans)
 
 
 def cells(frame: pd.DataFrame, name: str, title: str, unit: str, base: str, caption: str) -> Drawing:
@@ -100,7 +104,9 @@ def run(
     said = f"Simulated on {cluster}, {gpus[0]} GPUs, durations specified (datasheet roofline); generated stand-ins of Table 3."
     drawn = (
         drawing(rows, f"real-figure-{number}-ranges", printed.title, f"Speed-ups over the grid, published above ours. {said}"),
-        cells(main, f"real-figure-{number}-cells", printed.title, f"times as fast as {base}", base, f"As-published difference maps. {said}"),
+        cells(
+            main, f"real-figure-{number}-cells", printed.title, f"times as fast as {base}", base, f"As-published difference maps. {said}"
+        ),
     )
     return Findings(rows, drawn, {"points": frame}, notes.of(frame, wanted, quick))
 

@@ -28,9 +28,13 @@ SHOWN = ("esdg", "psg", "real-g", "real-g+", "real-l")
 GROUPS, RANKS, WIDTH, RATE = 16, 2, 16, 0.002  # learning rate of one group a step
 EPOCHS = {14: 60, 25: 60, 26: 100}
 
-ACCURACY = "Accuracy: not reached; no labelled dynamic graph is at hand (the paper's are Arxiv, Products, Reddit). Shown is the training loss of node regression."
+ACCURACY = (
+    "Accuracy: not reached; no labelled dynamic graph is at hand (the paper's are Arxiv, Products, Reddit). Shown is the "
+    "training loss of node regression."
+)
 WHY = (
-    "published curves are said to align closely; a step of ours averages the gradients of all groups placed in it, so strategies differ in steps "
+    "published curves are said to align closely; a step of ours averages the gradients of all groups placed in it, so "
+    "strategies differ in steps "
     "an epoch alone, and the learning rate is scaled with the groups a step (§7.4)"
 )
 
@@ -73,10 +77,11 @@ def run(number: int, told: Told, quick: bool) -> Findings:
     caption = f"Mean loss of an epoch, WD-GCN on {DATASET}, {GROUPS} groups, {RANKS} ranks, executed on CPU."
     drawn = lines(f"real-figure-{number}", printed.title, caption, [Panel("training loss", "epoch", "loss", series)])
     frame = pd.DataFrame({"epoch": range(1, epochs + 1), **curves})
-    said = (f"Quick: {epochs} epochs.",) if quick else ()
+    said: tuple[str, ...] = (f"Quick: {epochs} epochs.",) if quick else ()
     said += (
         ACCURACY,
-        f"{DATASET} in weeks: the first {GROUPS} groups; widths {WIDTH}; Adam, learning rate {RATE:g} times the groups a step; last: mean of {tail} epochs.",
+        f"{DATASET} in weeks: the first {GROUPS} groups; widths {WIDTH}; Adam, learning rate {RATE:g} times the groups a step; "
+        f"last: mean of {tail} epochs.",
         *notes.missing(SHOWN),
         *failed,
     )

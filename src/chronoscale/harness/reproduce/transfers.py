@@ -45,7 +45,9 @@ def forward_shares(schedule: Schedule, trace: Trace) -> tuple[float, float]:
     return (min(bare, float(moving[known].sum())) / total, 1 - float(working[known].sum()) / total) if total else (0.0, 0.0)
 
 
-def _covered(trace: Trace, where: np.ndarray[tuple[int], np.dtype[np.bool_]], site: np.ndarray[tuple[int], np.dtype[np.int64]], sites: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _covered(
+    trace: Trace, where: np.ndarray[tuple[int], np.dtype[np.bool_]], site: np.ndarray[tuple[int], np.dtype[np.int64]], sites: int
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Length of the union of intervals, by site."""
     place, start, end = site[where], trace.start_ns[where], trace.end_ns[where]
     order = np.lexsort((start, place))
@@ -62,7 +64,8 @@ def forward(told: Told, quick: bool) -> Findings:
     """Figure 2: WD-GCN on the three real-world datasets' stand-ins, 8 GPUs."""
     printed = published("real").figures[2]
     datasets = REAL_WORLD[2:] if quick else REAL_WORLD
-    found, detail = {}, []
+    found: dict[str, list[float]] = {}
+    detail: list[dict[str, object]] = []
     for one in printed.ranges:
         shares = []
         for dataset in datasets if one.strategy in STRATEGIES else ():
@@ -103,10 +106,17 @@ def breakdown(number: int, cluster: str, told: Told, quick: bool) -> Findings:
         share = part[kinds].div(part[kinds].sum(axis=1), axis=0).mean()
         largest = str(share.idxmax())
         rows.append(
-            {"what": name, "published": "plot only", "mean transfer s": float(part[kinds].sum(axis=1).mean()), **{k: float(share[k]) for k in kinds}}
+            {
+                "what": name,
+                "published": "plot only",
+                "mean transfer s": float(part[kinds].sum(axis=1).mean()),
+                **{k: float(share[k]) for k in kinds},
+            }
             | {"largest": largest, "why": WHY.get(str(name), UNKNOWN)}
         )
-    caption = f"Seconds an epoch that a GPU spends in transfers, mean of 8; overlap not deducted. Simulated on {cluster}, durations specified."
+    caption = (
+        f"Seconds an epoch that a GPU spends in transfers, mean of 8; overlap not deducted. Simulated on {cluster}, durations specified."
+    )
     drawn = stacks(f"real-figure-{number}", printed.title, caption, "s an epoch and GPU", kinds, panels)
     said = ("Kinds are shares of a strategy's transfer time, mean over datasets and models.", *notes.of(frame, STRATEGIES_SHOWN, quick))
     return Findings(pd.DataFrame(rows), (drawn,), {"seconds": table}, said)

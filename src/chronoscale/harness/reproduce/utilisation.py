@@ -23,7 +23,7 @@ PART = 0.25  # of an epoch that is shown, its first
 
 
 def busy_shares(trace: Trace, bins: int, until_ns: int) -> Floats:
-    """Share of each bin in which a GPU computes, lanes merged; transfers and waiting are idle, as a GPU's own counter has them. [ranks, bins]."""
+    """Share of each bin in which a GPU computes, float64 [ranks, bins]; lanes merged, transfers and waiting are idle."""
     idle = [int(op) for op in (*COLLECTIVES, Op.H2D, Op.D2H)]
     work = ~np.isin(trace.op, idle) & (trace.start_ns < until_ns)
     edges = np.linspace(0, until_ns, bins + 1)
@@ -65,7 +65,9 @@ def run(
                     | {"least busy GPU": float(by_gpu.min()), "most busy GPU": float(by_gpu.max())}
                 )
     said = (*notes.subset(quick, datasets, models), *notes.SIMULATED, *notes.missing(strategies), *dict.fromkeys(refused))
-    caption = f"First {PART:.0%} of an epoch; the paper shows the first 30 s of training. Simulated on {cluster}, 8 GPUs, durations specified."
+    caption = (
+        f"First {PART:.0%} of an epoch; the paper shows the first 30 s of training. Simulated on {cluster}, 8 GPUs, durations specified."
+    )
     drawn = (heatmaps(f"real-figure-{number}", printed.title, caption, panels, 6),) if panels else ()
     frame = pd.DataFrame(rows, columns=["strategy", "model", "dataset", "published", "busy share", "least busy GPU", "most busy GPU"])
     summary = frame.groupby(["strategy", "model"], sort=False, as_index=False).agg(
@@ -74,8 +76,16 @@ def run(
     return Findings(summary, drawn, {"points": frame}, said)
 
 
-def study(number: int, cluster: str, strategies: tuple[str, ...], datasets: tuple[str, ...] = grid.DATASETS, models: tuple[str, ...] = grid.MODELS) -> Study:
-    return Study("figure", number, "simulated", 8 + 2 * len(strategies) * len(datasets) * len(models), partial(run, number, cluster, strategies, datasets, models))
+def study(
+    number: int, cluster: str, strategies: tuple[str, ...], datasets: tuple[str, ...] = grid.DATASETS, models: tuple[str, ...] = grid.MODELS
+) -> Study:
+    return Study(
+        "figure",
+        number,
+        "simulated",
+        8 + 2 * len(strategies) * len(datasets) * len(models),
+        partial(run, number, cluster, strategies, datasets, models),
+    )
 
 
 STUDIES = (
