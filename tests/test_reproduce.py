@@ -154,7 +154,7 @@ def test_a_page_shows_what_was_found(tmp_path):
         (["rael"], "unknown paper 'rael'; did you mean 'real'?"),
         (["real", "--figure", "16"], "real: no figure 16 to reproduce; nearest: 15"),
         (["real", "--table", "2"], "real: no table 2 to reproduce; nearest: 1"),
-        (["real", "--table", "1", "--figure", "2"], "give --figure or --table, not both"),
+        (["real", "--table", "1", "--figure", "2"], "give one of --figure, --table, --all"),
     ],
 )
 def test_mistakes_end_with_2(arguments, said, monkeypatch, capsys):

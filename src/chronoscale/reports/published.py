@@ -37,7 +37,7 @@ class Range(_Strict):
         if not known or known != sorted(known):
             raise ValueError(f"{self.strategy} over {self.over}: expected low <= mean <= high, at least one of them")
         if (self.quantity in ("speedup", "flops")) != bool(self.over):
-            raise ValueError(f"{self.strategy}: a {self.quantity} {'needs' if not self.over else 'has no'} rival")
+            raise ValueError(f"{self.strategy}: a {self.quantity} {'has no' if self.over else 'needs a'} rival")
         return self
 
 

@@ -56,19 +56,13 @@ def find(paper: str, kind: Kind, number: int) -> Study:
     return STUDIES[paper, kind, number]
 
 
+def of(paper: str) -> list[Study]:
+    """All studies of a paper. Raises UserError for an unknown one."""
+    published(paper)
+    return [study for (name, _, _), study in STUDIES.items() if name == paper]
+
+
 def overview(paper: str) -> pd.DataFrame:
     """One row a study: what it shows, whether it is executed, simulated or counted, and about how long it takes on one core."""
-    published(paper)
-    return pd.DataFrame(
-        [
-            {
-                "what": f"--{kind} {number}",
-                "shows": s.printed.title,
-                "section": s.printed.section,
-                "how": s.way,
-                "about": f"{s.lasts_s:.0f} s",
-            }
-            for (p, kind, number), s in STUDIES.items()
-            if p == paper
-        ]
-    )
+    rows = [(f"--{s.kind} {s.number}", s.printed.title, s.printed.section, s.way, f"{s.lasts_s:.0f} s") for s in of(paper)]
+    return pd.DataFrame(rows, columns=["what", "shows", "section", "how", "about"])

@@ -14,6 +14,7 @@ from chronoscale.reports.published import Printed, Range, published
 
 Way = Literal["executed", "simulated", "counted"]
 Kind = Literal["figure", "table"]
+KINDS: tuple[Kind, ...] = ("figure", "table")
 Told = Callable[[str], None]
 NAN = float("nan")
 
