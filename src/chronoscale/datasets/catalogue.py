@@ -43,6 +43,13 @@ class Published(_Strict):
     steps: PositiveInt | None = None
 
 
+class StandsFor(_Strict):
+    """The published dataset that a generated one stands for: its counts times `factor` are what was printed."""
+
+    dataset: str
+    factor: PositiveInt
+
+
 class Entry(_Strict):
     """A dataset by name: published (counts only), local (`file` in the data folder) or generated (`generator`)."""
 
@@ -54,6 +61,7 @@ class Entry(_Strict):
     format: str | None = None
     options: dict[str, str] = {}
     generator: GeneratorSpec | None = None
+    stands_for: StandsFor | None = None
 
     @model_validator(mode="after")
     def _one_origin(self) -> Entry:
@@ -61,6 +69,8 @@ class Entry(_Strict):
             raise ValueError(f"{self.name}: expected exactly one of published, file, generator")
         if self.file is not None and self.format not in FORMATS:
             raise ValueError(f"{self.name}: unknown format {self.format}")
+        if self.stands_for is not None and self.generator is None:
+            raise ValueError(f"{self.name}: only a generated dataset stands for another")
         return self
 
     @property

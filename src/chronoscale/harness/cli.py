@@ -21,6 +21,8 @@ from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
 from chronoscale.harness import demonstration, describe, execution, partitions, prepare, publish, runs, simulation, training
 from chronoscale.harness.experiment import Experiment, load
+from chronoscale.harness.reproduce import pages, registry
+from chronoscale.harness.reproduce.study import KINDS, Kind
 from chronoscale.harness.source import workload
 from chronoscale.real_exec.environment import fingerprint
 from chronoscale.simulator import presets
@@ -205,6 +207,37 @@ def demo(
     """The whole loop on generated data: profile, execute, validate, simulate, report. Minutes on two cores."""
     page = demonstration.run(root, out, err)
     typer.echo(json.dumps({"page": str(page)}) if as_json else f"\nreport: {page.resolve()}")
+
+
+@app.command()
+def reproduce(
+    paper: Annotated[str, typer.Argument(help="Paper: real.", show_default=False)],
+    figure: Annotated[int | None, typer.Option(help="Number of a figure.")] = None,
+    table: Annotated[int | None, typer.Option(help="Number of a table.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("reproduced"),
+    everything: Annotated[bool, typer.Option("--all", help="Every figure and table, and one document of them.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A subset, named in the notes.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """A paper's figure or table: published beside ours, their ratio, and why they differ. Without a number: what there is."""
+    asked: list[tuple[Kind, int]] = [(kind, number) for kind, number in zip(KINDS, (figure, table), strict=True) if number is not None]
+    if len(asked) + everything > 1:
+        raise UserError("give one of --figure, --table, --all")
+    if not asked and not everything:
+        return say(registry.overview(paper), f"{paper}: what can be reproduced", as_json)
+    made = []
+    for study in registry.of(paper) if everything else [registry.find(paper, *asked[0])]:
+        with stage(f"{study.kind} {study.number}") as told:
+            found = study.run(told, quick)
+            page = pages.write(study, found, out)
+        title = f"{study.kind} {study.number}: {study.printed.title} ({study.way})"
+        say(found.rows if as_json else pages.readable(found.rows), title, as_json)
+        for note in found.notes:
+            err.print(note, highlight=False, markup=False)
+        err.print(f"page: {page}")
+        made.append((study, found))
+    if everything:
+        err.print(f"document: {pages.document(paper, made, out)}")
 
 
 @app.command()

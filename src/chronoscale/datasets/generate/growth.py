@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chronoscale.datasets.arrays import Float64, Int32, require, require_num_nodes
-from chronoscale.datasets.generate.rmat import rmat
+from chronoscale.datasets.generate.rmat import QUADRANTS, rmat
 from chronoscale.datasets.snapshots import Snapshot, SnapshotSequence
 from chronoscale.datasets.statistics import SnapshotStatistics, statistics_of
 from chronoscale.errors import UserError
@@ -66,10 +66,18 @@ class GrowthGraph:
 
     @classmethod
     def rmat(
-        cls, nodes: int, edges: int, snapshots: int, change_rate: float, seed: int = 0, trend: Float64 | None = None, name: str = "growth"
+        cls,
+        nodes: int,
+        edges: int,
+        snapshots: int,
+        change_rate: float,
+        seed: int = 0,
+        trend: Float64 | None = None,
+        name: str = "growth",
+        skew: float = QUADRANTS[0],
     ) -> GrowthGraph:
         """Over a static R-MAT graph of `edges` edges."""
-        return cls.of_static(Snapshot(nodes, *rmat(nodes, edges, seed)), snapshots, change_rate, seed, trend, name)
+        return cls.of_static(Snapshot(nodes, *rmat(nodes, edges, seed, skew)), snapshots, change_rate, seed, trend, name)
 
     def __len__(self) -> int:
         return self.trend.size

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.generate.growth import GrowthGraph
+from chronoscale.datasets.generate.rmat import QUADRANTS
 
 
 class _Spec(BaseModel):
@@ -23,10 +24,11 @@ class GrowthSpec(_Spec):
 
     kind: Literal["growth"]
     change_rate: float = Field(ge=0, le=1)
+    skew: float = Field(QUADRANTS[0], ge=0.25, lt=1)
 
     def build(self, name: str, seed: int) -> GrowthGraph:
         """The generator. Raises UserError where its own checks fail."""
-        return GrowthGraph.rmat(self.nodes, self.edges, self.snapshots, self.change_rate, seed, name=name)
+        return GrowthGraph.rmat(self.nodes, self.edges, self.snapshots, self.change_rate, seed, name=name, skew=self.skew)
 
 
 class DyGraphSpec(_Spec):

@@ -1,0 +1,68 @@
+"""Registry: studies by paper, kind and number."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from chronoscale.errors import UserError
+from chronoscale.harness.reproduce import (
+    ablation,
+    attributes,
+    degree,
+    dimensions,
+    flops,
+    footprint,
+    overlap,
+    prediction,
+    preprocessing,
+    scalability,
+    speedups,
+    training,
+    transfers,
+    utilisation,
+)
+from chronoscale.harness.reproduce.study import Kind, Study
+from chronoscale.reports.published import published
+
+_MODULES = (
+    ablation,
+    attributes,
+    degree,
+    dimensions,
+    flops,
+    footprint,
+    overlap,
+    prediction,
+    preprocessing,
+    scalability,
+    speedups,
+    training,
+    transfers,
+    utilisation,
+)
+_ALL: tuple[Study, ...] = tuple(study for module in _MODULES for study in module.STUDIES)
+STUDIES: dict[tuple[str, Kind, int], Study] = {
+    (study.paper, study.kind, study.number): study for study in sorted(_ALL, key=lambda s: (s.kind, s.number))
+}
+
+
+def find(paper: str, kind: Kind, number: int) -> Study:
+    """The study of a figure or table. Raises UserError for an unknown paper or number, with the nearest one."""
+    published(paper)
+    if (paper, kind, number) not in STUDIES:
+        known = [n for p, k, n in STUDIES if (p, k) == (paper, kind)]
+        near = min(known, key=lambda n: abs(n - number))
+        raise UserError(f"{paper}: no {kind} {number} to reproduce; nearest: {near}; all: {', '.join(map(str, known))}")
+    return STUDIES[paper, kind, number]
+
+
+def of(paper: str) -> list[Study]:
+    """All studies of a paper. Raises UserError for an unknown one."""
+    published(paper)
+    return [study for (name, _, _), study in STUDIES.items() if name == paper]
+
+
+def overview(paper: str) -> pd.DataFrame:
+    """One row a study: what it shows, whether it is executed, simulated or counted, and about how long it takes on one core."""
+    rows = [(f"--{s.kind} {s.number}", s.printed.title, s.printed.section, s.way, f"{s.lasts_s:.0f} s") for s in of(paper)]
+    return pd.DataFrame(rows, columns=["what", "shows", "section", "how", "about"])

@@ -1,0 +1,73 @@
+"""Study: one figure or table of a paper as something that can be run, and what came out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from chronoscale.reports.drawing import Drawing
+from chronoscale.reports.published import Printed, Range, published
+
+Way = Literal["executed", "simulated", "counted"]
+Kind = Literal["figure", "table"]
+KINDS: tuple[Kind, ...] = ("figure", "table")
+Told = Callable[[str], None]
+NAN = float("nan")
+
+UNKNOWN = "not established"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Findings:
+    """rows: published beside ours (`row`). tables: details by file name. notes: what must be read with them."""
+
+    rows: pd.DataFrame
+    drawings: tuple[Drawing, ...] = ()
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """`run(told, quick)`: `told` hears of progress, `quick` asks for a subset, which the notes then name. `lasts_s`: about, on one core."""
+
+    kind: Kind
+    number: int
+    way: Way
+    lasts_s: float
+    run: Callable[[Told, bool], Findings]
+    paper: str = "real"
+
+    @property
+    def printed(self) -> Printed:
+        """What the paper prints of it."""
+        paper = published(self.paper)
+        return (paper.figures if self.kind == "figure" else paper.tables)[self.number]
+
+    @property
+    def name(self) -> str:
+        """File name."""
+        return f"{self.paper}-{self.kind}-{self.number}"
+
+
+def row(what: str, printed: Range | None, ours: Sequence[float], why: str) -> dict[str, object]:
+    """One line: published and our lowest, mean and highest, and their ratio.
+
+    ratio: ours over published, of the means; of the highest where no mean is printed, of the lowest where that is all; NaN without both.
+    """
+    known = np.asarray([value for value in ours if np.isfinite(value)], np.float64)
+    mine = {"low": known.min(), "mean": known.mean(), "high": known.max()} if len(known) else {}
+    theirs = {end: getattr(printed, end) for end in ("low", "mean", "high")} if printed else {}
+    both = [end for end in ("mean", "high", "low") if theirs.get(end) is not None and end in mine]
+    return {
+        "what": what,
+        **{f"published_{end}": NAN if theirs.get(end) is None else theirs[end] for end in ("low", "mean", "high")},
+        **{f"ours_{end}": float(mine.get(end, NAN)) for end in ("low", "mean", "high")},
+        "points": len(known),
+        "ratio": float(mine[both[0]] / theirs[both[0]]) if both else NAN,
+        "why": why,
+    }

@@ -1,0 +1,72 @@
+"""Published: the numbers that a paper prints of its figures and tables, as data. What stands in a plot alone is not here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
+
+from chronoscale.errors import unknown
+
+Quantity = Literal["speedup", "flops", "share", "efficiency", "error"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Range(_Strict):
+    """What is printed of one comparison: lowest, highest, mean; None where it is not. `over`: the rival of a ratio, '' for none."""
+
+    strategy: str
+    over: str = ""
+    quantity: Quantity = "speedup"
+    layers: PositiveInt | None = None
+    gpus: PositiveInt | None = None
+    low: PositiveFloat | None = None
+    high: PositiveFloat | None = None
+    mean: PositiveFloat | None = None
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Range:
+        known = [value for value in (self.low, self.mean, self.high) if value is not None]
+        if not known or known != sorted(known):
+            raise ValueError(f"{self.strategy} over {self.over}: expected low <= mean <= high, at least one of them")
+        if (self.quantity in ("speedup", "flops")) != bool(self.over):
+            raise ValueError(f"{self.strategy}: a {self.quantity} {'has no' if self.over else 'needs a'} rival")
+        return self
+
+
+class Printed(_Strict):
+    """One figure or table: title, section, what its text prints, and a remark on what it leaves open."""
+
+    title: str
+    section: str
+    remark: str = ""
+    ranges: tuple[Range, ...] = ()
+    rows: tuple[Mapping[str, str | float | bool], ...] = Field((), description="a table's rows; seconds, GB, shares of 1")
+
+
+class Paper(_Strict):
+    """A paper's figures and tables by number."""
+
+    name: str
+    title: str
+    figures: Mapping[int, Printed]
+    tables: Mapping[int, Printed]
+
+
+PAPERS = ("real",)
+
+
+@cache
+def published(paper: str) -> Paper:
+    """What a paper prints. Raises UserError for a name that is none of `PAPERS`, with the nearest."""
+    if paper not in PAPERS:
+        raise unknown("paper", paper, PAPERS)
+    text = resources.files("chronoscale.reports").joinpath(f"published/{paper}.yaml").read_text(encoding="utf-8")
+    return Paper.model_validate(yaml.safe_load(text))

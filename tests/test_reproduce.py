@@ -1,0 +1,175 @@
+"""Reproduction: what the papers print loads and is sane; counts, ranges and pages are right; mistakes are one line."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from chronoscale.datasets import catalogue
+from chronoscale.datasets.statistics import statistics_of
+from chronoscale.errors import UserError
+from chronoscale.harness import cli
+from chronoscale.harness.experiment import load
+from chronoscale.harness.reproduce import footprint, grid, overlap, pages, registry, scalability, speedups, transfers, utilisation
+from chronoscale.harness.reproduce.study import Findings, Study, row
+from chronoscale.reports.published import Range, published
+from chronoscale.strategies.trace import Trace
+
+STAND_INS = [name for name in catalogue.names() if catalogue.entry(name).stands_for]
+
+
+def test_every_study_is_of_something_printed():
+    paper = published("real")
+    for (_, kind, number), study in registry.STUDIES.items():
+        printed = (paper.figures if kind == "figure" else paper.tables)[number]
+        assert study.printed is printed and printed.title and printed.section
+        assert printed.ranges or printed.rows or "without printed numbers" in printed.remark, "says so where only a plot has the numbers"
+    assert {n for _, kind, n in registry.STUDIES if kind == "figure"} == set(paper.figures)
+    assert {n for _, kind, n in registry.STUDIES if kind == "table"} == set(paper.tables)
+
+
+def test_printed_numbers():
+    """Against the paper's abstract and text: the widest claims."""
+    ranges = {(r.strategy, r.over, r.layers): r for r in published("real").figures[8].ranges}
+    assert (ranges["real-l", "blad", 1].low, ranges["real-l", "blad", 1].high) == (1.11, 3.26)
+    assert (ranges["real-g", "blad", 1].low, ranges["real-g", "blad", 1].high) == (1.10, 3.16)
+    assert ranges["real-l", "esdg", 2].mean == 4.88
+    with pytest.raises(ValueError, match="low <= mean <= high"):
+        Range(strategy="a", over="b", low=2, mean=1)
+    with pytest.raises(ValueError, match="needs a rival"):
+        Range(strategy="a", low=2)
+    with pytest.raises(UserError, match="did you mean 'real'"):
+        published("reall")
+
+
+def test_table_5_is_the_papers_own_arithmetic():
+    """16 B an edge, 20 B a changed edge, 8 B a changed node, on Table 3's means."""
+    arxiv = footprint.accounted("arxiv")
+    assert arxiv["full_gb"] == pytest.approx(1.8e6 * 16 * 100 / 1e9)
+    assert arxiv["saved"] == pytest.approx(1 - (242_600 * 20 + 88_700 * 8) / (1_800_000 * 16))
+    saved = {name: round(100 * footprint.accounted(name)["saved"], 1) for name in grid.DATASETS}
+    assert saved == {"arxiv": 80.7, "products": 77.9, "reddit": 78.1, "stackoverflow": 81.5, "stackoverflow_a2q": 80.1, "wiki_talk": 89.8}
+    for line in published("real").tables[5].rows:
+        sizes = [float(line[key]) for key in ("full_gb", "map_gb", "degree_gb")]
+        assert footprint.saved(*sizes) == pytest.approx(float(line["saved"]), abs=6e-4)
+    assert footprint.accounted("reddit", footprint.BOTH)["saved"] == pytest.approx(0.889, abs=2e-3)
+
+
+@pytest.mark.parametrize("name", [name for name in STAND_INS if "reddit" not in name])
+def test_stand_ins_have_the_counts_of_table_3(name):
+    entry = catalogue.entry(name)
+    printed = catalogue.entry(entry.stands_for.dataset).as_published("real")
+    counts = statistics_of(catalogue.stream(name)).scaled(entry.stands_for.factor)
+    assert len(counts) == printed.steps and counts.num_nodes == printed.nodes
+    assert counts.edges.mean() == pytest.approx(printed.edges, rel=0.01)
+    assert counts.changed_edges[1:].mean() == pytest.approx(printed.changed_edges, rel=0.01)
+    assert counts.changed_nodes[1:].mean() == pytest.approx(printed.changed_nodes, rel=0.06)
+
+
+def test_a_row_has_the_ends_and_the_ratio_of_what_both_have():
+    full = row("x", Range(strategy="a", over="b", low=1, mean=2, high=4), [1.0, 2.0, 6.0, np.nan], "why")
+    assert (full["ours_low"], full["ours_mean"], full["ours_high"], full["points"], full["ratio"]) == (1.0, 3.0, 6.0, 3, 1.5)
+    assert row("x", Range(strategy="a", over="b", low=1, high=4), [2.0, 6.0], "")["ratio"] == 1.5
+    assert row("x", Range(strategy="a", quantity="share", low=2), [3.0], "")["ratio"] == 1.5
+    assert np.isnan(row("x", None, [3.0], "")["ratio"]) and np.isnan(row("x", full and None, [], "")["ours_mean"])
+
+
+def test_ranges_of_a_tiny_grid():
+    """min, max, mean over the cells that both strategies reached, taken from the epochs themselves."""
+    points = [
+        grid.Point("arxiv", model, layers, name, variant=variant)
+        for model in ("wd-gcn", "t-gcn")
+        for layers in (1, 2)
+        for name, variant in (("psg", "exact"), ("real-reuse", "as-published"), ("real-reuse", "exact"))
+    ]
+    frame = grid.frame(points, lambda _: None)
+    assert (frame["status"] == "ran").all()
+    epoch = {(p.model, p.layers, p.strategy, p.variant): grid.replayed(p)[1].span_ns for p in points}
+    cells = [(model, layers) for model in ("wd-gcn", "t-gcn") for layers in (1, 2)]
+    for variant in ("as-published", "exact"):
+        expected = [epoch[*cell, "psg", "exact"] / epoch[*cell, "real-reuse", variant] for cell in cells]
+        assert sorted(speedups.ratios(frame, "real-reuse", "psg", variant, None)) == pytest.approx(sorted(expected))
+    frame.loc[(frame["strategy"] == "psg") & (frame["model"] == "t-gcn"), ["status", "epoch_s"]] = ["out of memory", np.nan]
+    assert len(speedups.ratios(frame, "real-reuse", "psg", "exact", None)) == 2, "a point out of memory is no ratio"
+    assert len(speedups.ratios(frame, "real-reuse", "psg", "exact", 1)) == 1
+
+
+def test_as_published_maps_hold_changed_edges_alone():
+    exact, published_ = grid.statistics("arxiv", "exact"), grid.statistics("arxiv", "as-published")
+    assert (published_.effective_edges == exact.changed_edges).all() and (published_.edges == exact.edges).all()
+    assert (exact.effective_edges >= exact.changed_edges)[1:].all()
+
+
+def trace(rows: list[tuple[int, int, int, int]]) -> Trace:
+    """Rows of (rank, op, start, end)."""
+    rank, op, start, end = np.array(rows, np.int64).T
+    zero = np.zeros(len(rows), np.int64)
+    lane, source = zero.astype(np.uint8), zero.astype(np.uint8)
+    return Trace("x", 2, "d", zero, rank.astype(np.int32), lane, op.astype(np.uint8), start, end, zero, source)
+
+
+def test_busy_shares_by_hand():
+    h2d, aggregate, allreduce = 3, 5, 18
+    shown = trace([(0, aggregate, 0, 50), (0, aggregate, 25, 75), (0, h2d, 75, 100), (1, aggregate, 90, 400), (1, allreduce, 0, 90)])
+    share = utilisation.busy_shares(shown, 4, 100)
+    assert share == pytest.approx(np.array([[1, 1, 1, 0], [0, 0, 0, 0.4]]))
+
+
+def test_forward_shares_lie_between_nothing_and_everything():
+    schedule, shown = grid.replayed(grid.Point("arxiv", "wd-gcn", 1, "psg"))
+    bare, waited = transfers.forward_shares(schedule, shown)
+    assert bare == 0.0 and 0 <= waited < 0.05, "groups on one GPU exchange nothing before the backward pass"
+
+
+def test_overlap_falls_as_edges_survive():
+    counted = overlap.overlaps(0.10)
+    survived = 0.95 ** np.arange(len(counted))
+    assert counted["over mean edges"].to_numpy() == pytest.approx(survived, abs=0.02)
+    assert (counted["over union"] <= counted["over mean edges"] + 1e-12).all() and counted["over union"].is_monotonic_decreasing
+
+
+def test_figure_15_is_the_example():
+    example = load(cli.Path(__file__).parents[1] / "examples" / "real_figure15.yaml")
+    ours = scalability.EXPERIMENT
+    assert example.dataset.name == ours["dataset"]["name"] and example.dataset.scale == ours["dataset"]["scale"]
+    assert example.model.model_dump().items() >= ours["model"].items() and example.cluster == ours["cluster"]
+    assert example.gpus == scalability.GPUS
+
+
+def test_a_page_shows_what_was_found(tmp_path):
+    rows = pd.DataFrame(
+        [row("a over b", Range(strategy="a", over="b", low=1, mean=2, high=4), [3.0, 5.0], "because"), row("c", None, [], "")]
+    )
+    study = Study("figure", 8, "simulated", 1, lambda told, quick: Findings(rows))
+    page = pages.write(study, Findings(rows, notes=("a note",), tables={"points": rows}), tmp_path).read_text()
+    assert "1.00 to 4.00 (mean 2.00)" in page and "3.00 to 5.00 (mean 4.00)" in page and "because" in page and "- a note" in page
+    assert {path.name for path in tmp_path.iterdir()} == {"real-figure-8.md", "real-figure-8.csv", "real-figure-8-points.csv"}
+    assert pd.read_csv(tmp_path / "real-figure-8.csv")["ours_mean"].iloc[0] == 4.0
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["rael"], "unknown paper 'rael'; did you mean 'real'?"),
+        (["real", "--figure", "16"], "real: no figure 16 to reproduce; nearest: 15"),
+        (["real", "--table", "2"], "real: no table 2 to reproduce; nearest: 1"),
+        (["real", "--table", "1", "--figure", "2"], "give one of --figure, --table, --all"),
+    ],
+)
+def test_mistakes_end_with_2(arguments, said, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["chronoscale", "reproduce", *arguments])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1 and said in lines[0]
+
+
+def test_the_command_writes_a_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["chronoscale", "reproduce", "real", "--figure", "3", "--quick", "--json", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert not left.value.code
+    assert "after 30 steps" in capsys.readouterr().out
+    assert {"real-figure-3.md", "real-figure-3.csv", "real-figure-3.svg", "real-figure-3.png"} <= {path.name for path in tmp_path.iterdir()}
