@@ -22,7 +22,8 @@ from chronoscale.strategies.registry import SIMULATED_ONLY, STRATEGIES, strategy
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.workload import Hyper, Workload
 
-GROUPED = sorted(set(STRATEGIES) - {"esdg", "distdgl"} - SIMULATED_ONLY)  # whole groups on a rank; the others: tests/test_baselines_plans.py
+# Whole groups on a rank; the others: tests/test_baselines_plans.py.
+GROUPED = sorted(set(STRATEGIES) - {"esdg", "distdgl"} - SIMULATED_ONLY)
 COSTS = DatasheetCosts(presets.cluster("h200").device)
 STATS = EvolvingGraph(400, 2000, snapshots=60, churn=0.05, seed=3).statistics()
 

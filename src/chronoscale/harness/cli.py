@@ -168,7 +168,7 @@ def train(
     """Train in REAL's three stages: at once without reuse, then with difference maps, then as scheduled from what was measured."""
     changes = {"epochs": epochs, "ranks": None if ranks is None else [ranks]}
     given = {key: value for key, value in changes.items() if value is not None}
-    experiment, run = _begin("train", file, root, seed, **given, strategies=[name or training.preferred()])
+    experiment, run = _begin("train", file, root, seed, **given, strategies=[name or training.PREFERRED])
     with stage("training"):
         done = training.train(experiment, run)
     _end(run, done.table(), f"trained {len(done.epochs)} epochs on {done.ranks} rank{'s' * (done.ranks != 1)}", as_json)
