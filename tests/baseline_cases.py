@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.distributed as dist
+from dense_trainer import RATE
 
 from chronoscale.datasets import store
 from chronoscale.datasets.partition import Cut
@@ -80,9 +81,11 @@ def train(case: Case, folder: Path, rank: int, ranks: int):
     together, exchange = (TorchCollective(), TorchExchange()) if ranks > 1 else (Alone(), NoExchange())
     if case.strategy == "psg":
         program = SnapshotProgram(schedule, rank, material, model, case.hyper, CPU, together)
+        program.optimizer = torch.optim.SGD(model.parameters(), RATE)
         return execute(schedule, program, CpuLanes(False), "cpu").losses, {}, 0
     region = Whole(material) if case.strategy == "esdg" else Part(material, cut, rank, CPU)
     program = CellProgram(schedule, rank, region, model, case.hyper, CPU, together, exchange)
+    program.optimizer = torch.optim.SGD(model.parameters(), RATE)
     losses = execute(schedule, program, CpuLanes(False), "cpu").losses
     for task in schedule.tasks(Op.H2D):  # what is planned is what is copied
         if schedule.rank[task] == rank:

@@ -46,10 +46,10 @@ def busiest(sequence: SnapshotSequence, nodes: int) -> SnapshotSequence:
 def folder(tmp_path_factory):
     """Sequences, their cuts, and what every case gave on 1, 2 and 4 ranks."""
     folder = tmp_path_factory.mktemp("baselines")
-    sequences = {"growth": GrowthGraph.rmat(60, 200, 10, 0.1, 1).sequence().without_self_edges()}
+    sequences = {"growth": GrowthGraph.rmat(60, 200, 9, 0.1, 1).sequence().without_self_edges()}
     if (catalogue.data_folder() / "enron_monthly").exists():
         months = catalogue.load("enron_monthly", 0)
-        sequences["real"] = busiest(SnapshotSequence.from_snapshots([months[t] for t in range(20, 28)]), 150)
+        sequences["real"] = busiest(SnapshotSequence.from_snapshots([months[t] for t in range(20, 27)]), 150)
     for name, sequence in sequences.items():
         store.save(folder / name, sequence)
         nodes = np.arange(sequence.num_nodes)

@@ -51,6 +51,9 @@ def test_esdg_by_hand():
     assert written(schedule, 1).startswith(
         "H2D2.0 AGGREGATE2.0 TRANSFORM2.0 RECV2.0 TEMPORAL2.0 FORWARD2.0 BACKWARD2.0 SEND2.0 ALLREDUCE-1.-1 OPTIMIZE-1.-1"
     )
+    dense, cell = (schedule.flops[schedule.op == op][0] for op in (Op.TRANSFORM, Op.TEMPORAL))
+    assert set(schedule.flops[schedule.op == Op.FORWARD]) == {dense + cell}
+    assert set(schedule.flops[schedule.op == Op.BACKWARD]) == {dense + 2 * cell}  # features have no gradient
     assert schedule.kind == "snapshots" and set(schedule.bytes[schedule.op == Op.SEND]) == {2 * N * 8 * 4}  # h and c
 
 

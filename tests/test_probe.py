@@ -5,14 +5,16 @@ import pytest
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.generate.growth import GrowthGraph
+from chronoscale.datasets.partition import Cut
 from chronoscale.datasets.statistics import statistics_of
-from chronoscale.real_exec.probe import probes
+from chronoscale.real_exec import probe
+from chronoscale.real_exec.probe import CELLS, cell_probes, probes
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import RANGED, DatasheetCosts
-from chronoscale.strategies.models import model_shape
+from chronoscale.strategies.models import MODELS, model_shape
 from chronoscale.strategies.registry import STRATEGIES, strategy
 from chronoscale.strategies.schedule import COLLECTIVES, Op
-from chronoscale.strategies.workload import Hyper, Workload
+from chronoscale.strategies.workload import Hyper, Partition, Workload
 
 COSTS = DatasheetCosts(presets.cluster("h200").device)
 GRAPHS = {
@@ -27,13 +29,32 @@ GRAPHS = {
 def test_every_descriptor_is_in_range(graph, ranks, layers, size):
     snapshots, model, hyper = GRAPHS[graph], model_shape("wd-gcn", 8, 8, layers), Hyper(group_size=size)
     found = list(probes(snapshots, model, hyper, ranks))
-    assert len({probe.label for probe in found}) == len(found)
+    assert len({p.label for p in found}) == len(found)
     work = Workload("w", statistics_of(snapshots), model, hyper)
-    for name in STRATEGIES:
-        asked = strategy(name).plan(work, ranks, COSTS)
-        for op in {Op(code) for code in np.unique(asked.op)} - COLLECTIVES:
-            for width in np.unique(asked.width[asked.op == op]):
-                for column in RANGED:
-                    seen = np.concatenate([getattr(p.schedule, column)[(p.schedule.op == op) & (p.schedule.width == width)] for p in found])
-                    wanted = getattr(asked, column)[(asked.op == op) & (asked.width == width)]
-                    assert seen.min() * 0.9 <= wanted.min() and wanted.max() <= seen.max() * 1.1, (name, op, column)
+    for name in set(STRATEGIES) - set(CELLS):
+        covers(found, strategy(name).plan(work, ranks, COSTS))
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("model", MODELS)
+def test_every_descriptor_of_a_cell_is_in_range(graph, ranks, model, monkeypatch):
+    """Whatever the cut: here another than the windows were cut by."""
+    snapshots, shape, hyper = GRAPHS[graph], model_shape(model, 8, 8, 2), Hyper()
+    first, second = (np.random.default_rng(seed).integers(0, ranks, snapshots.num_nodes).astype(np.int32) for seed in (0, 1))
+    monkeypatch.setattr(probe, "metis", lambda *_: first)
+    work = Workload("w", statistics_of(snapshots), shape, hyper, Partition(*Cut(second, ranks).count(snapshots)))
+    for name in CELLS:
+        found = list(cell_probes(snapshots, shape, hyper, ranks, [name]))
+        assert len({p.label for p in found}) == len(found)
+        covers(found, strategy(name).plan(work, ranks, COSTS))
+
+
+def covers(found, asked):
+    """Every descriptor asked for was measured, within the slack of a fit."""
+    for op in {Op(code) for code in np.unique(asked.op)} - COLLECTIVES:
+        for width in np.unique(asked.width[asked.op == op]):
+            for column in RANGED:
+                seen = np.concatenate([getattr(p.schedule, column)[(p.schedule.op == op) & (p.schedule.width == width)] for p in found])
+                wanted = getattr(asked, column)[(asked.op == op) & (asked.width == width)]
+                assert seen.min() * 0.9 <= wanted.min() and wanted.max() <= seen.max() * 1.1, (asked.name, op, column)

@@ -115,8 +115,7 @@ class Cells:
     def backward(self, at: Region, layer: int, first: bool, last: bool, received: bool) -> Columns:
         """The gradient pass: `first`, `last` snapshot of a group; `received`: its state came from another rank."""
         ops = [op for op in self._differentiable(layer) if not (self.splits and op is Op.TRANSFORM)]
-        takes, gives = [], [*self._inputs(layer)]
-        takes += ["state"] * (not first)
+        takes, gives = ["state"] * (not first), [*self._inputs(layer)]
         gives += ["state"] * ((not last) + received)
         if self.recomputes:
             gives += self._again(layer)
@@ -208,9 +207,10 @@ class Cells:
         return 2 * entries * width + 2 * scored, entries * (width * FP32 + ENTRY) + at.rows * width * FP32 + scored * FP32
 
     def _work(self, ops: list[Op], at: Region, layer: int, takes: Iterable[str], gives: Iterable[str], passes: int = 1) -> Columns:
-        """One row for several stages; a gradient pass does the work of a stage twice."""
+        """One row for several stages. A gradient pass does a stage's work twice, for inputs and for weights; features have no gradient."""
+        times = [1 if op is Op.TRANSFORM and layer == 0 else passes for op in ops]
         parts = [self._flops_bytes(op, at, layer) for op in ops]
-        flops, moved = (passes * np.sum([part[i] for part in parts], axis=0) for i in (0, 1))
+        flops, moved = (np.sum([n * part[i] for n, part in zip(times, parts, strict=True)], axis=0) for i in (0, 1))
         evolves = self.model.evolves_weights and ops == [Op.TEMPORAL]
         rows = np.full_like(at.rows, self.model.hidden) if evolves else at.rows
         inner = [Op.AGGREGATE] if self.model.transforms_first else []  # stages that read hidden features in every layer
