@@ -45,10 +45,11 @@ from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Workload
 
 STAGES = ("cold start", "profiling", "optimised")
-COLD, REUSING, GREEDY = "psg", "real-type1", "real-g"
-PREFERRED = ("real-l", "real-g+", GREEDY)  # the first that there is
+COLD, REUSING = "psg", "real-type1"
+PREFERRED = ("real-l", "real-g+", "real-g")  # the first that there is
 SOLVED = frozenset({"real-l"})  # planned within TAU epochs, or not at all (REAL §5.4)
 TAU = 2.0  # estimated epochs
+MARGIN_S = 15.0  # beyond them: a solver that keeps to tau by itself builds its model first, and answers
 PROFILED = 3  # epochs that runtime statistics are taken from, after one to warm up
 ENOUGH = 8  # rows of an operation that a curve is fitted to
 LOOK_S = 0.02
@@ -57,6 +58,11 @@ LOOK_S = 0.02
 def preferred() -> str:
     """The best strategy there is for the last stage."""
     return next(name for name in PREFERRED if name in STRATEGIES)
+
+
+def greedy() -> str:
+    """The best strategy there is that needs no solver."""
+    return next(name for name in PREFERRED if name in STRATEGIES and name not in SOLVED)
 
 
 def train(experiment: Experiment, run: Run) -> Staged:
@@ -210,16 +216,16 @@ class ControlPlane:
         name = self.experiment.strategies[0]
         with self._doing("fit"):
             costs = self._fit(seen)
-        seconds = TAU * float(np.median([e.end_ns - e.start_ns for e in self._epochs(1)[1:]])) / 1e9
+        seconds = MARGIN_S + TAU * float(np.median([e.end_ns - e.start_ns for e in self._epochs(1)[1:]])) / 1e9
         with self._doing(f"scheduling by {name}"):
             if name in SOLVED:
                 schedule = plan_within(seconds, executable(name), self.work, self.ranks, costs)
             else:
                 schedule = executable(name).plan(self.work, self.ranks, costs)
         if schedule is None:
-            self._note(f"{name} had no schedule after {TAU:g} epochs ({seconds:.3g} s): {GREEDY} instead (REAL §5.4)")
-            with self._doing(f"scheduling by {GREEDY}"):
-                schedule = executable(GREEDY).plan(self.work, self.ranks, costs)
+            self._note(f"{name} had no schedule after {seconds:.3g} s ({TAU:g} epochs and {MARGIN_S:g} s): {greedy()} instead (REAL §5.4)")
+            with self._doing(f"scheduling by {greedy()}"):
+                schedule = executable(greedy()).plan(self.work, self.ranks, costs)
         self.publish(2, schedule)
 
     def _fit(self, seen: list[tuple[Schedule, list[Pass]]]) -> CostModel:

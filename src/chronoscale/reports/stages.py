@@ -64,6 +64,8 @@ class Staged:
             seconds = np.array([epoch.end_ns - epoch.start_ns for epoch in epochs]) / 1e9
             low, high = np.quantile(seconds, [0.25, 0.75])
             begin, end = epochs[0].start_ns - epochs[0].switch_ns, epochs[-1].end_ns
+            if epochs[0] is self.epochs[0]:  # the ranks' own start belongs to the first stage
+                begin = min([begin, *(a.start_ns for a in self.activities)])
             busy = [min(a.end_ns, end) - max(a.start_ns, begin) for a in self.activities if a.what != WAITING]
             rows.append(
                 {
