@@ -49,6 +49,7 @@ COLD, REUSING, GREEDY = "psg", "real-type1", "real-g+"
 PREFERRED = "real-l"  # for the last stage, unless the user names another
 SOLVED = frozenset({"real-l"})  # planned within TAU epochs, or not at all (REAL §5.4)
 TAU = 2.0  # estimated epochs
+MARGIN_S = 15.0  # beyond them: a solver that keeps to tau by itself builds its model first, and answers
 PROFILED = 3  # epochs that runtime statistics are taken from, after one to warm up
 ENOUGH = 8  # rows of an operation that a curve is fitted to
 LOOK_S = 0.02
@@ -205,14 +206,14 @@ class ControlPlane:
         name = self.experiment.strategies[0]
         with self._doing("fit"):
             costs = self._fit(seen)
-        seconds = TAU * float(np.median([e.end_ns - e.start_ns for e in self._epochs(1)[1:]])) / 1e9
+        seconds = MARGIN_S + TAU * float(np.median([e.end_ns - e.start_ns for e in self._epochs(1)[1:]])) / 1e9
         with self._doing(f"scheduling by {name}"):
             if name in SOLVED:
                 schedule = plan_within(seconds, executable(name), self.work, self.ranks, costs)
             else:
                 schedule = executable(name).plan(self.work, self.ranks, costs)
         if schedule is None:
-            self._note(f"{name} had no schedule after {TAU:g} epochs ({seconds:.3g} s): {GREEDY} instead (REAL §5.4)")
+            self._note(f"{name} had no schedule after {seconds:.3g} s ({TAU:g} epochs and {MARGIN_S:g} s): {GREEDY} instead (REAL §5.4)")
             with self._doing(f"scheduling by {GREEDY}"):
                 schedule = executable(GREEDY).plan(self.work, self.ranks, costs)
         self.publish(2, schedule)

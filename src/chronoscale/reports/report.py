@@ -79,9 +79,9 @@ class Report:
     runs: tuple[Measured, ...] = ()
     fidelity: Mapping[tuple[str, int], pd.DataFrame] = field(default_factory=dict)
     losses: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    staged: tuple[Staged, ...] = ()
     notes: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    staged: tuple[Staged, ...] = ()
 
     def __post_init__(self) -> None:
         seen: dict[tuple[Setting, int], dict[str, str]] = {}

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from chronoscale.reports.drawing import Drawing, draw
-from chronoscale.reports.style import COLOURS, INK, MUTED
+from chronoscale.reports.style import COLOURS, MUTED
 
 WAITING = "runtime statistics"  # the control plane looks at epochs as they come; it has nothing to do meanwhile
 
@@ -64,6 +64,8 @@ class Staged:
             seconds = np.array([epoch.end_ns - epoch.start_ns for epoch in epochs]) / 1e9
             low, high = np.quantile(seconds, [0.25, 0.75])
             begin, end = epochs[0].start_ns - epochs[0].switch_ns, epochs[-1].end_ns
+            if epochs[0] is self.epochs[0]:  # the ranks' own start belongs to the first stage
+                begin = min([begin, *(a.start_ns for a in self.activities)])
             busy = [min(a.end_ns, end) - max(a.start_ns, begin) for a in self.activities if a.what != WAITING]
             rows.append(
                 {
@@ -106,7 +108,8 @@ def drawing(staged: Staged, name: str) -> Drawing:
     zero = min([e.start_ns - e.switch_ns for e in staged.epochs] + [a.start_ns for a in staged.activities])
     kinds = list(dict.fromkeys(activity.what for activity in staged.activities))
     colours = dict(zip(staged.stages, (COLOURS[0], COLOURS[6], COLOURS[3]), strict=False))
-    works = {kind: COLOURS[(i + 4) % len(COLOURS)] for i, kind in enumerate(kinds)}
+    others = (COLOURS[5], COLOURS[4], COLOURS[7], COLOURS[2], COLOURS[1])
+    works = {kind: others[i % len(others)] for i, kind in enumerate(kinds)}
 
     def seconds(ns: int) -> float:
         return (ns - zero) / 1e9
@@ -123,13 +126,12 @@ def drawing(staged: Staged, name: str) -> Drawing:
             at = seconds(epochs[0].start_ns - epochs[0].switch_ns)
             for axes in (planes, each):
                 axes.axvline(at, color=MUTED, linewidth=0.8, linestyle=":")
-            planes.text(at, 1.55, f" {stage}", color=INK, fontsize=8, va="bottom")
             middle = [seconds((e.start_ns + e.end_ns) // 2) for e in epochs]
             each.plot(middle, [length for _, length in bars], marker=".", linestyle="none", color=colours[stage])
         planes.set_yticks([0, 1], ["data plane", "control plane"])
-        planes.set_ylim(-0.6, 1.9)
+        planes.set_ylim(-0.6, 1.6)
         planes.grid(visible=False)
-        each.set_ylim(bottom=0)
+        each.set_ylim(0, 1.1 * max(e.end_ns - e.start_ns for e in staged.epochs) / 1e9)
         each.set_ylabel("s an epoch")
         each.set_xlabel("s from the start")
         names = {stage: f"{stage}: {epochs[-1].strategy}" for stage, epochs in staged.stages.items()}
