@@ -32,14 +32,15 @@ MODELS = ("evolvegcn-o", "wd-gcn", "t-gcn", "gat-lstm")
 VARIANTS = ("as-published", "exact")
 QUICK_DATASETS, QUICK_MODELS = ("arxiv", "wiki_talk", "arxiv_300"), ("wd-gcn", "gat-lstm")
 
-# A transfer's kind by operation, as Figure 10 parts them; other transfers of a schedule stay on the device.
-KINDS = {
-    "CPU-GPU": (Op.H2D, Op.D2H),
-    "gradients": (Op.ALLREDUCE,),
-    "neighbours": (Op.ALLTOALL, Op.ALLGATHER),
-    "hidden states": (Op.SEND, Op.RECV),
-    "intra-GPU": (Op.MEMORY_READ, Op.MEMORY_WRITE, Op.REMAP, Op.MATERIALISE),
+# A transfer's kind by operation, as Figure 10 parts them.
+NAMED = {
+    "CPU-GPU": ("H2D", "D2H"),
+    "gradients": ("ALLREDUCE",),
+    "neighbours": ("ALLTOALL", "ALLGATHER"),
+    "hidden states": ("SEND", "RECV"),
+    "intra-GPU": ("COPY",),
 }
+KINDS = {kind: tuple(op for op in Op if op.name in names) for kind, names in NAMED.items()}
 
 
 @dataclass(frozen=True, slots=True)

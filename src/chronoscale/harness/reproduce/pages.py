@@ -78,7 +78,7 @@ def write(study: Study, found: Findings, out: Path) -> Path:
 
 def document(paper: str, made: Sequence[tuple[Study, Findings]], out: Path) -> Path:
     """All pages of a paper in one file, `reproduce_<paper>.md`, drawings left to the pages. Returns it."""
-    head = f"# {published(paper).name}, reproduced\n\nMade by `chronoscale reproduce {paper} --all`; one alone by `--figure N` or `--table N`.\n\n"
+    head = f"# {published(paper).name}, reproduced\n\nMade by `chronoscale reproduce {paper} --all`; one: `--figure N`, `--table N`.\n\n"
     parts = [markdown(study, Findings(found.rows, (), {}, found.notes), "##") for study, found in made]
     path = out / f"reproduce_{paper}.md"
     write_text(path, head + "".join(parts).rstrip() + "\n")

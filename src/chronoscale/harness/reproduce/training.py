@@ -18,9 +18,10 @@ from chronoscale.harness.reproduce.study import Findings, Study, Told
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import published
 from chronoscale.simulator import presets
-from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.costs import DatasheetCosts, Floats
 from chronoscale.strategies.models import model_shape
 from chronoscale.strategies.registry import STRATEGIES, strategy
+from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Hyper, Workload
 
 DATASET, WEEK_S = "uci_messages", 604_800
@@ -47,6 +48,12 @@ def snapshots() -> SnapshotSequence:
     return by_width(found, WEEK_S).head(GROUPS + 4).without_self_edges()
 
 
+def weights(schedule: Schedule) -> Floats:
+    """Groups of every iteration, float64 [iterations]: an iteration's loss is the mean over them."""
+    pairs = np.unique(np.stack([schedule.iteration, schedule.unit])[:, schedule.unit >= 0], axis=1)
+    return np.bincount(pairs[0], minlength=schedule.iterations).astype(np.float64)
+
+
 def run(number: int, told: Told, quick: bool) -> Findings:
     """Loss an epoch of every strategy from the same initial weights, on two ranks; the last epochs' losses against PSG's."""
     printed = published("real").figures[number]
@@ -62,7 +69,7 @@ def run(number: int, told: Told, quick: bool) -> Findings:
             schedule = strategy(name).plan(work, RANKS, costs)
             steps[name] = schedule.iterations
             done = executed.passes(schedule, sequence, shape, hyper, epochs, learning_rate=RATE * work.groups / schedule.iterations)
-            curves[name] = [float(one.losses.mean()) for one in done]
+            curves[name] = [float(np.average(one.losses, weights=weights(schedule))) for one in done]
         except UserError as error:
             failed.append(f"{name} is not executed: {error}")
     tail = max(epochs // 10, 1)
