@@ -22,6 +22,7 @@ class Heat(NamedTuple):
 
 def heatmaps(name: str, title: str, caption: str, panels: Sequence[Heat], columns: int) -> Drawing:
     """GPU against time; white is idle, dark is busy throughout a bin."""
+    columns = min(columns, len(panels))
     lines = math.ceil(len(panels) / columns)
 
     def paint(figure: Figure) -> None:
@@ -41,4 +42,4 @@ def heatmaps(name: str, title: str, caption: str, panels: Sequence[Heat], column
         if image is not None:
             figure.colorbar(image, ax=list(grid), shrink=0.6, label="busy share", aspect=30)
 
-    return draw(name, title, caption, (10, 0.6 + 1.25 * lines), paint)
+    return draw(name, title, caption, (10, 0.6 + 1.4 * lines), paint)

@@ -11,7 +11,7 @@ import torch
 from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.cuda_ext.graph import CSR
 from chronoscale.cuda_ext.ops import aggregate
-from chronoscale.harness.reproduce.study import Findings, Study, Told
+from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Study, Told
 from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.fit import fit
 from chronoscale.reports.lines import Panel, lines
@@ -116,7 +116,7 @@ def run(told: Told, quick: bool) -> Findings:
     return Findings(pd.DataFrame(rows), (lines("real-figure-17", printed.title, caption, [panel]),), {"times": points}, said)
 
 
-WHY_U = "empty rows cost more than they should here"
+WHY_U = UNKNOWN
 WHY_NO_U = (
     "our kernel walks rows in order and an empty row costs its write alone, so time only grows with edges; uncoalesced "
     "access is a GPU's matter"

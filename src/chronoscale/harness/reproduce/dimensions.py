@@ -95,6 +95,10 @@ def run(told: Told, quick: bool) -> Findings:
 
 WHY: dict[tuple[str, str], str] = {
     ("distdgl", "load_balance"): "METIS balances nodes; the edges that end in a part differ on this skewed stand-in",
+    (
+        "blad",
+        "load_balance",
+    ): "groups that are neighbours in time are alike in size on the stand-in, so pairs dealt in order balance within 5 %",
     ("esdg", "load_balance"): "consecutive snapshots of the stand-in are nearly equal in size; waiting for hidden states is not work",
 }
 

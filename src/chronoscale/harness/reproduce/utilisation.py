@@ -58,7 +58,7 @@ def run(
                     refused.append(f"{name} refuses {model}: {error}")
                     break
                 share = busy_shares(trace, BINS, until := max(int(trace.span_ns * PART), 1))
-                panels.append(Heat(f"{name}, {model}, {dataset}", share, until / 1e9))
+                panels.append(Heat(f"{name}, {model}\n{dataset}", share, until / 1e9))
                 by_gpu = share.mean(1)
                 rows.append(
                     {"strategy": name, "model": model, "dataset": dataset, "published": "plot only", "busy share": float(by_gpu.mean())}
