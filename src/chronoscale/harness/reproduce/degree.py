@@ -40,8 +40,8 @@ def graph(nodes: int, degree: float, seed: int) -> CSR:
 
 
 def measure(told: Told, quick: bool) -> pd.DataFrame:
-    """One row a timing: descriptors as in a schedule, and ns; repeats in turn over the degrees, so that drift hits all alike."""
-    rows, torch_threads = [], torch.get_num_threads()
+    """One row a timing: descriptors as in a schedule, and ns; degrees in random order in every repeat."""
+    rows, torch_threads, rng = [], torch.get_num_threads(), np.random.default_rng(0)
     torch.set_num_threads(1)
     set_threads(1)
     for nodes in NODES[:1] if quick else NODES:
@@ -49,7 +49,8 @@ def measure(told: Told, quick: bool) -> pd.DataFrame:
         graphs = {degree: graph(nodes, degree, 1) for degree in DEGREES if nodes * degree <= MOST}
         x = torch.rand(nodes, WIDTH)
         for repeat in range(REPEATS + 1):
-            for degree, one in graphs.items():
+            for degree in rng.permutation(list(graphs)):  # what a graph leaves in the caches must not always meet the same next one
+                one = graphs[degree]
                 begin = time.process_time_ns()
                 aggregate(one, x)
                 spent = time.process_time_ns() - begin  # one thread's: what else runs on the machine stays out
