@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.distributed as dist
-from dense import iterations_of
-from dense_trainer import RATE
+from dense_trainer import RATE, iterations_of
 
 from chronoscale.datasets import store
 from chronoscale.datasets.partition import Cut

@@ -78,3 +78,12 @@ class DenseTrainer:
             self.optimizer.step()
             losses.append(loss.item())
         return np.array(losses)
+
+
+def iterations_of(schedule):
+    """Groups of every optimiser step of a schedule."""
+    found = [set() for _ in range(schedule.iterations)]
+    for iteration, unit in zip(schedule.iteration.tolist(), schedule.unit.tolist(), strict=True):
+        if unit >= 0:
+            found[iteration].add(unit)
+    return [sorted(units) for units in found]

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-import dense
 import numpy as np
 import pytest
 import torch
+from dense_trainer import DenseTrainer, iterations_of
 
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
@@ -78,7 +78,9 @@ def test_equal_losses_over_20_steps(sequence, model, layers):
     for placement in (deal(work.groups, 1, 2), place(benefit(work, COSTS), 1)):
         schedule = lower("psg", work, placement, KINDS["psg"], COSTS)
         base, program = train(graphs, work, schedule)
-        expected = dense.train(graphs, program.material.features, work, dense.iterations_of(schedule))
+        oracle = DenseTrainer(graphs, program.material.features, SnapshotModel(work.model, 5), work.hyper)
+        oracle.optimizer = torch.optim.Adam(oracle.model.parameters(), lr=0.01)
+        expected = oracle.losses(iterations_of(schedule))
         assert len(base.losses) >= 20
         np.testing.assert_allclose(base.losses, expected, rtol=1e-5)
         assert all(np.abs(p.detach().numpy()).sum() > 0 for p in program.model.parameters())
