@@ -28,7 +28,7 @@ QUICK_SNAPSHOTS = 2_000
 
 WHY: dict[str, str] = {
     "real-g": "Algorithm 1 as printed gives up type II reuse on even sequences from 4 GPUs on, and on one GPU keeps it: the denominator "
-    "(docs/real_figure15.md); its busy share stays above 94 %"
+    "(docs/real_figure15.md)"
 }
 
 

@@ -132,7 +132,7 @@ def study(number: int, lasts_s: float, layers: tuple[int, ...], cluster: str, gp
 
 
 STUDIES = (
-    study(8, 90, (1, 2), "h200", (8,), grid.DATASETS),
+    study(8, 120, (1, 2), "h200", (8,), grid.DATASETS),
     study(9, 60, (1, 2), "h200", (32,), ("arxiv_300", "products_300")),
     study(18, 150, (1, 2), "h20", (8, 16), grid.DATASETS),
     study(23, 60, (3,), "h200", (8,), grid.DATASETS),
