@@ -146,9 +146,10 @@ def test_the_published_form_differs_and_the_error_is_seen():
 @pytest.mark.parametrize("model", ["wd-gcn", "gat-lstm"])
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("kind", ["DELTA", "MAP", "mixed"])
-def test_planned_bytes_are_moved_bytes(model, layers, kind):
+@pytest.mark.parametrize("variant", ["exact", "as-published"])
+def test_planned_bytes_are_moved_bytes(model, layers, kind, variant):
     graphs = SEQUENCES["growth"]
-    work = work_of(graphs, model, layers)
+    work = work_of(graphs, model, layers, Hyper(variant=variant))
     schedule = lower("x", work, deal(work.groups, 1, 2), KINDS["real-reuse"], COSTS, forms_of(work, kind))
     _, program = train(graphs, work, schedule)
     features = program.material.features.nbytes

@@ -41,7 +41,8 @@ def must_track(workload: Workload) -> bool:
 def choose(workload: Workload, costs: CostModel, load: Load) -> Forms:
     """For each snapshot the form that costs least, transfer included.
 
-    Where nothing else needs the adjacency, tracking it is a choice of its own: maps are small, but an increment then needs two.
+    Where nothing else needs the adjacency, tracking it is a choice of its own: maps are small, but an increment then needs two. REAL
+    as published knows no maps without increments.
     """
     count = len(workload.snapshots.edges)
 
@@ -52,7 +53,7 @@ def choose(workload: Workload, costs: CostModel, load: Load) -> Forms:
 
     found = []
     for tracked in (True,) if must_track(workload) else (False, True):
-        forms = [Form.FULL, Form.MAP, Form.DELTA] if tracked else [Form.FULL, Form.DELTA]
+        forms = [Form.FULL, Form.MAP, Form.DELTA] if tracked and workload.hyper.variant == "exact" else [Form.FULL, Form.DELTA]
         times = np.stack([spent(form, tracked) for form in forms])
         times[1:, 0] = np.iinfo(np.int64).max
         best = np.argmin(times, axis=0)

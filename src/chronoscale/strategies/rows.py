@@ -66,9 +66,9 @@ class Rows:
         return np.asarray(WeightedCSR.nbytes_of(self.nodes, self.workload.snapshots.edges[snapshot]), np.int64)
 
     def changed(self, snapshot: Ints) -> tuple[Ints, Ints]:
-        """Rows and entries of a snapshot's increment: effective ones for GCN, changed ones for attention."""
+        """Rows and entries of a snapshot's increment: effective ones for GCN; changed ones for attention and as published (REAL eq. 4)."""
         stats = self.workload.snapshots
-        if self.attends:
+        if self.attends or self.workload.hyper.variant == "as-published":
             return stats.map_rows[snapshot], stats.changed_edges[snapshot]
         return stats.touched_rows[snapshot], stats.effective_edges[snapshot]
 

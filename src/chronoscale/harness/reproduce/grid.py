@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.datasets import catalogue
+from chronoscale.datasets.partition import Cut, metis
+from chronoscale.datasets.snapshots import SnapshotSequence
 from chronoscale.datasets.statistics import SnapshotStatistics, statistics_of
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce.study import NAN, Told
@@ -22,10 +24,10 @@ from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.metrics import busy_ns, imbalance
 from chronoscale.strategies.models import MODELS as KNOWN_MODELS
 from chronoscale.strategies.models import model_shape
-from chronoscale.strategies.registry import STRATEGIES, strategy
+from chronoscale.strategies.registry import PARTITIONED, STRATEGIES, strategy
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.trace import Trace
-from chronoscale.strategies.workload import Hyper, Workload
+from chronoscale.strategies.workload import Hyper, Partition, Workload
 
 DATASETS = ("arxiv", "products", "reddit", "stackoverflow", "stackoverflow_a2q", "wiki_talk")
 MODELS = ("evolvegcn-o", "wd-gcn", "t-gcn", "gat-lstm")
@@ -77,17 +79,21 @@ class Outcome:
 
 
 @cache
-def statistics(dataset: str, variant: str) -> SnapshotStatistics:
-    """Counts of the stand-in for a dataset of Table 3, at its size.
-
-    as-published: a difference map holds the changed edges and their end points, and nothing that their degree changes re-weight.
-    """
+def statistics(dataset: str) -> SnapshotStatistics:
+    """Counts of the stand-in for a dataset of Table 3, at its size."""
     entry = catalogue.entry(f"{dataset}_like")
     factor = entry.stands_for.factor if entry.stands_for else 1
-    counts = statistics_of(catalogue.stream(entry.name)).scaled(factor)
-    if variant == "exact":
-        return counts
-    return replace(counts, effective_edges=counts.changed_edges, touched_rows=counts.changed_nodes)
+    return statistics_of(catalogue.stream(entry.name)).scaled(factor)
+
+
+@cache
+def partition(dataset: str, parts: int) -> Partition:
+    """METIS's cut of the stand-in's own snapshots, counts at full size."""
+    entry, sequence = catalogue.entry(f"{dataset}_like"), catalogue.load(f"{dataset}_like")
+    assert isinstance(sequence, SnapshotSequence)
+    factor = entry.stands_for.factor if entry.stands_for else 1
+    rows, edges, halo, sent = (column * factor for column in Cut(metis(sequence, parts), parts).count(sequence))
+    return Partition(rows, edges, halo, sent, origin="METIS on the stand-in")
 
 
 @cache
@@ -101,8 +107,9 @@ def workload(point: Point) -> Workload:
     """Groups of four, stride 1, hidden 64, input width as in Table 3 (§7.1)."""
     stands_for = catalogue.entry(f"{point.dataset}_like").stands_for
     widths = catalogue.entry(stands_for.dataset if stands_for else point.dataset).as_published("real").node_features
+    cut = partition(point.dataset, point.gpus) if point.strategy in PARTITIONED else None
     model = model_shape(point.model, int(widths or 1), hidden=64, layers=point.layers)
-    return Workload(f"{point.dataset}, generated", statistics(point.dataset, point.variant), model, Hyper(variant=point.variant))
+    return Workload(f"{point.dataset}, generated", statistics(point.dataset), model, Hyper(variant=point.variant), cut)
 
 
 def replayed(point: Point) -> tuple[Schedule, Trace]:
