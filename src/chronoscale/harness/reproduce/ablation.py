@@ -36,7 +36,7 @@ def run(number: int, cluster: str, told: Told, quick: bool) -> Findings:
             kind = f"{variant} maps" + ", host copies free" * (table is free)
             theirs: Range | None = known.get(strategy)
             if found or theirs:
-                rows.append(row(f"{strategy}, {kind}", theirs, found, WHY[name] if found else notes.absent(strategy)))
+                rows.append(row(f"{strategy}, {kind}", theirs, found, WHY[name] if found else notes.ABSENT))
     table = pd.DataFrame(rows)
     said = f"Simulated on {cluster}, 8 GPUs, durations specified; one- and two-layer models."
     drawn = (

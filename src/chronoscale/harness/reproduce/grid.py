@@ -22,9 +22,8 @@ from chronoscale.simulator.memory import check, peaks
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.metrics import busy_ns, imbalance
-from chronoscale.strategies.models import MODELS as KNOWN_MODELS
 from chronoscale.strategies.models import model_shape
-from chronoscale.strategies.registry import PARTITIONED, STRATEGIES, strategy
+from chronoscale.strategies.registry import PARTITIONED, strategy
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Hyper, Partition, Workload
@@ -168,7 +167,6 @@ def points(
         for model in models
         for depth in layers
         for name in strategies
-        if name in STRATEGIES and model in KNOWN_MODELS
         for variant in (variants if name.startswith("real-") else ("exact",))
     ]
 

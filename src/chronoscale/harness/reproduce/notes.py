@@ -6,29 +6,17 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from chronoscale.harness.reproduce.grid import MODELS
-from chronoscale.strategies.models import MODELS as KNOWN_MODELS
-from chronoscale.strategies.registry import STRATEGIES
-
 SIMULATED = (
     "Simulated. Durations are specified: a datasheet roofline at 60 % of peak, an alpha-beta network; no multi-GPU machine "
     "has confirmed them.",
     "Datasets are generated stand-ins whose mean counts are those of Table 3 (`reproduce real --table 3`); none of the "
     "originals is at hand.",
-    "As-published maps hold the changed edges alone (REAL eq. 3-4). Exact maps also hold every edge that a changed degree re-weights.",
+    "As published: a map holds the changed edges alone and increments the sums (REAL eq. 3-4), though other edges' weights change, too. "
+    "Exact: the cheaper of an increment over everything re-weighted and of rebuilding the adjacency on the device.",
 )
 
 
-def absent(*strategies: str) -> str:
-    """Why a comparison has no points."""
-    missing = [name for name in strategies if name not in STRATEGIES]
-    return f"not in this version: {', '.join(missing)}" if missing else "no point of the grid was reached by both"
-
-
-def missing(wanted: Iterable[str]) -> tuple[str, ...]:
-    """What the registry does not have."""
-    names = [name for name in wanted if name not in STRATEGIES] + [name for name in MODELS if name not in KNOWN_MODELS]
-    return (f"Not in this version, so left out: {', '.join(names)}.",) if names else ()
+ABSENT = "no point of the grid was reached by both"
 
 
 def subset(quick: bool, datasets: Iterable[str], models: Iterable[str]) -> tuple[str, ...]:
@@ -37,8 +25,8 @@ def subset(quick: bool, datasets: Iterable[str], models: Iterable[str]) -> tuple
 
 
 def of(frame: pd.DataFrame, wanted: Iterable[str], quick: bool, made: tuple[str, ...] = SIMULATED) -> tuple[str, ...]:
-    """How the points were made, what is missing, refused or out of memory, and whether this is a subset."""
-    said = [*subset(quick, frame["dataset"], frame["model"]), *made, *missing(wanted)]
+    """How the points were made, what was refused or out of memory, and whether this is a subset."""
+    said = [*subset(quick, frame["dataset"], frame["model"]), *made]
     refused = frame[frame["status"] == "refused"].groupby("message", sort=False)
     for message, part in refused:
         said.append(f"Refused by {', '.join(part['strategy'].unique())}: {message}.")

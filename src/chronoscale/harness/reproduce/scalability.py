@@ -14,7 +14,7 @@ from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.metrics import Summary, parallel_efficiency
-from chronoscale.strategies.registry import STRATEGIES, strategy
+from chronoscale.strategies.registry import strategy
 
 # examples/real_figure15.yaml, as a study.
 EXPERIMENT = {
@@ -39,7 +39,7 @@ def run(told: Told, quick: bool) -> Findings:
     work, cluster = workload(experiment), presets.cluster(experiment.cluster)
     costs = DatasheetCosts(cluster.device)
     found: dict[str, dict[int, Summary]] = {}
-    for name in (name for name in SHOWN if name in STRATEGIES):
+    for name in SHOWN:
         for count in GPUS:
             told(f"{name} on {count} GPUs")
             trace = replay(strategy(name).plan(work, count, costs), presets.scaled(cluster, count), costs)
@@ -58,7 +58,7 @@ def run(told: Told, quick: bool) -> Findings:
     for one in printed.ranges:
         for name in ("real-g", "real-g+"):
             ours = [shares[name][int(one.gpus or 1)]] if name in shares else []
-            why = WHY.get(name, UNKNOWN) if ours else notes.absent(name)
+            why = WHY.get(name, UNKNOWN) if ours else notes.ABSENT
             rows.append(row(f"{name}, efficiency on {one.gpus} GPUs", one, ours, why))
     for name in found:
         rows.append(row(f"{name}, imbalance on 1024 GPUs", None, [found[name][1024].imbalance], "plot only in the paper"))
@@ -83,9 +83,7 @@ def run(told: Told, quick: bool) -> Findings:
         "10,000 DyGraph-like snapshots, counts times 100, WD-GCN, 8 H200 a node. efficiency_best: against the fastest single GPU.",
     )
     caption = "Each strategy against its own single GPU; imbalance of busy times, waiting excluded. Simulated, durations specified."
-    return Findings(
-        pd.DataFrame(rows), (lines("real-figure-15", printed.title, caption, panels),), {"points": table}, (*said, *notes.missing(SHOWN))
-    )
+    return Findings(pd.DataFrame(rows), (lines("real-figure-15", printed.title, caption, panels),), {"points": table}, said)
 
 
 STUDIES = (Study("figure", 15, "simulated", 60, run),)

@@ -62,7 +62,7 @@ def compare(
             if one in extra and not len(found):
                 continue
             depth = f", {one.layers} layer{'s' * (one.layers > 1)}" if one.layers else ""
-            reason = why.get(one.over, UNKNOWN) if len(found) else notes.absent(one.strategy, one.over)
+            reason = why.get(one.over, UNKNOWN) if len(found) else notes.ABSENT
             rows.append(
                 row(f"{one.strategy} over {one.over}{depth}, {variant} maps", None if one in extra else one, found.tolist(), reason)
             )

@@ -12,11 +12,10 @@ from chronoscale.harness.reproduce import grid, notes
 from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Study, Told, row
 from chronoscale.reports.published import published
 from chronoscale.reports.stacks import stacks
-from chronoscale.strategies.registry import STRATEGIES
 from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
 from chronoscale.strategies.trace import Trace
 
-STRATEGIES_SHOWN = ("esdg", "distdgl", "blad", "psg", "real-g", "real-g+", "real-l")
+SHOWN = ("esdg", "distdgl", "blad", "psg", "real-g", "real-g+", "real-l")
 REAL_WORLD = ("stackoverflow", "stackoverflow_a2q", "wiki_talk")  # §2.3 profiles three real-world datasets; these are Table 3's
 
 FORWARD = (
@@ -80,7 +79,7 @@ def forward(told: Told, quick: bool) -> Findings:
     detail: list[dict[str, object]] = []
     for one in printed.ranges:
         shares, without = [], []
-        for dataset in datasets if one.strategy in STRATEGIES else ():
+        for dataset in datasets:
             told(f"{one.strategy}, {dataset}")
             try:
                 bare, waited = forward_shares(*grid.replayed(grid.Point(dataset, "wd-gcn", 1, one.strategy)))
@@ -98,7 +97,7 @@ def forward(told: Told, quick: bool) -> Findings:
             f"{one.strategy}, share of forward" + ", waiting included" * (one.strategy == "esdg") + how,
             one,
             shares[one.strategy],
-            FORWARD if shares[one.strategy] else notes.absent(one.strategy),
+            FORWARD if shares[one.strategy] else notes.ABSENT,
         )
         for how, shares in (("", found), (", host copies free", freed))
         for one in printed.ranges
@@ -110,7 +109,7 @@ def forward(told: Told, quick: bool) -> Findings:
 def breakdown(number: int, cluster: str, told: Told, quick: bool) -> Findings:
     """Figures 10 and 19: seconds of transfer an epoch, mean of the GPUs, by kind; one-layer models."""
     printed = published("real").figures[number]
-    frame = grid.frame(grid.points(STRATEGIES_SHOWN, quick, (1,), cluster, variants=("as-published",)), told)
+    frame = grid.frame(grid.points(SHOWN, quick, (1,), cluster, variants=("as-published",)), told)
     ran = frame[frame["status"] == "ran"]
     kinds = list(grid.KINDS)
     table = ran[["dataset", "model", "strategy", "gpus", *kinds]].assign(**{kind: ran[kind] / ran["gpus"] for kind in kinds})
@@ -134,7 +133,7 @@ def breakdown(number: int, cluster: str, told: Told, quick: bool) -> Findings:
         f"Seconds an epoch that a GPU spends in transfers, mean of 8; overlap not deducted. Simulated on {cluster}, durations specified."
     )
     drawn = stacks(f"real-figure-{number}", printed.title, caption, "s an epoch and GPU", kinds, panels)
-    said = ("Kinds are shares of a strategy's transfer time, mean over datasets and models.", *notes.of(frame, STRATEGIES_SHOWN, quick))
+    said = ("Kinds are shares of a strategy's transfer time, mean over datasets and models.", *notes.of(frame, SHOWN, quick))
     return Findings(pd.DataFrame(rows), (drawn,), {"seconds": table}, said)
 
 
