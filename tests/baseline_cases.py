@@ -31,6 +31,7 @@ from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.models import MODELS, model_shape
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import COLLECTIVES, Op
+from chronoscale.strategies.trace import Source
 from chronoscale.strategies.workload import Hyper, Partition, Workload
 
 INPUTS, HIDDEN, SEED = 6, 8, 5
@@ -48,12 +49,14 @@ class Case:
     data: str = "growth"
     cut: str = "metis"
     hyper: Hyper = field(default_factory=lambda: Hyper(groups_per_rank=2))
+    forms: bool = False  # snapshots in every form, whatever they cost
 
     @property
     def label(self) -> str:
         h = self.hyper
         return (
             f"{self.strategy}-{self.model}-{self.layers}-{self.data}-{self.cut}-{h.group_size}.{h.stride}.{h.horizon}.{h.groups_per_rank}"
+            + "-forms" * self.forms
         )
 
     @property
@@ -61,12 +64,24 @@ class Case:
         return model_shape(self.model, INPUTS, HIDDEN, self.layers)
 
 
-WHOLE = ("psg", "blad", "real-type1", "real-reuse", "real-g", "real-g+", "real-l")  # whole groups on a rank
+class Changing:
+    """Costs under which about half of the changes are incremented, the others rebuilt, and hardly any snapshot comes in full."""
+
+    name = "changing"
+
+    def predict(self, schedule, rows):
+        full = (schedule.op[rows] == Op.H2D) & (schedule.rows[rows] == schedule.nodes[rows])
+        dear = (schedule.op[rows] == Op.INCREMENT) & (schedule.edges[rows] % 2 == 1)
+        free = np.isin(schedule.op[rows], [Op.INCREMENT, Op.RECONSTRUCT])
+        return np.where(dear, 100, np.where(free, 1, 10 + 40 * full)).astype(np.int64), Source.SPECIFIED
+
+
+REUSING = ("real-type1", "real-reuse", "real-g", "real-g+", "real-l")
 CASES = [
     *(Case(s, m, n) for s in ("esdg", "distdgl") for m in MODELS for n in (1, 2)),
-    *(Case(s, m, 2, hyper=Hyper(groups_per_rank=1)) for s in WHOLE for m in MODELS),
-    *(Case(s, m, 1, "real", "striped") for s in WHOLE for m in MODELS),
-    *(Case(s, m, 2, "real", "striped") for s in ("esdg", "distdgl") for m in ("t-gcn", "gat-lstm", "evolvegcn-h")),
+    *(Case(s, m, 2, "real", "striped") for s in ("psg", "blad", "esdg", "distdgl") for m in MODELS),
+    *(Case(s, m, 2, "real", "striped", forms=True) for s in REUSING for m in MODELS),
+    *(Case(s, m, 1, forms=True) for s in ("real-reuse", "real-g+") for m in MODELS),
     *(Case("distdgl", m, 2, cut="skewed") for m in ("gat-lstm", "evolvegcn-h")),
     *(Case("esdg", m, 2, hyper=Hyper(group_size=3, stride=2, horizon=2)) for m in ("gat-lstm", "evolvegcn-h")),
     *(Case("distdgl", m, 3, hyper=Hyper(group_size=1, variant="as-published")) for m in ("t-gcn", "gat-lstm")),
@@ -78,7 +93,8 @@ def train(case: Case, folder: Path, rank: int, ranks: int):
     sequence = store.load(folder / case.data)
     cut = Cut(np.load(folder / f"{case.data}-{case.cut}-{ranks}.npy"), ranks)
     work = Workload("w", statistics_of(sequence), case.shape, case.hyper, Partition(*cut.count(sequence)))
-    schedule = strategy(case.strategy).plan(work, ranks, COSTS)
+    schedule = strategy(case.strategy).plan(work, ranks, Changing() if case.forms else COSTS)
+    assert not case.forms or {Op.INCREMENT, Op.RECONSTRUCT} <= {Op(op) for op in schedule.op} or case.strategy == "real-g"
     material = Material(sequence, INPUTS, case.hyper.variant, weighted=case.shape.spatial == "gcn")
     model, steps = SnapshotModel(case.shape, SEED), iterations_of(schedule)
     together, exchange = (TorchCollective(), TorchExchange()) if ranks > 1 else (Alone(), NoExchange())

@@ -44,10 +44,10 @@ def busiest(sequence: SnapshotSequence, nodes: int) -> SnapshotSequence:
 def folder(tmp_path_factory):
     """Sequences, their cuts, and what every case gave on 1, 2 and 4 ranks."""
     folder = tmp_path_factory.mktemp("baselines")
-    sequences = {"growth": GrowthGraph.rmat(60, 200, 9, 0.1, 1).sequence().without_self_edges()}
+    sequences = {"growth": GrowthGraph.rmat(60, 200, 28, 0.1, 1).sequence().without_self_edges()}
     if (catalogue.data_folder() / "enron_monthly").exists():
         months = catalogue.load("enron_monthly", 0)
-        sequences["real"] = busiest(SnapshotSequence.from_snapshots([months[t] for t in range(20, 27)]), 150)
+        sequences["real"] = busiest(SnapshotSequence.from_snapshots([months[t] for t in range(12, 38)]), 100)
     for name, sequence in sequences.items():
         store.save(folder / name, sequence)
         nodes = np.arange(sequence.num_nodes)
@@ -95,14 +95,14 @@ def test_losses_are_the_oracles(folder, case, ranks):
     if case.strategy in ("psg", "esdg", "distdgl"):
         assert steps == iterations(case, groups, ranks)
     expected = DenseTrainer(sequence, features, SnapshotModel(case.shape, SEED), hyper).losses(steps)
-    assert len(expected) >= 1
+    assert len(expected) >= 3
     for one in found:
         np.testing.assert_allclose(one["losses"], expected, rtol=1e-4)
         assert one["left"] == 0
 
 
 def test_communication_is_where_it_belongs(folder):
-    """Bytes over all ranks: none on one rank, some on several, more for parts than for states where features are wide."""
+    """Bytes over all ranks: none on one rank or for whole groups, some for groups that are spread."""
     planned = {}
     for ranks in (1, 2, 4):
         for rank in range(ranks):

@@ -97,6 +97,15 @@ def test_esdg_convolves_what_psg_does():
             assert one == other, (op, column)
 
 
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("layers", [1, 2])
+def test_gradients_are_the_same_mathematics(model, layers):
+    """A group's backward pass has the flops of its cells'."""
+    work = work_of(model, layers, ranks=4)
+    psg, esdg = strategy("psg").plan(work, 1, COSTS), strategy("esdg").plan(work, 4, COSTS)
+    assert psg.flops[psg.op == Op.BACKWARD].sum() == esdg.flops[esdg.op == Op.BACKWARD].sum()
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(["esdg", "distdgl"]),

@@ -32,7 +32,7 @@ def make(model: str = "wd-gcn", layers: int = 1, stats: SnapshotStatistics = STA
 
 def tiny() -> Workload:
     """Two groups of two snapshots of ten nodes, all active; 40 edges each, then 60; four nodes change at snapshot 1."""
-    counts = {name: np.zeros(4, np.int64) for name in ("added", "removed", "touched_rows", "effective_edges", "changed_edges")}
+    counts = {name: np.zeros(4, np.int64) for name in ("added", "removed", "touched_rows", "effective_edges", "changed_edges", "map_rows")}
     stats = SnapshotStatistics(
         nodes=np.full(4, 10), edges=np.array([40, 60, 60, 60]), changed_nodes=np.array([0, 4, 0, 0]), num_nodes=10, **counts
     )

@@ -85,6 +85,7 @@ def test_a_change_of_other_edges_is_an_error(backend: str) -> None:
         (there, change(empty, there)),  # adds what is there
         (empty, change(there, empty)),
         (other, change(there, other)),
+        (empty, change(snapshot({(1, 0), (2, 0), (3, 0), (4, 0)}), empty)),  # more than the first row has: ends below zero
     ):
         with pytest.raises(UserError, match="does not belong"):
             rebuild(operand(graph)[0], map_, backend=backend)

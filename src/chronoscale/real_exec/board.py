@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.attention import Attention
-from chronoscale.cuda_ext.graph import CSR
+from chronoscale.cuda_ext.graph import CSR, EdgeMap
 from chronoscale.real_exec.material import Change, Full
 from chronoscale.real_exec.model import SnapshotModel, State
 from chronoscale.real_exec.task import Task
@@ -118,6 +118,12 @@ class Board:
             if tensor is not None:
                 self.uses(tensor)
         return graph
+
+    def uses_map(self, edges: EdgeMap) -> EdgeMap:
+        """As `uses`, for changed edges."""
+        for tensor in (edges.rows, edges.indptr, edges.indices, edges.sign):
+            self.uses(tensor)
+        return edges
 
     def read_inputs(self, task: Task) -> None:
         """Drop a snapshot's input features after the row that is the last to read them, where the next snapshot brings its own."""

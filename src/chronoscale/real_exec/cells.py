@@ -356,6 +356,7 @@ class CellProgram:
             parameter.grad = part.view_as(parameter)
 
     def _optimize(self, task: Task, cell: Cell) -> None:
+        self._uses(*(p.grad for p in self.model.parameters()))
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self._cells.clear()

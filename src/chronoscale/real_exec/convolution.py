@@ -152,10 +152,10 @@ class Attending(Plain):
         block, shelf, before = board.model.block(task.layer), board.at(task), board.at(task, back=1)
         assert isinstance(block, GatBlock) and not isinstance(shelf.form, Full) and shelf.form.edges is not None
         assert shelf.graph is not None and before.attention is not None and before.output is not None and board.projected is not None
-        change, graph = shelf.form.edges, board.uses_graph(shelf.graph)
+        change, graph = board.uses_map(shelf.form.edges), board.uses_graph(shelf.graph)
         z, left, right = (board.uses(part) for part in board.projected)
         shelf.attention, touched = attention_increment(before.attention, graph, change, z, left, right, variant=board.variant)
-        output = before.output.index_copy(0, board.uses(change.rows).long(), block.finish(touched))
+        output = before.output.index_copy(0, change.rows.long(), block.finish(touched))
         shelf.output, shelf.leaf = output, output.detach().requires_grad_()
 
 

@@ -53,6 +53,7 @@ class SnapshotProgram:
         learning_rate: float = 0.01,
         optimizer: torch.optim.Optimizer | None = None,
     ) -> None:
+        """`optimizer` goes on from earlier schedules. Raises ValueError for transfers of other sizes than the snapshots have."""
         self.tasks = tasks_of(schedule, rank)
         self.material, self.model, self.hyper, self.device, self.collective = material, model.to(device), hyper, device, collective
         self.optimizer = optimizer or torch.optim.Adam(model.parameters(), lr=learning_rate)
@@ -75,7 +76,13 @@ class SnapshotProgram:
         goals = {t.unit: self._goals(t.unit) for t in self.tasks if t.op is Op.BACKWARD}
         material.prepare({self._wanted(seat) for seat in plan.owned}, {goal for of in goals.values() for goal in of})
         self._targets = {unit: [material.target(goal).to(device) for goal in of] for unit, of in goals.items()}
-        plan.features = {(t.unit, t.step) for t in self.tasks if t.op is Op.H2D and t.bytes > self._source((t.unit, t.step)).nbytes}
+        for task in self.tasks:
+            if task.op is Op.H2D:
+                beyond = task.bytes - self._source(seat := (task.unit, task.step)).nbytes
+                if beyond not in (0, material.features.nbytes):
+                    raise ValueError(f"schedule '{schedule.name}': task {task.task} is to move {beyond} bytes beyond its snapshot")
+                if beyond:
+                    plan.features.add(seat)
 
     def run(self, task: Task) -> None:
         """Execute one row. Raises KeyError for an operation that snapshot groups do not have."""
@@ -113,19 +120,20 @@ class SnapshotProgram:
         before, shelf = self.board.at(task, back=1).graph, self.board.at(task)
         assert isinstance(shelf.form, Change) and shelf.form.edges is not None and before is not None
         weighted = not self.model.shape.transforms_first
-        shelf.graph, shelf.scale = ops.rebuild(self.board.uses_graph(before), shelf.form.edges, self.hyper.variant, weighted)
+        edges = self.board.uses_map(shelf.form.edges)
+        shelf.graph, shelf.scale = ops.rebuild(self.board.uses_graph(before), edges, self.hyper.variant, weighted)
 
     def _copy(self, task: Task) -> None:
         """From stage to stage of a pipeline; on one rank both are this process."""
         if task.layer:
             pending = self.board.pending
-            self.board.pending = pending.clone() if isinstance(pending, Tensor) else pending
+            self.board.pending = self.board.uses(pending).clone() if isinstance(pending, Tensor) else pending
             return
         shelf = self.board.at(task)
         if shelf.leaf is not None:
-            shelf.leaf = shelf.leaf.detach().clone().requires_grad_()
+            shelf.leaf = self.board.uses(shelf.leaf.detach()).clone().requires_grad_()
         elif shelf.aggregated is not None:
-            shelf.aggregated = shelf.aggregated.clone()
+            shelf.aggregated = self.board.uses(shelf.aggregated).clone()
 
     def _backward(self, task: Task) -> None:
         board, last, top = self.board, self.hyper.group_size - 1, self.model.shape.layers - 1

@@ -16,12 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from chronoscale.cuda_ext import graph
+from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap
 from chronoscale.errors import UserError
-from chronoscale.real_exec import material
+from chronoscale.real_exec.material import Change, Full
 
 Stores = Mapping[str, dict[int, Any]]
-KINDS = {kind.__name__: kind for room in (graph, material) for kind in vars(room).values() if isinstance(kind, type) and is_dataclass(kind)}
+KINDS = {kind.__name__: kind for kind in (CSR, Delta, EdgeMap, Full, Change)}
 INDEX = "index.json"
 ALIGNED = 64
 

@@ -75,14 +75,13 @@ class StagedJob:
 class EpochRecord:
     """One epoch, as rank 0 saw it. Times are ns of the system's clock; `switch_ns` was spent on taking up a new plan before it.
 
-    `together` ranks ran this plan. losses: one value an iteration.
+    losses: one value an iteration.
     """
 
     epoch: int
     plan: int
     stage: str
     strategy: str
-    together: int
     switch_ns: int
     start_ns: int
     end_ns: int
@@ -148,14 +147,13 @@ def train(job: StagedJob) -> None:
                     adopt(shipped, material.stores(), pin)
             program = SnapshotProgram(schedule, rank, material, model, job.hyper, device, together, job.learning_rate, optimizer=optimizer)
             held, stage, traced = number, str(json.loads((at / "plan.json").read_text())["stage"]), 0
-        agreed = _sum(int(held == number), together, device)
         start = time.time_ns()
         done = execute(schedule, program, lanes, device_name(device))
         end = time.time_ns()
         if rank == 0:
             if traced < TRACED:
                 done.trace.save(folder / "epochs" / f"{epoch:06d}.parquet")
-            record = EpochRecord(epoch, number, stage, schedule.name, agreed, start - looked, start, end, tuple(done.losses.tolist()))
+            record = EpochRecord(epoch, number, stage, schedule.name, start - looked, start, end, tuple(done.losses.tolist()))
             _replace(folder / "epochs" / f"{epoch:06d}.json", json.dumps(asdict(record)).encode())
             _checkpoint(folder / "checkpoint.pt", epoch + 1, model, optimizer)
         traced += 1

@@ -49,7 +49,7 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
     for schedule in schedules.values():
         if schedule.ranks != ranks:
             raise UserError(f"schedule '{schedule.name}' is for {schedule.ranks} ranks, {ranks} are running")
-    material: dict[str, Material] = {}
+    material: dict[tuple[str, str], Material] = {}
     programs = {item.label: _program(job, item, schedules[item.label], rank, device, together, material) for item in job.items}
     lanes = lanes_for(device, job.transfer_thread)
     passes: dict[str, list[Pass]] = {item.label: [] for item in job.items}
@@ -60,17 +60,24 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
 
 
 def _program(
-    job: Job, item: Item, schedule: Schedule, rank: int, device: torch.device, together: Collective, material: dict[str, Material]
+    job: Job,
+    item: Item,
+    schedule: Schedule,
+    rank: int,
+    device: torch.device,
+    together: Collective,
+    material: dict[tuple[str, str], Material],
 ) -> Program:
     if all(Op(code) in COLLECTIVES for code in np.unique(schedule.op)):
         return CollectiveProgram(schedule, rank, device, together)
     shape = model_shape(job.model, job.inputs, job.hidden, job.layers)
-    if item.dataset not in material:
+    key = (item.dataset, item.hyper.variant)
+    if key not in material:
         snapshots = store.load(item.dataset)
         assert isinstance(snapshots, SnapshotSequence)
         variant: Variant = "exact" if item.hyper.variant == "exact" else "as-published"
-        material[item.dataset] = Material(snapshots, job.inputs, variant, job.seed, device.type == "cuda", shape.spatial == "gcn")
-    model, host = SnapshotModel(shape, job.seed), material[item.dataset]
+        material[key] = Material(snapshots, job.inputs, variant, job.seed, device.type == "cuda", shape.spatial == "gcn")
+    model, host = SnapshotModel(shape, job.seed), material[key]
     if schedule.kind == "groups":
         return SnapshotProgram(schedule, rank, host, model, item.hyper, device, together, job.learning_rate)
     if schedule.kind not in ("snapshots", "parts"):

@@ -192,7 +192,7 @@ class Cells:
             "summary": at.summary * width * FP32,
         }
 
-    def _flops_bytes(self, op: Op, at: Region, layer: int) -> tuple[Ints, Ints]:
+    def _flops_bytes(self, op: Op, at: Region, layer: int, forward: bool) -> tuple[Ints, Ints]:
         model, width, hidden = self.model, self.model.width(layer), self.model.hidden
         entries = at.edges + at.rows
         if op is Op.TRANSFORM:
@@ -202,13 +202,14 @@ class Cells:
             return rows * across * 4 * model.gates * (across + 1), rows * across * (model.gates + 5) * FP32
         if model.transforms_first:
             return entries * (2 * hidden + SCORE), entries * ((hidden + 1) * FP32 + FP32) + 3 * at.rows * (hidden + 3) * FP32
-        scored = at.rows * width * model.summarises
+        scored = at.rows * width * (model.summarises and forward)
         return 2 * entries * width + 2 * scored, entries * (width * FP32 + ENTRY) + at.rows * width * FP32 + scored * FP32
 
     def _work(self, ops: list[Op], at: Region, layer: int, takes: Iterable[str], gives: Iterable[str], passes: int = 1) -> Columns:
         """One row for several stages. A gradient pass does a stage's work twice, for inputs and for weights; features have no gradient."""
-        times = [1 if op is Op.TRANSFORM and layer == 0 else passes for op in ops]
-        parts = [self._flops_bytes(op, at, layer) for op in ops]
+        once = {Op.TRANSFORM: layer == 0, Op.AGGREGATE: not self.model.transforms_first}  # no gradient of features, of fixed weights
+        times = [1 if once.get(op, False) else passes for op in ops]
+        parts = [self._flops_bytes(op, at, layer, passes == 1) for op in ops]
         flops, moved = (np.sum([n * part[i] for n, part in zip(times, parts, strict=True)], axis=0) for i in (0, 1))
         evolves = self.model.evolves_weights and ops == [Op.TEMPORAL]
         rows = np.full_like(at.rows, self.model.hidden) if evolves else at.rows

@@ -39,7 +39,7 @@ def must_track(workload: Workload) -> bool:
 
 
 def choose(workload: Workload, costs: CostModel, load: Load) -> Forms:
-    """For each snapshot the form that costs least, transfer included.
+    """For each snapshot the form that costs least, transfer included, summed over lanes: what one lane hides of another is not seen.
 
     Where nothing else needs the adjacency, tracking it is a choice of its own: maps are small, but an increment then needs two. REAL
     as published knows no maps without increments.

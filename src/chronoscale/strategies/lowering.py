@@ -119,7 +119,7 @@ class Lowering:
         # Without reuse every snapshot brings its features, which go once they are aggregated; with it they stay with the group, and so
         # does the sum that increments go on from. Attention aggregates transformed features; the weight gradient needs the raw ones.
         passing = zero if self.reuse.snapshots or model.transforms_first else features * rows.features
-        kept = 2 if self.reuse.snapshots and not model.evolves_weights else 1
+        kept = 2 if self.reuse.snapshots else 1
         for kind in Form:
             mask = own & (form == kind)
             if not mask.any():
@@ -202,7 +202,7 @@ class Lowering:
         freed = active + at.inherits + held * ~at.keeps
         done = rows.backward(start, at.rows + carried * ~at.keeps, at.edges + attended * ~at.keeps)
         later: Columns = {"order": at.order + 2} if self.reuse.pipeline else {}
-        backward = sink.add(Op.BACKWARD, Lane.COMPUTE, site, done, {"free": freed}, later, after=(below[-1],))
+        backward = sink.add(Op.BACKWARD, Lane.COMPUTE, site, done, {"free": freed + done["alloc"]}, later, after=(below[-1],))
         return Emitted(first, reads, below[-1], backward, held, carried, attended)
 
 

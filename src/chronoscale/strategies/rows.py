@@ -66,7 +66,10 @@ class Rows:
         return np.asarray(WeightedCSR.nbytes_of(self.nodes, self.workload.snapshots.edges[snapshot]), np.int64)
 
     def changed(self, snapshot: Ints) -> tuple[Ints, Ints]:
-        """Rows and entries of a snapshot's increment: effective ones for GCN; changed ones for attention and as published (REAL eq. 4)."""
+        """Rows and entries of a snapshot's increment: effective ones for GCN; changed ones for attention and as published (REAL eq. 4).
+
+        Attention computes some rows afresh, which depends on their scores: its counts are a lower bound.
+        """
         stats = self.workload.snapshots
         if self.attends or self.workload.hyper.variant == "as-published":
             return stats.map_rows[snapshot], stats.changed_edges[snapshot]
@@ -148,7 +151,8 @@ class Rows:
         model, size = self.workload.model, self.workload.hyper.group_size
         hidden, nodes, upper = model.hidden, self.nodes, model.layers - 1
         total = np.sum([self.edges(start + step) for step in range(size)], axis=0)
-        cells = sum(2 * int(self.recurrence(layer)["flops"][0]) for layer in range(model.layers))
+        scored = 2 * nodes * model.summarises  # forward alone: a summary's gradient is of the nodes it picks
+        cells = sum(2 * (int(self.recurrence(layer)["flops"][0]) - scored * model.width(layer)) for layer in range(model.layers))
         per_edge = 4 * hidden + 2 * SCORE if self.attends else 2 * hidden
         anew = size * nodes if model.evolves_weights else 0  # transformed by every group for itself
         flops = size * (cells + upper * 4 * nodes * hidden * hidden) + upper * total * per_edge
@@ -156,7 +160,8 @@ class Rows:
         states = size * sum(2 * int(self.recurrence(layer)["bytes"][0]) for layer in range(model.layers))
         states += size * upper * 4 * nodes * hidden * FP32
         moved = states + (upper * total + edges) * (hidden * FP32 + ENTRY) + (rows + anew) * (model.inputs + hidden) * FP32
-        return self._work(total, nodes * size + rows, hidden, moved, flops, np.zeros_like(total))
+        turned = size * 8 * (nodes + 1) + 16 * total if upper or self.attends else 0  # transposes, with the order they were sorted in
+        return self._work(total, nodes * size + rows, hidden, moved, flops, turned)
 
     def _work(self, edges: Ints, rows: Ints, width: int, moved: Ints, flops: Ints, alloc: Ints | int) -> Columns:
         same = np.zeros_like(edges)

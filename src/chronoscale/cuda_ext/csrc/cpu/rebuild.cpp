@@ -22,6 +22,10 @@ int cs_rebuild(int64_t rows, const int64_t* indptr, const int32_t* indices, cons
   std::atomic<bool> fits{true};
   auto body = [&](int64_t block, int) {
     for (int64_t v = block * kBlock; v < std::min(rows, (block + 1) * kBlock); ++v) {
+      if (out_ptr[v] < 0 || out_ptr[v + 1] > out_ptr[rows]) {  // removals that are not there
+        fits = false;
+        continue;
+      }
       const int32_t* old = indices + indptr[v];
       const int32_t* const old_end = indices + indptr[v + 1];
       int32_t *out = out_indices + out_ptr[v], *const out_end = out_indices + out_ptr[v + 1];

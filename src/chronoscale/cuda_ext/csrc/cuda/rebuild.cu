@@ -35,8 +35,8 @@ __device__ int64_t bound(const int32_t* ids, int64_t begin, int64_t end, int32_t
   return begin;
 }
 
-__device__ void put(const Rebuild& r, int64_t at, int64_t end, int32_t id, double scale) {
-  if (at >= end) return;
+__device__ void put(const Rebuild& r, int64_t at, int64_t begin, int64_t end, int32_t id, double scale) {
+  if (at < begin || at >= end) return;
   r.out_indices[at] = id;
   if (r.out_values) r.out_values[at] = static_cast<float>(r.column[id] * scale);
 }
@@ -46,20 +46,21 @@ __global__ void __launch_bounds__(kThreads) rebuild_kernel(Rebuild r) {
   const int lane = threadIdx.x % 32;
   if (v >= r.rows) return;
   const int64_t first = r.indptr[v] + 1, last = r.indptr[v + 1], out = r.out_ptr[v] + 1, end = r.out_ptr[v + 1];
+  const int64_t begin = r.out_ptr[v] < 0 ? 0 : r.out_ptr[v];
   const int32_t slot = r.slots[v];
   const int64_t from = slot < 0 ? 0 : r.change_ptr[slot], to = slot < 0 ? 0 : r.change_ptr[slot + 1];
   const double scale = r.row ? r.row[v] : 1.0;
-  if (lane == 0) put(r, out - 1, end, static_cast<int32_t>(v), scale);
+  if (lane == 0) put(r, out - 1, begin, end, static_cast<int32_t>(v), scale);
   for (int64_t e = first + lane; e < last; e += 32) {
     const int32_t id = r.indices[e];
     const int64_t k = bound(r.change, from, to, id);
     if (k < to && r.change[k] == id) continue;  // removed
-    put(r, out + (e - first) + (r.steps[k] - r.steps[from]), end, id, scale);
+    put(r, out + (e - first) + (r.steps[k] - r.steps[from]), begin, end, id, scale);
   }
   for (int64_t k = from + lane; k < to; k += 32) {
     if (r.steps[k + 1] < r.steps[k]) continue;
     const int32_t id = r.change[k];
-    put(r, out + (bound(r.indices, first, last, id) - first) + (r.steps[k] - r.steps[from]), end, id, scale);
+    put(r, out + (bound(r.indices, first, last, id) - first) + (r.steps[k] - r.steps[from]), begin, end, id, scale);
   }
 }
 

@@ -67,7 +67,7 @@ class _Chunks:
         self.dgc, self.workload, self.ranks = model, workload, ranks
         self.shape: ModelShape = workload.model
         self.batches, self.work = Batches(workload, ranks), Work(workload.model)
-        self.builder = Builder(model.name, ranks, resident=4 * self.shape.parameters * FP32)
+        self.builder = Builder(model.name, ranks, resident=4 * self.shape.parameters * FP32, kind="modelled")
         iterations = len(self.batches.first)
         iteration = np.repeat(np.arange(iterations), ranks)
         unit = np.repeat(self.batches.first, ranks)

@@ -79,7 +79,7 @@ class DynaHB:
         if ranks < 1:
             raise UserError(f"at least one GPU is needed, got {ranks}")
         model, work, batches = workload.model, Work(workload.model), Batches(workload, ranks)
-        builder = Builder(self.name, ranks, resident=4 * model.parameters * FP32)
+        builder = Builder(self.name, ranks, resident=4 * model.parameters * FP32, kind="modelled")
         iterations = len(batches.first)
         iteration, groups = np.repeat(np.arange(iterations), ranks), np.repeat(batches.groups, ranks)
         site: Columns = {
