@@ -21,37 +21,40 @@ from chronoscale.strategies.schedule import Op
 
 OURS = "real-g+"
 RIVALS = ("psg", "esdg", "distdgl", "blad", "real-reuse", "real-g")
-CASES = (
-    ("math_overflow_monthly", 12, 24),
-    ("enron_monthly", 12, 12),
-    ("math_overflow_monthly", None, 24),
-    ("enron_monthly", None, 12),
-)
+CASES = {  # name: dataset, months a window, groups
+    "math": ("math_overflow_monthly", 12, 16),
+    "enron": ("enron_monthly", 12, 8),
+    "math-months": ("math_overflow_monthly", None, 16),
+    "enron-months": ("enron_monthly", None, 8),
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--models", nargs="+", default=["wd-gcn", "t-gcn", "gat-lstm", "evolvegcn-o"])
+    parser.add_argument("--cases", nargs="+", default=list(CASES), choices=CASES)
+    parser.add_argument("--models", nargs="+", default=["wd-gcn", "evolvegcn-o"])
     parser.add_argument("--layers", type=int, nargs="+", default=[1])
     parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--inputs", type=int, default=128, help="width of the features: REAL's Table 3")
     parser.add_argument("--hidden", type=int, default=64)
     arguments = parser.parse_args()
-    print(f"| dataset | model | {OURS}, s | " + " | ".join(f"over {name}" for name in RIVALS) + " | increments |")
+    print(f"| dataset | model | {OURS}, s | " + " | ".join(f"over {name}" for name in RIVALS) + " | maps, increments |")
     print("|---|---|---:|" + "---:|" * (len(RIVALS) + 1))
     for layers in arguments.layers:
         for model in arguments.models:
-            for dataset, window, groups in CASES:
+            for dataset, window, groups in (CASES[case] for case in arguments.cases):
                 settings = {
                     "dataset": {"name": dataset, "window": window},
-                    "model": {"name": model, "hidden": arguments.hidden, "inputs": arguments.hidden, "layers": layers},
+                    "model": {"name": model, "hidden": arguments.hidden, "inputs": arguments.inputs, "layers": layers},
                     "strategies": [*RIVALS, OURS],
                     "ranks": [arguments.ranks],
                     "repeats": arguments.repeats,
                     "groups": groups,
                     "device": "cpu",
                 }
-                print(_line(settings, f"{dataset}{f', windows of {window}' if window else ''}", f"{model}, {layers} layers"), flush=True)
+                title = f"{dataset}{f', windows of {window}' if window else ', months'}"
+                print(_line(settings, title, f"{model}, {layers} layer{'s' * (layers > 1)}"), flush=True)
     machine = fingerprint(this_device(check(settings, "bench")))
     print(
         f"\n{machine['device']}, {machine['cores']} cores, torch {machine['torch']}; {arguments.ranks} ranks, {arguments.repeats} repeats"
@@ -72,7 +75,7 @@ def _line(settings: dict[str, object], title: str, model: str) -> str:
         low, high = np.quantile(ratio, [0.25, 0.75])
         cells.append(f"{np.median(ratio):.2f}x ± {(high - low) / 2:.2f}")
     arrived = (ours.op == Op.H2D).sum()
-    share = f"{len(ours.tasks(Op.INCREMENT))} of {arrived}"
+    share = f"{len(ours.tasks(Op.RECONSTRUCT))}, {len(ours.tasks(Op.INCREMENT))} of {arrived}"
     return f"| {title} | {model} | {np.median(spans[OURS]):.2f} | {' | '.join(cells)} | {share} |"
 
 
