@@ -13,7 +13,7 @@ from chronoscale.harness.prepare import this_device
 from chronoscale.real_exec.environment import fingerprint
 
 MODEL = {"name": "wd-gcn", "hidden": 32, "inputs": 32}
-STRATEGIES = ["psg", "real-type1", "real-reuse", "real-g"]
+STRATEGIES = ["psg", "blad", "real-type1", "real-reuse", "real-g+"]
 EXECUTED: Mapping[str, object] = {
     "name": "demo",
     "dataset": "growth_small",

@@ -110,7 +110,7 @@ class Experiment(_Part):
     dataset: Annotated[Data, BeforeValidator(_named)]
     model: Annotated[Model, BeforeValidator(_named)] = Model()
     training: Training = Training()
-    strategies: tuple[str, ...] = ("psg", "real-reuse", "real-g")
+    strategies: tuple[str, ...] = ("psg", "real-reuse", "real-g+")
     ranks: tuple[int, ...] = (1, 2)  # executed for real
     groups: PositiveInt | None = Field(None, description="snapshot groups an epoch, the first ones; all without it")
     epochs: PositiveInt = Field(20, description="trained by `chronoscale train`")
