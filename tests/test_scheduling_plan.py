@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from test_harness import command, experiment
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.errors import UserError
+from chronoscale.harness.cli import say
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.groups import deal
@@ -24,7 +27,7 @@ from chronoscale.strategies.real.bound import bound
 from chronoscale.strategies.real.check import check, check_schedule
 from chronoscale.strategies.real.greedy import place
 from chronoscale.strategies.real.plan import planned
-from chronoscale.strategies.registry import PARTITIONED, STRATEGIES, strategy
+from chronoscale.strategies.registry import PARTITIONED, SIMULATED_ONLY, SPREAD, STRATEGIES, strategy
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper, Workload
 
@@ -44,6 +47,7 @@ def work(stride: int = 1) -> Workload:
 def test_every_strategy_passes_the_check(name, ranks):
     found = benefit(work(), COSTS)
     schedule = strategy(name).plan(work(), ranks, COSTS)
+    assert (schedule.kind == "groups") == (name not in SPREAD | SIMULATED_ONLY)
     if schedule.kind != "groups":
         assert name not in PLANNERS and (schedule.planned_ns, schedule.bound_ns, schedule.note) == (0, 0, "")
         return
@@ -123,6 +127,9 @@ def test_tables_show_the_gap_where_it_is_known(experiment, capsys):
     file = experiment(strategies=["psg", "real-g+", "real-l"], gpus=[2])
     command("simulate", file, "--dry-run", "--json")
     rows = {row["strategy"]: row for row in json.loads(capsys.readouterr().out)}
+    command("simulate", file, "--dry-run")
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.split()[:1] == ["real-g+"])
+    assert re.search(rf" {100 * rows['real-g+']['gap']:.1f} %", line)
     assert rows["psg"]["gap"] is None and rows["real-g+"]["planned_s"] >= rows["real-g+"]["bound_s"] > 0
     assert rows["real-l"]["note"].startswith("ILP: gap")
     command("simulate", file, "--json")
@@ -135,3 +142,9 @@ def test_tables_show_the_gap_where_it_is_known(experiment, capsys):
     capsys.readouterr()
     command("simulate", plain, "--json")
     assert "gap" not in json.loads(capsys.readouterr().out)[0]
+
+
+@pytest.mark.parametrize(("gap", "said"), [(0.0312, "3.1 %"), (-2e-9, "0.0 %"), (3e-9, "0.0 %"), (float("nan"), "–")])
+def test_a_gap_is_a_percentage_on_the_terminal(capsys, gap, said):
+    say(pd.DataFrame([{"gap": gap, "epoch_s": 0.0312}]), "t", as_json=False)
+    assert capsys.readouterr().out.splitlines()[-1].strip().startswith(said + " ")

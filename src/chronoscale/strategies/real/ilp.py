@@ -30,8 +30,8 @@ MAX_COLUMNS = 200_000  # of a model that is worth building: 630 groups
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """What a solver made of a problem: times in ns. `status` is the model's, whose loads may be rounded; 'certified': not solved, because the
-    start was good enough; 'too large': not built.
+    """What a solver made of a problem: times in ns. `status` is the model's, whose loads may be rounded; 'certified': not solved, since
+    the start was good enough; 'too large': not built.
 
     objective: makespan of `mate` by eq. 10, never above the start's. proved: the solver's own lower bound on any makespan, 0 without one;
     certified: the one that was given. improved: the start was not the best.
@@ -77,8 +77,8 @@ def optimise(
     threads: int = 0,
     always: bool = False,
 ) -> Answer:
-    """The program solved from `start` until its makespan is within `gap` of the optimum, or for `seconds`; not at all, unless `always`, where
-    the certified bound puts `start` within `gap`.
+    """The program solved from `start` until its makespan is within `gap` of the optimum, or for `seconds`; not at all where the certified
+    bound puts `start` within `gap`, unless `always`.
 
     levels 0 keeps all loads apart in `compact`; otherwise the model alone rounds them down, and the gap asked of the solver is tightened by
     what that costs. certified > 0 adds the cut "objective >= certified" to a model of true loads: rounded ones may cost less.
@@ -113,8 +113,8 @@ def _columns(benefits: Benefit, gpus: int, formulation: str) -> int:
 
 
 class RealL:
-    """The ILP from REAL-G+'s schedule on; that schedule itself where the certified bound puts it within 10 %, and where the ILP is too large
-    or fails.
+    """The ILP from REAL-G+'s schedule on; that schedule itself where the certified bound puts it within 10 %, and where the ILP is too
+    large or fails.
 
     floor_s: the least time limit, seconds. always: run the solver even where the certified bound proves enough.
     """
