@@ -95,10 +95,9 @@ def programs(name: str, problem: Benefit, gpus: int, seconds: float, both: bool)
     start, certified = search(problem, gpus), bound(problem, gpus)
     value = makespan(problem, start, gpus)
     print(f"\n{name}, {len(problem.times)} groups, {gpus} GPUs: REAL-G+ {value / 1e6:.4f} ms, certified gap {1 - certified / value:.2%}\n")
-    print("| formulation | loads kept apart | gap asked | cut | solver | status | makespan / REAL-G+ | gap | seconds |")
+    print("| formulation | loads kept apart | gap asked | cut | solver | status | makespan / REAL-G+ | gap by the solver | seconds |")
     print("|---|---|---|---|---|---|---|---|---|")
-    cases: list[tuple[str, int, float, bool]] = [("compact", 200, 0.1, False), ("compact", 200, 0.1, True)]
-    cases += [("compact", 400, 0.03, False)]
+    cases: list[tuple[str, int, float, bool]] = [("compact", 200, 0.1, False), ("compact", 400, 0.03, False)]
     cases += [("published", 0, 0.1, False), ("published", 0, 0.1, True)] if both else []
     for formulation, levels, gap, cut in cases:
         answer = optimise(
@@ -110,10 +109,11 @@ def programs(name: str, problem: Benefit, gpus: int, seconds: float, both: bool)
             formulation=formulation,  # type: ignore[arg-type]
             certified=certified if cut else 0.0,
             levels=levels,
+            always=True,
         )
         print(
             f"| {formulation} | {levels or 'all'} | {gap:.0%} | {'yes' if cut else 'no'} | {answer.solver} | {answer.status} "
-            f"| {answer.objective / value:.4f} | {answer.gap:.2%} | {answer.seconds:.1f} |",
+            f"| {answer.objective / value:.4f} | {answer.to(answer.proved):.2%} | {answer.seconds:.1f} |",
             flush=True,
         )
 

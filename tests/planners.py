@@ -2,8 +2,11 @@
 
 import os
 import time
+import warnings
+from dataclasses import replace
 
-from chronoscale.errors import UserError
+from chronoscale.errors import ChronoscaleWarning, UserError
+from chronoscale.strategies.baselines.dtdg.psg import PSG
 from chronoscale.strategies.workload import Family
 
 
@@ -28,3 +31,20 @@ class Dead(Slow):
 
     def plan(self, workload, ranks, costs):
         os._exit(3)
+
+
+class Noting(Slow):
+    """PSG's schedule under its own name, with a note."""
+
+    name = "noting"
+
+    def plan(self, workload, ranks, costs):
+        return replace(PSG().plan(workload, ranks, costs), name=self.name, note="as planned")
+
+
+class Uneasy(Noting):
+    name = "uneasy"
+
+    def plan(self, workload, ranks, costs):
+        warnings.warn("worse than it might be", ChronoscaleWarning, stacklevel=2)
+        return super().plan(workload, ranks, costs)

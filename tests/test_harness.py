@@ -101,6 +101,16 @@ def test_dry_run_and_seed(experiment, capsys):
     assert {row["groups"] for row in rows} == {6} and not Path("runs").exists()
 
 
+def test_dry_runs_refuse_what_the_command_refuses(experiment, capsys):
+    file = experiment(strategies=["psg", "dgc"])
+    for name in ("bench", "validate"):
+        command(name, file, "--dry-run", expect=2)
+        assert "strategy 'dgc' is simulated only" in one_line(capsys)
+    for name in ("profile", "simulate"):
+        command(name, file, "--dry-run")
+    assert not Path("runs").exists()
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

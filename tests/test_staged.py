@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 import pytest
 import torch
-from planners import Dead, Slow, Wrong
+from planners import Dead, Noting, Slow, Uneasy, Wrong
 from test_harness import command, experiment, one_line  # noqa: F401 (the fixture)
 
 from chronoscale.datasets import store
@@ -321,6 +321,32 @@ def test_time_out_falls_back_to_the_greedy(experiment, here, monkeypatch, capsys
     assert done.epochs[-1].strategy == training.GREEDY and said in " ".join(capsys.readouterr().err.split())
 
 
+def test_what_a_planner_says_is_said_once(experiment, here, monkeypatch, capfd):  # noqa: F811
+    """A warning of a planner in a process of its own; a note that is no warning."""
+    for planner in (Uneasy(), Noting()):
+        here(last(1, planner.name))
+        monkeypatch.setitem(STRATEGIES, planner.name, planner)
+        monkeypatch.setattr(training, "SOLVED", frozenset({planner.name}))
+        command("train", experiment(planner.name, epochs=100_000), "--strategy", planner.name)
+        done = training.result(runs.Run(Path(f"runs/{planner.name}-train-1")))
+        said = " ".join(capfd.readouterr().err.split())
+        assert done.notes == ("as planned",) and "as planned" not in said
+        assert said.count("worse than it might be") == (planner.name == "uneasy")
+
+
+def test_the_files_last_strategy_ends_the_training(experiment, here, monkeypatch, capsys):  # noqa: F811
+    """Where it names any, and the command does not."""
+    asked = []
+    monkeypatch.setattr(
+        training, "train", lambda experiment, run: asked.append(experiment.strategies) or (_ for _ in ()).throw(UserError(""))
+    )
+    named = experiment("named", strategies=["psg", "real-g+"])
+    command("train", named, expect=2)
+    command("train", experiment("silent"), expect=2)
+    command("train", named, "--strategy", "real-g", expect=2)
+    assert asked == [("real-g+",), (training.PREFERRED,), ("real-g",)]
+
+
 def test_what_fails_in_the_control_plane(experiment, here, monkeypatch, capsys):  # noqa: F811
     """A schedule that cannot be made leaves training as it is, and is told; a defect ends it."""
     monkeypatch.setitem(STRATEGIES, "wrong", Wrong())
@@ -368,12 +394,17 @@ def test_a_killed_training_resumes(experiment, capsys):  # noqa: F811
 def test_mistakes(experiment, capsys):  # noqa: F811
     for changes, said in (
         ({"strategy": "dgc"}, "strategy 'dgc' is simulated only"),
+        ({"strategy": "esdg"}, "strategy 'esdg' spreads groups over ranks"),
+        ({"strategy": "distdgl"}, "strategy 'distdgl' spreads groups over ranks"),
         ({"strategy": "real-gg"}, "did you mean 'real-g'"),
         ({"epochs": 0}, "epochs: "),
         ({"ranks": 0}, "ranks: expected"),
     ):
         options = [text for key, value in changes.items() for text in (f"--{key}", str(value))]
         command("train", experiment(), *options, expect=2)
+        assert said in one_line(capsys)
+    for last, said in (("dgc", "simulated only"), ("esdg", "spreads groups over ranks")):
+        command("train", experiment(strategies=["psg", last]), expect=2)  # the file's last
         assert said in one_line(capsys)
     command("train", experiment(memory="30kB"), expect=2)
     assert re.search(r"strategy 'psg' on 1 rank: out of memory: rank 0 needs .* at task \d+", one_line(capsys))

@@ -27,7 +27,7 @@ from chronoscale.harness.source import workload
 from chronoscale.real_exec.environment import fingerprint
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.registry import STRATEGIES, strategy
+from chronoscale.strategies.registry import STRATEGIES, executable, strategy
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -57,14 +57,17 @@ def say(frame: pd.DataFrame, title: str, as_json: bool) -> None:
     for name in frame.columns:
         table.add_column(str(name), justify="right" if pd.api.types.is_numeric_dtype(frame[name]) else "left", no_wrap=True)
     for row in frame.itertuples(index=False):
-        table.add_row(
-            *(
-                "–" if isinstance(value, float) and value != value else f"{value:,.4g}" if isinstance(value, float) else str(value)
-                for value in row
-            )
-        )
+        table.add_row(*map(_shown, frame.columns, row))
     width = Console(width=10_000).measure(table).maximum  # a row is a line: terminals wrap it, files do not
     Console(width=max(Console().width, width)).print(table)
+
+
+def _shown(column: str, value: object) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    if value != value:
+        return "–"
+    return f"{100 * value:z.1f} %" if column == "gap" else f"{value:,.4g}"
 
 
 @contextmanager
@@ -87,14 +90,16 @@ def _begin(command: str, file: Path, root: Path, seed: int | None, **changes: An
 
 def _dry(command: str, file: Path, seed: int | None, ranks: Sequence[int] | None, as_json: bool) -> None:
     experiment = load(file, {} if seed is None else {"seed": seed})
+    find = executable if command in ("bench", "validate") else strategy
+    planners = {name: find(name) for name in experiment.strategies}
     work = workload(experiment)
     counts = list(experiment.gpus if ranks is None else experiment.ranks)
     works = partitions.simulated(experiment.model_copy(update={"gpus": tuple(counts)}), work)
     costs = DatasheetCosts(presets.cluster(experiment.cluster).device)
     rows = []
-    for name in experiment.strategies:
+    for name, planner in planners.items():
         for count in counts:
-            plan = strategy(name).plan(works[count], count, costs)
+            plan = planner.plan(works[count], count, costs)
             row = {"strategy": name, "ranks": count, "tasks": len(plan), "iterations": plan.iterations, "groups": work.groups}
             planned = {"planned_s": plan.planned_ns / 1e9 or NAN, "bound_s": plan.bound_ns / 1e9 or NAN, "gap": plan.gap}
             rows.append(row | planned | {"note": plan.note})
@@ -158,7 +163,8 @@ def train(
     file: File,
     epochs: Annotated[int | None, typer.Option(help="Overrides the experiment's epochs.", show_default=False)] = None,
     name: Annotated[
-        str | None, typer.Option("--strategy", help="Of the last stage; by default the best there is.", show_default=False)
+        str | None,
+        typer.Option("--strategy", help=f"Of the last stage; by default the file's last, or {training.PREFERRED}.", show_default=False),
     ] = None,
     ranks: Annotated[int | None, typer.Option(help="By default the most that the experiment names.", show_default=False)] = None,
     root: Root = RUNS,
@@ -166,9 +172,12 @@ def train(
     seed: Seed = None,
 ) -> None:
     """Train in REAL's three stages: at once without reuse, then with difference maps, then as scheduled from what was measured."""
+    if name is None:
+        asked = load(file)
+        name = asked.strategies[-1] if "strategies" in asked.model_fields_set else training.PREFERRED
     changes = {"epochs": epochs, "ranks": None if ranks is None else [ranks]}
     given = {key: value for key, value in changes.items() if value is not None}
-    experiment, run = _begin("train", file, root, seed, **given, strategies=[name or training.PREFERRED])
+    experiment, run = _begin("train", file, root, seed, **given, strategies=[name])
     with stage("training"):
         done = training.train(experiment, run)
     _end(run, done.table(), f"trained {len(done.epochs)} epochs on {done.ranks} rank{'s' * (done.ranks != 1)}", as_json)

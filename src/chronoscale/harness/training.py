@@ -39,7 +39,7 @@ from chronoscale.strategies.calibrated import Calibrated, factor
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
 from chronoscale.strategies.limited import LOW, plan_within
 from chronoscale.strategies.models import model_shape
-from chronoscale.strategies.registry import executable
+from chronoscale.strategies.registry import executable, staged
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Workload
@@ -60,10 +60,11 @@ def train(experiment: Experiment, run: Run) -> Staged:
 
     A run that was killed goes on after its last whole epoch.
 
-    Raises UserError before anything starts for a strategy that can only be simulated and when the first schedule does not fit in memory.
+    Raises UserError before anything starts for a strategy that can only be simulated or does not keep whole groups on a rank, and when the
+    first schedule does not fit in memory.
     What the control plane cannot do later is warned of, and training goes on with the schedule it has.
     """
-    executable(experiment.strategies[0])
+    staged(experiment.strategies[0])
     sequence, model, ranks = snapshots(experiment), experiment.model, max(experiment.ranks)
     shape = model_shape(model.name, model.inputs, model.hidden, model.layers)
     work = Workload(experiment.dataset.label, statistics_of(sequence), shape, experiment.hyper)
@@ -217,7 +218,7 @@ class ControlPlane:
             with self._doing(f"scheduling by {GREEDY}"):
                 schedule = executable(GREEDY).plan(self.work, self.ranks, costs)
         if schedule.note:
-            self._note(schedule.note)
+            self._note(schedule.note, warn=False)  # the planner itself warns where there is reason to
         self.publish(2, schedule)
 
     def _fit(self, seen: list[tuple[Schedule, list[Pass]]]) -> CostModel:
@@ -249,8 +250,9 @@ class ControlPlane:
             self.activities.append(Activity(what, begin, time.time_ns()))
             self._save()
 
-    def _note(self, text: str) -> None:
-        warnings.warn(text, ChronoscaleWarning, stacklevel=2)
+    def _note(self, text: str, warn: bool = True) -> None:
+        if warn:
+            warnings.warn(text, ChronoscaleWarning, stacklevel=2)
         self.notes.append(text)
         self._save()
 

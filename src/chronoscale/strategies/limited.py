@@ -5,10 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import tempfile
+import warnings
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from chronoscale.errors import MachineError, UserError
+from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
@@ -20,7 +21,7 @@ LOW = 10  # niceness: planning gives way to training
 def plan_within(seconds: float, strategy: Strategy, workload: Workload, ranks: int, costs: CostModel) -> Schedule | None:
     """The strategy's schedule, or None when it has none after `seconds`; starting the process does not count.
 
-    Raises UserError as `plan` does, MachineError when the process dies.
+    The planner's ChronoscaleWarnings are given here, once. Raises UserError as `plan` does, MachineError when the process dies.
     """
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -33,7 +34,10 @@ def plan_within(seconds: float, strategy: Strategy, workload: Workload, ranks: i
             ours.recv()
             if not ours.poll(seconds):
                 return None
-            if said := ours.recv():
+            said, warned = ours.recv()
+            for text in warned:
+                warnings.warn(text, ChronoscaleWarning, stacklevel=2)
+            if said:
                 raise UserError(said)
             return Schedule.load(path)
         except EOFError:
@@ -47,8 +51,11 @@ def plan_within(seconds: float, strategy: Strategy, workload: Workload, ranks: i
 def _plan(told: Connection, path: str, strategy: Strategy, workload: Workload, ranks: int, costs: CostModel) -> None:
     os.nice(LOW)
     told.send("started")
-    try:
-        strategy.plan(workload, ranks, costs).save(Path(path))
-        told.send("")
-    except UserError as error:
-        told.send(str(error))
+    said = ""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ChronoscaleWarning)
+        try:
+            strategy.plan(workload, ranks, costs).save(Path(path))
+        except UserError as error:
+            said = str(error)
+    told.send((said, [str(one.message) for one in caught if issubclass(one.category, ChronoscaleWarning)]))

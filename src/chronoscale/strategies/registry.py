@@ -20,6 +20,7 @@ ALL: tuple[Strategy, ...] = (
 )  # fmt: skip
 STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in ALL}
 PARTITIONED = frozenset({DistDGL.name})  # plan with `Workload.partition`
+SPREAD = frozenset({ESDG.name, DistDGL.name})  # schedules of kind "snapshots" or "parts": a group's work is on all ranks
 SIMULATED_ONLY = frozenset({DGC.name, DynaHB.name})  # planned from a model of their partition: nothing that ranks could execute
 
 
@@ -35,3 +36,10 @@ def executable(name: str) -> Strategy:
     if name in SIMULATED_ONLY:
         raise UserError(f"strategy '{name}' is simulated only (its partition is modelled): leave it out, or use `chronoscale simulate`")
     return strategy(name)
+
+
+def staged(name: str) -> Strategy:
+    """The strategy of that name, to train in stages. Raises UserError as `executable`, and for one that spreads groups over ranks."""
+    if name in SPREAD:
+        raise UserError(f"strategy '{name}' spreads groups over ranks, `chronoscale train` keeps each on one: use `chronoscale bench`")
+    return executable(name)

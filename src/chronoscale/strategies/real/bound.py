@@ -79,9 +79,10 @@ class _Problem:
         level = _levels(times, loads)
         cheapest = _cheapest_seat(times, loads)
         pairs, coverable = np.zeros(len(level), np.int64), np.searchsorted(np.sort(cheapest), level)
+        ordered = np.sort(times)
         for k, x in enumerate(level):
             cut = int((loads[:, MAX_WIDTH:] < x).any(1).sum())
-            pairs[k] = _light_pairs(times, near, x) + cut
+            pairs[k] = _light_pairs(ordered, near, x) + cut
         reach = np.zeros(n)
         for k in range(far.shape[1]):
             apart = MAX_WIDTH + k + 1
@@ -146,7 +147,7 @@ class _Problem:
     def _counts(self, mate: NDArray[np.int32], halved: NDArray[np.bool_]) -> Floats:
         unit = np.arange(len(mate))
         lead = unit[mate > unit]
-        loads = [self.loads[lead, mate[lead] - lead - 1], self.times[(mate < 0) & ~halved], np.repeat(2 * self.times[halved], 1)]
+        loads = [self.loads[lead, mate[lead] - lead - 1], self.times[(mate < 0) & ~halved], 2 * self.times[halved]]
         weight = np.concatenate([np.ones(len(loads[0]) + len(loads[1])), np.full(len(loads[2]), 0.5)])
         place = np.searchsorted(self.level, np.concatenate(loads), side="right")
         seen: Floats = np.cumsum(np.bincount(place, weight, len(self.level) + 1)[::-1])[::-1][1:].astype(np.float64)
@@ -184,16 +185,15 @@ def _cheapest_seat(times: Floats, loads: Floats) -> Floats:
     return least
 
 
-def _light_pairs(times: Floats, loads: Floats, x: float) -> int:
-    """An upper bound on the number of disjoint pairs of load < x: those in the band and those outside it, each at most."""
+def _light_pairs(ordered: Floats, loads: Floats, x: float) -> int:
+    """An upper bound on the number of disjoint pairs of load < x: those in the band and those outside it, each at most; times ascending."""
     weight = np.where(loads < x, 1.0, 0.0)
     inside = band_matching(weight)[1]
-    ordered = np.sort(times)
     half = int(np.searchsorted(ordered, x / 2))
     partner = np.searchsorted(ordered, x - ordered, side="left")  # groups that a group can pair with, band aside
     light = ordered[(partner > 0) & (ordered + ordered[0] < x)]
-    outside = min(len(light) // 2, half + 0) if half else 0
-    return int(min(len(times) // 2, inside + outside))
+    outside = min(len(light) // 2, half)
+    return int(min(len(ordered) // 2, inside + outside))
 
 
 def _halves(times: Floats, levels: Floats, knots: Floats, gpus: int) -> Floats:

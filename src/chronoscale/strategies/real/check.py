@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from chronoscale.errors import UserError
 from chronoscale.strategies.groups import Placement
 from chronoscale.strategies.real.benefit import Benefit
@@ -21,10 +23,24 @@ def check(placement: Placement, benefits: Benefit, alpha: float = 0.0) -> float:
 
 
 def check_schedule(schedule: Schedule, benefits: Benefit, alpha: float = 0.0) -> float:
-    """As `check`, of the backward passes that a schedule really has: one a group."""
+    """As `check`, of the backward passes that a schedule of kind "groups" really has: one a group. Raises UserError too for a group with a
+    row in another place."""
+    _together(schedule)
     rows = schedule.tasks(Op.BACKWARD)
     places = zip(schedule.unit[rows].tolist(), schedule.iteration[rows].tolist(), schedule.rank[rows].tolist(), strict=True)
     return _makespan(places, schedule.ranks, benefits, alpha)
+
+
+def _together(schedule: Schedule) -> None:
+    rows = np.flatnonzero(schedule.unit >= 0)
+    unit, site = schedule.unit[rows], schedule.iteration[rows].astype(np.int64) * schedule.ranks + schedule.rank[rows]
+    home = np.zeros(int(unit.max(initial=-1)) + 1, np.int64)
+    home[unit] = site
+    stray = np.flatnonzero(site != home[unit])
+    if len(stray):
+        group = int(unit[stray[0]])
+        (one, gpu), (two, other) = divmod(int(home[group]), schedule.ranks), divmod(int(site[stray[0]]), schedule.ranks)
+        raise UserError(f"schedule: group {group} is on GPU {gpu} in iteration {one} and on GPU {other} in iteration {two}")
 
 
 def _makespan(places: Iterable[tuple[int, int, int]], gpus: int, benefits: Benefit, alpha: float) -> float:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Literal
 
 from chronoscale.cuda_ext.matching import Mates
-from chronoscale.errors import ChronoscaleWarning
+from chronoscale.errors import ChronoscaleWarning, MachineError
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.lowering import Reuse, lower
 from chronoscale.strategies.real.benefit import Benefit, benefit
@@ -30,25 +30,36 @@ MAX_COLUMNS = 200_000  # of a model that is worth building: 630 groups
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """What a solver made of a problem: times in ns. `status` is the model's, whose loads may be rounded; `gap` is the true makespan's.
+    """What a solver made of a problem: times in ns. `status` is the model's, whose loads may be rounded; 'certified': not solved, since
+    the start was good enough; 'too large': not built.
 
-    objective: makespan of `mate` by eq. 10, never above the start's. bound: the solver's own lower bound on any makespan (with the cut, the
-    certified bound at least). improved: the start was not the best.
+    objective: makespan of `mate` by eq. 10, never above the start's. proved: the solver's own lower bound on any makespan, 0 without one;
+    certified: the one that was given. improved: the start was not the best.
     """
 
-    status: Status | Literal["too large"]
+    status: Status | Literal["certified", "too large"]
     mate: Mates
     objective: float
-    bound: float
+    proved: float
+    certified: float
     seconds: float
     solver: str
     formulation: str
     improved: bool
 
     @property
+    def bound(self) -> float:
+        """The better of the two lower bounds."""
+        return max(self.proved, self.certified)
+
+    @property
     def gap(self) -> float:
-        """Relative to the objective, as in REAL §5.2."""
-        return (self.objective - self.bound) / self.objective if self.objective > 0 else 0.0
+        """Of the better bound, relative to the objective, as in REAL §5.2."""
+        return self.to(self.bound)
+
+    def to(self, bound: float) -> float:
+        """The gap to one of the bounds."""
+        return (self.objective - bound) / self.objective if self.objective > 0 else 0.0
 
 
 def optimise(
@@ -64,29 +75,34 @@ def optimise(
     certified: float = 0.0,
     levels: int = LEVELS,
     threads: int = 0,
+    always: bool = False,
 ) -> Answer:
-    """The program solved from `start` until its makespan is within `gap` of the optimum, or for `seconds`.
+    """The program solved from `start` until its makespan is within `gap` of the optimum, or for `seconds`; not at all where the certified
+    bound puts `start` within `gap`, unless `always`.
 
-    certified > 0 adds the cut "objective >= certified". levels 0 keeps all loads apart in `compact`; otherwise the model alone rounds them
-    down, and the gap asked of the solver is tightened by what that costs. Status 'too large': not built.
+    levels 0 keeps all loads apart in `compact`; otherwise the model alone rounds them down, and the gap asked of the solver is tightened by
+    what that costs. certified > 0 adds the cut "objective >= certified" to a model of true loads: rounded ones may cost less.
+
+    Raises MachineError as `solve` does.
     """
     value = makespan(benefits, start, gpus, alpha)
+    if not always and certified > 0 and value - certified <= gap * value:
+        return Answer("certified", start, value, 0.0, certified, 0.0, "none", formulation, False)
     if _columns(benefits, gpus, formulation) > MAX_COLUMNS:
-        return Answer("too large", start, value, certified, 0.0, "none", formulation, False)
+        return Answer("too large", start, value, 0.0, certified, 0.0, "none", formulation, False)
     build = partial(compact, levels=levels) if formulation == "compact" else published
     model = build(benefits, gpus, alpha, start)
     rounded = float(model.cost @ model.start)  # at most 1: the start's makespan is the unit
-    if certified > 0:
-        model = model.at_least(min(certified, rounded * model.unit))
+    if certified > 0 and (formulation == "published" or not levels):
+        model = model.at_least(certified)
     allowed = max(1 - (1 - gap) / rounded, 0.0) if rounded > 0 else gap
     found = solve(model, seconds, allowed, solver, threads)
-    lower_bound = max(found.bound * model.unit, certified, 0.0)
+    proved = 0.0 if found.status == "infeasible" else max(found.bound * model.unit, 0.0)
     if found.values is not None:
         mate = model.mates(found.values)
         if (better := makespan(benefits, mate, gpus, alpha)) < value:
-            lower_bound = min(lower_bound, better)
-            return Answer(found.status, mate, better, lower_bound, found.seconds, found.solver, formulation, True)
-    return Answer(found.status, start, value, min(lower_bound, value), found.seconds, found.solver, formulation, False)
+            return Answer(found.status, mate, better, proved, certified, found.seconds, found.solver, formulation, True)
+    return Answer(found.status, start, value, proved, certified, found.seconds, found.solver, formulation, False)
 
 
 def _columns(benefits: Benefit, gpus: int, formulation: str) -> int:
@@ -97,9 +113,10 @@ def _columns(benefits: Benefit, gpus: int, formulation: str) -> int:
 
 
 class RealL:
-    """The ILP from REAL-G+'s schedule on; that schedule itself where the ILP is too large or proves no gap of 10 % in time.
+    """The ILP from REAL-G+'s schedule on; that schedule itself where the certified bound puts it within 10 %, and where the ILP is too
+    large or fails.
 
-    floor_s: the least time limit, seconds.
+    floor_s: the least time limit, seconds. always: run the solver even where the certified bound proves enough.
     """
 
     name = "real-l"
@@ -107,38 +124,55 @@ class RealL:
     source = "REAL §5.2, §5.4"
     family = Family.DTDG
 
-    def __init__(self, floor_s: float = FLOOR_S) -> None:
-        self.floor_s = floor_s
+    def __init__(self, floor_s: float = FLOOR_S, always: bool = False) -> None:
+        self.floor_s, self.always = floor_s, always
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch. Raises UserError for a workload that is not DTDG, or 0 ranks.
 
-        Falls back, with a ChronoscaleWarning and a note in the schedule, on time-out, and at once where the model would be too large: not
-        to REAL-G as in the paper but to REAL-G+, which is never longer.
+        Falls back, with a ChronoscaleWarning and a note in the schedule, on time-out, where the solver fails, and at once where the model
+        would be too large: not to REAL-G as in the paper but to REAL-G+, which is never longer, or to what the solver made of it in time.
         """
         found = benefit(workload, costs)
         start = search(found, ranks)
         epoch = makespan(found, start, ranks)
         limit = max(EPOCHS * epoch / 1e9, self.floor_s)
         certified = bound(found, ranks)
-        answer = optimise(found, ranks, start, limit, certified=certified)
-        fell = answer.status in ("too large", "infeasible") or answer.gap > GAP
-        mate, note = (start, _fallback(answer, limit)) if fell else (answer.mate, _note(answer))
-        if fell:
-            warnings.warn(f"{self.name} on {ranks} GPUs: {note}", ChronoscaleWarning, stacklevel=2)
+        try:
+            answer = optimise(found, ranks, start, limit, certified=certified, always=self.always)
+        except MachineError as error:
+            fallback, mate, least = f"ILP failed: {error}; REAL-G+ instead", start, certified
+        else:
+            fallback, mate, least = _fallback(answer, limit), answer.mate, answer.bound
+        if fallback:
+            warnings.warn(f"{self.name} on {ranks} GPUs: {fallback}", ChronoscaleWarning, stacklevel=2)
         placement = seat(found, mate, ranks)
         schedule = lower(self.name, workload, placement, Reuse(snapshots=True, groups=True), costs)
-        return planned(schedule, found, max(certified, answer.bound), note)
-
-
-def _note(answer: Answer) -> str:
-    kept = "" if answer.improved else "; REAL-G+ not improved on"
-    return f"ILP: gap {answer.gap:.1%} after {answer.seconds:.1f} s ({answer.solver}, {answer.formulation}{kept})"
+        return planned(schedule, found, least, fallback or _note(answer))
 
 
 def _fallback(answer: Answer, limit: float) -> str:
+    """Why the ILP did not answer; '' where it did."""
     if answer.status == "too large":
         return f"ILP not built: more than {MAX_COLUMNS:,} variables; REAL-G+ instead"
     if answer.status == "infeasible":
         return f"ILP infeasible by {answer.solver}; REAL-G+ instead"
-    return f"ILP timed out after {limit:.1f} s at a gap of {answer.gap:.1%} ({answer.solver}, {answer.formulation}); REAL-G+ instead"
+    if answer.gap <= GAP:
+        return ""
+    used = "its best schedule until then" if answer.improved else "REAL-G+ instead"
+    return f"ILP timed out after {limit:.1f} s at a gap of {_percent(answer.gap)} ({answer.solver}, {answer.formulation}); {used}"
+
+
+def _note(answer: Answer) -> str:
+    certified = _percent(answer.to(answer.certified))
+    if answer.status == "certified":
+        return f"ILP: gap {certified} (certified bound) of REAL-G+; the solver was not needed"
+    own, run = _percent(answer.to(answer.proved)), f"after {answer.seconds:.1f} s ({answer.solver}, {answer.formulation})"
+    kept = "" if answer.improved else "; REAL-G+ not improved on"
+    if answer.proved > answer.certified:
+        return f"ILP: gap {own} by the solver {run}, {certified} by the certified bound alone{kept}"
+    return f"ILP: gap {certified} (certified bound), {own} by the solver alone {run}{kept}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:z.1f} %"

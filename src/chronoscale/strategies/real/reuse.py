@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.groups import deal
 from chronoscale.strategies.lowering import Reuse, lower
+from chronoscale.strategies.real.benefit import Benefit, benefit
+from chronoscale.strategies.real.bound import bound
+from chronoscale.strategies.real.plan import planned
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Family, Workload
 
@@ -20,7 +25,10 @@ class RealType1:
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch. Raises UserError for a workload that is not DTDG, or 0 ranks."""
         placement = deal(workload.groups, ranks, workload.hyper.groups_per_rank)
-        return lower(self.name, workload, placement, Reuse(snapshots=True), costs)
+        schedule = lower(self.name, workload, placement, Reuse(snapshots=True), costs)
+        found = benefit(workload, costs)
+        apart = Benefit(found.times, np.zeros_like(found.reuse))  # what neighbours could share is done twice, and bounded as if it were not
+        return planned(schedule, apart, bound(found, ranks))
 
 
 class RealReuse:
@@ -33,4 +41,5 @@ class RealReuse:
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch. Raises UserError for a workload that is not DTDG, or 0 ranks."""
-        return lower(self.name, workload, deal(workload.groups, ranks, 2), Reuse(snapshots=True, groups=True), costs)
+        schedule = lower(self.name, workload, deal(workload.groups, ranks, 2), Reuse(snapshots=True, groups=True), costs)
+        return planned(schedule, benefit(workload, costs))
