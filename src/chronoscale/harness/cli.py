@@ -239,7 +239,7 @@ def reproduce(
         with stage(f"{study.kind} {study.number}") as told:
             found = study.run(told, quick)
             page = pages.write(study, found, out)
-        title = f"{study.kind} {study.number}: {study.printed.title} ({study.way})"
+        title = f"{study.kind} {study.number}: {study.title} ({study.way})"
         say(found.rows if as_json else pages.readable(found.rows), title, as_json)
         for note in found.notes:
             err.print(note, highlight=False, markup=False)

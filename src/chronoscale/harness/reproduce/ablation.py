@@ -7,19 +7,11 @@ from functools import partial
 import pandas as pd
 
 from chronoscale.harness.reproduce import grid, notes
-from chronoscale.harness.reproduce.speedups import EXACT, cells, drawing, ratios
-from chronoscale.harness.reproduce.study import Findings, Study, Told, row
+from chronoscale.harness.reproduce.speedups import COPIES, EXACT, cells, drawing, freed, ratios
+from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Study, Told, row
 from chronoscale.reports.published import Range, published
 
 STEPS = ("real-type1", "real-reuse", "real-g", "real-g+", "real-l")
-
-WHY = {
-    "as-published": "our PSG sends the node features with every snapshot; sending them once a group is most of what type I gains here, as "
-    "the rows without host copies show",
-    "exact": "as above; exact maps are nearly as large as the full graph on these stand-ins, so increments save little and "
-    "the features most",
-    "no copies": "without the time of host copies what is left is computing, where the roofline gives the gains of the increments alone",
-}
 
 
 def run(number: int, cluster: str, told: Told, quick: bool) -> Findings:
@@ -30,13 +22,17 @@ def run(number: int, cluster: str, told: Told, quick: bool) -> Findings:
     free = grid.frame(grid.points(wanted, quick, cluster=cluster, variants=("as-published",), copies=False), told)
     known = {one.strategy: one for one in printed.ranges}
     rows = []
-    for name, table, variant in (("as-published", frame, "as-published"), ("exact", frame, "exact"), ("no copies", free, "as-published")):
+    for table, variant in ((frame, "as-published"), (frame, "exact"), (free, "as-published")):
+        why = freed(free if table is frame else free[:0])
         for strategy in STEPS if variant != "exact" else (EXACT,):
             found = ratios(table, strategy, "psg", variant, None).tolist()
             kind = f"{variant} maps" + ", host copies free" * (table is free)
             theirs: Range | None = known.get(strategy)
             if found or theirs:
-                rows.append(row(f"{strategy}, {kind}", theirs, found, WHY[name] if found else notes.ABSENT))
+                line = row(f"{strategy}, {kind}", theirs, found, NOT_PRINTED)
+                if theirs:
+                    line["why"] = why(theirs, variant, float(str(line["ratio"]))) if found else notes.ABSENT
+                rows.append(line)
     table = pd.DataFrame(rows)
     said = f"Simulated on {cluster}, 8 GPUs, durations specified; one- and two-layer models."
     drawn = (
@@ -49,7 +45,7 @@ def run(number: int, cluster: str, told: Told, quick: bool) -> Findings:
         ),
         cells(frame, f"real-figure-{number}-cells", printed.title, "times as fast as psg", "psg", f"As-published difference maps. {said}"),
     )
-    return Findings(table, drawn, {"points": pd.concat([frame, free], ignore_index=True)}, notes.of(frame, wanted, quick))
+    return Findings(table, drawn, {"points": pd.concat([frame, free], ignore_index=True)}, (*notes.of(frame, wanted, quick), COPIES))
 
 
 STUDIES = tuple(

@@ -43,8 +43,8 @@ def run(told: Told, quick: bool) -> Findings:
         "Nodes are the id space: the printed means equal the datasets' total node counts, so a snapshot carries all nodes. "
         "Fewer have edges.",
         "Reddit's β is E/V; feature widths and snapshot counts are as printed. Stand-ins are smaller graphs, all counts times a factor.",
-        "Exact maps: see the detail table. On these skewed graphs a changed degree re-weights so many edges that they rival "
-        "the full graph.",
+        "Exact increments: see the detail table. On these skewed graphs a changed degree re-weights so many edges that they rival "
+        "the full graph; edge maps, from which the device rebuilds the adjacency, do not grow with them.",
     )
     return Findings(pd.DataFrame(rows), (), {"detail": pd.DataFrame(extra)}, said)
 

@@ -64,13 +64,17 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a point gave. status: ran, out of memory (an epoch is then no result), refused; message says why. flops: of GraphConv."""
+    """What a point gave. status: ran, out of memory (an epoch is then no result), refused; message says why. flops: of GraphConv.
+
+    increments: share of its rows that are incremental.
+    """
 
     status: str
     message: str = ""
     epoch_s: float = NAN
     peak_gb: float = NAN
     flops: float = NAN
+    increments: float = NAN
     h2d_gb: float = NAN
     imbalance: float = NAN
     utilisation: float = NAN
@@ -134,6 +138,7 @@ def simulate(point: Point) -> Outcome:
         trace.span_ns / 1e9,
         float(peaks(schedule, trace).max()) / 1e9,
         float(schedule.flops[convolved].sum()),
+        float((schedule.op[convolved] == Op.INCREMENT).mean()),
         float(schedule.bytes[schedule.op == Op.H2D].sum()) / 1e9,
         imbalance(trace),
         float(busy_ns(trace).mean()) / max(trace.span_ns, 1),

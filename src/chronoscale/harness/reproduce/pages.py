@@ -50,7 +50,7 @@ def readable(rows: pd.DataFrame) -> pd.DataFrame:
 def markdown(study: Study, found: Findings, heading: str = "#") -> str:
     """One page: how it was made, published beside ours, notes, drawings, details."""
     printed = study.printed
-    parts = [f"{heading} {study.kind.capitalize()} {study.number}: {printed.title} (§{printed.section})\n", HOW[study.way]]
+    parts = [f"{heading} {study.kind.capitalize()} {study.number}: {study.title} (§{printed.section})\n", HOW[study.way]]
     if printed.remark:
         parts.append(f"Published: {printed.remark}")
     parts.append(to_markdown(readable(found.rows)))

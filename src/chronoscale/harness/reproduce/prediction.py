@@ -61,9 +61,9 @@ def predict(fitted: pd.DataFrame, asked: pd.DataFrame) -> Floats:
 def run(told: Told, quick: bool) -> Findings:
     """Fit on three generated graphs' snapshots, predict a fourth's; full snapshots and difference maps."""
     printed = published("real").figures[27]
-    known, asked = [], []
+    known, asked, sizes = [], [], SIZES[:2] if quick else SIZES
     for name in ("psg", "real-type1"):
-        for i, (nodes, edges) in enumerate(SIZES[:2] if quick else SIZES):
+        for i, (nodes, edges) in enumerate(sizes):
             told(f"{name}, {nodes:,} nodes")
             known.append(times(nodes, edges, i, name))
         told(f"{name}, held out")
@@ -80,7 +80,7 @@ def run(told: Told, quick: bool) -> Findings:
     said: tuple[str, ...] = ("Quick: fitted on two graphs.",) if quick else ()
     said += (
         f"A snapshot's time: transfer, aggregation, transformation of layer 1; fitted on {len(fitted)} snapshots of "
-        f"{len(SIZES)} generated graphs, "
+        f"{len(sizes)} generated graphs, "
         f"asked for one of {OTHER[0]:,} nodes. Maps are eq. 16 on touched rows and effective edges, a fit of their own.",
     )
     return Findings(pd.DataFrame(rows), (lines("real-figure-27", printed.title, caption, [panel]),), {"snapshots": held}, said)

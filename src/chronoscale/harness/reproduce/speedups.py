@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from chronoscale.harness.reproduce import grid, notes
-from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import NAN, NOT_PRINTED, UNKNOWN, Findings, Study, Told, by_copies, row
 from chronoscale.reports.dots import dots
 from chronoscale.reports.drawing import Drawing
 from chronoscale.reports.published import Range, published
@@ -20,18 +20,12 @@ OURS = ("real-g", "real-g+", "real-l")
 EXACT = "real-l"  # the one strategy that is also shown with exact maps
 CELL = ["dataset", "model", "layers"]
 
+FREED = (8, 18, 23)  # figures that are also replayed with host copies free
 COPIES = (
-    "our rivals load the node features with every snapshot, REAL once a group: the rows with host copies free show what that is worth; "
-    "the rest is not established"
+    "Host copies: our rivals load the node features with every snapshot, REAL once a group. Rows with host copies free show what the "
+    "time of copies is worth, and a row's reason is read off them."
 )
-# Why ours differs from what is printed, by figure and rival.
-WHY: Mapping[int, Mapping[str, str]] = {
-    8: dict.fromkeys(RIVALS, COPIES),
-    9: {
-        "distdgl": "over a third of our DistDGL's epoch is network latency (Arxiv†, WD-GCN: 1.48 s, 0.93 s without): an all-to-all takes "
-        "31 rounds over the network; the rest is not established"
-    },
-}
+Why = Callable[[Range, str, float], str]  # of a printed range, a variant and our ratio to what is printed
 
 
 def ratios(frame: pd.DataFrame, fast: str, slow: str, variant: str, layers: int | None, column: str = "epoch_s") -> pd.Series[float]:
@@ -49,7 +43,7 @@ def ratios(frame: pd.DataFrame, fast: str, slow: str, variant: str, layers: int 
 
 
 def compare(
-    frame: pd.DataFrame, printed: Sequence[Range], why: Mapping[str, str], column: str = "epoch_s", variants: Sequence[str] = grid.VARIANTS
+    frame: pd.DataFrame, printed: Sequence[Range], why: Why, column: str = "epoch_s", variants: Sequence[str] = grid.VARIANTS
 ) -> pd.DataFrame:
     """A row a printed range and variant of the difference maps; then rivals that the paper has no range for."""
     rows = []
@@ -62,11 +56,38 @@ def compare(
             if one in extra and not len(found):
                 continue
             depth = f", {one.layers} layer{'s' * (one.layers > 1)}" if one.layers else ""
-            reason = why.get(one.over, UNKNOWN) if len(found) else notes.ABSENT
-            rows.append(
-                row(f"{one.strategy} over {one.over}{depth}, {variant} maps", None if one in extra else one, found.tolist(), reason)
-            )
+            theirs = None if one in extra else one
+            line = row(f"{one.strategy} over {one.over}{depth}, {variant} maps", theirs, found.tolist(), NOT_PRINTED)
+            if theirs:
+                line["why"] = why(one, variant, float(str(line["ratio"]))) if len(found) else notes.ABSENT
+            rows.append(line)
     return pd.DataFrame(rows)
+
+
+def freed(free: pd.DataFrame) -> Why:
+    """Reasons by the same grid with host copies free, which has as-published maps alone."""
+
+    def why(one: Range, variant: str, ratio: float) -> str:
+        found = ratios(free, one.strategy, one.over, variant, one.layers).tolist() if len(free) and variant == "as-published" else []
+        return by_copies(ratio, float(str(row("", one, found, "")["ratio"])))
+
+    return why
+
+
+def nowhere(one: Range, variant: str, ratio: float) -> str:
+    """The reason of a row that has no printed number."""
+    return NOT_PRINTED
+
+
+def exchanged(frame: pd.DataFrame) -> Why:
+    """Reasons by the share of a rival's epoch that its GPUs spend exchanging neighbours."""
+
+    def why(one: Range, variant: str, ratio: float) -> str:
+        rival = frame[frame["strategy"].eq(one.over) & frame["status"].eq("ran") & frame["layers"].eq(one.layers or frame["layers"])]
+        share = (rival["neighbours"] / rival["gpus"] / rival["epoch_s"]).mean()
+        return f"{share:.0%} of our {one.over}'s epoch are all-to-all exchanges; why ours differs is {UNKNOWN}"
+
+    return why
 
 
 def drawing(rows: pd.DataFrame, name: str, title: str, caption: str, unit: str = "times as fast") -> Drawing:
@@ -104,17 +125,20 @@ def run(
     wanted = ("psg", *RIVALS, *OURS)
     frames = [grid.frame(grid.both(wanted, EXACT, quick, layers, cluster, count, datasets), told) for count in gpus]
     frame = pd.concat(frames, ignore_index=True)
-    main, why = frames[0], WHY.get(number, {})
-    rows = compare(main, printed.ranges, why)
-    if number == 8:
-        free = grid.frame(
-            grid.points((*RIVALS, EXACT), quick, layers, cluster, gpus[0], datasets, variants=("as-published",), copies=False), told
-        )
-        more = compare(free, [one for one in printed.ranges if one.strategy == EXACT], why, variants=("as-published",))
+    main = frames[0]
+    said_also: tuple[str, ...] = ()
+    if number in FREED:
+        compared = (*RIVALS, *dict.fromkeys(one.strategy for one in printed.ranges))
+        free = grid.frame(grid.points(compared, quick, layers, cluster, gpus[0], datasets, variants=("as-published",), copies=False), told)
+        rows = compare(main, printed.ranges, freed(free))
+        more = compare(free, printed.ranges, freed(free[:0]), variants=("as-published",))
         rows = pd.concat([rows, more.assign(what=more["what"] + ", host copies free")], ignore_index=True)
+        said_also = (COPIES,)
+    else:
+        rows = compare(main, printed.ranges, exchanged(main))
     for count, other in zip(gpus[1:], frames[1:], strict=True):
-        more = compare(other, [Range(strategy="real-l", over=rival, low=1) for rival in RIVALS], why, variants=("as-published",))
-        more[["published_low", "ratio"]] = np.nan
+        more = compare(other, [Range(strategy="real-l", over=rival, low=1) for rival in RIVALS], nowhere, variants=("as-published",))
+        more[["published_low", "ratio"]] = NAN
         rows = pd.concat([rows, more.assign(what=more["what"] + f", {count} GPUs")], ignore_index=True)
     base = "esdg" if (main["strategy"].eq("esdg") & main["status"].eq("ran")).any() else "psg"
     said = f"Simulated on {cluster}, {gpus[0]} GPUs, durations specified (datasheet roofline); generated stand-ins of Table 3."
@@ -124,7 +148,7 @@ def run(
             main, f"real-figure-{number}-cells", printed.title, f"times as fast as {base}", base, f"As-published difference maps. {said}"
         ),
     )
-    return Findings(rows, drawn, {"points": frame}, notes.of(frame, wanted, quick))
+    return Findings(rows, drawn, {"points": frame}, (*notes.of(frame, wanted, quick), *said_also))
 
 
 def study(number: int, lasts_s: float, layers: tuple[int, ...], cluster: str, gpus: tuple[int, ...], datasets: tuple[str, ...]) -> Study:

@@ -19,6 +19,21 @@ Told = Callable[[str], None]
 NAN = float("nan")
 
 UNKNOWN = "not established"
+NOT_PRINTED = "not printed in the paper"
+AGREES = 0.05  # of the published: no difference to explain
+
+
+def by_copies(ratio: float, free: float) -> str:
+    """Whether host copies explain a ratio of ours to the published; `free`: were they to take no time. NaN: no such ratio."""
+    if not np.isfinite(ratio):
+        return NOT_PRINTED
+    if abs(ratio - 1) <= AGREES:
+        return f"within {AGREES:.0%}"
+    if not np.isfinite(free):
+        return UNKNOWN
+    nearer = abs(np.log(free)) < abs(np.log(ratio))
+    said = "the time of host copies is part of it" if nearer else "not the time of host copies"
+    return f"{said}: with them free it is {free:.2f} times the published; the rest is {UNKNOWN}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,13 +48,17 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """`run(told, quick)`: `told` hears of progress, `quick` asks for a subset, which the notes then name. `lasts_s`: about, on one core."""
+    """`run(told, quick)`: `told` hears of progress, `quick` asks for a subset, which the notes then name. `lasts_s`: about, on one core.
+
+    limit: what of the figure is not reached, said in its title.
+    """
 
     kind: Kind
     number: int
     way: Way
     lasts_s: float
     run: Callable[[Told, bool], Findings]
+    limit: str = ""
     paper: str = "real"
 
     @property
@@ -47,6 +66,11 @@ class Study:
         """What the paper prints of it."""
         paper = published(self.paper)
         return (paper.figures if self.kind == "figure" else paper.tables)[self.number]
+
+    @property
+    def title(self) -> str:
+        """The paper's title, and what of it is not reached."""
+        return f"{self.printed.title}: {self.limit}" if self.limit else self.printed.title
 
     @property
     def name(self) -> str:

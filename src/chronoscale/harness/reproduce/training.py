@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,8 @@ from chronoscale.strategies.workload import Hyper, Workload
 DATASET, WEEK_S = "uci_messages", 604_800
 SHOWN = ("esdg", "psg", "real-g", "real-g+", "real-l")
 GROUPS, RANKS, WIDTH, RATE = 16, 2, 16, 0.002  # learning rate of one group a step
-EPOCHS = {14: 60, 25: 60, 26: 100}
+EPOCHS = {14: 60, 25: 100, 26: 100}
+LIMIT = "loss only (accuracy: not reached, no labelled dynamic graph is at hand)"
 
 ACCURACY = (
     "Accuracy: not reached; no labelled dynamic graph is at hand (the paper's are Arxiv, Products, Reddit). Shown is the "
@@ -40,6 +41,7 @@ WHY = (
 )
 
 
+@cache
 def snapshots() -> SnapshotSequence:
     """Weekly snapshots of the first groups. Raises UserError where the data is not at hand."""
     found = catalogue.load(DATASET)
@@ -54,11 +56,20 @@ def weights(schedule: Schedule) -> Floats:
     return np.bincount(pairs[0], minlength=schedule.iterations).astype(np.float64)
 
 
+@cache
+def losses(name: str, epochs: int) -> tuple[int, list[float]]:
+    """Steps and mean losses of the epochs; once a process, as two figures show the same run. Raises UserError for what is not executed."""
+    sequence, shape, hyper = snapshots(), model_shape("wd-gcn", WIDTH, WIDTH), Hyper()
+    work, costs = Workload(DATASET, statistics_of(sequence), shape, hyper), DatasheetCosts(presets.cluster("h200").device)
+    schedule = strategy(name).plan(work, RANKS, costs)
+    done = executed.passes(schedule, sequence, shape, hyper, epochs, learning_rate=RATE * work.groups / schedule.iterations)
+    return schedule.iterations, [float(np.average(one.losses, weights=weights(schedule))) for one in done]
+
+
 def run(number: int, told: Told, quick: bool) -> Findings:
     """Loss an epoch of every strategy from the same initial weights, on two ranks; the last epochs' losses against PSG's."""
     printed = published("real").figures[number]
-    sequence, shape, hyper = snapshots(), model_shape("wd-gcn", WIDTH, WIDTH), Hyper()
-    work, costs = Workload(DATASET, statistics_of(sequence), shape, hyper), DatasheetCosts(presets.cluster("h200").device)
+    snapshots()  # not at hand: the study fails, not each strategy
     epochs = 10 if quick else EPOCHS[number]
     curves: dict[str, list[float]] = {}
     steps: dict[str, int] = {}
@@ -66,10 +77,7 @@ def run(number: int, told: Told, quick: bool) -> Findings:
     for name in SHOWN:
         told(f"{name}, {epochs} epochs")
         try:
-            schedule = strategy(name).plan(work, RANKS, costs)
-            steps[name] = schedule.iterations
-            done = executed.passes(schedule, sequence, shape, hyper, epochs, learning_rate=RATE * work.groups / schedule.iterations)
-            curves[name] = [float(np.average(one.losses, weights=weights(schedule))) for one in done]
+            steps[name], curves[name] = losses(name, epochs)
         except UserError as error:
             failed.append(f"{name} is not executed: {error}")
     tail = max(epochs // 10, 1)
@@ -82,7 +90,7 @@ def run(number: int, told: Told, quick: bool) -> Findings:
     ]
     series = {name: (list(range(1, epochs + 1)), values) for name, values in curves.items()}
     caption = f"Mean loss of an epoch, WD-GCN on {DATASET}, {GROUPS} groups, {RANKS} ranks, executed on CPU."
-    drawn = lines(f"real-figure-{number}", printed.title, caption, [Panel("training loss", "epoch", "loss", series)])
+    drawn = lines(f"real-figure-{number}", f"{printed.title}: {LIMIT}", caption, [Panel("training loss", "epoch", "loss", series)])
     frame = pd.DataFrame({"epoch": range(1, epochs + 1), **curves})
     said: tuple[str, ...] = (f"Quick: {epochs} epochs.",) if quick else ()
     said += (
@@ -94,4 +102,4 @@ def run(number: int, told: Told, quick: bool) -> Findings:
     return Findings(pd.DataFrame(rows), (drawn,), {"loss": frame}, said)
 
 
-STUDIES = tuple(Study("figure", number, "executed", 20 + epochs, partial(run, number)) for number, epochs in EPOCHS.items())
+STUDIES = tuple(Study("figure", number, "executed", 20 + epochs, partial(run, number), LIMIT) for number, epochs in EPOCHS.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -9,7 +10,7 @@ import pandas as pd
 
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import grid, notes
-from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Study, Told, by_copies, row
 from chronoscale.reports.published import published
 from chronoscale.reports.stacks import stacks
 from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
@@ -18,18 +19,22 @@ from chronoscale.strategies.trace import Trace
 SHOWN = ("esdg", "distdgl", "blad", "psg", "real-g", "real-g+", "real-l")
 REAL_WORLD = ("stackoverflow", "stackoverflow_a2q", "wiki_talk")  # §2.3 profiles three real-world datasets; these are Table 3's
 
-FORWARD = (
-    "our forward pass has host copies of features in it, which dilute the share; NVLink runs at its datasheet rate, which flatters exchange"
-)
-WHY = {
-    "esdg": "agrees that hidden states are the largest inter-GPU part; host copies are more here, features being sent with every snapshot",
-    "distdgl": "agrees that neighbours are the largest inter-GPU part; host copies are more here, features being sent with every snapshot",
-    "blad": "agrees that host copies dominate",
-    "psg": "not in the paper's figure",
-    "real-g": "agrees: no inter-GPU transfer but gradients, and the least from the host",
-    "real-g+": "not in the paper",
-    "real-l": "agrees: no inter-GPU transfer but gradients, and the least from the host",
-}
+SAID = {"esdg": "hidden states", "distdgl": "neighbours", "blad": "CPU-GPU"}  # what §7.2.2 names as a strategy's dominant transfer
+BETWEEN = ("neighbours", "hidden states")  # of data between GPUs, of which REAL has none
+
+
+def verdict(strategy: str, share: Mapping[str, float]) -> str:
+    """What §7.2.2 says of a strategy's transfers beside ours, `share` of its transfer time by kind."""
+    if strategy.startswith("real-"):
+        return "agrees: no data between GPUs but gradients" if not any(share[kind] for kind in BETWEEN) else "differs: data between GPUs"
+    if strategy not in SAID:
+        return NOT_PRINTED
+    largest, said = max(share, key=lambda kind: share[kind]), SAID[strategy]
+    if largest == said:
+        return f"agrees: {said} are most"
+    between = max(BETWEEN, key=lambda kind: share[kind])
+    part = ", though most between GPUs" if between == said and share[said] else ""
+    return f"differs: {said} are dominant in the paper{part}, here {largest} are; why is {UNKNOWN}"
 
 
 def forward_shares(schedule: Schedule, trace: Trace) -> tuple[float, float]:
@@ -92,16 +97,15 @@ def forward(told: Told, quick: bool) -> Findings:
             shares.append(waited if waits else bare)
             without.append(free[1] if waits else free[0])
         found[one.strategy], freed[one.strategy] = shares, without
-    rows = [
-        row(
-            f"{one.strategy}, share of forward" + ", waiting included" * (one.strategy == "esdg") + how,
-            one,
-            shares[one.strategy],
-            FORWARD if shares[one.strategy] else notes.ABSENT,
-        )
-        for how, shares in (("", found), (", host copies free", freed))
-        for one in printed.ranges
-    ]
+    rows = []
+    for how, shown in (("", found), (", host copies free", freed)):
+        for one in printed.ranges:
+            what = f"{one.strategy}, share of forward" + ", waiting included" * (one.strategy == "esdg") + how
+            line = row(what, one, shown[one.strategy], notes.ABSENT)
+            best = row("", one, freed[one.strategy] if shown is found else [], "")
+            if shown[one.strategy]:
+                line["why"] = by_copies(float(str(line["ratio"])), float(str(best["ratio"])))
+            rows.append(line)
     said = (*notes.subset(quick, datasets, ["wd-gcn"]), *notes.SIMULATED[:2])
     return Findings(pd.DataFrame(rows), (), {"shares": pd.DataFrame(detail)} if detail else {}, said)
 
@@ -127,7 +131,7 @@ def breakdown(number: int, cluster: str, told: Told, quick: bool) -> Findings:
                 "mean transfer s": float(part[kinds].sum(axis=1).mean()),
                 **{k: float(share[k]) for k in kinds},
             }
-            | {"largest": largest, "why": WHY.get(str(name), UNKNOWN)}
+            | {"largest": largest, "why": verdict(str(name), {kind: float(share[kind]) for kind in kinds})}
         )
     caption = (
         f"Seconds an epoch that a GPU spends in transfers, mean of 8; overlap not deducted. Simulated on {cluster}, durations specified."
