@@ -22,9 +22,9 @@ from chronoscale.strategies.schedule import Op
 OURS = "real-g+"
 RIVALS = ("psg", "esdg", "distdgl", "blad", "real-reuse", "real-g")
 CASES = {  # name: dataset, months a window, groups
-    "math": ("math_overflow_monthly", 12, 16),
+    "math": ("math_overflow_monthly", 12, 12),
     "enron": ("enron_monthly", 12, 8),
-    "math-months": ("math_overflow_monthly", None, 16),
+    "math-months": ("math_overflow_monthly", None, 12),
     "enron-months": ("enron_monthly", None, 8),
 }
 

@@ -118,7 +118,7 @@ def test_a_plan_is_taken_up_at_an_epochs_end_and_what_was_shipped_is_not_built_a
     schedule = strategy("real-type1").plan(WORK, 1, COSTS)
     SnapshotProgram(schedule, 0, material, model_of(job), job.hyper, torch.device("cpu"), Alone())
     ship(Path(job.folder) / "plans" / "001" / "forms", material.stores(), {})
-    for room in ("_full", "_change"):
+    for room in ("_whole", "_change", "_map"):
         monkeypatch.setattr(f"chronoscale.real_exec.material.Material.{room}", lambda *_: pytest.fail("built, not mapped"))
     staged.train(job)
     found = records(Path(job.folder))

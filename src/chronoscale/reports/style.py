@@ -19,6 +19,7 @@ OPS: Mapping[Op, str] = {
     Op.FETCH: "#8b7fb5",
     Op.H2D: "#56b4e9",
     Op.D2H: "#1f6fa8",
+    Op.COPY: "#a8d5f2",
     Op.AGGREGATE: "#009e73",
     Op.INCREMENT: "#7fd0b4",
     Op.RECONSTRUCT: "#00553e",
