@@ -22,12 +22,9 @@ def reasons(frame: pd.DataFrame) -> Why:
     def why(one: Range, variant: str, ratio: float) -> str:
         if abs(ratio - 1) <= AGREES:
             return f"within {AGREES:.0%}"
-        if one.over == "distdgl" and ratio < 1:
-            return HALO
         ours = frame[frame["strategy"].eq(one.strategy) & frame["variant"].eq(variant) & frame["status"].ne("refused")]
-        return (
-            f"{ours['increments'].mean():.0%} of its GraphConv rows are increments, the others sum in full; why ours differs is {UNKNOWN}"
-        )
+        said = f"{ours['increments'].mean():.0%} of its GraphConv rows are increments, the others sum in full"
+        return f"{said}; {HALO if one.over == 'distdgl' and ratio < 1 else f'why ours differs is {UNKNOWN}'}"
 
     return why
 

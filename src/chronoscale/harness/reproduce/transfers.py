@@ -31,10 +31,10 @@ def verdict(strategy: str, share: Mapping[str, float]) -> str:
         return NOT_PRINTED
     largest, said = max(share, key=lambda kind: share[kind]), SAID[strategy]
     if largest == said:
-        return f"agrees: {said} are most"
+        return f"agrees: most is {said}"
     between = max(BETWEEN, key=lambda kind: share[kind])
-    part = ", though most between GPUs" if between == said and share[said] else ""
-    return f"differs: {said} are dominant in the paper{part}, here {largest} are; why is {UNKNOWN}"
+    part = f" (between GPUs it is {said})" if between == said and share[said] else ""
+    return f"differs: in the paper most is {said}, here {largest}{part}; why is {UNKNOWN}"
 
 
 def forward_shares(schedule: Schedule, trace: Trace) -> tuple[float, float]:
