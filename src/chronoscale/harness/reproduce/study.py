@@ -32,7 +32,7 @@ def by_copies(ratio: float, free: float) -> str:
     if not np.isfinite(free):
         return UNKNOWN
     if (ratio - 1) * (free - 1) < 0:
-        return f"the time of host copies decides: with them free ours is {free:.2f} times the published, which lies between"
+        return f"the published lies between: with host copies free ours is {free:.2f} times it"
     nearer = abs(np.log(free)) < abs(np.log(ratio))
     said = "the time of host copies is part of it" if nearer else "not the time of host copies"
     return f"{said}: with them free ours is {free:.2f} times the published; the rest is {UNKNOWN}"
