@@ -63,10 +63,10 @@ def experiment(tmp_path, monkeypatch):
 def test_the_loop_from_file_to_report(experiment, capsys):
     """validate, simulate, report and trace on two ranks; every table is there, executed and simulated say so."""
     executed = sorted(STRATEGIES.keys() - SIMULATED_ONLY)
-    file = experiment(ranks=[1, 2], strategies=executed, gpus=[1, 4, 16])
+    file = experiment(ranks=[2], strategies=executed, gpus=[1, 4, 16])
     command("validate", file, "--json")
     rows = json.loads(capsys.readouterr().out)
-    assert {row["strategy"] for row in rows} == set(executed) and {row["ranks"] for row in rows} == {1, 2}
+    assert {row["strategy"] for row in rows} == set(executed) and {row["ranks"] for row in rows} == {2}
     assert all(row["measured_ms"] > 0 and row["spread_pct"] >= 0 for row in rows if row["op"] == "TOTAL")
     command("simulate", file, "--json")
     simulated = json.loads(capsys.readouterr().out)
@@ -78,7 +78,7 @@ def test_the_loop_from_file_to_report(experiment, capsys):
     capsys.readouterr()
     command("trace", "runs/small-validate-1", "--out", "traces", "--json")
     files = json.loads(capsys.readouterr().out)
-    assert len(files) == 2 * len(executed)
+    assert len(files) == len(executed)
     events = json.loads(Path(files[0]).read_text())["traceEvents"]
     assert {"ph", "ts", "dur", "pid", "tid", "name"} <= set(next(event for event in events if event["ph"] == "X"))
 
