@@ -53,7 +53,7 @@ def test_what_does_not_fit_is_refused_and_nothing_starts(experiment, capsys, mon
 
     monkeypatch.setattr(execution, "admit", admit)  # all rank counts are checked before the first one runs
     command("bench", experiment(ranks=[1, 2]), expect=2)
-    assert refused == [("psg", 1), ("real-reuse", 1), ("real-g", 1), ("psg", 2)]
+    assert refused == [("psg", 1), ("real-reuse", 1), ("real-g+", 1), ("psg", 2)]
     assert not list(Path("runs").glob("*bench*/*ranks-*"))
 
 
