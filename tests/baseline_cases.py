@@ -1,7 +1,6 @@
-"""Baselines executed on this rank, all cases in one process group: `baseline_cases.py FOLDER RANK RANKS`; the
-folder holds sequences and cuts.
+"""Strategies executed on this rank, all cases in one process group: `baseline_cases.py FOLDER RANK RANKS`.
 
-Writes losses and the bytes that every communication row moved; tests/test_baselines.py compares them.
+The folder holds sequences and cuts. Writes losses and the bytes that every communication row moved; tests/test_baselines.py compares them.
 """
 
 import json

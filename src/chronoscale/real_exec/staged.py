@@ -1,5 +1,7 @@
-"""Staged: the data plane of REAL's three stages. Ranks train epoch after epoch with one model and one optimiser, and take up a new plan
-at the end of an epoch when there is one; they never wait for it (REAL §3.3). Run directly or by torchrun, as `worker`.
+"""Staged: the data plane of REAL's three stages (REAL §3.3). Run directly or by torchrun, as `worker`.
+
+Ranks train epoch after epoch with one model and one optimiser, and take up a new plan at the end of an epoch when there is one; they
+never wait for it.
 
 In the job's folder: `plans/<number>/` (schedule.parquet, plan.json, forms/), each there whole or not at all; `epochs/<number>.json` and,
 for the first epochs of a plan, its trace; `checkpoint.pt` after every epoch.
