@@ -92,7 +92,8 @@ class Schedule:
     Work descriptors: `nodes`, `edges` of the graph that is read; `rows` written; `width` of the input features; `bytes` moved (over the
     bus or network for transfers, through device memory for compute); `flops`. Rows of one `collective` id (-1: none) form one
     operation that starts when its last rank arrives. `alloc` bytes of device memory are taken at a task's start, `free` returned at
-    its end; `resident` bytes are held on every rank throughout (parameters, gradients, optimiser state).
+    its end; `resident` bytes are held on every rank throughout (parameters, gradients, optimiser state). `host` bytes are the most that
+    a rank holds in host memory (data set, materialised windows, and what making them needs).
 
     `planned_ns`: the epoch's makespan as a scheduler sees it (REAL eq. 10, synchronisation left out), 0 where none planned; `bound_ns`: no
     schedule of that problem is shorter, 0 where unknown; `note`: what a reader must know of the planning. A part of a schedule
@@ -120,10 +121,13 @@ class Schedule:
     free: Ints
     dep_ptr: Ints
     dep: Ints
-    kind: str = "groups"  # what executes it: whole snapshot "groups" on a rank, "snapshots" of a group over ranks, "parts" of snapshots
+    kind: str = (
+        "groups"  # what executes it: whole snapshot "groups" on a rank, "snapshots" of a group over ranks, "parts" of snapshots, "windows"
+    )
     planned_ns: int = 0
     bound_ns: int = 0
     note: str = ""
+    host: int = 0
 
     def __post_init__(self) -> None:
         n = len(self.op)
@@ -205,7 +209,7 @@ class Schedule:
         deps = pa.LargeListArray.from_arrays(pa.array(self.dep_ptr), pa.array(self.dep))
         table = pa.table({**{name: getattr(self, name) for name in COLUMNS}, "deps": deps})
         meta = {"name": self.name, "ranks": str(self.ranks), "resident": str(self.resident), "kind": self.kind}
-        meta |= {"planned_ns": str(self.planned_ns), "bound_ns": str(self.bound_ns), "note": self.note}
+        meta |= {"host": str(self.host), "planned_ns": str(self.planned_ns), "bound_ns": str(self.bound_ns), "note": self.note}
         pq.write_table(table.replace_schema_metadata(meta), path, compression="zstd")
 
     @classmethod
@@ -219,6 +223,7 @@ class Schedule:
             ptr = deps.offsets.to_numpy().astype(np.int64)
             dep = deps.values.to_numpy(zero_copy_only=False).astype(np.int64)
             plan = {"planned_ns": int(meta.get("planned_ns", 0)), "bound_ns": int(meta.get("bound_ns", 0)), "note": meta.get("note", "")}
+            plan["host"] = int(meta.get("host", 0))
             columns |= {**plan, "kind": meta.get("kind", "groups")}  # absent in older files
             return cls(meta["name"], int(meta["ranks"]), int(meta["resident"]), **columns, dep_ptr=ptr, dep=dep)
         except (OSError, pa.ArrowException, KeyError) as error:

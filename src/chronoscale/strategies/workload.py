@@ -8,6 +8,7 @@ from enum import StrEnum
 import numpy as np
 
 from chronoscale.datasets.statistics import SnapshotStatistics
+from chronoscale.datasets.windows import Windows
 from chronoscale.errors import UserError
 from chronoscale.strategies.schedule import Ints
 
@@ -22,7 +23,7 @@ class Family(StrEnum):
     ST = "st"
 
 
-def _check_columns(stats: BatchStatistics | WindowStatistics | Partition, shape: tuple[int, ...]) -> None:
+def _check_columns(stats: BatchStatistics | Partition, shape: tuple[int, ...]) -> None:
     for entry in fields(stats):
         column = getattr(stats, entry.name)
         if isinstance(column, np.ndarray) and (column.shape != shape or column.dtype != np.int64 or (column < 0).any()):
@@ -47,22 +48,23 @@ class BatchStatistics:
         return len(self.events)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WindowStatistics:
-    """Signals: int64 [B], one entry a batch of windows."""
+@dataclass(frozen=True, slots=True)
+class SignalStatistics:
+    """Signals: `steps` readings of `channels` values at `sensors` nodes of a static graph of `edges` edges.
 
-    windows: Ints
-    distinct_steps: Ints  # time steps read, each counted once
-    remote_steps: Ints  # of these, held by other ranks
+    itemsize: bytes a value. `missing`: readings that are not there.
+    """
+
+    steps: int
     sensors: int
     channels: int
     edges: int
+    itemsize: int = 4
+    missing: int = 0
 
     def __post_init__(self) -> None:
-        _check_columns(self, self.windows.shape)
-
-    def __len__(self) -> int:
-        return len(self.windows)
+        if min(self.steps, self.sensors, self.channels, self.itemsize) < 1 or min(self.edges, self.missing) < 0:
+            raise UserError("a signal has at least one step, sensor and channel")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,6 +101,7 @@ class ModelShape:
     evolves_weights: bool = False  # EvolveGCN: weights change with the snapshot, so transformations are not reused
     transforms_first: bool = False  # GAT: transformation precedes aggregation
     summarises: bool = False  # EvolveGCN-H: the recurrence reads the highest-scored nodes
+    hops: int = 0  # diffusion steps of a signal's model (DCRNN's K)
 
     def __post_init__(self) -> None:
         if min(self.layers, self.inputs, self.hidden, self.outputs, self.heads) < 1 or self.parameters < 0:
@@ -126,12 +129,15 @@ class Hyper:
     group_size: int = 4  # snapshots a group (REAL §7.1)
     stride: int = 1  # snapshots between starts of consecutive groups
     groups_per_rank: int = 1  # groups a rank and iteration, for strategies that do not choose it themselves
-    batch_size: int = 1
+    batch_size: int = 1  # events or windows a rank and optimiser step
     fanout: tuple[int, ...] = ()
-    window: int = 12
+    window: int = 12  # steps that a signal's model reads
     horizon: int = 1  # snapshots or steps ahead that are predicted
     variant: str = "exact"  # or "as-published" (DESIGN §5)
     seed: int = 0
+    batches: int = 0  # optimiser steps an epoch at most; 0: all windows
+    validate: bool = True  # signals: an epoch ends with the validation windows
+    standardise: str = "training"  # signals: period of mean and deviation, see `datasets.standard`
 
     def __post_init__(self) -> None:
         if min(self.group_size, self.stride, self.batch_size, self.window, self.horizon) < 1:
@@ -140,6 +146,10 @@ class Hyper:
             raise UserError(f"groups_per_rank must be 1 or 2 (capacity of two, REAL §5.1), got {self.groups_per_rank}")
         if self.variant not in ("exact", "as-published"):
             raise UserError(f"variant must be 'exact' or 'as-published', got '{self.variant}'")
+        if self.standardise not in ("training", "windows", "series"):
+            raise UserError(f"standardise must be 'training', 'windows' or 'series', got '{self.standardise}'")
+        if self.standardise != "training" and self.variant == "exact":
+            raise UserError(f"standardise: '{self.standardise}' is a published form; it needs variant: as-published")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +157,7 @@ class Workload:
     """A dataset's statistics, a model's shape and hyper-parameters."""
 
     name: str
-    stats: SnapshotStatistics | BatchStatistics | WindowStatistics
+    stats: SnapshotStatistics | BatchStatistics | SignalStatistics
     model: ModelShape
     hyper: Hyper = field(default_factory=Hyper)
     partition: Partition | None = None
@@ -164,6 +174,18 @@ class Workload:
         if not isinstance(self.stats, SnapshotStatistics):
             raise UserError(f"'{self.name}' is {self.family}, this strategy plans for dtdg (snapshots)")
         return self.stats
+
+    @property
+    def signal(self) -> SignalStatistics:
+        """Statistics of a signal. Raises UserError for another family."""
+        if not isinstance(self.stats, SignalStatistics):
+            raise UserError(f"'{self.name}' is {self.family}, this strategy plans for st (signals)")
+        return self.stats
+
+    @property
+    def windows(self) -> Windows:
+        """A signal's windows. Raises UserError for another family or a series that is too short."""
+        return Windows(self.signal.steps, self.hyper.window, self.hyper.horizon)
 
     @property
     def groups(self) -> int:

@@ -1,0 +1,118 @@
+"""Standardisation of signals: mean and deviation a channel, computed in blocks, so that a mapped series never lies in memory whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.datasets.arrays import Float64, Int64
+from chronoscale.datasets.signal import Signal
+from chronoscale.datasets.windows import Windows
+from chronoscale.errors import UserError
+
+Period = Literal["training", "windows", "series"]
+BLOCK_BYTES = 1 << 26
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Count, mean and sum of squared deviations a channel, float64 [C] each; `+` joins those of disjoint readings (Chan et al. 1979)."""
+
+    count: Float64
+    mean: Float64
+    squares: Float64
+
+    @classmethod
+    def none(cls, channels: int) -> Moments:
+        return cls(np.zeros(channels), np.zeros(channels), np.zeros(channels))
+
+    @classmethod
+    def of(cls, values: NDArray[np.floating], weight: Int64 | None = None) -> Moments:
+        """Of [T, N, C] readings, NaN left out; `weight` int64 [T]: how often a step counts."""
+        wide = values.astype(np.float64)
+        times = np.ones(len(values)) if weight is None else weight.astype(np.float64)
+        there = ~np.isnan(wide)
+        count = np.einsum("tnc,t->c", there, times)
+        safe = np.where(there, wide, 0.0)
+        mean = np.einsum("tnc,t->c", safe, times) / np.maximum(count, 1)
+        squares = np.einsum("tnc,t->c", np.where(there, (safe - mean) ** 2, 0.0), times)
+        return cls(count, mean, squares)
+
+    def __add__(self, other: Moments) -> Moments:
+        count = self.count + other.count
+        share = other.count / np.maximum(count, 1)
+        apart = other.mean - self.mean
+        return Moments(count, self.mean + apart * share, self.squares + other.squares + apart**2 * self.count * share)
+
+
+@dataclass(frozen=True, slots=True)
+class Scaler:
+    """(x - mean) / deviation a channel, float64 [C] each. A channel that never changes keeps a deviation of 1."""
+
+    mean: Float64
+    deviation: Float64
+
+    @classmethod
+    def from_moments(cls, moments: Moments) -> Scaler:
+        """Population deviation. Raises UserError for a channel without a reading."""
+        if (moments.count == 0).any():
+            raise UserError(f"channel {int(np.argmin(moments.count))} has no reading to standardise with")
+        deviation = np.sqrt(moments.squares / moments.count)
+        return cls(moments.mean, np.where(deviation > 1e-12 * np.maximum(np.abs(moments.mean), 1), deviation, 1.0))
+
+    def apply(self, values: NDArray[np.floating], out: NDArray[np.floating]) -> None:
+        """Standardise [..., C] readings into `out`, which may be the same array; NaN stays NaN."""
+        np.subtract(values, self.mean.astype(values.dtype), out=out)
+        np.divide(out, self.deviation.astype(out.dtype), out=out)
+
+
+def readings(signal: Signal, begin: int, end: int) -> NDArray[np.floating]:
+    """Steps begin .. end - 1 of a signal, a copy [steps, N, C] with NaN where there is no reading."""
+    block: NDArray[np.floating] = np.array(signal.values[begin:end])
+    if signal.missing is not None:
+        block[signal.missing[begin:end]] = np.nan
+    return block
+
+
+def blocks(signal: Signal, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """(begin, end) of consecutive blocks of about BLOCK_BYTES."""
+    row = max(signal.num_nodes * signal.num_channels * signal.values.dtype.itemsize, 1)
+    size = max(BLOCK_BYTES // row, 1)
+    for at in range(begin, end, size):
+        yield at, min(at + size, end)
+
+
+def moments(signal: Signal, windows: Windows, period: Period = "training", begin: int = 0, end: int | None = None) -> Moments:
+    """Moments of the readings in begin .. end - 1 (all) that `period` names, so that ranks can each take a part and add theirs.
+
+    training: each step of the training period once (exact). windows: each as often as training windows read it (PGT-I Algorithm 1 and
+    its code). series: every step, test period included (upstream PyTorch Geometric Temporal). Raises UserError where no window trains.
+    """
+    last = len(signal) if period == "series" else windows.training_steps
+    weight = windows.multiplicity if period == "windows" else None
+    total = Moments.none(signal.num_channels)
+    for first, stop in blocks(signal, begin, min(last, len(signal) if end is None else end)):
+        total = total + Moments.of(readings(signal, first, stop), None if weight is None else weight[first:stop])
+    return total
+
+
+def scaler(signal: Signal, windows: Windows, period: Period = "training") -> Scaler:
+    """The scaler of a signal. Raises UserError as `Scaler.from_moments`."""
+    return Scaler.from_moments(moments(signal, windows, period))
+
+
+def standardised(signal: Signal, scale: Scaler, begin: int = 0, end: int | None = None) -> NDArray[np.floating]:
+    """Steps begin .. end - 1, standardised, one array [steps, N, C] of the signal's dtype with NaN where there is no reading.
+
+    The array is filled block by block: no second copy of the data exists at any time.
+    """
+    stop = len(signal) if end is None else end
+    out = np.empty((stop - begin, signal.num_nodes, signal.num_channels), signal.values.dtype)
+    for first, last in blocks(signal, begin, stop):
+        block = readings(signal, first, last)
+        scale.apply(block, out[first - begin : last - begin])
+    return out
