@@ -101,3 +101,19 @@ def test_a_signal_wants_finite_values_except_where_they_are_missing():
     assert (len(signal), signal.num_nodes, signal.num_channels) == (1, 2, 1)
     with pytest.raises(UserError, match=r"node id 2 is outside 0\.\.1"):
         Signal(np.ones((1, 2, 1)), edges + np.int32(1))
+
+
+def test_a_signal_counts_what_is_missing(monkeypatch):
+    values = np.array([[[0.0], [np.nan], [3.0]], [[1.0], [0.0], [0.0]]], np.float32)
+    edges = np.zeros((2, 0), np.int32)
+    heard = Signal.from_readings(values, edges)
+    assert (heard.missing_count, heard.dead_sensors.tolist()) == (1, [])
+    masked = heard.masked(0)
+    assert (masked.missing_count, masked.dead_sensors.tolist()) == (4, [1])
+    assert masked.values is values
+    assert Signal.from_readings(np.ones((2, 2, 1)), edges).missing is None
+    monkeypatch.setattr("chronoscale.datasets.signal.SCAN_BYTES", 1)  # a block a step
+    values[1, 2, 0] = np.inf
+    with pytest.raises(UserError, match=r"values\[1, 2, 0\]: not finite"):
+        Signal.from_readings(values, edges)
+    assert Signal(values, edges, verified=True).missing_count == 0  # not read again

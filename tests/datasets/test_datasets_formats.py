@@ -134,6 +134,22 @@ def test_archives_are_told_apart_by_their_keys(tmp_path):
     assert_array_equal(open_dataset(write(tmp_path, "x.npz", cases), values="cases").values, 2**24 + 1)
 
 
+def test_nan_is_a_missing_reading_and_infinity_an_error(tmp_path):
+    x, edges = np.array([[1, np.nan], [3, 4]], np.float32), np.zeros((2, 1), np.int32)
+    np.save(tmp_path / "adj_mat.npy", np.eye(2, dtype=np.float32))
+    np.save(tmp_path / "node_values.npy", x[:, :, None])
+    files = [write(tmp_path, "x.npz", {"x": x, "edge_index": edges}), tmp_path / "node_values.npy"]
+    files.append(write(tmp_path, "x.json", '{"edges": [[0, 1]], "FX": [[1, null], [3, 4]]}'))
+    for file in files:
+        assert open_dataset(file).missing.ravel().tolist() == [False, True, False, False]
+    for bad in (
+        write(tmp_path, "y.npz", {"x": x * np.inf, "edge_index": edges}),
+        write(tmp_path, "y.json", '{"edges": [], "FX": [[Infinity]]}'),
+    ):
+        with pytest.raises(UserError):
+            open_dataset(bad)
+
+
 def test_a_stored_folder_opens_like_any_format(tmp_path):
     events = open_dataset(write(tmp_path, "a.txt", "1 2 3\n"))
     store.save(tmp_path / "stored", events)

@@ -31,7 +31,8 @@ def test_what_is_saved_loads_equal(tmp_path, kind, mmap):
     store.save(tmp_path / "d", dataset)
     again = store.load(tmp_path / "d", mmap=mmap)
     assert type(again) is type(dataset)
-    for field in fields(dataset):
+    assert getattr(again, "verified", True)  # a signal's values were read when it was saved
+    for field in (f for f in fields(dataset) if f.name != "verified"):
         value, loaded = getattr(dataset, field.name), getattr(again, field.name)
         assert (value is None) == (loaded is None), field.name
         assert_array_equal(loaded, value)
@@ -109,3 +110,46 @@ def test_damage_is_named(tmp_path, damage, message, mmap):
     damage(tmp_path / "d")
     with pytest.raises(UserError, match=message):
         store.load(tmp_path / "d", mmap=mmap)
+
+
+def test_a_signal_is_scanned_when_written_and_not_when_mapped(tmp_path):
+    values = np.ones((3, 4, 2), np.float32)
+    signal = Signal(values, np.stack([IDS, IDS]))
+    values[2, 3, 1] = np.nan
+    with pytest.raises(UserError, match=r"values\[2, 3, 1\]: not finite"):
+        store.save(tmp_path / "d", signal)
+    values[2, 3, 1] = 1
+    store.save(tmp_path / "d", signal)
+    assert store.load(tmp_path / "d").verified is True
+    np.save(tmp_path / "d" / "values.npy", np.full((3, 4, 2), np.nan, np.float32))
+    store.load(tmp_path / "d")
+    _edit(tmp_path / "d", '"verified": true', '"verified": false')
+    with pytest.raises(UserError, match="not finite"):
+        store.load(tmp_path / "d")
+
+
+@pytest.mark.parametrize("holes", [True, False])
+def test_a_signal_written_in_blocks_loads_as_the_whole(tmp_path, holes):
+    values = np.random.default_rng(0).random((17, 4, 2)).astype(np.float32)
+    if holes:
+        values[3:9, 2] = np.nan
+    edges, weight = np.stack([IDS, IDS]), np.ones(4, np.float32)
+    store.save_signal(tmp_path / "blocks", (values[at : at + 5] for at in range(0, 17, 5)), edges, weight, "x")
+    store.save(tmp_path / "whole", Signal.from_readings(values, edges, weight, name="x"))
+    assert (tmp_path / "blocks" / "values.npy").read_bytes() == (tmp_path / "whole" / "values.npy").read_bytes()
+    blocks, whole = store.load(tmp_path / "blocks"), store.load(tmp_path / "whole")
+    for field in fields(Signal):
+        assert_array_equal(getattr(blocks, field.name), getattr(whole, field.name))
+
+
+def test_blocks_that_do_not_fit_leave_nothing(tmp_path):
+    block, edges = np.ones((2, 4, 1), np.float32), np.stack([IDS, IDS])
+    for bad, message in (
+        ([], "at least one block"),
+        ([block, block[:, :3]], "block from step 2: expected shape"),
+        ([block, block * np.float32(np.inf)], r"block from step 2: Signal.values\[0, 0, 0\]: not finite"),
+        ([block[:, :3]], "node id 3 is outside"),
+    ):
+        with pytest.raises(UserError, match=message):
+            store.save_signal(tmp_path / "d", bad, edges)
+    assert list(tmp_path.iterdir()) == []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from chronoscale.datasets.arrays import Bool, Float32, Float64, Int32, Int64, require, require_ids
 from chronoscale.errors import UserError
+
+SCAN_BYTES = 1 << 26
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -16,8 +18,8 @@ class Signal:
 
     values float32 or float64 [T, N, C]; edge_index int32 [2, E] (sources, destinations); edge_weight float32 [E] or None;
     missing bool [T, N, C] or None, True where there is no reading (the value there means nothing and may be NaN);
-    node_ids int64 [N] or None (ids in the source). Arrays may be memory-mapped. Raises UserError for ids out of range
-    and for values that are not finite where a reading is claimed.
+    node_ids int64 [N] or None (ids in the source). Arrays may be memory-mapped. verified: the values were checked when they were
+    written, and are not read again here. Raises UserError for ids out of range and for values that are not finite where a reading is claimed.
     """
 
     values: Float32 | Float64
@@ -26,6 +28,7 @@ class Signal:
     missing: Bool | None = None
     node_ids: Int64 | None = None
     name: str = ""
+    verified: bool = False
 
     def __post_init__(self) -> None:
         require(self.values, "Signal.values", "float32 float64", (None, None, None))
@@ -34,14 +37,40 @@ class Signal:
         require(self.missing, "Signal.missing", "bool", self.values.shape)
         require(self.node_ids, "Signal.node_ids", "int64", (self.num_nodes,))
         require_ids(self.edge_index.ravel(), "Signal.edge_index", self.num_nodes)
-        wrong = ~np.isfinite(self.values)
-        if self.missing is not None:
-            wrong &= ~self.missing
-        if wrong.any():
-            t, node, channel = (int(i) for i in np.argwhere(wrong)[0])
-            raise UserError(f"Signal.values[{t}, {node}, {channel}]: not finite and not marked as missing")
         if self.edge_weight is not None and not np.isfinite(self.edge_weight).all():
             raise UserError("Signal.edge_weight: not finite")
+        if not self.verified:
+            self.verify()
+
+    @classmethod
+    def from_readings(
+        cls,
+        values: Float32 | Float64,
+        edge_index: Int32,
+        edge_weight: Float32 | None = None,
+        node_ids: Int64 | None = None,
+        name: str = "",
+    ) -> Signal:
+        """A signal of values [T, N, C] where NaN is a missing reading. Raises UserError as the constructor does."""
+        absent = np.isnan(values)
+        return cls(values, edge_index, edge_weight, absent if absent.any() else None, node_ids, name)
+
+    def verify(self) -> None:
+        """Read all values, in blocks of SCAN_BYTES. Raises UserError for the first that is not finite and not missing."""
+        row = self.values[:1].nbytes
+        size = max(SCAN_BYTES // max(row, 1), 1)
+        for begin in range(0, len(self), size):
+            wrong = ~np.isfinite(self.values[begin : begin + size])
+            if self.missing is not None:
+                wrong &= ~self.missing[begin : begin + size]
+            if wrong.any():
+                t, node, channel = (int(i) for i in np.argwhere(wrong)[0])
+                raise UserError(f"Signal.values[{begin + t}, {node}, {channel}]: not finite and not marked as missing")
+
+    def masked(self, null: float) -> Signal:
+        """The same readings, those equal to `null` marked as missing: METR-LA, for one, writes 0 where a sensor was silent."""
+        absent = self.values == null
+        return replace(self, missing=absent if self.missing is None else np.asarray(absent | self.missing))
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
@@ -53,3 +82,15 @@ class Signal:
     @property
     def num_channels(self) -> int:
         return int(self.values.shape[2])
+
+    @property
+    def missing_count(self) -> int:
+        """Entries of `values` that are no reading."""
+        return 0 if self.missing is None else int(np.count_nonzero(self.missing))
+
+    @property
+    def dead_sensors(self) -> Int64:
+        """Nodes without a single reading, int64, ascending."""
+        if self.missing is None:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(self.missing.all(axis=(0, 2))).astype(np.int64)

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
+from chronoscale.datasets.arrays import Float32, Int32, require
 from chronoscale.datasets.events import EventStream
 from chronoscale.datasets.signal import Signal
 from chronoscale.datasets.snapshots import Snapshot, SnapshotSequence
@@ -29,6 +30,9 @@ VERSION: Literal[1] = 1
 
 def save(path: str | Path, dataset: Dataset) -> None:
     """Write `dataset` to the new folder `path`. A killed write leaves no folder of that name. Raises UserError if it exists."""
+    if isinstance(dataset, Signal):
+        dataset.verify()
+        dataset = replace(dataset, verified=True)
     with _draft(Path(path)) as folder:
         _write(folder, dataset)
 
@@ -60,6 +64,44 @@ def save_stream(path: str | Path, snapshots: Iterable[Snapshot], name: str = "")
         (folder / META).write_text(meta.model_dump_json(indent=2) + "\n")
 
 
+def save_signal(path: str | Path, blocks: Iterable[Float32], edge_index: Int32, edge_weight: Float32 | None = None, name: str = "") -> None:
+    """Write a signal as its blocks come, float32 [steps, N, C] each, consecutive in time; NaN is a missing reading.
+
+    Memory is one block. What `load` maps is checked here. Raises UserError if `path` exists, there is no block, they differ in N or C,
+    an edge does not fit them, or a value is infinite.
+    """
+    with _draft(Path(path)) as folder:
+        stream = iter(blocks)
+        first = next(stream, None)
+        if first is None:
+            raise UserError("a signal needs at least one block of readings")
+        graph = Signal(first[:0], edge_index, edge_weight)
+        steps, absent = 0, 0
+        with ExitStack() as open_files:
+            values = open_files.enter_context(_Column(folder / "values.npy", np.dtype(np.float32), first.shape[1:]))
+            missing = open_files.enter_context(_Column(folder / "missing.npy", np.dtype(np.bool_), first.shape[1:]))
+            for block in chain([first], stream):
+                require(block, f"block from step {steps}", "float32", (None, *first.shape[1:]))
+                try:
+                    checked = Signal.from_readings(block, graph.edge_index)
+                except UserError as error:
+                    raise UserError(f"block from step {steps}: {error}") from None
+                values.append(block)
+                missing.append(np.zeros(block.shape, np.bool_) if checked.missing is None else checked.missing)
+                steps, absent = steps + len(block), absent + checked.missing_count
+        arrays = {"values": _Array(dtype="float32", shape=[steps, *first.shape[1:]])}
+        if absent:
+            arrays["missing"] = _Array(dtype="bool", shape=[steps, *first.shape[1:]])
+        else:
+            (folder / "missing.npy").unlink()
+        for field, array in (("edge_index", edge_index), ("edge_weight", edge_weight)):
+            if array is not None:
+                np.save(folder / f"{field}.npy", array)
+                arrays[field] = _Array(dtype=array.dtype.name, shape=list(array.shape))
+        meta = _Meta(kind="signal", scalars={"name": name, "verified": True}, arrays=arrays)
+        (folder / META).write_text(meta.model_dump_json(indent=2) + "\n")
+
+
 @contextmanager
 def _draft(path: Path) -> Iterator[Path]:
     """A folder beside `path` that takes its name if the block succeeds, and goes if it does not."""
@@ -76,10 +118,10 @@ def _draft(path: Path) -> Iterator[Path]:
 
 
 class _Column:
-    """A one-dimensional .npy file that grows; its header is written again at the end (NumPy pads it for that)."""
+    """An .npy file that grows by rows of one shape; its header is written again at the end (NumPy pads it for that)."""
 
-    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
-        self.dtype, self._rows, self._path = dtype, 0, path
+    def __init__(self, path: Path, dtype: np.dtype[Any], row: tuple[int, ...] = ()) -> None:
+        self.dtype, self._rows, self._path, self._row = dtype, 0, path, row
 
     def __enter__(self) -> _Column:
         self._file = self._path.open("wb")
@@ -88,7 +130,7 @@ class _Column:
 
     def append(self, array: NDArray[Any]) -> None:
         np.ascontiguousarray(array).tofile(self._file)
-        self._rows += array.size
+        self._rows += len(array)
 
     def __exit__(self, *_: object) -> None:
         with self._file:
@@ -97,7 +139,7 @@ class _Column:
                 raise MachineError(f"{self._path}: the header of {self._rows} rows does not fit its place")
 
     def _write_header(self) -> int:
-        header = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": (self._rows,)}
+        header = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": (self._rows, *self._row)}
         np.lib.format.write_array_header_1_0(self._file, header)
         return self._file.tell()
 
@@ -110,7 +152,7 @@ class _Array(BaseModel):
 class _Meta(BaseModel):
     version: Literal[1] = VERSION
     kind: Literal["snapshots", "events", "signal"]
-    scalars: dict[str, int | str]
+    scalars: dict[str, bool | int | str]
     arrays: dict[str, _Array]
 
 

@@ -16,6 +16,7 @@ SUFFIX = "node_values.npy"
 
 def read(path: str | Path, *, adjacency: str | Path | None = None) -> Signal:
     """Read `Xnode_values.npy` with `Xadj_mat.npy` (or `adjacency`); edges i -> j where the matrix is not zero.
+    NaN is a missing reading.
 
     Raises UserError naming a file that is missing, damaged or of another shape.
     """
@@ -27,7 +28,8 @@ def read(path: str | Path, *, adjacency: str | Path | None = None) -> Signal:
     src, dst = np.nonzero(weights)
     values = values.astype(np.float32 if values.dtype.itemsize <= 4 else np.float64)
     try:
-        return Signal(values, np.stack([src, dst]).astype(np.int32), weights[src, dst].astype(np.float32), name=path.parent.name)
+        edges, kept = np.stack([src, dst]).astype(np.int32), weights[src, dst].astype(np.float32)
+        return Signal.from_readings(values, edges, kept, name=path.parent.name)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 

@@ -23,7 +23,7 @@ def read(path: str | Path, *, values: str = "x", weight: str = "edge_weight") ->
 
     snapshots: src, dst [E], ptr [T+1], num_nodes, and if present weight [E], snapshot [T] (labels, integers or `YYYY-MM`);
     events: src, dst, t [M], num_nodes or node_names [N]; other numeric [M] arrays become features, in the archive's order;
-    signal: `values` [T, N] or [T, N, C], edge_index [2, E], and if present `weight` [E].
+    signal: `values` [T, N] or [T, N, C] (NaN: no reading), edge_index [2, E], and if present `weight` [E].
     Raises UserError naming the file, and the key where one is missing or wrong.
     """
     path = Path(path)
@@ -67,7 +67,7 @@ def _signal(path: Path, arrays: Arrays, values: str, weight: str) -> Signal:
     edge_index = _numbers(arrays, "edge_index", "iu", 2).astype(np.int64)
     require_ids(edge_index.ravel(), "edge_index", x.shape[1])
     edge_weight = _numbers(arrays, weight, "iuf", 1).astype(np.float32) if weight in arrays else None
-    return Signal(x if x.ndim == 3 else x[:, :, None], edge_index.astype(np.int32), edge_weight, name=path.parent.name)
+    return Signal.from_readings(x if x.ndim == 3 else x[:, :, None], edge_index.astype(np.int32), edge_weight, name=path.parent.name)
 
 
 def _numbers(arrays: Arrays, key: str, kinds: str, *dimensions: int) -> NDArray[Any]:

@@ -17,7 +17,10 @@ READINGS = ("FX", "block")  # chickenpox; windmill output
 
 
 def read(path: str | Path) -> Signal:
-    """Read a static graph with a signal, one channel unless the readings have a third axis. Raises UserError naming file and key."""
+    """Read a static graph with a signal, one channel unless the readings have a third axis.
+
+    null and NaN are missing readings. Raises UserError naming file and key.
+    """
     path = Path(path)
     try:
         with open_binary(path) as file:
@@ -37,7 +40,8 @@ def read(path: str | Path) -> Signal:
         raise UserError(f"{path}: {len(content['node_ids'])} node_ids for {values.shape[1]} nodes in {key}")
     weight = _array(path, content, "weights", np.float32) if "weights" in content else None
     try:
-        return Signal(values if values.ndim == 3 else values[:, :, None], np.ascontiguousarray(edges.T), weight, name=path.stem)
+        values = values if values.ndim == 3 else values[:, :, None]
+        return Signal.from_readings(values, np.ascontiguousarray(edges.T), weight, name=path.stem)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from chronoscale.datasets import store
-from chronoscale.datasets.formats import jodie, konect, network_repository, node_values, npz, plain, pygt, snap, tgcn, tgl
+from chronoscale.datasets.formats import dcrnn, jodie, konect, network_repository, node_values, npz, plain, pygt, snap, tgcn, tgl
 from chronoscale.datasets.formats.columns import first_line
 from chronoscale.datasets.store import Dataset
 from chronoscale.errors import UserError, unknown
@@ -34,6 +34,7 @@ FORMATS: dict[str, Format] = {
     "node_values": Format(
         "PyTorch Geometric Temporal node_values.npy", lambda path, first: path.name.endswith(node_values.SUFFIX), node_values.read
     ),
+    "dcrnn": Format("DCRNN's HDF5 beside adj_mx.pkl", lambda path, first: path.suffix in dcrnn.SUFFIXES, dcrnn.read),
     "pygt": Format("PyTorch Geometric Temporal JSON", lambda path, first: first.lstrip().startswith("{"), pygt.read),
     "network_repository": Format("Network Repository .edges", lambda path, first: path.suffix == ".edges", network_repository.read),
     "konect": Format("KONECT out.*", lambda path, first: first.startswith("%"), konect.read),
@@ -50,7 +51,7 @@ def detect(path: str | Path) -> str:
     path = Path(path)
     if not path.exists():
         raise UserError(f"{path}: no such file")
-    first = "" if path.is_dir() or path.suffix in (".npz", ".npy") else first_line(path)
+    first = "" if path.is_dir() or path.suffix in (".npz", ".npy", *dcrnn.SUFFIXES) else first_line(path)
     for name, form in FORMATS.items():
         if form.matches(path, first):
             return name

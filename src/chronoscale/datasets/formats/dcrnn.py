@@ -1,0 +1,174 @@
+"""DCRNN's traffic files: pandas' HDF5 of readings (`metr-la.h5`, `pems-bay.h5`) and a pickled adjacency matrix (`adj_mx.pkl`)."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.datasets.arrays import Int64
+from chronoscale.datasets.signal import Signal
+from chronoscale.errors import UserError, unknown
+
+SUFFIXES = (".h5", ".hdf5")
+
+
+class _Adjacency(NamedTuple):
+    sensors: list[str]
+    matrix: NDArray[Any]
+
+
+def read(path: str | Path, *, key: str | None = None, adjacency: str | Path | None = None) -> Signal:
+    """Read a table of readings (steps x sensors, one channel, NaN: missing) with `adjacency` or the only `adj_mx*.pkl` beside it.
+
+    `key` names the table where the file has several. Edges i -> j where the matrix is not zero; its rows are brought into the order of
+    the table's sensors. node_ids where all sensors are decimal. Raises UserError naming a file that is missing, damaged, or does not fit.
+    """
+    path = Path(path)
+    sensors, values = _table(path, key)
+    beside = _adjacency_of(path) if adjacency is None else Path(adjacency)
+    found = _adjacency(beside)
+    if len(found.sensors) != len(sensors) or found.matrix.shape != (len(sensors),) * 2:
+        rows, columns = found.matrix.shape
+        raise UserError(f"{beside}: expected {len(sensors)} x {len(sensors)} for the sensors of {path.name}, found {rows} x {columns}")
+    place = {sensor: row for row, sensor in enumerate(found.sensors)}
+    if strange := [sensor for sensor in sensors if sensor not in place]:
+        raise UserError(f"{beside}: no sensor '{strange[0]}', which {path.name} has")
+    order = np.array([place[sensor] for sensor in sensors], np.int64)
+    weights = found.matrix[np.ix_(order, order)]
+    src, dst = np.nonzero(weights)
+    edges, kept = np.stack([src, dst]).astype(np.int32), weights[src, dst].astype(np.float32)
+    try:
+        return Signal.from_readings(values[:, :, None], edges, kept, _integers(sensors), path.stem)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+
+
+def _table(path: Path, key: str | None) -> tuple[list[str], NDArray[Any]]:
+    """Sensors and readings [T, N] of a frame in pandas' fixed form: axis0 are its columns, axis1 its index, block0_values its numbers."""
+    try:
+        with h5py.File(path, "r") as file:
+            frames = [name for name, group in file.items() if isinstance(group, h5py.Group) and "axis0" in group and "axis1" in group]
+            if not frames:
+                raise UserError(f"{path}: no table in pandas' fixed form; found {', '.join(file) or 'nothing'}")
+            if key is None and len(frames) > 1:
+                raise UserError(f"{path}: several tables, say which with key=: {', '.join(frames)}")
+            name = frames[0] if key is None else key.strip("/")
+            if name not in frames:
+                raise unknown(f"key of {path}:", name, frames)
+            group = file[name]
+            blocks = [block for block in group if block.startswith("block") and block.endswith("_values")]
+            if blocks != ["block0_values"]:
+                raise UserError(f"{path}: {name}: expected columns of one type, found {len(blocks)} blocks of them")
+            columns, steps, values = group["axis0"][()], len(group["axis1"]), group["block0_values"][()]
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise UserError(f"{path}: truncated or not pandas' HDF5 ({error})") from None
+    if columns.dtype.kind not in "iuS" or values.dtype.kind not in "iuf" or values.shape != (steps, len(columns)):
+        what = f"{values.dtype} {values.shape} for {steps} steps of {len(columns)} sensors"
+        raise UserError(f"{path}: {name}: expected a number a step and sensor, found {what}")
+    sensors = [column.decode("latin1") if isinstance(column, bytes) else str(column) for column in columns.tolist()]
+    return sensors, values.astype(np.float32 if values.dtype.itemsize <= 4 else np.float64)
+
+
+def _adjacency_of(path: Path) -> Path:
+    beside = sorted(path.parent.glob("adj_mx*.pkl"))
+    if len(beside) != 1:
+        found = ", ".join(file.name for file in beside) or "none"
+        raise UserError(f"{path}: expected one adj_mx*.pkl beside it, found {found}; say which with adjacency=")
+    return beside[0]
+
+
+def _adjacency(path: Path) -> _Adjacency:
+    try:
+        with path.open("rb") as file:
+            content: Any = _Unpickler(file, encoding="latin1").load()
+    except OSError as error:
+        raise UserError(f"{path}: {(error.strerror or 'not readable').lower()}") from None
+    except pickle.UnpicklingError as error:
+        raise UserError(f"{path}: not an adjacency pickle ({error})") from None
+    except (EOFError, ValueError, TypeError, AttributeError, IndexError, KeyError, OverflowError, MemoryError) as error:
+        raise UserError(f"{path}: truncated or not an adjacency pickle ({error})") from None
+    if isinstance(content, list | tuple) and len(content) == 3:
+        sensors, _, matrix = (part.values if isinstance(part, _Array) else part for part in content)
+        listed = isinstance(sensors, list | tuple) or (isinstance(sensors, np.ndarray) and sensors.ndim == 1)
+        if listed and isinstance(matrix, np.ndarray) and matrix.ndim == 2 and matrix.dtype.kind in "iuf":
+            return _Adjacency([s.decode("latin1") if isinstance(s, bytes) else str(s) for s in sensors], matrix)
+    raise UserError(f"{path}: expected [sensor ids, a dict of their indices, the matrix]")
+
+
+class _DType:
+    """What a pickle says of an array's type: numbers or text of fixed length. NumPy's own would take any state and break on it."""
+
+    def __init__(self, code: str, *_: object) -> None:
+        self.dtype = np.dtype(str(code))
+        if self.dtype.kind not in "iufSU":
+            raise pickle.UnpicklingError(f"refused an array of {code}")
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        if state[1] in ("<", ">"):
+            self.dtype = self.dtype.newbyteorder(state[1])
+
+
+class _Array:
+    """What a pickle says of an array: shape, type and bytes."""
+
+    values: NDArray[Any]
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, shape, kind, fortran, data = state
+        self.values = _frombuffer(data, kind, shape, "F" if fortran else "C").values
+
+
+def _reconstruct(*_: object) -> _Array:
+    """Empty; the pickle's next step fills it."""
+    return _Array()
+
+
+def _frombuffer(data: bytes | str, kind: _DType, shape: tuple[int, ...], order: str) -> _Array:
+    array = _Array()
+    raw = data.encode("latin1") if isinstance(data, str) else data
+    array.values = np.frombuffer(raw, kind.dtype).reshape(shape, order="F" if order == "F" else "C")
+    return array
+
+
+def _scalar(kind: _DType, data: bytes | str) -> Any:
+    return _frombuffer(data, kind, (1,), "C").values[0]
+
+
+def _encode(text: str, _encoding: str) -> bytes:
+    """How Python 3 writes bytes for Python 2: as latin1 text."""
+    return text.encode("latin1")
+
+
+_ALLOWED: dict[str, Callable[..., Any] | None] = {
+    "multiarray._reconstruct": _reconstruct,
+    "multiarray.scalar": _scalar,
+    "numeric._frombuffer": _frombuffer,
+    "numpy.ndarray": None,  # named as an argument of _reconstruct, never called
+    "numpy.dtype": _DType,
+    "_codecs.encode": _encode,
+    "builtins.bytes": bytes,
+    "builtins.bytearray": bytearray,
+    "__builtin__.bytes": bytes,
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    """Rebuilds numbers, text, lists and NumPy arrays; nothing else that a pickle names is imported, let alone called."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        short = module.removeprefix("numpy.core.").removeprefix("numpy._core.")
+        if f"{short}.{name}" not in _ALLOWED:
+            raise pickle.UnpicklingError(f"refused {module}.{name}")
+        return _ALLOWED[f"{short}.{name}"]
+
+
+def _integers(names: list[str]) -> Int64 | None:
+    return np.array([int(name) for name in names], dtype=np.int64) if all(name.isdecimal() and len(name) < 19 for name in names) else None
