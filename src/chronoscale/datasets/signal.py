@@ -19,7 +19,7 @@ class Signal:
     values float32 or float64 [T, N, C]; edge_index int32 [2, E] (sources, destinations); edge_weight float32 [E] or None;
     missing bool [T, N, C] or None, True where there is no reading (the value there means nothing and may be NaN);
     node_ids int64 [N] or None (ids in the source). Arrays may be memory-mapped. verified: the values were checked when they were
-    written, and are not read again here. Raises UserError for ids out of range and for values that are not finite where a reading is claimed.
+    written and are not read again. Raises UserError for ids out of range and for values that are not finite where a reading is claimed.
     """
 
     values: Float32 | Float64
