@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt, TypeAda
 
 from chronoscale.datasets.formats.registry import FORMATS, open_dataset
 from chronoscale.datasets.generate.spec import GeneratorSpec
+from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.datasets.snapshots import Snapshot, SnapshotSequence
 from chronoscale.datasets.store import Dataset
 from chronoscale.errors import UserError, unknown
@@ -119,7 +120,8 @@ def load(name: str, seed: int = 0) -> Dataset:
     """
     found = entry(name)
     if found.generator is not None:
-        return found.generator.build(name, seed).sequence()
+        built = found.generator.build(name, seed)
+        return built.signal() if isinstance(built, TrafficSignal) else built.sequence()
     if found.file is None:
         raise UserError(
             f"dataset '{name}' is not at hand: fetch {found.source}; "
@@ -139,8 +141,8 @@ def stream(name: str, seed: int = 0) -> Iterable[Snapshot]:
     found = entry(name)
     if found.family != "dtdg":
         raise UserError(f"dataset '{name}' is {found.family}, not a sequence of snapshots; convert it first")
-    if found.generator is not None:
-        return found.generator.build(name, seed)
+    if found.generator is not None and not isinstance(built := found.generator.build(name, seed), TrafficSignal):
+        return built
     dataset = load(name, seed)
     if not isinstance(dataset, SnapshotSequence):
         raise UserError(f"dataset '{name}': expected snapshots in {found.file}")

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.generate.rmat import QUADRANTS
+from chronoscale.datasets.generate.traffic import TrafficSignal
 
 
 class _Spec(BaseModel):
@@ -44,4 +45,21 @@ class DyGraphSpec(_Spec):
         return EvolvingGraph(self.nodes, self.edges, self.snapshots, self.churn, self.burst_rate, self.skew, seed, name)
 
 
-GeneratorSpec = Annotated[GrowthSpec | DyGraphSpec, Field(discriminator="kind")]
+class TrafficSpec(BaseModel):
+    """Parameters of `TrafficSignal`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["traffic"]
+    sensors: PositiveInt
+    steps: PositiveInt
+    channels: Literal[1, 2] = 1
+    missing: float = Field(0.0, ge=0, lt=1)
+    steps_per_day: PositiveInt = 288
+
+    def build(self, name: str, seed: int) -> TrafficSignal:
+        """The generator. Raises UserError where its own checks fail."""
+        return TrafficSignal(self.sensors, self.steps, self.channels, self.missing, self.steps_per_day, seed, name)
+
+
+GeneratorSpec = Annotated[GrowthSpec | DyGraphSpec | TrafficSpec, Field(discriminator="kind")]
