@@ -1,0 +1,156 @@
+"""Forecasters of signals by name: what they are made of, how large they are, and the work of their forward pass.
+
+Their code is `real_exec.forecast`. Work is counted as that code does it, per window; values are fp32. N nodes, C channels, H hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from chronoscale.errors import UserError, unknown
+from chronoscale.strategies.schedule import Ints
+from chronoscale.strategies.workload import ModelShape
+
+Count = TypeVar("Count", int, Ints)
+
+DENSE_NODES = 512  # up to here all diffusion steps are one dense matrix; above, sparse products step by step
+
+
+class Parts(NamedTuple):
+    """Parts of a forecaster: `spatial` diffusion, gcn or attention, `temporal` gru or none."""
+
+    spatial: str
+    temporal: str
+    source: str
+
+
+FORECASTERS: Mapping[str, Parts] = {
+    "dcrnn": Parts("diffusion", "gru", "Li, Yu, Shahabi, Liu; ICLR 2018; encoder-decoder"),
+    "pgt-dcrnn": Parts("diffusion", "gru", "PGT-I §3.1; the single recurrent layer of PyTorch Geometric Temporal's examples"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A forward pass. A window: `flops`, fp32 values `moved` through memory, values `saved` for backward; a pass: values `fixed` read."""
+
+    flops: int = 0
+    moved: int = 0
+    saved: int = 0
+    fixed: int = 0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(self.flops + other.flops, self.moved + other.moved, self.saved + other.saved, self.fixed + other.fixed)
+
+    def __mul__(self, times: int) -> Work:
+        return Work(self.flops * times, self.moved * times, self.saved * times, self.fixed * times)
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The operations of forecasters on a graph; each reads its operands from memory and writes its result once."""
+
+    nodes: int
+    edges: int
+    hops: int
+
+    @property
+    def terms(self) -> int:
+        """The signal itself and each of its diffusions."""
+        return 1 + 2 * self.hops
+
+    def diffusion(self, width: int) -> Work:
+        """`hops` steps in both directions."""
+        dense = self.nodes <= DENSE_NODES
+        entries = self.nodes**2 if dense else self.edges
+        moved = width * self.nodes * (self.terms if dense else 4 * self.hops)
+        return Work(4 * self.hops * entries * width, moved, 0, 2 * self.hops * entries * (1 if dense else 3))  # int64 column, value
+
+    def product(self, inner: int, outer: int) -> Work:
+        """Rows times a matrix, added to what is there."""
+        return Work(2 * self.nodes * inner * outer, self.nodes * (inner + 2 * outer), 0, inner * outer)
+
+    def convolution(self, inner: int, outer: int) -> Work:
+        """Diffusion and product; the backward pass needs its input alone, which is counted where it is made."""
+        return self.diffusion(inner) + self.product(self.terms * inner, outer)
+
+    def made(self, width: int, read: int = 0) -> Work:
+        """An elementwise result that is kept for the backward pass, from `read` values."""
+        return Work(0, self.nodes * (width + read), self.nodes * width)
+
+
+def forecaster_shape(
+    name: str,
+    nodes: int,
+    channels: int,
+    hidden: int = 64,
+    layers: int = 1,
+    window: int = 12,
+    horizon: int = 12,
+    hops: int = 2,
+    heads: int = 4,
+    variant: str = "exact",
+) -> ModelShape:
+    """Sizes of a forecaster by name; `parameters` is what the module of this variant has.
+
+    Raises UserError for an unknown name (with the nearest) and for sizes that it cannot have.
+    """
+    if name not in FORECASTERS:
+        raise unknown("forecaster", name, FORECASTERS)
+    if min(nodes, channels, hidden, layers, window, horizon, hops, heads) < 1:
+        raise UserError(f"forecaster '{name}': nodes, channels, hidden, layers, window, horizon, hops and heads must be at least 1")
+    if name == "pgt-dcrnn":
+        if layers > 1:
+            raise UserError(f"forecaster '{name}' has one recurrent layer, got layers: {layers}")
+        if horizon > window:
+            raise UserError(f"forecaster '{name}' predicts at most window = {window} steps, got horizon: {horizon}; use 'dcrnn'")
+    spatial, temporal, _ = FORECASTERS[name]
+    terms = 2 * (hops + 1) if variant == "as-published" else 1 + 2 * hops
+
+    def stack(inputs: int) -> int:
+        """Parameters of recurrent layers: each has three gates on input and state."""
+        return sum((terms * ((hidden if layer else inputs) + hidden) + 1) * 3 * hidden for layer in range(layers))
+
+    parameters = stack(channels) + (stack(1) if name == "dcrnn" else 0) + hidden + 1
+    return ModelShape(name, spatial, temporal, layers, channels, hidden, 1, parameters, 1, hops=hops)
+
+
+def _diffusion_work(shape: ModelShape, graph: Graph, window: int, horizon: int) -> Work:
+    """`dcrnn` and `pgt-dcrnn`: see `real_exec.forecast.dcrnn`."""
+    wide, terms = shape.hidden, graph.terms
+
+    def narrow(inputs: int) -> Work:
+        """The first layer's input: diffused, kept, multiplied for three gates."""
+        return graph.diffusion(inputs) + graph.made(terms * inputs, terms * inputs) + graph.product(terms * inputs, 3 * wide)
+
+    first = graph.made(wide, wide) + graph.made(wide, wide) + graph.made(wide, 3 * wide)  # update gate, candidate, state
+    later = graph.convolution(wide, 2 * wide) + graph.convolution(wide, wide)
+    later += graph.made(2 * wide, 2 * wide) + graph.made(wide, 2 * wide) + graph.made(wide, wide) + graph.made(wide, 3 * wide)
+    upper = graph.convolution(wide, 3 * wide) * (shape.layers - 1)
+    encoder = (narrow(shape.inputs) + upper) * window + (first + later * (window - 1)) * shape.layers
+    readout = graph.product(wide, 1) * horizon
+    if shape.name == "pgt-dcrnn":
+        return encoder + readout
+    return encoder + (narrow(1) + upper + later * shape.layers) * horizon + readout
+
+
+def _work(shape: ModelShape, nodes: int, edges: int, window: int, horizon: int) -> Work:
+    return _diffusion_work(shape, Graph(nodes, edges, shape.hops), window, horizon)
+
+
+def forward_flops(shape: ModelShape, nodes: int, edges: int, windows: Count, window: int, horizon: int) -> Count:
+    """Multiply-adds, times 2, of a forward pass of a batch of `windows`: matrix products; elementwise work is not counted."""
+    return _work(shape, nodes, edges, window, horizon).flops * windows
+
+
+def forward_bytes(shape: ModelShape, nodes: int, edges: int, windows: Count, window: int, horizon: int) -> Count:
+    """Bytes that a forward pass moves through device memory, were nothing cached between two operations."""
+    work = _work(shape, nodes, edges, window, horizon)
+    return 4 * (work.moved * windows + work.fixed)
+
+
+def saved_bytes(shape: ModelShape, nodes: int, edges: int, windows: Count, window: int, horizon: int) -> Count:
+    """Bytes of activations that a forward pass of a batch of `windows` keeps for its backward pass."""
+    return 4 * _work(shape, nodes, edges, window, horizon).saved * windows
