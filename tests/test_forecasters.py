@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from chronoscale.errors import UserError
+from chronoscale.real_exec.forecast import a3t as a3t_module
 from chronoscale.real_exec.forecast import walks as walks_module
 from chronoscale.real_exec.forecast.masked import MaskedErrors, masked_sum
 from chronoscale.real_exec.forecast.model import Forecaster, forecaster
@@ -19,7 +20,7 @@ from chronoscale.strategies.forecasters import FORECASTERS, forecaster_shape, fo
 NODES, CHANNELS, WINDOW, HORIZON = 7, 2, 5, 3  # node 6 is isolated, node 5 has no edge out
 EDGES = np.array([[0, 0, 1, 2, 3, 3, 4, 4], [1, 2, 2, 3, 3, 4, 0, 5]], np.int32)
 WEIGHT = np.array([0.5, 1, 2, 0.1, 1, 0.7, 3, 1], np.float32)
-DEEP = {"dcrnn": 2}
+DEEP = {"dcrnn": 2, "st-transformer": 2}
 
 
 def build(name: str, variant: str = "exact", seed: int = 1) -> Forecaster:
@@ -87,7 +88,56 @@ def diffusion_reference(model: Forecaster, window: Tensor, published: bool) -> T
     return torch.stack(outputs)
 
 
-REFERENCES = {"dcrnn": diffusion_reference, "pgt-dcrnn": diffusion_reference}
+def a3t_reference(model: Forecaster, window: Tensor, published: bool) -> Tensor:
+    """[gcn(x), h] side by side, a gate at a time."""
+    matrix = torch.eye(NODES).double()
+    for (i, j), value in zip(EDGES.T.tolist(), WEIGHT.tolist(), strict=True):
+        matrix[j, i] = value
+    degree = matrix.sum(1)
+    matrix = matrix / degree.sqrt()[:, None] / degree.sqrt()[None]
+    own = [model.of_state[:, :8], model.of_state[:, 8:], model.of_candidate]
+    zero = torch.zeros(NODES, 8).double()
+    h, total = zero, zero
+
+    def gate(at: int, x: Tensor, state: Tensor) -> Tensor:
+        convolved = matrix @ x @ model.convolution[at] + model.convolution_bias[at]
+        return torch.cat((convolved, state), 1) @ torch.cat((model.mix[at], own[at])) + model.bias[at]
+
+    for x, share in zip(window, model.scores.exp() / model.scores.exp().sum(), strict=True):
+        h = zero if published else h
+        z, r = torch.sigmoid(gate(0, x, h)), torch.sigmoid(gate(1, x, h))
+        h = z * h + (1 - z) * torch.tanh(gate(2, x, r * h))
+        total = total + share * h
+    return (torch.clamp(total, min=0) @ model.readout.weight.T + model.readout.bias).T
+
+
+def transformer_reference(model: Forecaster, window: Tensor, published: bool) -> Tensor:
+    def norm(x: Tensor, layer: torch.nn.Module) -> Tensor:
+        centred = x - x.mean(1, keepdim=True)
+        return centred / (centred.square().mean(1, keepdim=True) + 1e-5).sqrt() * layer.weight + layer.bias
+
+    def linear(x: Tensor, layer: torch.nn.Module) -> Tensor:
+        return x @ layer.weight.T + layer.bias
+
+    x = linear(window[:, :, 0].T, model.token) + model.node + linear(window[-1, :, 1:2], model.clock)
+    for block in model.blocks:
+        queries, keys, values = linear(norm(x, block.before), block.queries_keys_values).split(8, 1)
+        heads = []
+        for head in (slice(0, 4), slice(4, 8)):
+            scores = (queries[:, head] @ keys[:, head].T / 2).exp()
+            heads.append(scores / scores.sum(1, keepdim=True) @ values[:, head])
+        x = x + linear(torch.cat(heads, 1), block.mix)
+        up = linear(norm(x, block.between), block.up)
+        x = x + linear(up * 0.5 * (1 + torch.erf(up / 2**0.5)), block.down)
+    return linear(norm(x, model.norm), model.readout).T
+
+
+REFERENCES = {
+    "dcrnn": diffusion_reference,
+    "pgt-dcrnn": diffusion_reference,
+    "a3t-gcn": a3t_reference,
+    "st-transformer": transformer_reference,
+}
 
 
 @pytest.mark.parametrize("dense", [512, 0])
@@ -95,18 +145,16 @@ REFERENCES = {"dcrnn": diffusion_reference, "pgt-dcrnn": diffusion_reference}
 @pytest.mark.parametrize("name", FORECASTERS)
 def test_model_is_its_dense_form(name: str, variant: str, dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walks_module, "DENSE_NODES", dense)
+    monkeypatch.setattr(a3t_module, "DENSE_NODES", dense)
     model, x = build(name, variant), windows()
-    model.requires_grad_(True)
-    for module in model.modules():
-        if isinstance(module, walks_module.Walks):  # float32 buffers, made double above, would bound the comparison
-            module.double()
     made = model(x)
     assert made.shape == (3, HORIZON, NODES)
     expected = torch.stack([REFERENCES[name](model, window, variant == "as-published") for window in x])
     torch.testing.assert_close(made, expected, rtol=1e-5, atol=1e-6)
     inputs = tuple(model.parameters())
     seed = torch.randn(made.shape, generator=torch.Generator().manual_seed(0)).double()
-    for one, other in zip(torch.autograd.grad(made, inputs, seed), torch.autograd.grad(expected, inputs, seed), strict=True):
+    ours, theirs = (torch.autograd.grad(values, inputs, seed, materialize_grads=True, allow_unused=True) for values in (made, expected))
+    for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
 
@@ -183,6 +231,9 @@ class Products(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
         made = func(*args, **(kwargs or {}))
+        if "scaled_dot_product" in str(func):
+            self.flops += 4 * args[0].numel() * args[1].shape[-2]
+            return made
         factors = args[1:3] if "addmm" in str(func) else args[:2] if ".mm" in str(func) or ".bmm" in str(func) else ()
         if factors:
             entries = factors[0].values().numel() if factors[0].layout == torch.sparse_csr else factors[0].numel()
@@ -210,6 +261,8 @@ def test_mistakes() -> None:
         forecaster_shape("pgt-dcrnn", 5, 1, window=4, horizon=6)
     with pytest.raises(UserError, match="one recurrent layer"):
         forecaster_shape("pgt-dcrnn", 5, 1, layers=2)
+    with pytest.raises(UserError, match="multiple of heads"):
+        forecaster_shape("st-transformer", 5, 1, hidden=6)
     with pytest.raises(UserError, match="at least 1"):
         forecaster_shape("dcrnn", 5, 1, hidden=0)
     shape = forecaster_shape("dcrnn", 3, 1)

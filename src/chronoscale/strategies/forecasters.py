@@ -29,6 +29,8 @@ class Parts(NamedTuple):
 FORECASTERS: Mapping[str, Parts] = {
     "dcrnn": Parts("diffusion", "gru", "Li, Yu, Shahabi, Liu; ICLR 2018; encoder-decoder"),
     "pgt-dcrnn": Parts("diffusion", "gru", "PGT-I §3.1; the single recurrent layer of PyTorch Geometric Temporal's examples"),
+    "a3t-gcn": Parts("gcn", "gru", "Zhu et al., 2020 (arXiv 2006.11583)"),
+    "st-transformer": Parts("attention", "none", "after ST-LLM; Liu et al., 2024 (arXiv 2401.10134)"),
 }
 
 
@@ -101,10 +103,12 @@ def forecaster_shape(
         raise unknown("forecaster", name, FORECASTERS)
     if min(nodes, channels, hidden, layers, window, horizon, hops, heads) < 1:
         raise UserError(f"forecaster '{name}': nodes, channels, hidden, layers, window, horizon, hops and heads must be at least 1")
-    if name == "pgt-dcrnn":
+    if name == "st-transformer" and hidden % heads:
+        raise UserError(f"forecaster '{name}': hidden must be a multiple of heads, got {hidden} and {heads}")
+    if name in ("pgt-dcrnn", "a3t-gcn"):
         if layers > 1:
             raise UserError(f"forecaster '{name}' has one recurrent layer, got layers: {layers}")
-        if horizon > window:
+        if name == "pgt-dcrnn" and horizon > window:
             raise UserError(f"forecaster '{name}' predicts at most window = {window} steps, got horizon: {horizon}; use 'dcrnn'")
     spatial, temporal, _ = FORECASTERS[name]
     terms = 2 * (hops + 1) if variant == "as-published" else 1 + 2 * hops
@@ -114,7 +118,13 @@ def forecaster_shape(
         return sum((terms * ((hidden if layer else inputs) + hidden) + 1) * 3 * hidden for layer in range(layers))
 
     parameters = stack(channels) + (stack(1) if name == "dcrnn" else 0) + hidden + 1
-    return ModelShape(name, spatial, temporal, layers, channels, hidden, 1, parameters, 1, hops=hops)
+    if name == "a3t-gcn":
+        parameters = 3 * (channels + 2 * hidden + 2) * hidden + window + (hidden + 1) * horizon
+    if name == "st-transformer":
+        tokens = window + 1 + nodes + (2 if channels > 1 else 0)
+        parameters = (tokens + layers * (12 * hidden + 13) + 2) * hidden + (hidden + 1) * horizon
+    hops, heads = hops if spatial == "diffusion" else 0, heads if spatial == "attention" else 1
+    return ModelShape(name, spatial, temporal, layers, channels, hidden, 1, parameters, heads, hops=hops)
 
 
 def _diffusion_work(shape: ModelShape, graph: Graph, window: int, horizon: int) -> Work:
@@ -136,7 +146,36 @@ def _diffusion_work(shape: ModelShape, graph: Graph, window: int, horizon: int) 
     return encoder + (narrow(1) + upper + later * shape.layers) * horizon + readout
 
 
+def _attention_gru_work(shape: ModelShape, graph: Graph, window: int, horizon: int) -> Work:
+    """`a3t-gcn`: see `real_exec.forecast.a3t`."""
+    wide, inputs, nodes = shape.hidden, shape.inputs, graph.nodes
+    entries = nodes**2 if nodes <= DENSE_NODES else graph.edges + nodes
+    given = Work(2 * entries * inputs, 2 * nodes * inputs, 0, entries) + graph.made(inputs, inputs) + graph.product(inputs, 3 * wide)
+    first = graph.made(wide, wide) * 2 + graph.made(wide, 3 * wide)
+    later = graph.product(wide, 3 * wide) + graph.made(2 * wide, 2 * wide) + graph.made(wide, 2 * wide)
+    later += graph.made(wide, wide) + graph.made(wide, 3 * wide)
+    attention = Work(0, 3 * nodes * wide) * window
+    return given * window + first + later * (window - 1) + attention + graph.made(wide, wide) + graph.product(wide, horizon)
+
+
+def _transformer_work(shape: ModelShape, graph: Graph, window: int, horizon: int) -> Work:
+    """`st-transformer`: see `real_exec.forecast.transformer`; attention keeps no N x N matrix."""
+    wide, nodes = shape.hidden, graph.nodes
+    norm = graph.made(wide + 2, wide)
+    attention = Work(4 * nodes**2 * wide, 3 * nodes * wide) + graph.made(wide + shape.heads)
+    block = norm + graph.product(wide, 3 * wide) + graph.made(3 * wide) + attention + graph.product(wide, wide) + graph.made(wide, wide)
+    block += norm + graph.product(wide, 4 * wide) + graph.made(4 * wide) + graph.made(4 * wide, 4 * wide)
+    block += graph.product(4 * wide, wide) + graph.made(wide, wide)
+    tokens = graph.made(window, window) + graph.product(window, wide) + graph.made(wide, wide)
+    clock = graph.product(1, wide) if shape.inputs > 1 else Work()
+    return tokens + clock + block * shape.layers + norm + graph.product(wide, horizon)
+
+
 def _work(shape: ModelShape, nodes: int, edges: int, window: int, horizon: int) -> Work:
+    if shape.name == "a3t-gcn":
+        return _attention_gru_work(shape, Graph(nodes, edges, 0), window, horizon)
+    if shape.name == "st-transformer":
+        return _transformer_work(shape, Graph(nodes, edges, 0), window, horizon)
     return _diffusion_work(shape, Graph(nodes, edges, shape.hops), window, horizon)
 
 

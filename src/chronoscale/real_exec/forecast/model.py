@@ -6,8 +6,10 @@ import torch
 
 from chronoscale.datasets.arrays import Float32, Int32
 from chronoscale.errors import unknown
+from chronoscale.real_exec.forecast.a3t import AttentionForecaster
 from chronoscale.real_exec.forecast.dcrnn import DiffusionForecaster
 from chronoscale.real_exec.forecast.forecaster import Forecaster
+from chronoscale.real_exec.forecast.transformer import TransformerForecaster
 from chronoscale.real_exec.forecast.walks import Walks
 from chronoscale.strategies.forecasters import FORECASTERS
 from chronoscale.strategies.workload import ModelShape
@@ -36,4 +38,8 @@ def forecaster(
     published = variant == "as-published"
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
+        if shape.name == "a3t-gcn":
+            return AttentionForecaster(shape, edge_index, edge_weight, nodes, window, horizon, published)
+        if shape.name == "st-transformer":
+            return TransformerForecaster(shape, nodes, window, horizon)
         return DiffusionForecaster(shape, Walks(edge_index, edge_weight, nodes, shape.hops, published), window, horizon)

@@ -14,8 +14,15 @@ from chronoscale.errors import UserError
 from chronoscale.strategies.forecasters import DENSE_NODES
 
 
-def _inverse(values: Any) -> Any:
+def inverse(values: Any) -> Any:
+    """1 / values, 0 where a value is 0."""
     return np.divide(1.0, values, out=np.zeros_like(values), where=values != 0)
+
+
+def require_edges(edges: Int32, nodes: int) -> None:
+    """Raises UserError for edges that leave the graph."""
+    if edges.size and (edges.min() < 0 or edges.max() >= nodes):
+        raise UserError(f"edges name nodes 0 .. {nodes - 1}; found {edges.min()} .. {edges.max()}")
 
 
 def transitions(edges: Int32, weight: Float32 | None, nodes: int, published: bool = False) -> tuple[Any, Any]:
@@ -27,21 +34,21 @@ def transitions(edges: Int32, weight: Float32 | None, nodes: int, published: boo
     Raises UserError for edges that leave the graph.
     """
     source, destination = edges.astype(np.int64)
-    if edges.size and (edges.min() < 0 or edges.max() >= nodes):
-        raise UserError(f"edges name nodes 0 .. {nodes - 1}; found {edges.min()} .. {edges.max()}")
+    require_edges(edges, nodes)
     value = np.ones(edges.shape[1]) if weight is None else weight.astype(np.float64)
     leaving, entering = (np.bincount(ends, value, nodes) for ends in (source, destination))
     if not published:
-        along = scipy.sparse.csr_matrix((value * _inverse(leaving)[source], (source, destination)), (nodes, nodes))
-        against = scipy.sparse.csr_matrix((value * _inverse(entering)[destination], (destination, source)), (nodes, nodes))
+        along = scipy.sparse.csr_matrix((value * inverse(leaving)[source], (source, destination)), (nodes, nodes))
+        against = scipy.sparse.csr_matrix((value * inverse(entering)[destination], (destination, source)), (nodes, nodes))
         return along, against
     order = np.lexsort((source, destination))
-    along = scipy.sparse.csr_matrix((_inverse(leaving)[source], (destination, source)), (nodes, nodes))
-    against = scipy.sparse.csr_matrix((_inverse(entering)[source], (source[order], destination[order])), (nodes, nodes))
+    along = scipy.sparse.csr_matrix((inverse(leaving)[source], (destination, source)), (nodes, nodes))
+    against = scipy.sparse.csr_matrix((inverse(entering)[source], (source[order], destination[order])), (nodes, nodes))
     return along, against
 
 
-def _tensor(matrix: Any) -> Tensor:
+def as_tensor(matrix: Any) -> Tensor:
+    """A scipy CSR matrix as torch's, float32."""
     parts = (torch.from_numpy(matrix.indptr).long(), torch.from_numpy(matrix.indices).long(), torch.from_numpy(matrix.data).float())
     return torch.sparse_csr_tensor(*parts, matrix.shape, check_invariants=False)
 
@@ -62,8 +69,8 @@ class Walks(nn.Module):
             self._keep("forward_0", torch.cat(powers).float())
             self._keep("backward_0", torch.cat([power.T for power in powers]).float())
         for at, step in enumerate(() if self.dense else pair):
-            self._keep(f"forward_{at}", _tensor(step))
-            self._keep(f"backward_{at}", _tensor(step.T.tocsr()))
+            self._keep(f"forward_{at}", as_tensor(step))
+            self._keep(f"backward_{at}", as_tensor(step.T.tocsr()))
 
     @property
     def terms(self) -> int:
