@@ -1,0 +1,1 @@
+"""Forecasters of signals on a static graph, and their errors where readings are missing."""

@@ -1,0 +1,52 @@
+"""Errors of predictions where the target is there: NaN marks a missing reading."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+
+def masked_sum(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Sum of |prediction - target| where the target is not NaN, and how many there are (int64); shapes are equal. Gradients hold no NaN."""
+    known = ~torch.isnan(target)
+    error = (prediction - torch.where(known, target, prediction.detach())).abs()
+    return error.sum(), known.sum()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MaskedErrors:
+    """`sums`, float64 [5]: absolute, squared and relative errors, the number of targets, the number that the relative error counts.
+
+    Sums of ranks and batches add up. A mean of nothing is NaN.
+    """
+
+    sums: Tensor = field(default_factory=lambda: torch.zeros(5, dtype=torch.float64))
+
+    @classmethod
+    def of(cls, prediction: Tensor, target: Tensor, threshold: float = 1e-3) -> MaskedErrors:
+        """Errors of equal shapes, on their device. Targets of magnitude up to `threshold` have no relative error."""
+        known = ~torch.isnan(target)
+        truth = target.detach()[known].double()
+        error = (prediction.detach()[known].double() - truth).abs()
+        relative = truth.abs() > threshold
+        share = error[relative] / truth[relative].abs()
+        counts = torch.stack((known.sum(), relative.sum())).double()
+        return cls(torch.cat((torch.stack((error.sum(), error.square().sum(), share.sum())), counts)))
+
+    def __add__(self, other: MaskedErrors) -> MaskedErrors:
+        return MaskedErrors(self.sums + other.sums)
+
+    @property
+    def mae(self) -> float:
+        return float(self.sums[0] / self.sums[3])
+
+    @property
+    def rmse(self) -> float:
+        return float((self.sums[1] / self.sums[3]).sqrt())
+
+    @property
+    def mape(self) -> float:
+        """Mean relative error, a share."""
+        return float(self.sums[2] / self.sums[4])

@@ -1,0 +1,195 @@
+"""Forecasters of signals by name: what they are made of, how large they are, and the work of their forward pass.
+
+Their code is `real_exec.forecast`. Work is counted as that code does it, per window; values are fp32. N nodes, C channels, H hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from chronoscale.errors import UserError, unknown
+from chronoscale.strategies.schedule import Ints
+from chronoscale.strategies.workload import ModelShape
+
+Count = TypeVar("Count", int, Ints)
+
+DENSE_NODES = 512  # up to here all diffusion steps are one dense matrix; above, sparse products step by step
+
+
+class Parts(NamedTuple):
+    """Parts of a forecaster: `spatial` diffusion, gcn or attention, `temporal` gru or none."""
+
+    spatial: str
+    temporal: str
+    source: str
+
+
+FORECASTERS: Mapping[str, Parts] = {
+    "dcrnn": Parts("diffusion", "gru", "Li, Yu, Shahabi, Liu; ICLR 2018; encoder-decoder"),
+    "pgt-dcrnn": Parts("diffusion", "gru", "PGT-I §3.1; the single recurrent layer of PyTorch Geometric Temporal's examples"),
+    "a3t-gcn": Parts("gcn", "gru", "Zhu et al., 2020 (arXiv 2006.11583)"),
+    "st-transformer": Parts("attention", "none", "after ST-LLM; Liu et al., 2024 (arXiv 2401.10134)"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A forward pass. A window: `flops`, fp32 values `moved` through memory, values `saved` for backward; a pass: values `fixed` read."""
+
+    flops: int = 0
+    moved: int = 0
+    saved: int = 0
+    fixed: int = 0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(self.flops + other.flops, self.moved + other.moved, self.saved + other.saved, self.fixed + other.fixed)
+
+    def __mul__(self, times: int) -> Work:
+        return Work(self.flops * times, self.moved * times, self.saved * times, self.fixed * times)
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The operations of forecasters on a graph; each reads its operands from memory and writes its result once."""
+
+    nodes: int
+    edges: int
+    hops: int
+
+    @property
+    def terms(self) -> int:
+        """The signal itself and each of its diffusions."""
+        return 1 + 2 * self.hops
+
+    def diffusion(self, width: int) -> Work:
+        """`hops` steps in both directions."""
+        dense = self.nodes <= DENSE_NODES
+        entries = self.nodes**2 if dense else self.edges
+        moved = width * self.nodes * (self.terms if dense else 4 * self.hops)
+        return Work(4 * self.hops * entries * width, moved, 0, 2 * self.hops * entries * (1 if dense else 3))  # int64 column, value
+
+    def product(self, inner: int, outer: int) -> Work:
+        """Rows times a matrix, added to what is there."""
+        return Work(2 * self.nodes * inner * outer, self.nodes * (inner + 2 * outer), 0, inner * outer)
+
+    def convolution(self, inner: int, outer: int) -> Work:
+        """Diffusion and product; the backward pass needs its input alone, which is counted where it is made."""
+        return self.diffusion(inner) + self.product(self.terms * inner, outer)
+
+    def made(self, width: int, read: int = 0) -> Work:
+        """An elementwise result that is kept for the backward pass, from `read` values."""
+        return Work(0, self.nodes * (width + read), self.nodes * width)
+
+
+def forecaster_shape(
+    name: str,
+    nodes: int,
+    channels: int,
+    hidden: int = 64,
+    layers: int = 1,
+    window: int = 12,
+    horizon: int = 12,
+    hops: int = 2,
+    heads: int = 4,
+    variant: str = "exact",
+) -> ModelShape:
+    """Sizes of a forecaster by name; `parameters` is what the module of this variant has.
+
+    Raises UserError for an unknown name (with the nearest) and for sizes that it cannot have.
+    """
+    if name not in FORECASTERS:
+        raise unknown("forecaster", name, FORECASTERS)
+    if min(nodes, channels, hidden, layers, window, horizon, hops, heads) < 1:
+        raise UserError(f"forecaster '{name}': nodes, channels, hidden, layers, window, horizon, hops and heads must be at least 1")
+    if name == "st-transformer" and hidden % heads:
+        raise UserError(f"forecaster '{name}': hidden must be a multiple of heads, got {hidden} and {heads}")
+    if name in ("pgt-dcrnn", "a3t-gcn"):
+        if layers > 1:
+            raise UserError(f"forecaster '{name}' has one recurrent layer, got layers: {layers}")
+        if name == "pgt-dcrnn" and horizon > window:
+            raise UserError(f"forecaster '{name}' predicts at most window = {window} steps, got horizon: {horizon}; use 'dcrnn'")
+    spatial, temporal, _ = FORECASTERS[name]
+    terms = 2 * (hops + 1) if variant == "as-published" else 1 + 2 * hops
+
+    def stack(inputs: int) -> int:
+        """Parameters of recurrent layers: each has three gates on input and state."""
+        return sum((terms * ((hidden if layer else inputs) + hidden) + 1) * 3 * hidden for layer in range(layers))
+
+    parameters = stack(channels) + (stack(1) if name == "dcrnn" else 0) + hidden + 1
+    if name == "a3t-gcn":
+        parameters = 3 * (channels + 2 * hidden + 2) * hidden + window + (hidden + 1) * horizon
+    if name == "st-transformer":
+        tokens = window + 1 + nodes + (2 if channels > 1 else 0)
+        parameters = (tokens + layers * (12 * hidden + 13) + 2) * hidden + (hidden + 1) * horizon
+    hops, heads = hops if spatial == "diffusion" else 0, heads if spatial == "attention" else 1
+    return ModelShape(name, spatial, temporal, layers, channels, hidden, 1, parameters, heads, hops=hops)
+
+
+def _diffusion_work(shape: ModelShape, graph: Graph, window: int, horizon: int) -> Work:
+    """`dcrnn` and `pgt-dcrnn`: see `real_exec.forecast.dcrnn`."""
+    wide, terms = shape.hidden, graph.terms
+
+    def narrow(inputs: int) -> Work:
+        """The first layer's input: diffused, kept, multiplied for three gates."""
+        return graph.diffusion(inputs) + graph.made(terms * inputs, terms * inputs) + graph.product(terms * inputs, 3 * wide)
+
+    first = graph.made(wide, wide) + graph.made(wide, wide) + graph.made(wide, 3 * wide)  # update gate, candidate, state
+    later = graph.convolution(wide, 2 * wide) + graph.convolution(wide, wide)
+    later += graph.made(2 * wide, 2 * wide) + graph.made(wide, 2 * wide) + graph.made(wide, wide) + graph.made(wide, 3 * wide)
+    upper = graph.convolution(wide, 3 * wide) * (shape.layers - 1)
+    encoder = (narrow(shape.inputs) + upper) * window + (first + later * (window - 1)) * shape.layers
+    readout = graph.product(wide, 1) * horizon
+    if shape.name == "pgt-dcrnn":
+        return encoder + readout
+    return encoder + (narrow(1) + upper + later * shape.layers) * horizon + readout
+
+
+def _attention_gru_work(shape: ModelShape, graph: Graph, window: int, horizon: int) -> Work:
+    """`a3t-gcn`: see `real_exec.forecast.a3t`."""
+    wide, inputs, nodes = shape.hidden, shape.inputs, graph.nodes
+    entries = nodes**2 if nodes <= DENSE_NODES else graph.edges + nodes
+    given = Work(2 * entries * inputs, 2 * nodes * inputs, 0, entries) + graph.made(inputs, inputs) + graph.product(inputs, 3 * wide)
+    first = graph.made(wide, wide) * 2 + graph.made(wide, 3 * wide)
+    later = graph.product(wide, 3 * wide) + graph.made(2 * wide, 2 * wide) + graph.made(wide, 2 * wide)
+    later += graph.made(wide, wide) + graph.made(wide, 3 * wide)
+    attention = Work(0, 3 * nodes * wide) * window
+    return given * window + first + later * (window - 1) + attention + graph.made(wide, wide) + graph.product(wide, horizon)
+
+
+def _transformer_work(shape: ModelShape, graph: Graph, window: int, horizon: int) -> Work:
+    """`st-transformer`: see `real_exec.forecast.transformer`; attention keeps no N x N matrix."""
+    wide, nodes = shape.hidden, graph.nodes
+    norm = graph.made(wide + 2, wide)
+    attention = Work(4 * nodes**2 * wide, 3 * nodes * wide) + graph.made(wide + shape.heads)
+    block = norm + graph.product(wide, 3 * wide) + graph.made(3 * wide) + attention + graph.product(wide, wide) + graph.made(wide, wide)
+    block += norm + graph.product(wide, 4 * wide) + graph.made(4 * wide) + graph.made(4 * wide, 4 * wide)
+    block += graph.product(4 * wide, wide) + graph.made(wide, wide)
+    tokens = graph.made(window, window) + graph.product(window, wide) + graph.made(wide, wide)
+    clock = graph.product(1, wide) if shape.inputs > 1 else Work()
+    return tokens + clock + block * shape.layers + norm + graph.product(wide, horizon)
+
+
+def _work(shape: ModelShape, nodes: int, edges: int, window: int, horizon: int) -> Work:
+    if shape.name == "a3t-gcn":
+        return _attention_gru_work(shape, Graph(nodes, edges, 0), window, horizon)
+    if shape.name == "st-transformer":
+        return _transformer_work(shape, Graph(nodes, edges, 0), window, horizon)
+    return _diffusion_work(shape, Graph(nodes, edges, shape.hops), window, horizon)
+
+
+def forward_flops(shape: ModelShape, nodes: int, edges: int, windows: Count, window: int, horizon: int) -> Count:
+    """Multiply-adds, times 2, of a forward pass of a batch of `windows`: matrix products; elementwise work is not counted."""
+    return _work(shape, nodes, edges, window, horizon).flops * windows
+
+
+def forward_bytes(shape: ModelShape, nodes: int, edges: int, windows: Count, window: int, horizon: int) -> Count:
+    """Bytes that a forward pass moves through device memory, were nothing cached between two operations."""
+    work = _work(shape, nodes, edges, window, horizon)
+    return 4 * (work.moved * windows + work.fixed)
+
+
+def saved_bytes(shape: ModelShape, nodes: int, edges: int, windows: Count, window: int, horizon: int) -> Count:
+    """Bytes of activations that a forward pass of a batch of `windows` keeps for its backward pass."""
+    return 4 * _work(shape, nodes, edges, window, horizon).saved * windows
