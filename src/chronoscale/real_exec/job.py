@@ -23,6 +23,7 @@ class Item:
     dataset: str
     hyper: Hyper
     parts: str = ""
+    prepare: str = ""  # schedule (Parquet) of what happens once before, for signals
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ class Job:
     seed: int = 0
     device: str = "auto"
     transfer_thread: bool = False
+    hops: int = 2
+    heads: int = 4
 
     def save(self, path: Path) -> None:
         """JSON."""

@@ -12,7 +12,7 @@ import torch
 
 from chronoscale.real_exec.task import Task
 from chronoscale.strategies.cluster import CPU_STREAMS
-from chronoscale.strategies.schedule import Ints, Lane, Op
+from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 
 INLINE = (tuple(Lane),)  # one thread for everything
 Run = Callable[[Task], None]
@@ -132,3 +132,8 @@ def lanes_for(device: torch.device, transfer_thread: bool = False) -> Lanes:
     gains (docs/execution.md).
     """
     return CudaLanes(device) if device.type == "cuda" else CpuLanes(transfer_thread)
+
+
+def threaded(schedule: Schedule, asked: bool) -> bool:
+    """Whether a schedule's host lanes get a thread of their own on CPU: asked for, or it prefetches from a mapped part."""
+    return asked or bool(((schedule.op == Op.FETCH) & (schedule.lane == Lane.HOST)).any())

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
 
@@ -26,11 +27,12 @@ from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.exchange import NoExchange, TorchExchange
 from chronoscale.real_exec.interpreter import Pass, execute
 from chronoscale.real_exec.job import LAUNCHER, Item, Job
-from chronoscale.real_exec.lanes import lanes_for
+from chronoscale.real_exec.lanes import lanes_for, threaded
 from chronoscale.real_exec.material import Material
 from chronoscale.real_exec.model import SnapshotModel
 from chronoscale.real_exec.program import CollectiveProgram, Program, SnapshotProgram
 from chronoscale.real_exec.region import Part, Whole
+from chronoscale.real_exec.windows import Recipe, prepared
 from chronoscale.strategies.models import model_shape
 from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
 
@@ -50,13 +52,29 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
         if schedule.ranks != ranks:
             raise UserError(f"schedule '{schedule.name}' is for {schedule.ranks} ranks, {ranks} are running")
     material: dict[tuple[str, str], Material] = {}
-    programs = {item.label: _program(job, item, schedules[item.label], rank, device, together, material) for item in job.items}
-    lanes = lanes_for(device, job.transfer_thread)
     passes: dict[str, list[Pass]] = {item.label: [] for item in job.items}
-    for _ in range(job.warmup + job.repeats):
-        for label, program in programs.items():
-            passes[label].append(execute(schedules[label], program, lanes, device_name(device)))
-    return {label: done[job.warmup :] for label, done in passes.items()}
+    once: dict[str, list[Pass]] = {}
+    with ExitStack() as stack:
+        programs: dict[str, Program] = {}
+        for item in job.items:
+            if schedules[item.label].kind == "windows":
+                programs[item.label], once[f"{item.label}-prepare"] = prepared(
+                    recipe(job, item), schedules[item.label], rank, device, together, stack
+                )
+            else:
+                programs[item.label] = _program(job, item, schedules[item.label], rank, device, together, material)
+        for _ in range(job.warmup + job.repeats):
+            for label, program in programs.items():
+                lanes = lanes_for(device, threaded(schedules[label], job.transfer_thread))
+                passes[label].append(execute(schedules[label], program, lanes, device_name(device)))
+    return {label: done[job.warmup :] for label, done in passes.items()} | once
+
+
+def recipe(job: Job, item: Item) -> Recipe:
+    """What a job says of one item's training on windows."""
+    return Recipe(
+        item.dataset, item.prepare, item.hyper, job.model, job.hidden, job.layers, job.hops, job.heads, job.learning_rate, job.seed
+    )
 
 
 def _program(

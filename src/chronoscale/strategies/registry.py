@@ -9,16 +9,25 @@ from chronoscale.strategies.baselines.dtdg.distdgl import DistDGL
 from chronoscale.strategies.baselines.dtdg.dynahb import DynaHB
 from chronoscale.strategies.baselines.dtdg.esdg import ESDG
 from chronoscale.strategies.baselines.dtdg.psg import PSG
+from chronoscale.strategies.baselines.st.ddp import DDP, DDP_BATCH
+from chronoscale.strategies.baselines.st.pgt import PGT
+from chronoscale.strategies.pgt_index.dist_index import DIST_INDEX
+from chronoscale.strategies.pgt_index.gen_dist_index import GEN_DIST_INDEX
+from chronoscale.strategies.pgt_index.gpu_index import GPU_INDEX
+from chronoscale.strategies.pgt_index.index import INDEX
 from chronoscale.strategies.real.greedy import RealG
 from chronoscale.strategies.real.greedy_plus import RealGPlus
 from chronoscale.strategies.real.ilp import RealL
 from chronoscale.strategies.real.reuse import RealReuse, RealType1
+from chronoscale.strategies.signal_strategy import SignalStrategy
 from chronoscale.strategies.strategy import Strategy
 
 ALL: tuple[Strategy, ...] = (
     PSG(), ESDG(), DistDGL(), BLAD(), DGC(), DynaHB(), RealType1(), RealReuse(), RealG(), RealGPlus(), RealL(),
 )  # fmt: skip
-STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in ALL}
+SIGNALS: tuple[SignalStrategy, ...] = (PGT, DDP, DDP_BATCH, INDEX, GPU_INDEX, DIST_INDEX, GEN_DIST_INDEX)
+EVERY: tuple[Strategy, ...] = (*ALL, *SIGNALS)
+STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in EVERY}
 PARTITIONED = frozenset({DistDGL.name})  # plan with `Workload.partition`
 SPREAD = frozenset({ESDG.name, DistDGL.name})  # schedules of kind "snapshots" or "parts": a group's work is on all ranks
 SIMULATED_ONLY = frozenset({DGC.name, DynaHB.name})  # planned from a model of their partition: nothing that ranks could execute
@@ -29,6 +38,14 @@ def strategy(name: str) -> Strategy:
     if name not in STRATEGIES:
         raise unknown("strategy", name, STRATEGIES)
     return STRATEGIES[name]
+
+
+def signal_strategy(name: str) -> SignalStrategy:
+    """The strategy on signals of that name. Raises UserError with the nearest valid name."""
+    for found in SIGNALS:
+        if found.name == name:
+            return found
+    raise unknown("strategy on signals", name, [one.name for one in SIGNALS])
 
 
 def executable(name: str) -> Strategy:

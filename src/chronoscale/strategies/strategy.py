@@ -12,10 +12,19 @@ from chronoscale.strategies.workload import Family, Workload
 class Strategy(Protocol):
     """A subclass plans one epoch. Everything it decides (order, placement, forms, overlap) is in the rows it returns."""
 
-    name: str
-    title: str
-    source: str  # paper and section
-    family: Family
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def source(self) -> str:
+        """Paper and section."""
+        ...
+
+    @property
+    def family(self) -> Family: ...
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch on `ranks` ranks. Raises UserError when the workload does not fit the strategy."""

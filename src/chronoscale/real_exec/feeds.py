@@ -1,0 +1,151 @@
+"""Feeds: where the readings of a batch come from. All give the same batches, bit for bit, float [b, window + horizon, N, C], standardised.
+
+Readings that are missing are NaN.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from chronoscale.datasets.arrays import Int64
+from chronoscale.datasets.materialise import materialise
+from chronoscale.datasets.signal import Signal
+from chronoscale.datasets.standard import Moments, Period, Scaler, blocks, moments, readings, standardised
+from chronoscale.datasets.windows import Windows
+from chronoscale.strategies.batches import Store
+
+
+class Feed(Protocol):
+    """`scale` is known once `materialise` has run."""
+
+    scale: Scaler
+
+    def materialise(self) -> None:
+        """What preparation does where the data lie."""
+        ...
+
+    def transfer(self) -> None:
+        """Bring the data to the device, where they stay."""
+        ...
+
+    def measure(self, rank: int, ranks: int) -> Moments:
+        """Moments of a rank's part of the training period."""
+        ...
+
+    def agree(self, total: Moments) -> None:
+        """Take the moments of all ranks."""
+        ...
+
+    def read(self, starts: Int64) -> Tensor:
+        """What a batch needs, in host memory (on the device for data that lie there): its windows, or the block that they are cut from."""
+        ...
+
+    def cut(self, read: Tensor, starts: Int64) -> Tensor:
+        """The windows of a block that has reached the device."""
+        ...
+
+
+class LocalFeed:
+    """What feeds of a signal at hand share."""
+
+    def __init__(self, signal: Signal, windows: Windows, period: Period, device: torch.device) -> None:
+        self.signal, self.windows, self.period, self.device = signal, windows, period, device
+        self.scale: Scaler
+
+    def materialise(self) -> None:
+        self.scale = Scaler.from_moments(moments(self.signal, self.windows, self.period))
+
+    def transfer(self) -> None:
+        raise ValueError(f"{type(self).__name__} keeps no data on the device")
+
+    def measure(self, rank: int, ranks: int) -> Moments:
+        last = len(self.signal) if self.period == "series" else self.windows.training_steps
+        begin, end = (last * part // ranks for part in (rank, rank + 1))
+        return moments(self.signal, self.windows, self.period, begin, end)
+
+    def agree(self, total: Moments) -> None:
+        self.scale = Scaler.from_moments(total)
+
+    def cut(self, read: Tensor, starts: Int64) -> Tensor:
+        return read
+
+    def empty(self, *shape: int) -> Tensor:
+        """Host memory for what goes to the device, pinned for a GPU."""
+        dtype = torch.float64 if self.signal.values.dtype == np.float64 else torch.float32
+        return torch.empty(*shape, self.signal.num_nodes, self.signal.num_channels, dtype=dtype, pin_memory=self.device.type == "cuda")
+
+
+class Materialised(LocalFeed):
+    """Every window copied out (PGT-I Algorithm 1, standardised as it is copied, so that no second copy exists)."""
+
+    def materialise(self) -> None:
+        super().materialise()
+        self._copied = materialise(self.signal, self.windows, self.scale)
+
+    def read(self, starts: Int64) -> Tensor:
+        out = self.empty(len(starts), self.windows.reach)
+        np.take(self._copied, starts, axis=0, out=out.numpy())
+        return out
+
+
+class Indexed(LocalFeed):
+    """One array, windows by start index (PGT-I §4.1)."""
+
+    def materialise(self) -> None:
+        super().materialise()
+        self._data = standardised(self.signal, self.scale)
+
+    def read(self, starts: Int64) -> Tensor:
+        out = self.empty(len(starts), self.windows.reach)
+        into = out.numpy()
+        for i, start in enumerate(starts.tolist()):
+            into[i] = self._data[start : start + self.windows.reach]
+        return out
+
+
+class Resident(LocalFeed):
+    """One array on the device, transferred once (PGT-I §4.1)."""
+
+    def transfer(self) -> None:
+        dtype = torch.float64 if self.signal.values.dtype == np.float64 else torch.float32
+        shape = (len(self.signal), self.signal.num_nodes, self.signal.num_channels)
+        self._data = torch.empty(shape, dtype=dtype, device=self.device)
+        for begin, end in blocks(self.signal, 0, len(self.signal)):
+            self._data[begin:end] = torch.from_numpy(readings(self.signal, begin, end)).to(self.device)
+
+    def materialise(self) -> None:
+        super().materialise()
+        mean, deviation = (torch.from_numpy(part).to(self._data) for part in (self.scale.mean, self.scale.deviation))
+        self._data.sub_(mean).div_(deviation)
+
+    def read(self, starts: Int64) -> Tensor:
+        steps = torch.from_numpy(starts[:, None] + np.arange(self.windows.reach)).to(self.device)
+        return self._data.index_select(0, steps.ravel()).view(*steps.shape, *self._data.shape[1:])
+
+
+class Mapped(LocalFeed):
+    """A mapped signal of which a rank reads its part, one contiguous block a batch, standardised as it is read (PGT-I §5.4)."""
+
+    def read(self, starts: Int64) -> Tensor:
+        if (np.diff(starts) != 1).any():
+            raise ValueError("a block holds consecutive windows")
+        begin, end = int(starts[0]), int(starts[-1]) + self.windows.reach
+        out = self.empty(end - begin)
+        into = out.numpy()
+        np.copyto(into, self.signal.values[begin:end])
+        if self.signal.missing is not None:
+            into[self.signal.missing[begin:end]] = np.nan
+        self.scale.apply(into, into)
+        return out
+
+    def cut(self, read: Tensor, starts: Int64) -> Tensor:
+        return read.unfold(0, self.windows.reach, 1).movedim(-1, 1).contiguous()
+
+
+FEEDS: dict[Store, type[Materialised | Indexed | Resident | Mapped]] = {
+    Store.WINDOWS: Materialised, Store.ARRAY: Indexed, Store.DEVICE: Resident, Store.PART: Mapped,
+}  # fmt: skip

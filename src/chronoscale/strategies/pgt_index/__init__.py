@@ -1,0 +1,1 @@
+"""PGT-I: index-batching (papers/pgt-i)."""

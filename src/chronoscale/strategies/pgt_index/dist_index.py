@@ -1,0 +1,8 @@
+"""Distributed-index-batching: a copy of the data on every rank; shuffling needs no communication (PGT-I §4.2)."""
+
+from __future__ import annotations
+
+from chronoscale.strategies.batches import Feeding, Store
+from chronoscale.strategies.signal_strategy import SignalStrategy
+
+DIST_INDEX = SignalStrategy("dist-index", "Distributed-index-batching", "PGT-I §4.2", Feeding(Store.DEVICE))

@@ -1,0 +1,8 @@
+"""Generalized-distributed-index-batching: a mapped part of the data a rank, one block a batch (PGT-I §5.4)."""
+
+from __future__ import annotations
+
+from chronoscale.strategies.batches import Feeding, Store
+from chronoscale.strategies.signal_strategy import SignalStrategy
+
+GEN_DIST_INDEX = SignalStrategy("gen-dist-index", "Generalized-distributed-index-batching", "PGT-I §5.4", Feeding(Store.PART, local=True))

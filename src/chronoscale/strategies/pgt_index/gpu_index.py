@@ -1,0 +1,8 @@
+"""GPU-index-batching: the data go to the device once, and windows are cut out there (PGT-I §4.1)."""
+
+from __future__ import annotations
+
+from chronoscale.strategies.batches import Feeding, Store
+from chronoscale.strategies.signal_strategy import SignalStrategy
+
+GPU_INDEX = SignalStrategy("gpu-index", "GPU-index-batching", "PGT-I §4.1", Feeding(Store.DEVICE))

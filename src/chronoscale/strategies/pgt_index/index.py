@@ -1,0 +1,8 @@
+"""Index-batching: one copy of the data and a start index a window (PGT-I §4.1)."""
+
+from __future__ import annotations
+
+from chronoscale.strategies.batches import Feeding, Store
+from chronoscale.strategies.signal_strategy import SignalStrategy
+
+INDEX = SignalStrategy("index", "Index-batching", "PGT-I §4.1, eq. 2", Feeding(Store.ARRAY))
