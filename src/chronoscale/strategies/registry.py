@@ -9,14 +9,22 @@ from chronoscale.strategies.baselines.dtdg.distdgl import DistDGL
 from chronoscale.strategies.baselines.dtdg.dynahb import DynaHB
 from chronoscale.strategies.baselines.dtdg.esdg import ESDG
 from chronoscale.strategies.baselines.dtdg.psg import PSG
+from chronoscale.strategies.baselines.st.ddp import DDP, DDPBatch
+from chronoscale.strategies.baselines.st.pgt import PGT
+from chronoscale.strategies.pgt_index.dist_index import DistIndex
+from chronoscale.strategies.pgt_index.gen_dist_index import GenDistIndex
+from chronoscale.strategies.pgt_index.gpu_index import GpuIndex
+from chronoscale.strategies.pgt_index.index import Index
 from chronoscale.strategies.real.greedy import RealG
 from chronoscale.strategies.real.greedy_plus import RealGPlus
 from chronoscale.strategies.real.ilp import RealL
 from chronoscale.strategies.real.reuse import RealReuse, RealType1
 from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Family
 
 ALL: tuple[Strategy, ...] = (
     PSG(), ESDG(), DistDGL(), BLAD(), DGC(), DynaHB(), RealType1(), RealReuse(), RealG(), RealGPlus(), RealL(),
+    PGT(), DDP(), DDPBatch(), Index(), GpuIndex(), DistIndex(), GenDistIndex(),
 )  # fmt: skip
 STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in ALL}
 PARTITIONED = frozenset({DistDGL.name})  # plan with `Workload.partition`
@@ -29,6 +37,11 @@ def strategy(name: str) -> Strategy:
     if name not in STRATEGIES:
         raise unknown("strategy", name, STRATEGIES)
     return STRATEGIES[name]
+
+
+def of(family: Family) -> dict[str, Strategy]:
+    """Strategies for one kind of dynamic graph, by name."""
+    return {name: planner for name, planner in STRATEGIES.items() if planner.family is family}
 
 
 def executable(name: str) -> Strategy:

@@ -1,0 +1,1 @@
+"""PGT-I: index-batching (Ockerman et al., SC 2025)."""
