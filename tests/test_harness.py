@@ -17,7 +17,8 @@ from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.harness import cli, runs
 from chronoscale.harness.experiment import check
-from chronoscale.strategies.registry import SIMULATED_ONLY, STRATEGIES
+from chronoscale.strategies.registry import SIMULATED_ONLY, of
+from chronoscale.strategies.workload import Family
 
 SMALL = {"model": {"name": "t-gcn", "hidden": 8, "inputs": 8}, "groups": 6, "ranks": [1], "repeats": 2, "warmup": 0}
 
@@ -62,7 +63,7 @@ def experiment(tmp_path, monkeypatch):
 
 def test_the_loop_from_file_to_report(experiment, capsys):
     """validate, simulate, report and trace on two ranks; every table is there, executed and simulated say so."""
-    executed = sorted(STRATEGIES.keys() - SIMULATED_ONLY)
+    executed = sorted(of(Family.DTDG).keys() - SIMULATED_ONLY)
     file = experiment(ranks=[2], strategies=executed, gpus=[1, 4, 16])
     command("validate", file, "--json")
     rows = json.loads(capsys.readouterr().out)

@@ -65,7 +65,7 @@ def workload(hyper: Hyper = HYPER) -> Workload:
 def schedules(name: str, ranks: int, out: Path, hyper: Hyper = HYPER) -> tuple[Schedule, Path]:
     strategy = signal_strategy(name)
     path = out / f"{name}-{ranks}.prepare.parquet"
-    strategy.prepare(workload(hyper), ranks).save(path)
+    strategy.prepare(workload(hyper), ranks, COSTS).save(path)
     return strategy.plan(workload(hyper), ranks, COSTS), path
 
 

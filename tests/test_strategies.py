@@ -18,12 +18,12 @@ from chronoscale.strategies.models import model_shape
 from chronoscale.strategies.real import greedy
 from chronoscale.strategies.real.benefit import benefit
 from chronoscale.strategies.real.greedy import place
-from chronoscale.strategies.registry import SIMULATED_ONLY, STRATEGIES, strategy
+from chronoscale.strategies.registry import SIMULATED_ONLY, of, strategy
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.workload import Hyper, Workload
+from chronoscale.strategies.workload import Family, Hyper, Workload
 
 # Whole groups on a rank; the others: tests/test_baselines_plans.py.
-GROUPED = sorted(set(STRATEGIES) - {"esdg", "distdgl"} - SIMULATED_ONLY)
+GROUPED = sorted(set(of(Family.DTDG)) - {"esdg", "distdgl"} - SIMULATED_ONLY)
 COSTS = DatasheetCosts(presets.cluster("h200").device)
 STATS = EvolvingGraph(400, 2000, snapshots=60, churn=0.05, seed=3).statistics()
 

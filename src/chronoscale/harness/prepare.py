@@ -148,7 +148,7 @@ def _here(run: Run) -> bool:
 def simulated_costs(experiment: Experiment, cluster: Cluster) -> CostModel:
     """Costs to replay a large cluster with. Raises UserError for 'fitted' without a file: a profile of which device?"""
     if experiment.costs in ("auto", "datasheet"):
-        return DatasheetCosts(cluster.device)
+        return DatasheetCosts(cluster.device, engine=cluster.engine)
     if experiment.costs == "fitted":
         raise UserError("costs: to simulate with fitted costs, name the file: costs: runs/<profile run>/profile/costs-1.json")
     return FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
@@ -170,7 +170,10 @@ def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int) -> Clus
     memory = there if experiment.memory is None else min(there, experiment.memory * ranks)
     cluster = presets.local_cpu(ranks, float(memory), link)
     streams = lanes_for(device, experiment.transfer_thread).streams
-    return replace(cluster, device=replace(cluster.device, name=costs.device, streams=streams))
+    named = replace(cluster.device, name=costs.device, streams=streams)
+    if device.type == "cuda":
+        return replace(cluster, device=replace(named, on_host=False), host_memory=float(psutil.virtual_memory().available))
+    return replace(cluster, device=named)
 
 
 def schedules(folder: Path) -> dict[str, Schedule]:

@@ -87,7 +87,7 @@ class Spread(LocalFeed):
 
     def measure(self, rank: int, ranks: int) -> Moments:
         last = len(self.signal) if self.period == "series" else self.windows.training_steps
-        bounds = (last * rank // ranks, last * (rank + 1) // ranks)
+        bounds = (-(-last * rank // ranks), -(-last * (rank + 1) // ranks))
         found: Moments = self._on(self._rank, _moments, self._folder, self.windows, self.period, *bounds).result()
         return found
 

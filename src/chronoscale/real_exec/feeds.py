@@ -64,7 +64,7 @@ class LocalFeed:
 
     def measure(self, rank: int, ranks: int) -> Moments:
         last = len(self.signal) if self.period == "series" else self.windows.training_steps
-        begin, end = (last * part // ranks for part in (rank, rank + 1))
+        begin, end = (-(-last * part // ranks) for part in (rank, rank + 1))
         return moments(self.signal, self.windows, self.period, begin, end)
 
     def agree(self, total: Moments) -> None:

@@ -16,7 +16,7 @@ from chronoscale.real_exec.feeds import Feed
 from chronoscale.real_exec.forecast.masked import MaskedErrors, masked_sum
 from chronoscale.real_exec.forecast.model import Forecaster
 from chronoscale.real_exec.task import Task, tasks_of
-from chronoscale.strategies.batches import VALIDATE
+from chronoscale.strategies.batches import MEASURE, VALIDATE
 from chronoscale.strategies.schedule import Op, Schedule
 
 
@@ -33,7 +33,7 @@ class PreparationProgram:
             self._agree()
         elif task.op is Op.H2D:
             self.feed.transfer()
-        elif task.op is Op.MATERIALISE and task.step == 0:
+        elif task.op is Op.MATERIALISE and task.step == MEASURE:
             self._own = self.feed.measure(self.rank, self.collective.ranks)
         elif task.op is Op.MATERIALISE:
             self.feed.materialise()

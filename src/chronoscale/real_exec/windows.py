@@ -69,7 +69,7 @@ def prepared(
     lanes = lanes_for(device) if device.type == "cuda" else CpuLanes(False)
     done = execute(Schedule.load(Path(recipe.prepare)), program, lanes, device_name(device))
     sizes = (signal.num_nodes, signal.num_channels, recipe.hidden, recipe.layers, hyper.window, hyper.horizon, recipe.hops, recipe.heads)
-    shape = forecaster_shape(recipe.model, *sizes)
+    shape = forecaster_shape(recipe.model, *sizes, hyper.variant)
     graph = (signal.edge_index, signal.edge_weight, signal.num_nodes)
     model = forecaster(shape, *graph, hyper.window, hyper.horizon, recipe.seed, hyper.variant)
     deals = (strategy.feeding.training(windows, hyper, schedule.ranks), strategy.feeding.validation(windows, hyper, schedule.ranks))

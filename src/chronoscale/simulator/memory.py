@@ -1,4 +1,4 @@
-"""Memory: what a rank's device holds at its fullest moment."""
+"""Memory: what a rank's device holds at its fullest moment, and what the ranks of a machine hold on the host."""
 
 from __future__ import annotations
 
@@ -50,17 +50,32 @@ def peaks(schedule: Schedule, trace: Trace) -> Ints:
 
 
 def check(schedule: Schedule, trace: Trace, cluster: Cluster) -> None:
-    """Raises UserError when a rank needs more memory than its device has: the rank that needs most, where, and by how much."""
+    """Raises UserError when a rank needs more memory than its device has: the rank that needs most, where, and by how much; and when the
+    ranks of a machine together need more than its host has. A device on the host holds both.
+    """
+    _check_host(schedule, cluster)
     found = _peaks(schedule, trace)
+    beside = schedule.host if cluster.device.on_host else 0
     rank = int(np.argmax(found.bytes))
-    need, have, row = float(found.bytes[rank]), cluster.device.memory, int(found.row[rank])
+    need, have, row = float(found.bytes[rank]) + beside, cluster.device.memory, int(found.row[rank])
     if need <= have:
         return
     where = "for resident data"
     if row >= 0:
         where = f"at task {row} ({Op(schedule.op[row]).name}, unit {schedule.unit[row]}, iteration {schedule.iteration[row]})"
+    if beside:
+        where += f", {_size(beside)} of it for data on the host"
     more = f"{_size(need - have)} more than the {_size(have)} of {cluster.device.name}"
     raise UserError(f"out of memory: rank {rank} needs {_size(need)} {where}, {more}")
+
+
+def _check_host(schedule: Schedule, cluster: Cluster) -> None:
+    ranks = min(schedule.ranks, cluster.gpus_per_node)  # of the fullest machine
+    need, have = float(schedule.host * ranks), cluster.host_memory
+    if need > have:
+        each = f"{ranks} ranks of {_size(schedule.host)} each" if ranks > 1 else "one rank"
+        more = f"{_size(need - have)} more than the {_size(have)} of a node of {cluster.name}"
+        raise UserError(f"out of host memory: {each} need{'s' * (ranks == 1)} {_size(need)}, {more}")
 
 
 def _size(count: float) -> str:

@@ -48,6 +48,8 @@ class _Cluster(_Entry):
     gpus_per_node: int = Field(ge=1)
     intra: _Link
     inter: _Link
+    host_memory: float = Field(float("inf"), gt=0)  # bytes a node
+    engine: _Link | None = None
 
 
 _E = TypeVar("_E", bound=_Entry)
@@ -94,7 +96,9 @@ def _cluster(name: str, path: Traversable) -> Cluster:
         if figures not in _stems("devices"):
             raise UserError(f"{path}: device: {unknown('device', figures, _stems('devices'))}")
         figures = _read(_DATA / "devices" / f"{figures}.yaml", _Device)
-    return Cluster(name, figures.device(), entry.nodes, entry.gpus_per_node, entry.intra.link(), entry.inter.link(), entry.origin)
+    links = entry.intra.link(), entry.inter.link()
+    engine = None if entry.engine is None else entry.engine.link()
+    return Cluster(name, figures.device(), entry.nodes, entry.gpus_per_node, *links, entry.origin, entry.host_memory, engine)
 
 
 def scaled(cluster: Cluster, gpus: int) -> Cluster:
@@ -107,11 +111,12 @@ def scaled(cluster: Cluster, gpus: int) -> Cluster:
 def local_cpu(ranks: int, memory_bytes: float, link: Link) -> Cluster:
     """The machine at hand as `ranks` CPU ranks that share `memory_bytes` evenly; `link` joins them, fitted to measured collectives.
 
-    Two FIFOs a rank: host and transfer lanes, compute and communication lanes. The peaks stand for one core of a current server to
+    What a rank holds on its "device" and on the host comes out of one share. Two FIFOs a rank: host and transfer lanes, compute and
+    communication lanes. The peaks stand for one core of a current server to
     an order of magnitude; costs of a CPU come from a profile. Raises UserError below one rank.
     """
     if ranks < 1:
         raise UserError(f"at least one rank is needed, got {ranks}")
     copy = Link(bandwidth=10e9, latency_s=0.0)
-    device = Device("CPU rank", memory_bytes / ranks, 50e9, 10e9, copy, launch_s=0.0, streams=CPU_STREAMS)
+    device = Device("CPU rank", memory_bytes / ranks, 50e9, 10e9, copy, launch_s=0.0, streams=CPU_STREAMS, on_host=True)
     return Cluster("local-cpu", device, 1, ranks, link, link, "fitted on this machine")

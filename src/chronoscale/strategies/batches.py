@@ -11,6 +11,7 @@ from enum import StrEnum
 import numpy as np
 
 from chronoscale.datasets.windows import Deal, Windows
+from chronoscale.errors import UserError
 from chronoscale.strategies.builder import NONE, Builder, Columns
 from chronoscale.strategies.forecasters import forward_bytes, forward_flops, saved_bytes
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
@@ -18,7 +19,8 @@ from chronoscale.strategies.workload import Hyper, Workload
 
 FP32, FP64 = 4, 8
 IN_FLIGHT = 2  # batches whose readings are held at once
-TRAIN, VALIDATE = 0, 1  # `step`
+TRAIN, VALIDATE = 0, 1  # `step` of an epoch's rows
+MEASURE, SETTLE = 0, 1  # `step` of MATERIALISE in a preparation: moments of a part; standardise, and copy where windows are copied
 
 
 class Store(StrEnum):
@@ -55,6 +57,8 @@ def host_bytes(feeding: Feeding, workload: Workload, ranks: int) -> int:
     device is loaded whole first.
     """
     data, windows, hyper = workload.signal, workload.windows, workload.hyper
+    if ranks < 1:
+        raise UserError(f"a schedule needs at least one rank, got {ranks}")
     published = hyper.variant == "as-published"
     copied = windows.materialised_bytes(data.sensors, data.channels, data.itemsize)
     whole = windows.index_bytes(data.sensors, data.channels, data.itemsize)
@@ -70,6 +74,14 @@ def host_bytes(feeding: Feeding, workload: Workload, ranks: int) -> int:
     }[feeding.store]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Ends:
+    """Handles int64 [batches, ranks]: the last computation of each batch, and what ends it; a first row of NONE stands before `over`."""
+
+    computed: Ints
+    over: Ints
+
+
 def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding) -> Schedule:
     """One epoch: every training window once, then every validation window. Raises UserError for a series that is too short."""
     data, hyper, model = workload.signal, workload.hyper, workload.model
@@ -77,17 +89,18 @@ def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding) -> Schedu
     resident = 4 * model.parameters * FP32 + (data.steps * row if feeding.store is Store.DEVICE else 0)
     builder = Builder(name, ranks, resident, "windows", host_bytes(feeding, workload, ranks))
     training, validation = (deal(workload.windows, hyper, ranks) for deal in (feeding.training, feeding.validation))
-    done = _phase(builder, workload, feeding, training, TRAIN, 0, None)
-    _phase(builder, workload, feeding, validation, VALIDATE, training.iterations, done)
+    nothing = Ends(np.empty((0, ranks), np.int64), np.full((1, ranks), NONE, np.int64))
+    done = _phase(builder, workload, feeding, training, TRAIN, 0, nothing)
+    done = _phase(builder, workload, feeding, validation, VALIDATE, training.iterations, done)
     if validation.iterations and ranks > 1:
         unit = training.iterations + validation.iterations
         at: Columns = {"rank": np.arange(ranks), "order": unit, "iteration": training.iterations - 1, "unit": unit, "step": VALIDATE}
-        builder.add(Op.ALLREDUCE, Lane.COMM, at, {"collective": unit, "bytes": 5 * FP64})  # sums and counts of errors
+        builder.add(Op.ALLREDUCE, Lane.COMM, at, {"collective": unit, "bytes": 5 * FP64}, after=(done.computed[-1],))  # errors
     return builder.finish()
 
 
-def _phase(builder: Builder, workload: Workload, feeding: Feeding, deal: Deal, step: int, first: int, before: Ints | None) -> Ints | None:
-    """Batches of one deal, from unit `first` on. `before`: handles of the last computation of each batch so far, [batches, ranks]."""
+def _phase(builder: Builder, workload: Workload, feeding: Feeding, deal: Deal, step: int, first: int, before: Ends) -> Ends:
+    """Batches of one deal, from unit `first` on, after those that ended with `before`."""
     data, model, windows, ranks = workload.signal, workload.model, workload.windows, deal.ranks
     if not deal.iterations:
         return before
@@ -99,49 +112,50 @@ def _phase(builder: Builder, workload: Workload, feeding: Feeding, deal: Deal, s
     row = data.sensors * data.channels * data.itemsize
     batch = count * windows.reach * row
     copied: Columns = {"nodes": data.sensors, "rows": count * windows.reach, "width": data.channels, "bytes": batch}
+    after: tuple[Ints, ...] = ()
     if feeding.store is Store.PART:
         steps = count + windows.reach - 1
         block: Columns = {"nodes": data.sensors, "rows": steps, "width": data.channels, "bytes": steps * row}
         read = builder.add(Op.FETCH, Lane.HOST, site, block, where=there)
         sent = builder.add(Op.H2D, Lane.H2D, site, block, {"alloc": steps * row}, where=there, after=(read,))
-        ready = builder.add(Op.GATHER, Lane.COMPUTE, site, copied, {"alloc": batch}, where=there, after=(sent,))
+        builder.add(Op.GATHER, Lane.COMPUTE, site, copied, {"alloc": batch}, where=there, after=(sent,))
         held = batch + steps * row
     elif feeding.store is Store.DEVICE:
-        read = ready = builder.add(Op.GATHER, Lane.COMPUTE, site, copied, {"alloc": batch}, where=there)
+        read = builder.add(Op.GATHER, Lane.COMPUTE, site, copied, {"alloc": batch}, where=there)
         held = batch
     else:
         if feeding.store is Store.SPREAD:
-            own = _requests(feeding, count, ranks)
+            own = np.minimum(count, 1) if feeding.local else requests(count, ranks)
             request: Columns = {"nodes": own, "edges": own.reshape(-1, ranks).sum(1).repeat(ranks)}
             read = builder.add(Op.FETCH, Lane.COMM, site, copied, request, where=there)
         else:
             read = builder.add(Op.GATHER, Lane.HOST, site, copied, where=there)
-        ready = builder.add(Op.H2D, Lane.H2D, site, copied, {"alloc": batch}, where=there, after=(read,))
+        after = (builder.add(Op.H2D, Lane.H2D, site, copied, {"alloc": batch}, where=there, after=(read,)),)
         held = batch
     shape = (model, data.sensors, data.edges, count, windows.window, windows.horizon)
     saved = np.asarray(saved_bytes(*shape), np.int64) * (step == TRAIN)
     work: Columns = {"nodes": data.sensors, "edges": data.edges, "rows": count * data.sensors, "width": model.hidden}
     forward: Columns = {**work, "flops": forward_flops(*shape), "bytes": forward_bytes(*shape), "alloc": saved}
-    last = builder.add(Op.FORWARD, Lane.COMPUTE, site, forward, {"free": 0 if step == TRAIN else held}, where=there, after=(ready,))
-    done = last
+    last = builder.add(Op.FORWARD, Lane.COMPUTE, site, forward, {"free": 0 if step == TRAIN else held}, where=there, after=after)
+    updated = last
     if step == TRAIN:
         twice: Columns = {**work, "flops": 2 * np.asarray(forward_flops(*shape)), "bytes": 2 * np.asarray(forward_bytes(*shape))}
         last = builder.add(Op.BACKWARD, Lane.COMPUTE, site, twice, {"free": held + saved}, where=there)
-        done = _update(builder, workload, site, unit, last, ranks)
-    own_last = last.reshape(-1, ranks) if before is None else np.concatenate([before, last.reshape(-1, ranks)])
-    if feeding.store is Store.SPREAD:  # on demand: asked for when the step before is over
-        builder.link(read[ranks:], done[:-ranks])
-    elif feeding.store is not Store.DEVICE:
-        earlier = np.concatenate([np.full((IN_FLIGHT, ranks), NONE), own_last])[first : first + deal.iterations]
+        updated = _update(builder, workload, site, unit, last, ranks)
+    computed = np.concatenate([before.computed, last.reshape(-1, ranks)])
+    if feeding.store is Store.SPREAD:  # on demand: asked for when the batch before is over
+        over = np.concatenate([before.over, (last if step == VALIDATE else updated).reshape(-1, ranks)])
+        builder.link(read, over[-deal.iterations - 1 : -1].ravel())
+        return Ends(computed, over)
+    if feeding.store is not Store.DEVICE:
+        earlier = np.concatenate([np.full((IN_FLIGHT, ranks), NONE), computed])[first : first + deal.iterations]
         builder.link(read, earlier.ravel())
-    return own_last
+    return Ends(computed, before.over)
 
 
-def _requests(feeding: Feeding, count: Ints, ranks: int) -> Ints:
-    """Workers that hold one of a batch's windows, in expectation of a random draw; a batch from a rank's own part is with one."""
-    if feeding.local:
-        return np.minimum(count, 1)
-    return np.where(count > 0, np.maximum(np.rint(ranks * (1 - (1 - 1 / ranks) ** count)), 1), 0).astype(np.int64)
+def requests(count: Ints, workers: int) -> Ints:
+    """Workers that hold one of `count` windows drawn at random, in expectation, rounded; 0 for no window."""
+    return np.where(count > 0, np.maximum(np.rint(workers * (1 - (1 - 1 / workers) ** count)), 1), 0).astype(np.int64)
 
 
 def _update(builder: Builder, workload: Workload, site: Columns, unit: Ints, backward: Ints, ranks: int) -> Ints:
@@ -164,15 +178,19 @@ def preparation(name: str, workload: Workload, ranks: int, feeding: Feeding) -> 
     builder = Builder(name, ranks, whole if on_device else 0, "preparation", host_bytes(feeding, workload, ranks))
     site: Columns = {"rank": np.arange(ranks), "order": 0, "nodes": data.sensors, "width": data.channels}
     after: tuple[Ints, ...] = ()
-    if feeding.store in (Store.SPREAD, Store.PART) and ranks > 1:  # every rank reads its part of the training period
-        part: Columns = {"bytes": -(-windows.training_steps // ranks) * row, "rows": -(-windows.training_steps // ranks)}
-        read = builder.add(Op.MATERIALISE, Lane.HOST, site, part, {"step": 0})
-        after = (builder.add(Op.ALLREDUCE, Lane.COMM, site, {"collective": 0, "bytes": ranks * 3 * data.channels * FP64}, after=(read,)),)
-    if feeding.store is Store.PART and ranks > 1:
-        return builder.finish()  # blocks are standardised as they are read
+    period = data.steps if workload.hyper.standardise == "series" else windows.training_steps
+    if feeding.store in (Store.SPREAD, Store.PART):  # every rank reads its part of the period
+        bounds = -(-period * np.arange(ranks + 1) // ranks)
+        part: Columns = {"bytes": np.diff(bounds) * row, "rows": np.diff(bounds), "step": MEASURE if ranks > 1 else SETTLE}
+        after = (builder.add(Op.MATERIALISE, Lane.HOST, site, part, where=np.full(ranks, feeding.store is Store.PART or ranks > 1)),)
+        if ranks > 1:
+            shared: Columns = {"collective": 0, "bytes": ranks * 3 * data.channels * FP64}
+            after = (builder.add(Op.ALLREDUCE, Lane.COMM, site, shared, after=after),)
+        if feeding.store is Store.PART:  # blocks are standardised as they are read
+            return builder.finish()
     if on_device:
         after = (builder.add(Op.H2D, Lane.H2D, site, {"bytes": whole, "rows": data.steps}),)
-    size = {Store.WINDOWS: copied, Store.SPREAD: -(-copied // ranks), Store.PART: windows.training_steps * row}.get(feeding.store, whole)
+    size = {Store.WINDOWS: copied, Store.SPREAD: copied // ranks}.get(feeding.store, whole)
     lane = Lane.COMPUTE if on_device else Lane.HOST
-    builder.add(Op.MATERIALISE, lane, site, {"bytes": size, "rows": size // row, "step": 1}, after=after)
+    builder.add(Op.MATERIALISE, lane, site, {"bytes": size, "rows": size // row, "step": SETTLE}, after=after)
     return builder.finish()

@@ -25,7 +25,8 @@ class Device:
     """One accelerator, or one CPU rank.
 
     `streams` says which lanes run beside each other: each inner tuple is one FIFO. On a GPU every lane is a stream; a CPU rank runs
-    its compute and communication lanes on one thread and its host lanes on another.
+    its compute and communication lanes on one thread and its host lanes on another. `on_host`: its memory is the host's, so that what a
+    rank keeps there counts against it.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Device:
     h2d: Link
     launch_s: float  # cost of starting one kernel
     streams: tuple[tuple[Lane, ...], ...] = tuple((lane,) for lane in Lane)
+    on_host: bool = False
 
     def __post_init__(self) -> None:
         if min(self.memory, self.flops, self.memory_bandwidth) <= 0 or self.launch_s < 0:

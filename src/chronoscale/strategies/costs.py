@@ -47,11 +47,13 @@ def durations(costs: CostModel, schedule: Schedule) -> tuple[Ints, NDArray[np.ui
 class DatasheetCosts:
     """Roofline over a datasheet: max(flops / peak, bytes / bandwidth) / efficiency + launch. Every figure is `specified`.
 
-    `efficiency` is the share of peak that sparse, bandwidth-bound kernels are taken to reach; it scales every strategy alike.
+    `efficiency` is the share of peak that sparse, bandwidth-bound kernels are taken to reach; it scales every strategy alike. `engine`: the
+    cluster's data engine; a fetch takes its latency for every request of the step (`edges`: one scheduler serves them) and moves its bytes.
     """
 
     device: Device
     efficiency: float = 0.6
+    engine: Link | None = None
 
     @property
     def name(self) -> str:
@@ -61,12 +63,23 @@ class DatasheetCosts:
         op = Op(schedule.op[rows[0]]) if len(rows) else Op.AGGREGATE
         moved = schedule.bytes[rows].astype(np.float64)
         on_host = len(rows) > 0 and bool((schedule.lane[rows] == Lane.HOST).all())
+        if op is Op.FETCH and not on_host:
+            return self._fetched(schedule, rows), Source.SPECIFIED
         if op in (Op.H2D, Op.D2H) or on_host:  # datasheets name no host memory: taken to keep up with the bus
             seconds = self.device.h2d.latency_s + moved / self.device.h2d.bandwidth
         else:
             work = np.maximum(schedule.flops[rows] / self.device.flops, moved / self.device.memory_bandwidth)
             seconds = work / self.efficiency + self.device.launch_s
         return np.rint(seconds * 1e9).astype(np.int64), Source.SPECIFIED
+
+    def _fetched(self, schedule: Schedule, rows: Ints) -> Ints:
+        if self.engine is None:
+            raise UserError(
+                f"schedule '{schedule.name}' fetches data from other ranks, and the cluster has no data engine: its file needs "
+                "engine: {bandwidth, latency_s}"
+            )
+        seconds = self.engine.latency_s * schedule.edges[rows] + schedule.bytes[rows] / self.engine.bandwidth
+        return np.asarray(np.rint(seconds * 1e9), np.int64)
 
 
 RANGED = ("nodes", "edges", "rows", "bytes", "flops")  # descriptors that curves are fitted on, at one width

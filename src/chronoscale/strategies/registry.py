@@ -21,6 +21,7 @@ from chronoscale.strategies.real.ilp import RealL
 from chronoscale.strategies.real.reuse import RealReuse, RealType1
 from chronoscale.strategies.signal_strategy import SignalStrategy
 from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Family
 
 ALL: tuple[Strategy, ...] = (
     PSG(), ESDG(), DistDGL(), BLAD(), DGC(), DynaHB(), RealType1(), RealReuse(), RealG(), RealGPlus(), RealL(),
@@ -38,6 +39,11 @@ def strategy(name: str) -> Strategy:
     if name not in STRATEGIES:
         raise unknown("strategy", name, STRATEGIES)
     return STRATEGIES[name]
+
+
+def of(family: Family) -> dict[str, Strategy]:
+    """Strategies for one kind of dynamic graph, by name."""
+    return {name: planner for name, planner in STRATEGIES.items() if planner.family is family}
 
 
 def signal_strategy(name: str) -> SignalStrategy:

@@ -98,6 +98,9 @@ class Schedule:
     `planned_ns`: the epoch's makespan as a scheduler sees it (REAL eq. 10, synchronisation left out), 0 where none planned; `bound_ns`: no
     schedule of that problem is shorter, 0 where unknown; `note`: what a reader must know of the planning. A part of a schedule
     keeps the three of the whole.
+
+    `kind` says what executes it: "groups" of snapshots, each whole on a rank; "snapshots" of a group spread over ranks; "parts" of
+    snapshots; "windows" of a signal; "preparation", once before the first epoch.
     """
 
     name: str
@@ -121,9 +124,7 @@ class Schedule:
     free: Ints
     dep_ptr: Ints
     dep: Ints
-    kind: str = (
-        "groups"  # what executes it: whole snapshot "groups" on a rank, "snapshots" of a group over ranks, "parts" of snapshots, "windows"
-    )
+    kind: str = "groups"
     planned_ns: int = 0
     bound_ns: int = 0
     note: str = ""

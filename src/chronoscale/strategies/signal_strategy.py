@@ -25,6 +25,6 @@ class SignalStrategy:
         """One epoch on `ranks` ranks. Raises UserError for another family or a series that is too short."""
         return batches.epoch(self.name, workload, ranks, self.feeding)
 
-    def prepare(self, workload: Workload, ranks: int) -> Schedule:
+    def prepare(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """What happens once, before the first epoch (kind "preparation"). Raises UserError as `plan`."""
         return batches.preparation(self.name, workload, ranks, self.feeding)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
@@ -28,4 +28,13 @@ class Strategy(Protocol):
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch on `ranks` ranks. Raises UserError when the workload does not fit the strategy."""
+        ...
+
+
+@runtime_checkable
+class Prepares(Protocol):
+    """A strategy with work to do before the first epoch, once."""
+
+    def prepare(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
+        """That work as a schedule of kind "preparation". Raises UserError when the workload does not fit the strategy."""
         ...
