@@ -28,6 +28,7 @@ from chronoscale.real_exec.environment import fingerprint
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import STRATEGIES, executable, strategy
+from chronoscale.strategies.workload import Family
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -96,14 +97,17 @@ def _dry(command: str, file: Path, seed: int | None, ranks: Sequence[int] | None
     counts = list(experiment.gpus if ranks is None else experiment.ranks)
     works = partitions.simulated(experiment.model_copy(update={"gpus": tuple(counts)}), work)
     costs = DatasheetCosts(presets.cluster(experiment.cluster).device)
-    rows = []
+    signals = work.windows if work.family is Family.ST else None
+    rows: list[dict[str, object]] = []
     for name, planner in planners.items():
         for count in counts:
             plan = planner.plan(works[count], count, costs)
-            row = {"strategy": name, "ranks": count, "tasks": len(plan), "iterations": plan.iterations, "groups": work.groups}
+            row: dict[str, object] = {"strategy": name, "ranks": count, "tasks": len(plan), "iterations": plan.iterations}
+            row |= {"groups": work.groups} if signals is None else {"windows": len(signals), "host_bytes": plan.host}
             planned = {"planned_s": plan.planned_ns / 1e9 or NAN, "bound_s": plan.bound_ns / 1e9 or NAN, "gap": plan.gap}
             rows.append(row | planned | {"note": plan.note})
-    say(pd.DataFrame(rows), f"{command}: {work.name}, {len(work.snapshots)} snapshots (planned with datasheet costs)", as_json)
+    held = f"{len(work.snapshots)} snapshots" if signals is None else f"{work.signal.steps} steps of {work.signal.sensors} sensors"
+    say(pd.DataFrame(rows), f"{command}: {work.name}, {held} (planned with datasheet costs)", as_json)
 
 
 def _end(run: runs.Run, frame: pd.DataFrame, title: str, as_json: bool) -> None:

@@ -12,8 +12,8 @@ from chronoscale.datasets.snapshots import SnapshotSequence
 from chronoscale.datasets.statistics import statistics_of
 from chronoscale.datasets.store import Dataset
 from chronoscale.errors import UserError
-from chronoscale.harness import source
 from chronoscale.harness.experiment import Data
+from chronoscale.harness.open import opened
 from chronoscale.harness.runs import Run
 from chronoscale.strategies.costs import FittedCosts
 
@@ -56,7 +56,7 @@ def dataset(name: str) -> pd.DataFrame:
         if entry.origin == "published":
             return pd.DataFrame(rows, columns=["what", "value"])
     try:
-        found = source.dataset(Data(path=name) if path.exists() else Data(name=name), 0)
+        found = opened(Data(path=name) if path.exists() else Data(name=name), 0)
     except UserError as error:
         if path.exists():
             raise

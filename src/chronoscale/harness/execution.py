@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from chronoscale.datasets import store
+from chronoscale.datasets.snapshots import SnapshotSequence
 from chronoscale.datasets.statistics import statistics_of
 from chronoscale.errors import UserError
+from chronoscale.harness import signals
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.partitions import counted, cut
-from chronoscale.harness.prepare import fitted, job, load_passes, schedules, this_machine
+from chronoscale.harness.prepare import fitted, job, load_passes, machine_for, schedules
 from chronoscale.harness.runs import Run
-from chronoscale.harness.source import snapshots
+from chronoscale.harness.source import kept
 from chronoscale.real_exec.interpreter import Pass
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.launch import launch
+from chronoscale.real_exec.probe import UNUSED
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check
 from chronoscale.strategies.cluster import Cluster
@@ -23,7 +28,8 @@ from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.models import model_shape
 from chronoscale.strategies.registry import PARTITIONED, executable
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.workload import Workload
+from chronoscale.strategies.strategy import Prepares
+from chronoscale.strategies.workload import Family, Workload
 
 
 def execute(experiment: Experiment, run: Run) -> None:
@@ -34,33 +40,58 @@ def execute(experiment: Experiment, run: Run) -> None:
     Raises UserError before any rank starts for a strategy that can only be simulated, and for a schedule that does not fit in memory.
     """
     planners = {name: executable(name) for name in experiment.strategies}
-    sequence, model = snapshots(experiment), experiment.model
-    shape = model_shape(model.name, model.inputs, model.hidden, model.layers)
-    work = Workload(experiment.dataset.label, statistics_of(sequence), shape, experiment.hyper)
-    data = run.piece("data", lambda part: store.save(part / "snapshots", sequence)) / "snapshots"
-
+    data = kept(experiment, run)
+    work, sequence = _planned_on(experiment, data)
     planned: dict[int, dict[str, Schedule]] = {}
     for ranks in experiment.ranks:
         if not (run.folder / f"ranks-{ranks}").exists():
             costs = fitted(experiment, run, ranks)
             planned[ranks] = {}
             for name, planner in planners.items():
-                own = counted(work, sequence, cut(run, sequence, ranks), ranks) if name in PARTITIONED else work
+                own = work
+                if name in PARTITIONED and sequence is not None:
+                    own = counted(work, sequence, cut(run, sequence, ranks), ranks)
                 planned[ranks][name] = planner.plan(own, ranks, costs)
             for schedule in planned[ranks].values():
-                admit(schedule, this_machine(experiment, costs, ranks), costs)
+                admit(schedule, machine_for(experiment, costs, schedule), costs)
+            _beside(planned[ranks], machine_for(experiment, costs, schedule))
 
     def make(ranks: int, part: Path) -> None:
         items = []
         for name, schedule in planned[ranks].items():
-            parts = str(cut(run, sequence, ranks)) if name in PARTITIONED else ""
-            file = part / f"{name}.schedule.parquet"
+            file, prepare = part / f"{name}.schedule.parquet", part / f"{name}.prepare.parquet"
             schedule.save(file)
-            items.append(Item(name, str(file), str(data), experiment.hyper, parts))
+            item = Item(name, str(file), str(data), experiment.hyper)
+            if name in PARTITIONED and sequence is not None:
+                item = replace(item, parts=str(cut(run, sequence, ranks)))
+            if isinstance(planner := planners[name], Prepares):
+                planner.prepare(work, ranks, UNUSED).save(prepare)
+                item = replace(item, prepare=str(prepare))
+            items.append(item)
         launch(job(experiment, f"ranks-{ranks}", items, part), ranks, part)
 
     for ranks in experiment.ranks:
         run.piece(f"ranks-{ranks}", partial(make, ranks))
+
+
+def _beside(planned: Mapping[str, Schedule], machine: Cluster) -> None:
+    """Raises UserError where strategies fit alone, but not beside each other: they are executed in turn, in one job."""
+    have = machine.device.memory if machine.device.on_host else machine.host_memory / machine.gpus_per_node
+    need = sum(schedule.host for schedule in planned.values())
+    if need > have:
+        names = ", ".join(planned)
+        raise UserError(
+            f"strategies {names}: a rank keeps {need / 1e9:.1f} GB for all of them, and has {have / 1e9:.1f} GB; run them apart"
+        )
+
+
+def _planned_on(experiment: Experiment, data: Path) -> tuple[Workload, SnapshotSequence | None]:
+    if experiment.family is Family.ST:
+        return signals.planned(experiment, signals.statistics(signals.mapped(data))), None
+    sequence, model = store.load(data), experiment.model
+    assert isinstance(sequence, SnapshotSequence)
+    shape = model_shape(model.name, model.inputs, model.hidden, model.layers)
+    return Workload(experiment.dataset.label, statistics_of(sequence), shape, experiment.hyper), sequence
 
 
 def admit(schedule: Schedule, machine: Cluster, costs: CostModel) -> None:
@@ -85,8 +116,8 @@ def rehearse(experiment: Experiment, run: Run) -> None:
 
     def make(ranks: int, part: Path) -> None:
         costs = fitted(experiment, run, ranks)
-        cluster = this_machine(experiment, costs, ranks)
         for name, schedule in schedules(run.folder / f"ranks-{ranks}").items():
+            cluster = machine_for(experiment, costs, schedule)
             trace = replay(schedule, cluster, costs)
             check(schedule, trace, cluster)
             trace.save(part / f"{name}.parquet")

@@ -5,17 +5,29 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+    model_validator,
+)
 
 from chronoscale.errors import UserError, unknown
 from chronoscale.simulator import presets
+from chronoscale.strategies.forecasters import FORECASTERS
 from chronoscale.strategies.models import MODELS
-from chronoscale.strategies.registry import STRATEGIES
-from chronoscale.strategies.workload import Hyper
+from chronoscale.strategies.registry import STRATEGIES, of
+from chronoscale.strategies.workload import Family, Hyper
 
 
 class _Part(BaseModel):
@@ -41,7 +53,8 @@ class Data(_Part):
     """A dataset by catalogue `name` or by `path`; `window` joins that many snapshots into each (sliding).
 
     `format` and `options` go to the reader of a path, as for `chronoscale data convert`. `scale` multiplies all counts, to simulate a
-    larger graph that evolves alike; there is none to execute.
+    larger graph that evolves alike; there is none to execute. `null` is the reading of a signal that means there is none; `time_of_day`
+    adds a channel to a signal: the share of the day that is over, at so many steps a day.
     """
 
     name: str | None = None
@@ -51,6 +64,8 @@ class Data(_Part):
     format: str | None = None
     options: dict[str, bool | str] = {}
     scale: PositiveInt = 1
+    null: float | None = None
+    time_of_day: PositiveInt | None = None
 
     @model_validator(mode="after")
     def _one(self) -> Data:
@@ -65,23 +80,61 @@ class Data(_Part):
 
 
 class Model(_Part):
-    """A model by name and its widths; `inputs` is the width of generated features where the dataset has none."""
+    """A model by name and its widths; `inputs` is the width of generated features where a dataset of snapshots has none.
+
+    hops, heads: of models on signals that diffuse or attend.
+    """
 
     name: str = "wd-gcn"
     hidden: PositiveInt = 64
     layers: PositiveInt = 1
     inputs: PositiveInt = 64
+    hops: PositiveInt = 2
+    heads: PositiveInt = 4
 
 
 class Training(_Part):
-    """Hyper-parameters of training."""
+    """Hyper-parameters of training. Groups are of snapshots, windows of signals."""
 
     group_size: PositiveInt = 4
     stride: PositiveInt = 1
     groups_per_rank: Literal[1, 2] = 1
-    horizon: PositiveInt = 1
+    batch_size: PositiveInt = 64  # windows a rank and optimiser step
+    window: PositiveInt = 12  # steps read
+    horizon: PositiveInt | None = None  # snapshots or steps predicted; without it 1 of snapshots, 12 of signals
+    batches: NonNegativeInt = 0  # optimiser steps an epoch, the first ones; 0: all
+    validation: bool = True  # whether an epoch ends with the validation windows
+    standardise: Literal["training", "windows", "series"] = "training"
     variant: Literal["exact", "as-published"] = "exact"
     learning_rate: PositiveFloat = 0.01
+
+
+# Keys that one family alone reads: what is not read is not taken either.
+OWN: Mapping[Family, Mapping[str, tuple[str, ...]]] = {
+    Family.DTDG: {
+        "": ("groups",),
+        "dataset": ("cut", "window", "scale"),
+        "model": ("inputs",),
+        "training": ("group_size", "stride", "groups_per_rank"),
+    },
+    Family.ST: {
+        "dataset": ("null", "time_of_day"),
+        "model": ("hops", "heads"),
+        "training": ("batch_size", "window", "batches", "validation", "standardise"),
+    },
+}
+KIND = {Family.DTDG: "snapshots", Family.ST: "signals"}
+USUAL: Mapping[Family, tuple[str, ...]] = {Family.DTDG: ("psg", "real-reuse", "real-g+"), Family.ST: ("pgt", "index", "dist-index")}
+HORIZON = {Family.DTDG: 1, Family.ST: 12}
+
+
+def _family(model: str) -> Family:
+    return Family.ST if model in FORECASTERS else Family.DTDG
+
+
+def _usual(data: Mapping[str, Any]) -> tuple[str, ...]:
+    model = data.get("model")
+    return USUAL[_family(model.name if isinstance(model, Model) else "")]
 
 
 PARTS: dict[str, type[BaseModel]] = {"dataset": Data, "cut": Cut, "model": Model, "training": Training}
@@ -110,7 +163,7 @@ class Experiment(_Part):
     dataset: Annotated[Data, BeforeValidator(_named)]
     model: Annotated[Model, BeforeValidator(_named)] = Model()
     training: Training = Training()
-    strategies: tuple[str, ...] = ("psg", "real-reuse", "real-g+")
+    strategies: tuple[str, ...] = Field(default_factory=_usual)
     ranks: tuple[int, ...] = (1, 2)  # executed for real
     groups: PositiveInt | None = Field(None, description="snapshot groups an epoch, the first ones; all without it")
     epochs: PositiveInt = Field(20, description="trained by `chronoscale train`")
@@ -128,11 +181,15 @@ class Experiment(_Part):
 
     @model_validator(mode="after")
     def _names(self) -> Experiment:
+        if self.model.name not in {**MODELS, **FORECASTERS}:
+            raise unknown("model", self.model.name, [*MODELS, *FORECASTERS])
         for strategy in self.strategies:
             if strategy not in STRATEGIES:
-                raise unknown("strategy", strategy, STRATEGIES)
-        if self.model.name not in MODELS:
-            raise unknown("model", self.model.name, MODELS)
+                raise unknown("strategy", strategy, of(self.family))
+            if (meant := STRATEGIES[strategy].family) is not self.family:
+                raise UserError(f"strategies: '{strategy}' is for {KIND[meant]}, {self._on}; valid: {', '.join(of(self.family))}")
+        self._reads()
+        self.hyper  # noqa: B018 (validated by reading)
         if self.cluster not in presets.names():
             raise unknown("cluster", self.cluster, presets.names())
         for key, counts in (("ranks", self.ranks), ("gpus", self.gpus)):
@@ -144,6 +201,30 @@ class Experiment(_Part):
             raise UserError(f"strategies: expected at least one name, each once, got {list(self.strategies)}")
         return self
 
+    def _reads(self) -> None:
+        """Refuse what only another family reads."""
+        for family, parts in OWN.items():
+            for name, keys in parts.items():
+                part: _Part = getattr(self, name) if name else self
+                for key in keys:
+                    if family is not self.family and getattr(part, key) != type(part).model_fields[key].default:
+                        where = f"{name}.{key}" if name else key
+                        raise UserError(f"{where}: for {KIND[family]} alone, and {self._on}")
+
+    @property
+    def _on(self) -> str:
+        return f"model '{self.model.name}' trains on {KIND[self.family]}"
+
+    @property
+    def family(self) -> Family:
+        """The kind of dynamic graph that the model trains on."""
+        return _family(self.model.name)
+
+    @property
+    def horizon(self) -> int:
+        """Snapshots or steps predicted."""
+        return self.training.horizon or HORIZON[self.family]
+
     @property
     def hyper(self) -> Hyper:
         """The part that planning reads."""
@@ -152,16 +233,21 @@ class Experiment(_Part):
             group_size=t.group_size,
             stride=t.stride,
             groups_per_rank=t.groups_per_rank,
-            horizon=t.horizon,
+            batch_size=t.batch_size,
+            window=t.window,
+            horizon=self.horizon,
             variant=t.variant,
             seed=self.seed,
+            batches=t.batches,
+            validate=t.validation,
+            standardise=t.standardise,
         )
 
     @property
     def length(self) -> int | None:
         """Snapshots that `groups` groups need; None for all."""
         t = self.training
-        return None if self.groups is None else (self.groups - 1) * t.stride + t.group_size + t.horizon
+        return None if self.groups is None else (self.groups - 1) * t.stride + t.group_size + self.horizon
 
     def digest(self, *keys: str) -> str:
         """Of the given fields (all without any): equal experiments have equal digests."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -15,6 +16,7 @@ import torch
 
 from chronoscale.datasets import store
 from chronoscale.errors import UserError
+from chronoscale.harness import signals
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.runs import Run, find
 from chronoscale.harness.source import snapshots
@@ -22,16 +24,18 @@ from chronoscale.real_exec.environment import device_name, fingerprint
 from chronoscale.real_exec.fit import fit, tabulate
 from chronoscale.real_exec.interpreter import Pass
 from chronoscale.real_exec.job import Item, Job
-from chronoscale.real_exec.lanes import lanes_for
+from chronoscale.real_exec.lanes import lanes_for, threaded
 from chronoscale.real_exec.launch import launch
 from chronoscale.real_exec.probe import CELLS, all_reduces, cell_probes, probes
+from chronoscale.real_exec.signal_probe import signal_probes
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
 from chronoscale.strategies.models import model_shape
+from chronoscale.strategies.registry import signal_strategy
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
-from chronoscale.strategies.workload import Hyper
+from chronoscale.strategies.workload import Family, Hyper
 
 PASSES = 3  # over the probes at most: a fit sees many tasks of a kind
 PROFILED = ("dataset", "model", "training", "groups", "threads", "device", "transfer_thread", "seed")  # what a profile depends on
@@ -39,13 +43,33 @@ PROFILED = ("dataset", "model", "training", "groups", "threads", "device", "tran
 
 def measure(experiment: Experiment, folder: Path) -> None:
     """Time probes on this machine and fit: profile.parquet (a row a task), and costs-<ranks>.json for every rank count."""
-    sequence, model = snapshots(experiment), experiment.model
-    shape = model_shape(model.name, model.inputs, model.hidden, model.layers)
     device = this_device(experiment)
     work = folder / "work"
     work.mkdir()
+    probed = _signal_probed(experiment, work) if experiment.family is Family.ST else _probed(experiment, work)
     tables = []
     for ranks in sorted(set(experiment.ranks)):
+        items, planned = probed(ranks)
+        if ranks > 1:
+            planned.append(all_reduces(ranks))
+            items.append(_item(work, f"all-reduce-{ranks}", planned[-1], "", experiment.hyper))
+        repeats = min(experiment.repeats, PASSES)
+        launch(replace(job(experiment, f"probes-{ranks}", items, work), repeats=repeats), ranks, work)
+        measured = [load_passes(work, item.label, repeats) for item in items]
+        tables.append(tabulate(list(zip(planned, measured, strict=True))))
+        fit(tables[-1], device_name(device), fingerprint(device), experiment.seed).save(folder / f"costs-{ranks}.json")
+    pd.concat(tables, ignore_index=True).to_parquet(folder / "profile.parquet")
+    shutil.rmtree(work)
+
+
+Probed = Callable[[int], tuple[list[Item], list[Schedule]]]  # of a number of ranks
+
+
+def _probed(experiment: Experiment, work: Path) -> Probed:
+    sequence, model = snapshots(experiment), experiment.model
+    shape = model_shape(model.name, model.inputs, model.hidden, model.layers)
+
+    def of(ranks: int) -> tuple[list[Item], list[Schedule]]:
         items, planned = [], []
         found = cell_probes(sequence, shape, experiment.hyper, ranks, experiment.strategies, experiment.seed)
         if "groups" in _kinds(experiment):
@@ -59,16 +83,27 @@ def measure(experiment: Experiment, folder: Path) -> None:
             if probe.parts is not None:
                 np.save(work / f"{label}.npy", probe.parts)
                 items[-1] = replace(items[-1], parts=str(work / f"{label}.npy"))
-        if ranks > 1:
-            planned.append(all_reduces(ranks))
-            items.append(_item(work, f"all-reduce-{ranks}", planned[-1], "", experiment.hyper))
-        repeats = min(experiment.repeats, PASSES)
-        launch(replace(job(experiment, f"probes-{ranks}", items, work), repeats=repeats), ranks, work)
-        measured = [load_passes(work, item.label, repeats) for item in items]
-        tables.append(tabulate(list(zip(planned, measured, strict=True))))
-        fit(tables[-1], device_name(device), fingerprint(device), experiment.seed).save(folder / f"costs-{ranks}.json")
-    pd.concat(tables, ignore_index=True).to_parquet(folder / "profile.parquet")
-    shutil.rmtree(work)
+        return items, planned
+
+    return of
+
+
+def _signal_probed(experiment: Experiment, work: Path) -> Probed:
+    data = signals.stored(experiment, Run(work))
+    workload = signals.planned(experiment, signals.statistics(signals.mapped(data)))
+
+    def of(ranks: int) -> tuple[list[Item], list[Schedule]]:
+        items, planned = [], []
+        for probe in signal_probes(workload, [signal_strategy(name) for name in experiment.strategies], ranks):
+            prepare = work / f"{probe.feed}-x{ranks}.prepare.parquet"
+            if not prepare.exists():
+                probe.prepare.save(prepare)
+            planned.append(probe.schedule)
+            item = _item(work, f"{probe.label}-x{ranks}", probe.schedule, str(data), probe.hyper)
+            items.append(replace(item, prepare=str(prepare)))
+        return items, planned
+
+    return of
 
 
 def _item(folder: Path, label: str, schedule: Schedule, data: str, hyper: Hyper) -> Item:
@@ -95,13 +130,15 @@ def job(experiment: Experiment, name: str, items: list[Item], out: Path) -> Job:
         seed=experiment.seed,
         device=experiment.device,
         transfer_thread=experiment.transfer_thread,
+        hops=model.hops,
+        heads=model.heads,
     )
 
 
 def load_passes(folder: Path, label: str, repeats: int) -> list[Pass]:
     """What a worker saved of one item."""
-    losses = np.load(folder / f"{label}-losses.npy")
-    return [Pass(Trace.load(folder / f"{label}-r{repeat}.parquet"), losses[repeat]) for repeat in range(repeats)]
+    losses, errors = np.load(folder / f"{label}-losses.npy"), np.load(folder / f"{label}-errors.npy")
+    return [Pass(Trace.load(folder / f"{label}-r{repeat}.parquet"), losses[repeat], errors[repeat]) for repeat in range(repeats)]
 
 
 def fitted(experiment: Experiment, run: Run, ranks: int) -> FittedCosts:
@@ -130,7 +167,9 @@ def known(experiment: Experiment, root: Path) -> Run | None:
 
 
 def _kinds(experiment: Experiment) -> set[str]:
-    """What a profile has to probe for: each strategy that spreads groups, and whole groups."""
+    """What a profile has to probe for: each strategy that spreads groups, and whole groups; each way to feed batches."""
+    if experiment.family is Family.ST:
+        return {str(signal_strategy(name).feeding) for name in experiment.strategies}
     return {name if name in CELLS else "groups" for name in experiment.strategies}
 
 
@@ -159,7 +198,12 @@ def this_device(experiment: Experiment) -> torch.device:
     return torch.device("cuda" if experiment.device != "cpu" and torch.cuda.is_available() else "cpu")
 
 
-def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int) -> Cluster:
+def machine_for(experiment: Experiment, costs: FittedCosts, schedule: Schedule) -> Cluster:
+    """`this_machine` as the interpreter runs a schedule on it."""
+    return this_machine(experiment, costs, schedule.ranks, threaded(schedule, experiment.transfer_thread))
+
+
+def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, host_thread: bool = False) -> Cluster:
     """The machine at hand as the simulator sees it: its lanes as the interpreter runs them, its link as fitted.
 
     A rank has a GPU's whole memory, or its share of what the machine has available; less where the experiment says so.
@@ -169,7 +213,7 @@ def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int) -> Clus
     there = torch.cuda.mem_get_info(device)[1] * ranks if device.type == "cuda" else psutil.virtual_memory().available
     memory = there if experiment.memory is None else min(there, experiment.memory * ranks)
     cluster = presets.local_cpu(ranks, float(memory), link)
-    streams = lanes_for(device, experiment.transfer_thread).streams
+    streams = lanes_for(device, host_thread).streams
     named = replace(cluster.device, name=costs.device, streams=streams)
     if device.type == "cuda":
         return replace(cluster, device=replace(named, on_host=False), host_memory=float(psutil.virtual_memory().available))

@@ -22,7 +22,10 @@ from chronoscale.strategies.metrics import fidelity as joined
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
-COLUMNS = ("strategy", "ranks", "epoch_s", "spread_s", "speedup", "parallel_efficiency", "gap", "imbalance", "utilisation", "sources")
+COLUMNS = (
+    "strategy", "ranks", "epoch_s", "spread_s", "prepare_s", "speedup", "parallel_efficiency", "mae", "gap", "imbalance", "utilisation",
+    "sources",
+)  # fmt: skip
 
 WORK = ("dataset", "model", "training", "groups", "seed")  # what runs must share to be compared
 
@@ -77,7 +80,11 @@ def _executed(run: Run, losses: dict[str, list[float]], notes: list[str]) -> lis
         for name, schedule in schedules(folder).items():
             done = passes(run, ranks, name)
             shown = schedule if ranks == max(run.experiment.ranks) else None
-            found.append(replace(Measured.of("executed", [one.trace for one in done], shown), gap=schedule.gap))
+            measured = Measured.of("executed", [one.trace for one in done], shown)
+            before = folder / f"{name}-prepare-r0.parquet"
+            prepare_s = Trace.load(before).span_ns / 1e9 if before.exists() else measured.prepare_s
+            mae = float(done[-1].errors[0])
+            found.append(replace(measured, gap=schedule.gap, prepare_s=prepare_s, mae=mae, host_bytes=schedule.host))
             if schedule.note:
                 notes.append(f"{name} on {ranks} rank{'s' * (ranks > 1)}: {schedule.note}.")
             losses[f"{name} on {ranks} rank{'s' * (ranks > 1)}"] = np.concatenate([one.losses for one in done]).tolist()
@@ -97,6 +104,7 @@ def _simulated(run: Run, notes: list[str]) -> list[Measured]:
         shown = Schedule.load(folder / "schedule.parquet") if drawn else None
         gap = point.get("gap")  # absent in older runs, null where no scheduler planned
         measured = Measured.of("simulated", [Trace.load(folder / "trace.parquet")], shown)
+        measured = replace(measured, prepare_s=point.get("prepare_s", measured.prepare_s), host_bytes=point.get("host_bytes", 0))
         found.append(measured if gap is None else replace(measured, gap=gap))
         if note := point.get("note"):
             notes.append(f"{point['strategy']} on {point['gpus']} GPUs: {note}.")

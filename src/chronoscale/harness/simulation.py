@@ -18,6 +18,7 @@ from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check, peaks
 from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.strategy import Prepares
 
 
 def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lambda _: None) -> None:
@@ -26,11 +27,12 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
     costs, works = simulated_costs(experiment, cluster), simulated(experiment, workload(experiment), run)
 
     def make(gpus: int, name: str, part: Path) -> None:
-        schedule = strategy(name).plan(works[gpus], gpus, costs)
-        machines = presets.scaled(cluster, gpus)
+        planner, machines = strategy(name), presets.scaled(cluster, gpus)
+        schedule = planner.plan(works[gpus], gpus, costs)
         trace = replay(schedule, machines, costs)
         memory: dict[str, object] = {
             "peak_bytes": int(peaks(schedule, trace).max()),
+            "host_bytes": schedule.host,
             "costs": costs.name,
             "cluster": cluster.name,
             "preset_gpus": cluster.gpus,
@@ -39,6 +41,8 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
         }
         if schedule.kind == "parts" and (partition := works[gpus].partition) is not None:
             memory["partition"] = partition.origin
+        if isinstance(planner, Prepares):
+            memory["prepare_s"] = replay(planner.prepare(works[gpus], gpus, costs), machines, costs).span_ns / 1e9
         try:
             check(schedule, trace, machines)
         except UserError as error:  # a strategy that does not fit is a result, and the others go on

@@ -1,4 +1,4 @@
-"""Source: the snapshots and the workload that an experiment names."""
+"""Source: the data and the workload that an experiment names."""
 
 from __future__ import annotations
 
@@ -8,24 +8,16 @@ from pathlib import Path
 
 from chronoscale.datasets import catalogue, convert, store
 from chronoscale.datasets.events import EventStream
-from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.datasets.snapshots import Snapshot, SnapshotSequence
 from chronoscale.datasets.statistics import statistics_of
-from chronoscale.datasets.store import Dataset
 from chronoscale.errors import UserError
+from chronoscale.harness import signals
 from chronoscale.harness.experiment import Data, Experiment
+from chronoscale.harness.open import opened
+from chronoscale.harness.runs import Run
+from chronoscale.strategies.forecasters import FORECASTERS
 from chronoscale.strategies.models import model_shape
-from chronoscale.strategies.workload import Workload
-
-
-def dataset(data: Data, seed: int) -> Dataset:
-    """The dataset as it comes, by name or path. Raises UserError when it is unknown, absent or malformed."""
-    if data.name is not None:
-        return catalogue.load(data.name, seed)
-    path = Path(str(data.path))
-    if not path.exists():
-        raise UserError(f"{path}: no such file or folder")
-    return store.load(path) if (path / "meta.json").exists() else open_dataset(path, data.format, **data.options)
+from chronoscale.strategies.workload import Family, Workload
 
 
 def snapshots(experiment: Experiment) -> SnapshotSequence:
@@ -36,7 +28,7 @@ def snapshots(experiment: Experiment) -> SnapshotSequence:
     data = experiment.dataset
     if data.scale > 1:
         raise UserError(f"dataset '{data.label}': scaled counts can be simulated, not executed")
-    found = dataset(data, experiment.seed)
+    found = opened(data, experiment.seed)
     if isinstance(found, EventStream):
         cut = data.cut
         if cut is None:
@@ -50,14 +42,13 @@ def snapshots(experiment: Experiment) -> SnapshotSequence:
     elif data.cut is not None:
         raise UserError(f"dataset '{data.label}' is not a stream of events, so `cut` does not apply")
     if not isinstance(found, SnapshotSequence):
-        raise UserError(f"dataset '{data.label}' is a signal; the strategies of this version train on snapshots")
+        one_of = ", ".join(FORECASTERS)
+        raise UserError(f"dataset '{data.label}' is a signal, model '{experiment.model.name}' trains on snapshots: name one of {one_of}")
     if data.window is not None:
         found = found.window(data.window)
-    needed = experiment.training.group_size + experiment.training.horizon
+    needed = experiment.training.group_size + experiment.horizon
     if len(found) < needed:
-        raise UserError(
-            f"dataset '{data.label}' has {len(found)} snapshots; a group of {needed - experiment.training.horizon} needs {needed}"
-        )
+        raise UserError(f"dataset '{data.label}' has {len(found)} snapshots; a group of {needed - experiment.horizon} needs {needed}")
     if experiment.length is not None and experiment.length > len(found):
         raise UserError(f"groups: {experiment.groups} need {experiment.length} snapshots, dataset '{data.label}' has {len(found)}")
     return found.head(experiment.length or len(found)).without_self_edges()
@@ -69,7 +60,10 @@ def generated(data: Data) -> bool:
 
 
 def workload(experiment: Experiment) -> Workload:
-    """Statistics, model shape and hyper-parameters; generated snapshots are streamed, never held together."""
+    """Statistics, model shape and hyper-parameters; generated snapshots are streamed, never held together. Of signals, as
+    `signals.workload`."""
+    if experiment.family is Family.ST:
+        return signals.workload(experiment)
     data, model = experiment.dataset, experiment.model
     plain = experiment.model_copy(update={"dataset": data.model_copy(update={"scale": 1})})
     stream: Iterable[Snapshot] = catalogue.stream(str(data.name), experiment.seed) if generated(data) else snapshots(plain)
@@ -77,3 +71,10 @@ def workload(experiment: Experiment) -> Workload:
     return Workload(
         data.label, stats.scaled(data.scale), model_shape(model.name, model.inputs, model.hidden, model.layers), experiment.hyper
     )
+
+
+def kept(experiment: Experiment, run: Run) -> Path:
+    """The folder of the data to execute on, prepared once a run. Raises UserError as `snapshots` and `signals.stored`."""
+    if experiment.family is Family.ST:
+        return signals.stored(experiment, run)
+    return run.piece("data", lambda part: store.save(part / "snapshots", snapshots(experiment))) / "snapshots"

@@ -22,7 +22,7 @@ from chronoscale.datasets.statistics import statistics_of
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
 from chronoscale.harness.execution import admit
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.prepare import known, this_device, this_machine
+from chronoscale.harness.prepare import known, machine_for, this_device
 from chronoscale.harness.runs import Run, write_text
 from chronoscale.harness.source import snapshots
 from chronoscale.real_exec.collective import Alone
@@ -163,7 +163,7 @@ class ControlPlane:
         Raises UserError when it does not fit in a rank's memory.
         """
         here = FittedCosts(device_name(this_device(self.experiment)), (), {})
-        admit(schedule, this_machine(self.experiment, here, self.ranks), self.rough)
+        admit(schedule, machine_for(self.experiment, here, schedule), self.rough)
         draft, final = self.folder / "plans" / f".{number:03d}", self.folder / "plans" / f"{number:03d}"
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()

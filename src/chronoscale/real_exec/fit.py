@@ -12,12 +12,13 @@ from sklearn.linear_model import LinearRegression
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.real_exec.interpreter import Pass, medians
 from chronoscale.strategies.cluster import Link
-from chronoscale.strategies.costs import FORMS, RANGED, Fit, FittedCosts, Floats
-from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
+from chronoscale.strategies.costs import FORMS, PLACED, RANGED, Fit, FittedCosts, Floats
+from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op, Schedule
 
 # Forms tried for each operation; the one with the least held-out error stays.
 CANDIDATES: Mapping[Op, tuple[str, ...]] = {
     Op.H2D: ("bytes", "rows-bytes"),
+    Op.FETCH: ("bytes", "traffic"),
     Op.AGGREGATE: ("eq16", "u-curve", "traffic"),
     Op.INCREMENT: ("rows-edges", "u-curve", "traffic"),
     Op.RECONSTRUCT: ("eq16", "rows-edges"),
@@ -36,9 +37,10 @@ def tabulate(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.DataFrame:
         ns = medians(passes)
         columns = {name: getattr(schedule, name) for name in (*RANGED, "width", "collective")}
         spread = times.std(0) / np.maximum(ns, 1)
+        lanes = [Lane(lane).name if Op(code) in PLACED else "" for code, lane in zip(schedule.op, schedule.lane, strict=True)]
         names, alone = [Op(code).name for code in schedule.op], all(Op(code) in COLLECTIVES for code in schedule.op)
         rest = {"ranks": schedule.ranks, "alone": alone, "ns": ns, "spread": spread}
-        frames.append(pd.DataFrame({"op": names, **columns, **rest}))
+        frames.append(pd.DataFrame({"op": names, "lane": lanes, **columns, **rest}))
     table = pd.concat(frames, ignore_index=True)
     spread = table.groupby("op")["spread"].median()
     wide = [f"{op} {100 * value:.0f} %" for op, value in spread.items() if value >= WIDE]
@@ -55,14 +57,14 @@ def fit(table: pd.DataFrame, device: str, fingerprint: Mapping[str, str], seed: 
     the others; the stored curve is then fitted on all. Raises UserError when an operation has too few samples.
     """
     fits = []
-    for (name, width), part in table.groupby(["op", "width"], sort=True):
+    for (name, lane, width), part in table.groupby(["op", "lane", "width"], sort=True):
         if Op[str(name)] not in COLLECTIVES:
-            fits.append(_fit_one(Op[str(name)], int(str(width)), part, seed))
+            fits.append(_fit_one(Op[str(name)], str(lane), int(str(width)), part, seed))
     together = table[table["op"] == "ALLREDUCE"]
     return FittedCosts(device, tuple(fits), dict(fingerprint), _fit_link(together) if len(together) else None)
 
 
-def _fit_one(op: Op, width: int, part: pd.DataFrame, seed: int) -> Fit:
+def _fit_one(op: Op, lane: str, width: int, part: pd.DataFrame, seed: int) -> Fit:
     distinct = pd.DataFrame(part.groupby([*RANGED], as_index=False)["ns"].median())
     if len(part) < 4:
         raise UserError(f"profile: {op.name} at width {width} has {len(part)} samples, at least 4 are needed")
@@ -88,6 +90,7 @@ def _fit_one(op: Op, width: int, part: pd.DataFrame, seed: int) -> Fit:
         held_out_error=errors[best],
         samples=len(sample),
         alternatives={form: error for form, error in errors.items() if form != best},
+        lane=lane,
     )
 
 

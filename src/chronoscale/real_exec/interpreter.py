@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
 import numpy as np
@@ -21,10 +21,14 @@ Numbers = TypeVar("Numbers", Ints, Floats)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pass:
-    """One pass over a schedule: its trace and the loss of every iteration, float64 [iterations]."""
+    """One pass over a schedule: its trace and the loss of every iteration, float64 [iterations].
+
+    errors: MAE, RMSE and MAPE of what validated at its end, float64 [3] in the units of the data, the last a share; NaN where nothing did.
+    """
 
     trace: Trace
     losses: Floats
+    errors: Floats = field(default_factory=lambda: np.full(3, np.nan))
 
 
 def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str) -> Pass:

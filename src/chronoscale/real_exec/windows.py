@@ -46,9 +46,16 @@ class Recipe:
 
 
 def prepared(
-    recipe: Recipe, schedule: Schedule, rank: int, device: torch.device, together: Collective, stack: ExitStack
+    recipe: Recipe,
+    schedule: Schedule,
+    rank: int,
+    device: torch.device,
+    together: Collective,
+    stack: ExitStack,
+    feeds: dict[str, Feed] | None = None,
 ) -> tuple[WindowProgram, list[Pass]]:
-    """The program of an epoch and the pass of its preparation. Called on every rank; what it starts ends with `stack`.
+    """The program of an epoch and the pass of its preparation, none if that is done: recipes with one `prepare` share what it made, in
+    `feeds`. Called on every rank; what it starts ends with `stack`.
 
     Raises UserError for a dataset that is no signal, and as the models do.
     """
@@ -56,8 +63,30 @@ def prepared(
     if not isinstance(signal, Signal):
         raise UserError(f"{recipe.dataset}: expected a signal")
     windows = Windows(len(signal), hyper.window, hyper.horizon)
-    strategy = signal_strategy(schedule.name)
-    series = (signal, windows, cast(Period, hyper.standardise), device)
+    done, feeds = [], {} if feeds is None else feeds
+    if recipe.prepare not in feeds:
+        series = (signal, windows, cast(Period, hyper.standardise), device)
+        feeds[recipe.prepare], one = _prepare(recipe, schedule, series, rank, together, stack)
+        done.append(one)
+    feed, feeding = feeds[recipe.prepare], signal_strategy(schedule.name).feeding
+    sizes = (signal.num_nodes, signal.num_channels, recipe.hidden, recipe.layers, hyper.window, hyper.horizon, recipe.hops, recipe.heads)
+    shape = forecaster_shape(recipe.model, *sizes, hyper.variant)
+    graph = (signal.edge_index, signal.edge_weight, signal.num_nodes)
+    model = forecaster(shape, *graph, hyper.window, hyper.horizon, recipe.seed, hyper.variant)
+    deals = (feeding.training(windows, hyper, schedule.ranks), feeding.validation(windows, hyper, schedule.ranks))
+    averaged = hyper.variant == "as-published"
+    return WindowProgram(schedule, rank, feed, model, deals, hyper.window, device, together, recipe.learning_rate, averaged), done
+
+
+def _prepare(
+    recipe: Recipe,
+    schedule: Schedule,
+    series: tuple[Signal, Windows, Period, torch.device],
+    rank: int,
+    together: Collective,
+    stack: ExitStack,
+) -> tuple[Feed, Pass]:
+    device, strategy = series[-1], signal_strategy(schedule.name)
     feed: Feed
     if strategy.feeding.store is Store.SPREAD:
         engine = Engine(rank, together.ranks)
@@ -67,11 +96,4 @@ def prepared(
         feed = FEEDS[strategy.feeding.store](*series)
     program = PreparationProgram(Schedule.load(Path(recipe.prepare)), rank, feed, device, together)
     lanes = lanes_for(device) if device.type == "cuda" else CpuLanes(False)
-    done = execute(Schedule.load(Path(recipe.prepare)), program, lanes, device_name(device))
-    sizes = (signal.num_nodes, signal.num_channels, recipe.hidden, recipe.layers, hyper.window, hyper.horizon, recipe.hops, recipe.heads)
-    shape = forecaster_shape(recipe.model, *sizes, hyper.variant)
-    graph = (signal.edge_index, signal.edge_weight, signal.num_nodes)
-    model = forecaster(shape, *graph, hyper.window, hyper.horizon, recipe.seed, hyper.variant)
-    deals = (strategy.feeding.training(windows, hyper, schedule.ranks), strategy.feeding.validation(windows, hyper, schedule.ranks))
-    averaged = hyper.variant == "as-published"
-    return WindowProgram(schedule, rank, feed, model, deals, hyper.window, device, together, recipe.learning_rate, averaged), [done]
+    return feed, execute(Schedule.load(Path(recipe.prepare)), program, lanes, device_name(device))

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -25,6 +26,7 @@ from chronoscale.real_exec.cells import CellProgram
 from chronoscale.real_exec.collective import Alone, Collective, TorchCollective
 from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.exchange import NoExchange, TorchExchange
+from chronoscale.real_exec.feeds import Feed
 from chronoscale.real_exec.interpreter import Pass, execute
 from chronoscale.real_exec.job import LAUNCHER, Item, Job
 from chronoscale.real_exec.lanes import lanes_for, threaded
@@ -32,6 +34,7 @@ from chronoscale.real_exec.material import Material
 from chronoscale.real_exec.model import SnapshotModel
 from chronoscale.real_exec.program import CollectiveProgram, Program, SnapshotProgram
 from chronoscale.real_exec.region import Part, Whole
+from chronoscale.real_exec.window_program import WindowProgram
 from chronoscale.real_exec.windows import Recipe, prepared
 from chronoscale.strategies.models import model_shape
 from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
@@ -54,20 +57,22 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
     material: dict[tuple[str, str], Material] = {}
     passes: dict[str, list[Pass]] = {item.label: [] for item in job.items}
     once: dict[str, list[Pass]] = {}
+    feeds: dict[str, Feed] = {}
     with ExitStack() as stack:
         programs: dict[str, Program] = {}
         for item in job.items:
             if schedules[item.label].kind == "windows":
                 programs[item.label], once[f"{item.label}-prepare"] = prepared(
-                    recipe(job, item), schedules[item.label], rank, device, together, stack
+                    recipe(job, item), schedules[item.label], rank, device, together, stack, feeds
                 )
             else:
                 programs[item.label] = _program(job, item, schedules[item.label], rank, device, together, material)
         for _ in range(job.warmup + job.repeats):
             for label, program in programs.items():
                 lanes = lanes_for(device, threaded(schedules[label], job.transfer_thread))
-                passes[label].append(execute(schedules[label], program, lanes, device_name(device)))
-    return {label: done[job.warmup :] for label, done in passes.items()} | once
+                done = execute(schedules[label], program, lanes, device_name(device))
+                passes[label].append(replace(done, errors=program.errors.means) if isinstance(program, WindowProgram) else done)
+    return {label: done[job.warmup :] for label, done in passes.items()} | {label: done for label, done in once.items() if done}
 
 
 def recipe(job: Job, item: Item) -> Recipe:
@@ -125,15 +130,17 @@ def pick_device(name: str, rank: int) -> torch.device:
 
 
 def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
-    """Of every item one trace a repeat, and losses float64 [repeats, iterations] as .npy; a file appears whole or not at all."""
+    """Of every item one trace a repeat, losses float64 [repeats, iterations] and errors float64 [repeats, 3] as .npy; a file appears whole
+    or not at all."""
     for label, done in passes.items():
         for repeat, one in enumerate(done):
             part = out / f".{label}-r{repeat}.parquet"
             one.trace.save(part)
             os.replace(part, out / f"{label}-r{repeat}.parquet")
-        part = out / f".{label}-losses.npy"
-        np.save(part, np.stack([one.losses for one in done]))
-        os.replace(part, out / f"{label}-losses.npy")
+        for kind, values in (("losses", [one.losses for one in done]), ("errors", [one.errors for one in done])):
+            part = out / f".{label}-{kind}.npy"
+            np.save(part, np.stack(values))
+            os.replace(part, out / f"{label}-{kind}.npy")
 
 
 def main(path: str) -> int:

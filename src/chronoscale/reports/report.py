@@ -15,7 +15,7 @@ from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
 Kind = Literal["executed", "simulated"]
-BASELINE = "psg"  # the common base of the papers' ablations
+BASELINES = ("psg", "pgt")  # the common base of the papers' ablations, by family
 
 
 class Setting(NamedTuple):
@@ -34,7 +34,9 @@ class Measured:
 
     op_seconds: seconds in each operation, summed over ranks, index the op's name. machine: keeps runs apart that must not be compared
     (two clusters in one report); '' where there is one of a kind. (A trace's `device` cannot tell: a simulated one names its ranks.) gap:
-    of the schedule to its scheduler's bound (`Schedule.gap`), NaN where no scheduler planned.
+    of the schedule to its scheduler's bound (`Schedule.gap`), NaN where no scheduler planned. prepare_s: what happens once before the first
+    epoch; NaN where a strategy prepares nothing by itself. host_bytes: planned, of a rank (`Schedule.host`). mae: of the validation that
+    ended the last epoch; NaN without one.
     """
 
     kind: Kind
@@ -43,6 +45,9 @@ class Measured:
     timeline: Timeline | None = None
     machine: str = ""
     gap: float = float("nan")
+    prepare_s: float = float("nan")
+    host_bytes: int = 0
+    mae: float = float("nan")
 
     @classmethod
     def of(cls, kind: Kind, traces: Sequence[Trace], schedule: Schedule | None = None, machine: str = "") -> Measured:
@@ -98,9 +103,9 @@ class Report:
 
     @property
     def baseline(self) -> str:
-        """The strategy that others are compared with: psg when present, else the first; '' without runs."""
+        """The strategy that others are compared with: one of BASELINES when present, else the first; '' without runs."""
         names = [run.strategy for run in self.runs]
-        return BASELINE if BASELINE in names else names[0] if names else ""
+        return next((name for name in BASELINES if name in names), names[0] if names else "")
 
     @property
     def strategies(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from chronoscale.strategies.metrics import parallel_efficiency
 from chronoscale.strategies.schedule import Op
 
 NAN = float("nan")
+RARE = ("prepare_s", "mae", "gap", "host_bytes")  # columns of families and strategies that have them
 
 
 def speedup(run: Measured, base: Measured) -> tuple[float, float]:
@@ -33,8 +34,8 @@ def comparison(report: Report) -> pd.DataFrame:
     """One row a run, ordered by setting, ranks, strategy.
 
     speedup: over `report.baseline` on the same ranks in the same setting, NaN where it did not run. parallel_efficiency: against
-    the strategy's smallest run in that setting. gap: of the plan to its bound, a column where any is known. Seconds and bytes as in
-    `Summary`; efficiency and utilisation are shares of 1.
+    the strategy's smallest run in that setting. prepare_s, mae, gap, host_bytes: as in `Measured`, columns where any is known. Seconds and
+    bytes as in `Summary`; efficiency and utilisation are shares of 1.
     """
     rows = []
     for setting in report.settings:
@@ -55,10 +56,13 @@ def comparison(report: Report) -> pd.DataFrame:
                         "speedup": ratio,
                         "speedup_spread": ratio_spread if found.repeats > 1 and run is not base else NAN,
                         "parallel_efficiency": shares[run.strategy][ranks],
+                        "prepare_s": run.prepare_s,
+                        "mae": run.mae,
                         "gap": run.gap,
                         "imbalance": found.imbalance,
                         "utilisation": found.utilisation,
                         "h2d_bytes": found.h2d_bytes,
+                        "host_bytes": run.host_bytes,
                         "collective_s": found.collective_s,
                         "sources": found.sources,
                         "machine": setting.machine,
@@ -66,7 +70,8 @@ def comparison(report: Report) -> pd.DataFrame:
                     }
                 )
     table = pd.DataFrame(rows)
-    return table if len(table) and table["gap"].notna().any() else table.drop(columns="gap", errors="ignore")
+    unknown = [name for name in RARE if name in table and (table[name].isna() | (table[name] == 0)).all()]
+    return table.drop(columns=unknown)
 
 
 def time_by_op(report: Report) -> pd.DataFrame:

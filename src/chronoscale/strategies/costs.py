@@ -82,6 +82,7 @@ class DatasheetCosts:
         return np.asarray(np.rint(seconds * 1e9), np.int64)
 
 
+PLACED = frozenset({Op.GATHER, Op.FETCH})  # copies: of the host, of the device, through a data engine
 RANGED = ("nodes", "edges", "rows", "bytes", "flops")  # descriptors that curves are fitted on, at one width
 Described = Mapping[str, Floats]
 
@@ -115,7 +116,8 @@ FORMS: Mapping[str, Form] = {
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """One fitted curve: op at one input width. `low`/`high` bound each descriptor seen in training."""
+    """One fitted curve: op at one input width. `low`/`high` bound each descriptor seen in training. `lane`: of an op whose cost depends on
+    where it runs (`PLACED`), '' for others."""
 
     op: str
     width: int
@@ -126,6 +128,7 @@ class Fit:
     held_out_error: float  # median |predicted - measured| / measured on samples not fitted
     samples: int
     alternatives: Mapping[str, float] = field(default_factory=dict)  # held-out error of the forms not chosen
+    lane: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +152,11 @@ class FittedCosts:
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         ns = np.zeros(len(rows), np.int64)
-        source = Source.FITTED
-        for width in np.unique(schedule.width[rows]):
-            chosen = np.flatnonzero(schedule.width[rows] == width)
-            fit = self._find(Op(schedule.op[rows[0]]).name, int(width))
+        source, op = Source.FITTED, Op(schedule.op[rows[0]])
+        lanes = schedule.lane[rows] if op in PLACED else np.full(len(rows), -1)
+        for width, lane in np.unique(np.stack([schedule.width[rows], lanes], axis=1), axis=0):
+            chosen = np.flatnonzero((schedule.width[rows] == width) & (lanes == lane))
+            fit = self._find(op.name, int(width), Lane(lane).name if lane >= 0 else "")
             if self._outside(fit, schedule, rows[chosen]):
                 source = Source.EXTRAPOLATED
             described = {name: getattr(schedule, name)[rows[chosen]].astype(np.float64) for name in RANGED}
@@ -160,13 +164,14 @@ class FittedCosts:
             ns[chosen] = np.rint(np.maximum(values, 0)).astype(np.int64)
         return ns, source
 
-    def _find(self, op: str, width: int) -> Fit:
+    def _find(self, op: str, width: int, lane: str) -> Fit:
         for fit in self.fits:
-            if fit.op == op and fit.width == width:
+            if (fit.op, fit.width, fit.lane) == (op, width, lane):
                 return fit
-        widths = sorted(fit.width for fit in self.fits if fit.op == op)
+        widths = sorted(fit.width for fit in self.fits if (fit.op, fit.lane) == (op, lane))
         known = f"was profiled at width {', '.join(map(str, widths))}" if widths else "was not profiled"
-        raise UserError(f"costs {self.name}: no fit for {op} at width {width} ({op} {known}); profile this experiment first")
+        there = f" in lane {lane}" if lane else ""
+        raise UserError(f"costs {self.name}: no fit for {op}{there} at width {width} ({op} {known}); profile this experiment first")
 
     def _outside(self, fit: Fit, schedule: Schedule, rows: Ints) -> bool:
         for name in FORMS[fit.form].reads:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 
@@ -50,3 +52,8 @@ class MaskedErrors:
     def mape(self) -> float:
         """Mean relative error, a share."""
         return float(self.sums[2] / self.sums[4])
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """MAE, RMSE and MAPE, float64 [3]."""
+        return np.array([self.mae, self.rmse, self.mape])

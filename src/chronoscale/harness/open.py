@@ -1,0 +1,21 @@
+"""Open: a dataset as an experiment names it, before anything is asked of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chronoscale.datasets import catalogue, store
+from chronoscale.datasets.formats.registry import open_dataset
+from chronoscale.datasets.store import Dataset
+from chronoscale.errors import UserError
+from chronoscale.harness.experiment import Data
+
+
+def opened(data: Data, seed: int) -> Dataset:
+    """The dataset as it comes, by name or path. Raises UserError when it is unknown, absent or malformed."""
+    if data.name is not None:
+        return catalogue.load(data.name, seed)
+    path = Path(str(data.path))
+    if not path.exists():
+        raise UserError(f"{path}: no such file or folder")
+    return store.load(path) if (path / "meta.json").exists() else open_dataset(path, data.format, **data.options)
