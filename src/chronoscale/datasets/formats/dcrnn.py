@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,10 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Int64
+from chronoscale.datasets.calendar import Times, require_times
+from chronoscale.datasets.formats.readings import completed
 from chronoscale.datasets.signal import Signal
 from chronoscale.errors import UserError, unknown
 
 SUFFIXES = (".h5", ".hdf5")
+KIND = re.compile(r"datetime64(?:\[(s|ms|us|ns)\])?")  # without a unit: pandas before 3
+
+
+class _Table(NamedTuple):
+    sensors: list[str]
+    values: NDArray[Any]
+    times: Times | None
 
 
 class _Adjacency(NamedTuple):
@@ -23,14 +33,23 @@ class _Adjacency(NamedTuple):
     matrix: NDArray[Any]
 
 
-def read(path: str | Path, *, key: str | None = None, adjacency: str | Path | None = None) -> Signal:
+def read(
+    path: str | Path,
+    *,
+    key: str | None = None,
+    adjacency: str | Path | None = None,
+    null: str | float | None = None,
+    time_of_day: str | bool | int = False,
+) -> Signal:
     """Read a table of readings (steps x sensors, one channel, NaN: missing) with `adjacency` or the only `adj_mx*.pkl` beside it.
 
     `key` names the table where the file has several. Edges i -> j where the matrix is not zero; its rows are brought into the order of
-    the table's sensors. node_ids where all sensors are decimal. Raises UserError naming a file that is missing, damaged, or does not fit.
+    the table's sensors. node_ids where all sensors are decimal. Readings equal to `null` are missing (METR-LA: 0). `time_of_day` adds a
+    channel: true, from the table's index; or steps a day where that has no local times. Raises UserError naming a file that is missing,
+    damaged, or does not fit, and where time falls.
     """
     path = Path(path)
-    sensors, values = _table(path, key)
+    sensors, values, times = _table(path, key)
     beside = _adjacency_of(path) if adjacency is None else Path(adjacency)
     found = _adjacency(beside)
     if len(found.sensors) != len(sensors) or found.matrix.shape != (len(sensors),) * 2:
@@ -44,13 +63,16 @@ def read(path: str | Path, *, key: str | None = None, adjacency: str | Path | No
     src, dst = np.nonzero(weights)
     edges, kept = np.stack([src, dst]).astype(np.int32), weights[src, dst].astype(np.float32)
     try:
-        return Signal.from_readings(values[:, :, None], edges, kept, _integers(sensors), path.stem)
+        signal = Signal.from_readings(values[:, :, None], edges, kept, _integers(sensors), path.stem)
+        if times is not None:
+            require_times(signal, times)
+        return completed(signal, null, time_of_day, times)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 
 
-def _table(path: Path, key: str | None) -> tuple[list[str], NDArray[Any]]:
-    """Sensors and readings [T, N] of a frame in pandas' fixed form: axis0 are its columns, axis1 its index, block0_values its numbers."""
+def _table(path: Path, key: str | None) -> _Table:
+    """Sensors, readings [T, N], times of a frame in pandas' fixed form: axis0 its columns, axis1 its index, block0_values its numbers."""
     try:
         with h5py.File(path, "r") as file:
             frames = [name for name, group in file.items() if isinstance(group, h5py.Group) and "axis0" in group and "axis1" in group]
@@ -66,6 +88,7 @@ def _table(path: Path, key: str | None) -> tuple[list[str], NDArray[Any]]:
             if blocks != ["block0_values"]:
                 raise UserError(f"{path}: {name}: expected columns of one type, found {len(blocks)} blocks of them")
             columns, steps, values = group["axis0"][()], len(group["axis1"]), group["block0_values"][()]
+            times = _times(group["axis1"])
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError) as error:
@@ -74,7 +97,16 @@ def _table(path: Path, key: str | None) -> tuple[list[str], NDArray[Any]]:
         what = f"{values.dtype} {values.shape} for {steps} steps of {len(columns)} sensors"
         raise UserError(f"{path}: {name}: expected a number a step and sensor, found {what}")
     sensors = [column.decode("latin1") if isinstance(column, bytes) else str(column) for column in columns.tolist()]
-    return sensors, values.astype(np.float32 if values.dtype.itemsize <= 4 else np.float64)
+    return _Table(sensors, values.astype(np.float32 if values.dtype.itemsize <= 4 else np.float64), times)
+
+
+def _times(index: h5py.Dataset) -> Times | None:
+    """datetime64 [T] of a pandas index of local times, which are integers with a note of their kind; None for any other index."""
+    kind = index.attrs.get("kind", "")
+    found = KIND.fullmatch(kind.decode("latin1") if isinstance(kind, bytes) else str(kind))
+    if found is None or "tz" in index.attrs or index.dtype.kind != "i":
+        return None
+    return np.asarray(index[()].astype(np.int64).view(f"datetime64[{found[1] or 'ns'}]"))
 
 
 def _adjacency_of(path: Path) -> Path:
