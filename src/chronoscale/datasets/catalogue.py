@@ -14,7 +14,7 @@ import yaml
 from pydantic import BaseModel, ByteSize, ConfigDict, NonNegativeInt, PositiveInt, TypeAdapter, model_validator
 
 from chronoscale.datasets.formats.registry import FORMATS, open_dataset
-from chronoscale.datasets.generate.spec import GeneratorSpec
+from chronoscale.datasets.generate.spec import Generator, GeneratorSpec
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.datasets.snapshots import Snapshot, SnapshotSequence
 from chronoscale.datasets.store import Dataset
@@ -145,6 +145,14 @@ def load(name: str, seed: int = 0) -> Dataset:
     if not path.exists():
         raise UserError(f"dataset '{name}': no file {path}; set {DATA_VARIABLE} to the folder that holds {found.file}")
     return replace(open_dataset(path, found.format, **found.options), name=name)
+
+
+def generator(name: str, seed: int = 0) -> Generator:
+    """What makes a generated dataset, a snapshot or a block of time at once. Raises UserError for an unknown name or another dataset."""
+    found = entry(name)
+    if found.generator is None:
+        raise UserError(f"dataset '{name}' is {found.origin}, not generated")
+    return found.generator.build(name, seed)
 
 
 def stream(name: str, seed: int = 0) -> Iterable[Snapshot]:
