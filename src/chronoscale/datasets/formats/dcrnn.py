@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +12,7 @@ from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.calendar import Times, require_times
+from chronoscale.datasets.formats.pickled import PickledArray, read_pickle
 from chronoscale.datasets.formats.readings import completed
 from chronoscale.datasets.signal import Signal
 from chronoscale.errors import UserError, unknown
@@ -118,88 +117,13 @@ def _adjacency_of(path: Path) -> Path:
 
 
 def _adjacency(path: Path) -> _Adjacency:
-    try:
-        with path.open("rb") as file:
-            content: Any = _Unpickler(file, encoding="latin1").load()
-    except OSError as error:
-        raise UserError(f"{path}: {(error.strerror or 'not readable').lower()}") from None
-    except pickle.UnpicklingError as error:
-        raise UserError(f"{path}: not an adjacency pickle ({error})") from None
-    except (EOFError, ValueError, TypeError, AttributeError, IndexError, KeyError, OverflowError, MemoryError) as error:
-        raise UserError(f"{path}: truncated or not an adjacency pickle ({error})") from None
+    content = read_pickle(path)
     if isinstance(content, list | tuple) and len(content) == 3:
-        sensors, _, matrix = (part.values if isinstance(part, _Array) else part for part in content)
+        sensors, _, matrix = (part.values if isinstance(part, PickledArray) else part for part in content)
         listed = isinstance(sensors, list | tuple) or (isinstance(sensors, np.ndarray) and sensors.ndim == 1)
         if listed and isinstance(matrix, np.ndarray) and matrix.ndim == 2 and matrix.dtype.kind in "iuf":
             return _Adjacency([s.decode("latin1") if isinstance(s, bytes) else str(s) for s in sensors], matrix)
     raise UserError(f"{path}: expected [sensor ids, a dict of their indices, the matrix]")
-
-
-class _DType:
-    """What a pickle says of an array's type: numbers or text of fixed length. NumPy's own would take any state and break on it."""
-
-    def __init__(self, code: str, *_: object) -> None:
-        self.dtype = np.dtype(str(code))
-        if self.dtype.kind not in "iufSU":
-            raise pickle.UnpicklingError(f"refused an array of {code}")
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        if state[1] in ("<", ">"):
-            self.dtype = self.dtype.newbyteorder(state[1])
-
-
-class _Array:
-    """What a pickle says of an array: shape, type and bytes."""
-
-    values: NDArray[Any]
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        _, shape, kind, fortran, data = state
-        self.values = _frombuffer(data, kind, shape, "F" if fortran else "C").values
-
-
-def _reconstruct(*_: object) -> _Array:
-    """Empty; the pickle's next step fills it."""
-    return _Array()
-
-
-def _frombuffer(data: bytes | str, kind: _DType, shape: tuple[int, ...], order: str) -> _Array:
-    array = _Array()
-    raw = data.encode("latin1") if isinstance(data, str) else data
-    array.values = np.frombuffer(raw, kind.dtype).reshape(shape, order="F" if order == "F" else "C")
-    return array
-
-
-def _scalar(kind: _DType, data: bytes | str) -> Any:
-    return _frombuffer(data, kind, (1,), "C").values[0]
-
-
-def _encode(text: str, _encoding: str) -> bytes:
-    """How Python 3 writes bytes for Python 2: as latin1 text."""
-    return text.encode("latin1")
-
-
-_ALLOWED: dict[str, Callable[..., Any] | None] = {
-    "multiarray._reconstruct": _reconstruct,
-    "multiarray.scalar": _scalar,
-    "numeric._frombuffer": _frombuffer,
-    "numpy.ndarray": None,  # named as an argument of _reconstruct, never called
-    "numpy.dtype": _DType,
-    "_codecs.encode": _encode,
-    "builtins.bytes": bytes,
-    "builtins.bytearray": bytearray,
-    "__builtin__.bytes": bytes,
-}
-
-
-class _Unpickler(pickle.Unpickler):
-    """Rebuilds numbers, text, lists and NumPy arrays; nothing else that a pickle names is imported, let alone called."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        short = module.removeprefix("numpy.core.").removeprefix("numpy._core.")
-        if f"{short}.{name}" not in _ALLOWED:
-            raise pickle.UnpicklingError(f"refused {module}.{name}")
-        return _ALLOWED[f"{short}.{name}"]
 
 
 def _integers(names: list[str]) -> Int64 | None:
