@@ -90,7 +90,7 @@ class Signal:
 
     @property
     def dead_sensors(self) -> Int64:
-        """Nodes without a single reading, int64, ascending."""
+        """Nodes where a channel has not a single reading, int64, ascending; a channel of the calendar brings no sensor to life."""
         if self.missing is None:
             return np.zeros(0, np.int64)
-        return np.flatnonzero(self.missing.all(axis=(0, 2))).astype(np.int64)
+        return np.flatnonzero(np.any(np.all(self.missing, axis=0), axis=1)).astype(np.int64)

@@ -18,6 +18,8 @@ from rich.table import Table
 
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.formats.registry import open_dataset
+from chronoscale.datasets.generate import spec
+from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
 from chronoscale.harness import demonstration, describe, execution, partitions, prepare, publish, runs, simulation, training
 from chronoscale.harness.experiment import Experiment, load
@@ -36,7 +38,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Train dynamic graph neural networks for real; predict them on the cluster you do not have.",
 )
-data_app = typer.Typer(no_args_is_help=True, help="List, describe, fetch and convert datasets.")
+data_app = typer.Typer(no_args_is_help=True, help="List, describe, fetch, make and convert datasets.")
 app.add_typer(data_app, name="data")
 err = Console(stderr=True)
 
@@ -276,9 +278,43 @@ def data_info(name: Annotated[str, typer.Argument(help="Name or path.", show_def
 
 
 @data_app.command("get")
-def data_get(name: str, out: Annotated[Path, typer.Argument(show_default=False)], seed: int = 0, as_json: AsJson = False) -> None:
+def data_get(
+    name: str,
+    out: Annotated[Path, typer.Argument(show_default=False)],
+    seed: Annotated[int, typer.Option(min=0, help="Of a generated dataset.")] = 0,
+    as_json: AsJson = False,
+) -> None:
     """Write a catalogue dataset that is local or generated to a folder of memory-mappable columns."""
+    if catalogue.entry(name).origin == "generated":
+        return _make(catalogue.generator(name, seed), out, as_json)
     store.save(out, catalogue.load(name, seed))
+    typer.echo(json.dumps({"folder": str(out)}) if as_json else str(out))
+
+
+@data_app.command("make")
+def data_make(
+    what: Annotated[str, typer.Argument(help="Generator (YAML), or the name of a generated dataset.", metavar="SPEC", show_default=False)],
+    out: Annotated[Path, typer.Argument(show_default=False)],
+    seed: Annotated[int | None, typer.Option(min=0, help="Overrides the file's seed.", show_default=False)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Generate a dataset of any size into a folder of memory-mappable columns; only a part of it is ever in memory.
+
+    SPEC as in {kind: traffic, sensors: 11160, steps: 105120, channels: 2}; kinds: growth, dygraph, traffic.
+    """
+    path = Path(what)
+    if not path.is_file() and (path.suffix or len(path.parts) > 1):
+        raise UserError(f"{path}: no such file")
+    _make(spec.from_file(path, seed) if path.is_file() else catalogue.generator(what, seed or 0), out, as_json)
+
+
+def _make(generator: spec.Generator, out: Path, as_json: bool) -> None:
+    parts = f"{len(generator):,} {'steps' if isinstance(generator, TrafficSignal) else 'snapshots'}"
+    try:
+        with err.status(f"writing {out}") as status:
+            spec.write(out, generator, lambda made: status.update(f"writing {out}: {made:,} of {parts}"))
+    except KeyboardInterrupt:
+        raise MachineError(f"interrupted while writing {out}; nothing was kept") from None
     typer.echo(json.dumps({"folder": str(out)}) if as_json else str(out))
 
 
