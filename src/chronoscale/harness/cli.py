@@ -22,6 +22,7 @@ from chronoscale.datasets.generate import spec
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
 from chronoscale.harness import demonstration, describe, execution, partitions, prepare, publish, runs, simulation, training
+from chronoscale.harness import epochs as epochs_of
 from chronoscale.harness.experiment import Experiment, load
 from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.reproduce.study import KINDS, Kind
@@ -170,22 +171,23 @@ def train(
     epochs: Annotated[int | None, typer.Option(help="Overrides the experiment's epochs.", show_default=False)] = None,
     name: Annotated[
         str | None,
-        typer.Option("--strategy", help=f"Of the last stage; by default the file's last, or {training.PREFERRED}.", show_default=False),
+        typer.Option("--strategy", help=f"By default the file's last, or {' or '.join(training.PREFERRED.values())}.", show_default=False),
     ] = None,
     ranks: Annotated[int | None, typer.Option(help="By default the most that the experiment names.", show_default=False)] = None,
     root: Root = RUNS,
     as_json: AsJson = False,
     seed: Seed = None,
 ) -> None:
-    """Train in REAL's three stages: at once without reuse, then with difference maps, then as scheduled from what was measured."""
+    """Train, resumable after any epoch. On snapshots in REAL's three stages: at once without reuse, then with difference maps, then as
+    scheduled from what was measured."""
     if name is None:
         asked = load(file)
-        name = asked.strategies[-1] if "strategies" in asked.model_fields_set else training.PREFERRED
+        name = asked.strategies[-1] if "strategies" in asked.model_fields_set else training.PREFERRED[asked.family]
     changes = {"epochs": epochs, "ranks": None if ranks is None else [ranks]}
     given = {key: value for key, value in changes.items() if value is not None}
     experiment, run = _begin("train", file, root, seed, **given, strategies=[name])
     with stage("training"):
-        done = training.train(experiment, run)
+        done = (epochs_of if experiment.family is Family.ST else training).train(experiment, run)
     _end(run, done.table(), f"trained {len(done.epochs)} epochs on {done.ranks} rank{'s' * (done.ranks != 1)}", as_json)
 
 

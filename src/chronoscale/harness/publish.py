@@ -15,6 +15,7 @@ from chronoscale.harness import training
 from chronoscale.harness.execution import passes
 from chronoscale.harness.prepare import schedules
 from chronoscale.harness.runs import Run, write_text
+from chronoscale.harness.signals import NOTE
 from chronoscale.reports.page import write
 from chronoscale.reports.report import Measured, Report
 from chronoscale.reports.tables import comparison, fidelity
@@ -46,6 +47,8 @@ def collect(found: Sequence[Run]) -> Report:
         if not run.complete:
             notes.append(f"{run.folder.name} is incomplete: only its finished parts are shown; the same command takes it up again.")
         environment |= run.read("environment.json")
+        if (run.folder / NOTE).exists():
+            notes.append(run.read(NOTE)["note"])
         for measured in [*_executed(run, losses, notes), *_simulated(run, notes)]:
             other = work.setdefault(measured.kind, run)
             if other.experiment.digest(*WORK) != run.experiment.digest(*WORK):

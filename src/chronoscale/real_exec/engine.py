@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from distributed import Client, Future, LocalCluster
+from distributed import Client, Future, KilledWorker, LocalCluster
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -19,6 +20,7 @@ from chronoscale.datasets.materialise import materialise
 from chronoscale.datasets.signal import Signal
 from chronoscale.datasets.standard import Moments, Period, Scaler, moments
 from chronoscale.datasets.windows import Deal, Windows
+from chronoscale.errors import MachineError
 from chronoscale.real_exec.feeds import LocalFeed
 
 
@@ -68,8 +70,17 @@ def _signal(folder: str) -> Signal:
     return found
 
 
+def _brought(client: Client, asked: Any) -> Any:
+    """Results of futures. Raises MachineError when the engine cannot bring them any more."""
+    try:
+        return client.gather(asked)
+    except (KilledWorker, OSError, CancelledError) as error:
+        raise MachineError(f"the data engine lost its windows: {' '.join(str(error).split())}") from error
+
+
 class Spread(LocalFeed):
     """Windows materialised by the engine's workers, where they stay; a batch is fetched with one request a worker that holds some of it.
+    What a lost worker held is made again, on another one or on its successor.
 
     Training, validation and test windows are each spread evenly, in order of time, one part a worker.
     """
@@ -88,7 +99,7 @@ class Spread(LocalFeed):
     def measure(self, rank: int, ranks: int) -> Moments:
         last = len(self.signal) if self.period == "series" else self.windows.training_steps
         bounds = (-(-last * rank // ranks), -(-last * (rank + 1) // ranks))
-        found: Moments = self._on(self._rank, _moments, self._folder, self.windows, self.period, *bounds).result()
+        found: Moments = _brought(self._engine.client, self._on(self._rank, _moments, self._folder, self.windows, self.period, *bounds))
         return found
 
     def materialise(self) -> None:
@@ -96,12 +107,13 @@ class Spread(LocalFeed):
             self.agree(self.measure(0, 1))
         own = [(number, part) for number, (part, owner) in enumerate(self._parts) if owner == self._rank]
         client, home = self._engine.client, [self._engine.workers[self._rank]]
+        source = (self._folder, self.windows, self.scale)
         self._own = [
-            client.submit(_part, self._folder, self.windows, self.scale, part.start, part.stop, workers=home, key=f"windows-{number}")
+            client.submit(_part, *source, part.start, part.stop, workers=home, allow_other_workers=True, key=f"windows-{number}")
             for number, part in own
         ]
         for future in self._own:
-            client.gather(client.submit(len, future, workers=home))  # it is there
+            _brought(client, client.submit(len, future, workers=home, allow_other_workers=True))  # it is there
 
     def read(self, starts: Int64) -> Tensor:
         if not self._futures:  # ranks have met since all parts were made
@@ -111,7 +123,7 @@ class Spread(LocalFeed):
         asked = [self._ask(number, starts[at] - self._first[number]) for number, at in chosen.items()]
         out = self.empty(len(starts), self.windows.reach)
         into = out.numpy()
-        for at, windows in zip(chosen.values(), self._engine.client.gather(asked), strict=True):
+        for at, windows in zip(chosen.values(), _brought(self._engine.client, asked), strict=True):
             into[at] = windows
         return out
 
@@ -119,4 +131,5 @@ class Spread(LocalFeed):
         return self._on(self._parts[number][1], _take, self._futures[number], at)
 
     def _on(self, owner: int, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        return self._engine.client.submit(function, *arguments, workers=[self._engine.workers[owner]], pure=False)
+        workers = [self._engine.workers[owner]]
+        return self._engine.client.submit(function, *arguments, workers=workers, allow_other_workers=True, pure=False)
