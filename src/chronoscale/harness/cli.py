@@ -113,9 +113,11 @@ def _dry(command: str, file: Path, seed: int | None, ranks: Sequence[int] | None
     say(pd.DataFrame(rows), f"{command}: {work.name}, {held} (planned with datasheet costs)", as_json)
 
 
-def _end(run: runs.Run, frame: pd.DataFrame, title: str, as_json: bool) -> None:
+def _end(run: runs.Run, frame: pd.DataFrame, title: str, as_json: bool, notes: Sequence[str] = ()) -> None:
     run.finish()
     say(frame, title, as_json)
+    for note in notes:
+        err.print(note, highlight=False, markup=False)
     err.print(f"run: {run.folder}")
 
 
@@ -162,7 +164,7 @@ def simulate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed 
     experiment, run = _begin("simulate", file, root, seed)
     with stage("simulating") as told:
         simulation.simulate(experiment, run, told)
-    _end(run, publish.compared(run), f"simulated on {experiment.cluster}", as_json)
+    _end(run, publish.compared(run), f"simulated on {experiment.cluster}", as_json, simulation.refused(run))
 
 
 @app.command()

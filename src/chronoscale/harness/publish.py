@@ -16,6 +16,7 @@ from chronoscale.harness.execution import passes
 from chronoscale.harness.prepare import schedules
 from chronoscale.harness.runs import Run, write_text
 from chronoscale.harness.signals import NOTE
+from chronoscale.harness.simulation import refused
 from chronoscale.reports.page import write
 from chronoscale.reports.report import Measured, Report
 from chronoscale.reports.tables import comparison, fidelity
@@ -96,10 +97,10 @@ def _executed(run: Run, losses: dict[str, list[float]], notes: list[str]) -> lis
 
 def _simulated(run: Run, notes: list[str]) -> list[Measured]:
     found = []
+    notes += refused(run)
     for folder in run.pieces("sim-"):
         point = json.loads((folder / "point.json").read_text())
         if "out_of_memory" in point:
-            notes.append(f"{point['strategy']} on {point['gpus']} GPUs does not fit: {point['out_of_memory']}")
             continue
         if point["gpus"] > point["preset_gpus"]:
             notes.append(f"{point['cluster']} has {point['preset_gpus']} GPUs; {point['gpus']} are as many of its machines as that takes.")
