@@ -68,8 +68,8 @@ def test_the_loop_from_file_to_report(experiment, capsys):
 
 
 def test_readings_of_a_file_are_marked_and_dated(experiment):
-    """`null` and `time_of_day` prepare a copy; without them the user's own folder is mapped."""
-    command("train", experiment(dataset={"path": "readings", "null": 0, "time_of_day": 24}, strategies=["index"], epochs=1))
+    """`missing` and `time_of_day` prepare a copy; without them the user's own folder is mapped."""
+    command("train", experiment(dataset={"path": "readings", "missing": 0, "time_of_day": 24}, strategies=["index"], epochs=1))
     found = store.load("runs/small-train-1/data/signal")
     assert isinstance(found, Signal)
     assert found.num_channels == 2 and found.missing_count == 126 and found.dead_sensors.tolist() == [5]

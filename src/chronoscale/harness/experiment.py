@@ -53,7 +53,7 @@ class Data(_Part):
     """A dataset by catalogue `name` or by `path`; `window` joins that many snapshots into each (sliding).
 
     `format` and `options` go to the reader of a path, as for `chronoscale data convert`. `scale` multiplies all counts, to simulate a
-    larger graph that evolves alike; there is none to execute. `null` is the reading of a signal that means there is none; `time_of_day`
+    larger graph that evolves alike; there is none to execute. `missing` is the reading of a signal that means there is none; `time_of_day`
     adds a channel to a signal: the share of the day that is over, at so many steps a day.
     """
 
@@ -64,7 +64,7 @@ class Data(_Part):
     format: str | None = None
     options: dict[str, bool | str] = {}
     scale: PositiveInt = 1
-    null: float | None = None
+    missing: float | None = None
     time_of_day: PositiveInt | None = None
 
     @model_validator(mode="after")
@@ -118,7 +118,7 @@ OWN: Mapping[Family, Mapping[str, tuple[str, ...]]] = {
         "training": ("group_size", "stride", "groups_per_rank"),
     },
     Family.ST: {
-        "dataset": ("null", "time_of_day"),
+        "dataset": ("missing", "time_of_day"),
         "model": ("hops", "heads"),
         "training": ("batch_size", "window", "batches", "validation", "standardise"),
     },

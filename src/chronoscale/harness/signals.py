@@ -29,8 +29,8 @@ def signal(experiment: Experiment) -> Signal:
     found = opened(data, experiment.seed)
     if not isinstance(found, Signal):
         raise UserError(f"dataset '{data.label}' is not a signal, and model '{experiment.model.name}' trains on signals")
-    if data.null is not None:
-        found = found.masked(data.null)
+    if data.missing is not None:
+        found = found.masked(data.missing)
     if data.time_of_day is not None:
         found = with_time_of_day(found, data.time_of_day)
     return found
@@ -61,7 +61,7 @@ def stored(experiment: Experiment, run: Run) -> Path:
         else:
             store.save(part / "signal", signal(experiment))
 
-    own = data.path is not None and (Path(data.path) / store.META).exists() and data.null is None and data.time_of_day is None
+    own = data.path is not None and (Path(data.path) / store.META).exists() and data.missing is None and data.time_of_day is None
     folder = Path(str(data.path)).absolute() if own else run.piece("data", make) / "signal"
     found = mapped(folder)
     Windows(len(found), experiment.training.window, experiment.horizon)
@@ -80,7 +80,7 @@ def mapped(folder: Path) -> Signal:
 
 
 def _generated(data: Data) -> TrafficSpec | None:
-    if data.name is None or data.null is not None or data.time_of_day is not None:
+    if data.name is None or data.missing is not None or data.time_of_day is not None:
         return None
     generator = catalogue.entry(data.name).generator
     return generator if isinstance(generator, TrafficSpec) else None
