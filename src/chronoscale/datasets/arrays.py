@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Any
 
 import numpy as np
@@ -44,3 +45,17 @@ def require_num_nodes(num_nodes: int) -> None:
     """Check that the id space fits int32."""
     if not 0 <= num_nodes <= MAX_NODES:
         raise UserError(f"num_nodes: expected 0..{MAX_NODES}, got {num_nodes}")
+
+
+def release(array: NDArray[Any] | None) -> None:
+    """Give back the pages of a mapped array that this process has read; the file keeps them. Other arrays stay as they are.
+
+    What is read of a mapped file counts as memory of the process until the system needs the room, or until this.
+    """
+    held: object = array
+    if array is None or array.flags.writeable:  # pages of a private map may have been written
+        return
+    while isinstance(held, np.ndarray):
+        held = held.base
+    if isinstance(held, mmap.mmap):
+        held.madvise(mmap.MADV_DONTNEED)

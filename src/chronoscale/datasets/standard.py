@@ -15,7 +15,7 @@ from chronoscale.datasets.windows import Windows
 from chronoscale.errors import UserError
 
 Period = Literal["training", "windows", "series"]
-BLOCK_BYTES = 1 << 26
+BLOCK_BYTES = 1 << 20  # its copies stay in a core's cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,17 @@ class Scaler:
         np.divide(out, self.deviation.astype(out.dtype), out=out)
 
 
-def readings(signal: Signal, begin: int, end: int) -> NDArray[np.floating]:
-    """Steps begin .. end - 1 of a signal, a copy [steps, N, C] with NaN where there is no reading."""
-    block: NDArray[np.floating] = np.array(signal.values[begin:end])
+def readings(signal: Signal, begin: int, end: int, out: NDArray[np.floating] | None = None) -> NDArray[np.floating]:
+    """Steps begin .. end - 1 of a signal, a copy [steps, N, C] (in `out`) with NaN where there is no reading.
+
+    Pages of a mapped signal are given back, so that its file does not gather in memory.
+    """
+    part = signal.values[begin:end]
+    block: NDArray[np.floating] = np.empty(part.shape, part.dtype) if out is None else out
+    np.copyto(block, part)
     if signal.missing is not None:
         block[signal.missing[begin:end]] = np.nan
+    signal.release()
     return block
 
 
@@ -113,6 +119,6 @@ def standardised(signal: Signal, scale: Scaler, begin: int = 0, end: int | None 
     stop = len(signal) if end is None else end
     out = np.empty((stop - begin, signal.num_nodes, signal.num_channels), signal.values.dtype)
     for first, last in blocks(signal, begin, stop):
-        block = readings(signal, first, last)
-        scale.apply(block, out[first - begin : last - begin])
+        block = readings(signal, first, last, out[first - begin : last - begin])
+        scale.apply(block, block)
     return out

@@ -135,11 +135,8 @@ class Mapped(LocalFeed):
             raise ValueError("a block holds consecutive windows")
         begin, end = int(starts[0]), int(starts[-1]) + self.windows.reach
         out = self.empty(end - begin)
-        into = out.numpy()
-        np.copyto(into, self.signal.values[begin:end])
-        if self.signal.missing is not None:
-            into[self.signal.missing[begin:end]] = np.nan
-        self.scale.apply(into, into)
+        block = readings(self.signal, begin, end, out.numpy())
+        self.scale.apply(block, block)
         return out
 
     def cut(self, read: Tensor, starts: Int64) -> Tensor:
