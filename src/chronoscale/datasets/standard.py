@@ -15,7 +15,7 @@ from chronoscale.datasets.windows import Windows
 from chronoscale.errors import UserError
 
 Period = Literal["training", "windows", "series"]
-BLOCK_BYTES = 1 << 20  # its copies stay in a core's cache
+BLOCK_BYTES = 1 << 18  # its copies stay in a core's cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,10 @@ class Moments:
         times = np.ones(len(values)) if weight is None else weight.astype(np.float64)
         there = ~np.isnan(wide)
         count = np.einsum("tnc,t->c", there, times)
-        safe = np.where(there, wide, 0.0)
-        mean = np.einsum("tnc,t->c", safe, times) / np.maximum(count, 1)
-        squares = np.einsum("tnc,t->c", np.where(there, (safe - mean) ** 2, 0.0), times)
+        np.copyto(wide, 0, where=~there)
+        mean = np.einsum("tnc,t->c", wide, times) / np.maximum(count, 1)
+        np.subtract(wide, mean, out=wide, where=there)
+        squares = np.einsum("tnc,t->c", np.square(wide, out=wide), times)
         return cls(count, mean, squares)
 
     def __add__(self, other: Moments) -> Moments:

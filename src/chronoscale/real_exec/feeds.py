@@ -75,8 +75,10 @@ class LocalFeed:
 
     def empty(self, *shape: int) -> Tensor:
         """Host memory for what goes to the device, pinned for a GPU."""
-        dtype = torch.float64 if self.signal.values.dtype == np.float64 else torch.float32
-        return torch.empty(*shape, self.signal.num_nodes, self.signal.num_channels, dtype=dtype, pin_memory=self.device.type == "cuda")
+        sizes, kind = (*shape, self.signal.num_nodes, self.signal.num_channels), self.signal.values.dtype
+        if self.device.type == "cuda":
+            return torch.empty(sizes, dtype=torch.float64 if kind == np.float64 else torch.float32, pin_memory=True)
+        return torch.from_numpy(np.empty(sizes, kind))  # freed aligned memory, as torch's, is not always found again by glibc
 
 
 class Materialised(LocalFeed):
