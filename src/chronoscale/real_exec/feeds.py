@@ -142,7 +142,9 @@ class Mapped(LocalFeed):
         return out
 
     def cut(self, read: Tensor, starts: Int64) -> Tensor:
-        return read.unfold(0, self.windows.reach, 1).movedim(-1, 1).contiguous()
+        steps = read.stride()
+        windows = read.as_strided((len(starts), self.windows.reach, *read.shape[1:]), (steps[0], *steps))
+        return windows.clone(memory_format=torch.contiguous_format)
 
 
 FEEDS: dict[Store, type[Materialised | Indexed | Resident | Mapped]] = {
