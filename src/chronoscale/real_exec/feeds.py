@@ -144,7 +144,9 @@ class Mapped(LocalFeed):
     def cut(self, read: Tensor, starts: Int64) -> Tensor:
         steps = read.stride()
         windows = read.as_strided((len(starts), self.windows.reach, *read.shape[1:]), (steps[0], *steps))
-        return windows.clone(memory_format=torch.contiguous_format)
+        if self.device.type == "cuda":
+            return windows.clone(memory_format=torch.contiguous_format)
+        return self.empty(*windows.shape[:2]).copy_(windows)
 
 
 FEEDS: dict[Store, type[Materialised | Indexed | Resident | Mapped]] = {
