@@ -2,7 +2,8 @@
 
 FOLDER needs the room; the signal stays there for another call. One process, repeat by repeat in turn, each with the lanes of a real run:
 gen-dist-index prefetches on the host lane's thread and cuts windows from its block, index gathers in line. `load` drops a batch when it
-would be computed on; `train` is the program that trains. Warm: the file lies in the page cache; cold: the system was asked to forget it
+would be computed on; `once prefetched` counts its GATHER rows alone: cutting a block that has arrived, against gathering from the array in
+memory. `train` is the program that trains. Warm: the file lies in the page cache; cold: the system was asked to forget it
 before each repeat, and the share that it did forget is printed.
 """
 
@@ -13,6 +14,7 @@ import ctypes
 import mmap
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -77,9 +79,9 @@ def drop(file: Path) -> None:
         os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def load(path: Path, hyper: Hyper, repeats: int, cold: bool) -> list[list[float]]:
-    """Windows a second of the mapped and the in-memory feed, without a model."""
-    signal, found, contestants, left = mapped(path), [], [], [0.0]
+def load(path: Path, hyper: Hyper, repeats: int, cold: bool) -> tuple[list[list[float]], list[list[float]]]:
+    """Windows a second of the mapped and the in-memory feed, without a model: in all, and of its GATHER rows."""
+    signal, found, made, contestants, left = mapped(path), [], [], [], [0.0]
     windows = Windows(len(signal))
     for name in (MAPPED, MEMORY):
         schedule = Schedule.load(Path(item(name, name, path, 1, hyper, ("pgt-dcrnn", 2), path.parent).schedule))
@@ -88,17 +90,19 @@ def load(path: Path, hyper: Hyper, repeats: int, cold: bool) -> list[list[float]
         feed.materialise()
         contestants.append((schedule, feed, feeding.training(windows, hyper, 1), CpuLanes(name == MAPPED)))
     for repeat in range(repeats + 1):
-        row = []
+        row, rows = [], []
         for schedule, feed, deal, lanes in contestants:
             if cold:
                 drop(path / "values.npy")
                 left.append(resident(path / "values.npy"))
-            done = execute(schedule, Loader(schedule, feed, deal.starts(0, repeat)), lanes, "cpu")
-            row.append(int(deal.sizes().sum()) / done.trace.span_ns * 1e9)
+            trace = execute(schedule, Loader(schedule, feed, deal.starts(0, repeat)), lanes, "cpu").trace
+            row.append(int(deal.sizes().sum()) / trace.span_ns * 1e9)
+            rows.append(int(deal.sizes().sum()) / int(trace.duration_ns[trace.op == Op.GATHER].sum()) * 1e9)
         found.append(row)
+        made.append(rows)
     if cold:
         print(f"cold: at most {max(left):.0%} of the file were in memory at the start of a repeat")
-    return found[1:]
+    return found[1:], made[1:]
 
 
 def train(path: Path, hyper: Hyper, repeats: int, hidden: int) -> list[list[float]]:
@@ -117,7 +121,7 @@ def main() -> None:
     parser.add_argument("--sensors", type=int, default=11_160, help="default: those of PeMS")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--batches", type=int, default=400, help="a repeat, of `load`")
-    parser.add_argument("--steps", type=int, default=4, help="a repeat, of `train`")
+    parser.add_argument("--steps", type=int, default=4, help="a repeat, of `train`; 0: none")
     parser.add_argument("--hidden", type=int, default=2, help="of pgt-dcrnn; PGT-I trains 2")
     parser.add_argument("--repeats", type=int, default=9)
     options = parser.parse_args()
@@ -130,12 +134,12 @@ def main() -> None:
         traffic = TrafficSignal(options.sensors, int(options.gigabytes * 1e9) // (4 * options.sensors))
         store.save_signal(path, traffic, *traffic.graph(), path.name)
     hyper = Hyper(batch_size=options.batch, window=12, horizon=12, batches=options.batches, validate=False)
-    short = Hyper(batch_size=options.batch, window=12, horizon=12, batches=options.steps, validate=False)
-    measured = {
-        "load, warm": load(path, hyper, options.repeats, False),
-        "load, cold": load(path, hyper, options.repeats, True),
-        "train, warm": train(path, short, options.repeats, options.hidden),
-    }
+    measured: dict[str, list[list[float]]] = {}
+    for heat in ("warm", "cold"):
+        measured[f"load, {heat}"], measured[f"load, {heat}, once prefetched"] = load(path, hyper, options.repeats, heat == "cold")
+    if options.steps:
+        short = replace(hyper, batches=options.steps)
+        measured["train, warm"] = train(path, short, options.repeats, options.hidden)
     print("| what | repeats | mapped, windows/s | in memory, windows/s | mapped / in memory |\n|---|---:|---:|---:|---:|")
     for what, rows in measured.items():
         cells = [spread([row[i] for row in rows], 1) for i in (0, 1)]

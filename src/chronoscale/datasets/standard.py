@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.datasets.arrays import Float64, Int64
+from chronoscale.datasets.arrays import Float64, Int64, ahead
 from chronoscale.datasets.signal import Signal
 from chronoscale.datasets.windows import Windows
 from chronoscale.errors import UserError
@@ -76,6 +76,7 @@ def readings(signal: Signal, begin: int, end: int, out: NDArray[np.floating] | N
 
     Pages of a mapped signal are given back, so that its file does not gather in memory.
     """
+    ahead(signal.values, begin, min(end, len(signal)))
     part = signal.values[begin:end]
     block: NDArray[np.floating] = np.empty(part.shape, part.dtype) if out is None else out
     np.copyto(block, part)
