@@ -32,7 +32,7 @@ def said(runs: Mapping[str, Training], quick: bool) -> tuple[str, ...]:
     return (
         *first,
         f"Executed on CPU, one core, PGT-DCRNN of width {WIDTH}, learning rate {RATE:g}, float32. {shown}; the paper's are 100 epochs "
-        f"on an A100. "
+        "on an A100. "
         "Chickenpox is the paper's own data.",
         *named,
     )

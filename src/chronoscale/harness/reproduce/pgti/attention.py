@@ -42,7 +42,7 @@ def run(told: Told, quick: bool) -> Findings:
     frame = pd.DataFrame({"epoch": range(1, one.epochs + 1)} | {f"{n} {k}": getattr(found[n], k) for n in PAIR for k in ("seconds", "mse")})
     said = (("Quick: one epoch of 4 steps, no memory.",) if quick else ()) + (
         f"Executed on CPU, one core, width {WIDTH}, batches of {WEEK.batch}, learning rate {RATE:g}, {one.epochs} epochs (the paper's: "
-        f"30). Time and error "
+        "30). Time and error "
         "on los_loop, a week of METR-LA; memory on `metr_la_like`, generated, of METR-LA's size, float32. The test period is not "
         "evaluated.",
     )

@@ -47,7 +47,7 @@ def run(told: Told, quick: bool) -> Findings:
     said = ((f"Quick: {', '.join(map(str, counts))} GPUs.",) if quick else ()) + (
         *SIMULATED,
         f"ST-LLM stands as `st-transformer`: {LAYERS} blocks of width {HIDDEN}, {HEADS} heads, all trained; ST-LLM trains part of "
-        f"GPT-2's weights.",
+        "GPT-2's weights.",
     )
     return Findings(pd.DataFrame(rows), (drawn,), {"points": frame}, said)
 
