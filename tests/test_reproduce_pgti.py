@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from chronoscale.harness.reproduce.pgti.points import GPUS, Point, moved_s, plan
 from chronoscale.harness.reproduce.pgti.sizes import UNITS, sizes
 from chronoscale.harness.reproduce.pgti.trained import Training, trained
 from chronoscale.harness.reproduce.sampled import Sampler
-from chronoscale.harness.reproduce.study import Findings, beside
+from chronoscale.harness.reproduce.study import Findings, Kind, beside
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.probe import UNUSED
 from chronoscale.real_exec.worker import run_job, save_passes
@@ -27,8 +28,10 @@ from chronoscale.strategies.registry import signal_strategy
 from chronoscale.strategies.schedule import Op
 
 
-def run(kind: str, number: int, quick: bool = True) -> Findings:
-    return registry.find("pgt-i", kind, number).run(lambda _: None, quick)  # type: ignore[arg-type]
+@cache
+def run(kind: Kind, number: int) -> Findings:
+    """The quick form, once."""
+    return registry.find("pgt-i", kind, number).run(lambda _: None, True)
 
 
 def test_all_that_the_paper_measures_has_a_study() -> None:
@@ -105,14 +108,16 @@ def test_cases_meet_what_they_are_solved_from_and_only_that() -> None:
         ("table", 4, "gain of gpu-index"),
     ],
 )
-def test_counted_and_simulated_studies(kind: str, number: int, named: str) -> None:
+def test_counted_and_simulated_studies(kind: Kind, number: int, named: str) -> None:
     found = run(kind, number)
     ours = found.rows["ours"] if "ours" in found.rows else found.rows["ours_mean"]
     assert np.isfinite(ours.to_numpy(np.float64)).all()
     assert found.rows["what"].str.contains(named, regex=False).any() or (found.rows["why"] != "").any()
     assert any(note.startswith("Quick") for note in found.notes) and (found.rows["why"].str.len() > 0).mean() > 0.3
-    study = registry.find("pgt-i", kind, number)  # type: ignore[arg-type]
+    study = registry.find("pgt-i", kind, number)
     assert study.title in pages.markdown(study, found)
+    if (kind, number) == ("figure", 7):
+        assert set(found.tables["points"]["gpus"]) == {1, *scaling.QUICK}
     if study.way == "simulated":
         assert any(note.startswith("Simulated") for note in found.notes)
 
@@ -150,7 +155,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind, number, column", [("table", 3, "ours"), ("figure", 5, "best"), ("table", 5, "ours"), ("table", 6, "ours"),
                                                   ("figure", 8, "ours_mean")])  # fmt: skip
-def test_executed_studies(kind: str, number: int, column: str, small: None) -> None:
+def test_executed_studies(kind: Kind, number: int, column: str, small: None) -> None:
     found = run(kind, number)
     values = found.rows[column].to_numpy(np.float64)
     assert np.isfinite(values).all() and (values >= 0).all()
@@ -178,7 +183,3 @@ def test_a_sampler_sees_what_a_child_holds() -> None:
 
 def test_what_is_not_printed_has_no_ratio() -> None:
     assert np.isnan(float(str(beside("x", float("nan"), 2.0, "")["ratio"]))) and beside("x", 4.0, 2.0, "")["ratio"] == 0.5
-
-
-def test_quick_scaling_names_its_counts() -> None:
-    assert set(run("figure", 7).tables["points"]["gpus"]) == {1, *scaling.QUICK}

@@ -64,7 +64,7 @@ def run(told: Told, quick: bool) -> Findings:
 def _rows(known: Mapping[str, float], others: pd.DataFrame, counts: tuple[int, ...]) -> pd.DataFrame:
     """Printed beside ours, and the counterfactual that says why."""
     ranges = published("pgt-i").figures[7].ranges
-    half, fixed, last = others.loc[HALF], others[others.index.str.startswith(FIXED)].iloc[0], others.iloc[-1]
+    half, fixed, last = others.loc[[HALF]].iloc[0], others[others.index.str.startswith(FIXED)].iloc[0], others.iloc[-1]
     one, spent = DEFAULT.total("gpu-index", 1), EPOCHS * fixed_cost()
     rows: list[dict[str, object]] = []
 
@@ -108,7 +108,7 @@ def _rows(known: Mapping[str, float], others: pd.DataFrame, counts: tuple[int, .
     for name in others.index[1:]:
         for gpus, theirs in ((4, ranges[0]), (128, ranges[1])):
             what = f"ddp over dist-index, {gpus} GPUs; {name}"
-            rows.append(row(what, theirs, [float(str(others.at[name, f"ddp over dist-index, {gpus}"]))], "other assumptions"))
+            rows.append(row(what, theirs, others.loc[[name], f"ddp over dist-index, {gpus}"].tolist(), "other assumptions"))
     return pd.DataFrame(rows)
 
 
