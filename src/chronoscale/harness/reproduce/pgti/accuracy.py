@@ -105,5 +105,5 @@ def curves(told: Told, quick: bool) -> Findings:
 SCALED = "scaled down"
 STUDIES = (
     Study("table", 3, "executed", 300, table, SCALED, paper="pgt-i"),
-    Study("figure", 5, "executed", 200, curves, SCALED, paper="pgt-i"),
+    Study("figure", 5, "executed", 240, curves, SCALED, paper="pgt-i"),
 )

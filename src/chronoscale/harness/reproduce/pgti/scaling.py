@@ -113,4 +113,4 @@ def _rows(known: Mapping[str, float], others: pd.DataFrame, counts: tuple[int, .
     return pd.DataFrame(rows)
 
 
-STUDIES = (Study("figure", 7, "simulated", 3, run, paper="pgt-i"),)
+STUDIES = (Study("figure", 7, "simulated", 5, run, paper="pgt-i"),)
