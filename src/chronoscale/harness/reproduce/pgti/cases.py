@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from chronoscale.harness.reproduce.pgti.points import POLARIS, Assumed, Outcome, Point, simulate
+from chronoscale.harness.reproduce.pgti.points import POLARIS, Assumed, Outcome, Point, simulate, windows_bytes
 from chronoscale.harness.reproduce.pgti.resident import EPOCHS, NARROW
 from chronoscale.harness.reproduce.study import NAN
 from chronoscale.reports.published import published
@@ -53,6 +53,7 @@ class Case:
 
 HALF, FIXED = "engine 0.5 GB/s a worker", "fixed cost"
 DEFAULT = Case("figures of polaris.yaml, width 64")
+DELAYED = Case("engine 0.5 ms a request", Assumed(latency_s=0.5e-3))
 
 
 def printed() -> dict[str, float]:
@@ -82,11 +83,13 @@ def cases() -> list[Case]:
     fixed = known["dist-index epoch"] - paced.epoch("dist-index", 128)
     before = {"dist-index": known["dist-index before"], "ddp": known["ddp before"]}
     short = fixed_cost()
+    rate = engine_rate(float(published("pgt-i").figures[9].ranges[1].mean or NAN), 4) / 4
+    narrow = replace(slower, bandwidth=rate)
     return [
         DEFAULT,
         Case(HALF, Assumed(bandwidth=0.5e9)),
         Case("engine 2 GB/s a worker", Assumed(bandwidth=2e9)),
-        Case("engine 0.5 ms a request", Assumed(latency_s=0.5e-3)),
+        DELAYED,
         Case("engine 2 ms a request", Assumed(latency_s=2e-3)),
         Case("start of a kernel 50 µs, ten times ours", Assumed(launch_s=50e-6)),
         Case(f"width {NARROW}, as in the published code", hidden=NARROW),
@@ -96,7 +99,14 @@ def cases() -> list[Case]:
         Case(
             f"the same and the preparation that is printed: {before['dist-index']:.0f} and {before['ddp']:.0f} s", slower, 64, fixed, before
         ),
+        Case(f"the same and {rate / 1e9:.2f} GB/s a worker, from Figure 9's 303 s", narrow, 64, fixed, before),
     ]
+
+
+def engine_rate(epoch_s: float, gpus: int) -> float:
+    """Bytes a second that all workers together fetched, had fetching taken all of a printed epoch that computing does not: an epoch on one
+    GPU, as printed, over the number of GPUs."""
+    return windows_bytes() / (epoch_s - printed()["one"] / gpus)
 
 
 def fixed_cost() -> float:
