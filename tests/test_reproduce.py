@@ -28,7 +28,7 @@ from chronoscale.harness.reproduce import (
 )
 from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Study, by_copies, row
 from chronoscale.real_exec.interpreter import Pass
-from chronoscale.reports.published import Range, published
+from chronoscale.reports.published import PAPERS, Range, published
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import DatasheetCosts
@@ -38,14 +38,15 @@ from chronoscale.strategies.trace import Trace
 STAND_INS = [name for name in catalogue.names() if catalogue.entry(name).stands_for and catalogue.entry(name).family == "dtdg"]
 
 
-def test_every_study_is_of_something_printed():
-    paper = published("real")
-    for (_, kind, number), study in registry.STUDIES.items():
-        printed = (paper.figures if kind == "figure" else paper.tables)[number]
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_study_is_of_something_printed(name):
+    paper = published(name)
+    for study in registry.of(name):
+        printed = (paper.figures if study.kind == "figure" else paper.tables)[study.number]
         assert study.printed is printed and printed.title and printed.section
         assert printed.ranges or printed.rows or "without printed numbers" in printed.remark, "says so where only a plot has the numbers"
-    assert {n for _, kind, n in registry.STUDIES if kind == "figure"} == set(paper.figures)
-    assert {n for _, kind, n in registry.STUDIES if kind == "table"} == set(paper.tables)
+    assert {s.number for s in registry.of(name) if s.kind == "figure"} == set(paper.figures)
+    assert {s.number for s in registry.of(name) if s.kind == "table"} == set(paper.tables)
 
 
 def test_printed_numbers():

@@ -230,7 +230,7 @@ def demo(
 
 @app.command()
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="Paper: real.", show_default=False)],
+    paper: Annotated[str, typer.Argument(help="Paper: real or pgt-i.", show_default=False)],
     figure: Annotated[int | None, typer.Option(help="Number of a figure.")] = None,
     table: Annotated[int | None, typer.Option(help="Number of a table.")] = None,
     out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("reproduced"),

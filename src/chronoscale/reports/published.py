@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, m
 
 from chronoscale.errors import unknown
 
-Quantity = Literal["speedup", "flops", "share", "efficiency", "error"]
+Quantity = Literal["speedup", "flops", "share", "efficiency", "error", "seconds", "gb", "mae"]
 
 
 class _Strict(BaseModel):
@@ -60,7 +60,7 @@ class Paper(_Strict):
     tables: Mapping[int, Printed]
 
 
-PAPERS = ("real",)
+PAPERS = ("real", "pgt-i")
 
 
 @cache

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from chronoscale.datasets import store
 from chronoscale.datasets.snapshots import SnapshotSequence
+from chronoscale.datasets.store import Dataset
 from chronoscale.harness.prepare import load_passes
 from chronoscale.real_exec.interpreter import Pass
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.launch import launch
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Hyper, ModelShape
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """An epoch's schedule, what it was planned with, and the schedule of what happens once before; None for snapshots."""
+
+    schedule: Schedule
+    hyper: Hyper
+    prepare: Schedule | None = None
 
 
 def passes(
@@ -28,14 +40,29 @@ def passes(
 
     Raises UserError or MachineError with the worker's own line when it fails.
     """
+    return in_turn({"pass": Planned(schedule, hyper)}, snapshots, model, repeats, warmup, learning_rate)["pass"]
+
+
+def in_turn(
+    planned: Mapping[str, Planned], data: Dataset, model: ModelShape, repeats: int, warmup: int = 0, learning_rate: float = 0.01
+) -> dict[str, list[Pass]]:
+    """Several schedules for equally many ranks in one job, pass by pass in turn, so that drift of the machine hits all alike.
+
+    Raises UserError or MachineError as `passes`.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        store.save(folder / "snapshots", snapshots)
-        schedule.save(folder / "schedule.parquet")
-        item = Item("pass", str(folder / "schedule.parquet"), str(folder / "snapshots"), hyper)
+        store.save(folder / "data", data)
+        items = []
+        for label, one in planned.items():
+            file, before = folder / f"{label}.schedule.parquet", folder / f"{label}.prepare.parquet"
+            one.schedule.save(file)
+            if one.prepare is not None:
+                one.prepare.save(before)
+            items.append(Item(label, str(file), str(folder / "data"), one.hyper, prepare=str(before) if one.prepare else ""))
         job = Job(
             name="study",
-            items=(item,),
+            items=tuple(items),
             out=str(folder),
             model=model.name,
             hidden=model.hidden,
@@ -46,6 +73,8 @@ def passes(
             threads=1,
             learning_rate=learning_rate,
             device="cpu",
+            hops=model.hops or 2,
+            heads=model.heads,
         )
-        launch(job, schedule.ranks, folder)
-        return load_passes(folder, "pass", repeats)
+        launch(job, next(iter(planned.values())).schedule.ranks, folder)
+        return {label: load_passes(folder, label, repeats) for label in planned}

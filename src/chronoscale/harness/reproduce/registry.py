@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pandas as pd
 
 from chronoscale.errors import UserError
-from chronoscale.harness.reproduce import (
-    ablation,
-    attributes,
-    degree,
-    dimensions,
-    flops,
-    footprint,
-    overlap,
-    prediction,
-    preprocessing,
-    scalability,
-    speedups,
-    training,
-    transfers,
-    utilisation,
-)
 from chronoscale.harness.reproduce.study import Kind, Study
 from chronoscale.reports.published import published
 
-_MODULES = (
-    ablation,
-    attributes,
-    degree,
-    dimensions,
-    flops,
-    footprint,
-    overlap,
-    prediction,
-    preprocessing,
-    scalability,
-    speedups,
-    training,
-    transfers,
-    utilisation,
-)
-_ALL: tuple[Study, ...] = tuple(study for module in _MODULES for study in module.STUDIES)
+MODULES = (
+    "ablation", "attributes", "degree", "dimensions", "flops", "footprint", "overlap", "prediction", "preprocessing",
+    "scalability", "speedups", "training", "transfers", "utilisation", "pgti.accuracy",
+    "pgti.attention", "pgti.blocks", "pgti.case_study", "pgti.global_batch", "pgti.resident",
+    "pgti.scaling", "pgti.shuffling", "pgti.sizes", "pgti.stages", "pgti.tokens",
+)  # fmt: skip
+_ALL: tuple[Study, ...] = tuple(study for name in MODULES for study in import_module(f"chronoscale.harness.reproduce.{name}").STUDIES)
 STUDIES: dict[tuple[str, Kind, int], Study] = {
     (study.paper, study.kind, study.number): study for study in sorted(_ALL, key=lambda s: (s.kind, s.number))
 }

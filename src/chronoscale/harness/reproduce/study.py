@@ -80,6 +80,11 @@ class Study:
         return f"{self.paper}-{self.kind}-{self.number}"
 
 
+def beside(what: str, printed: float, ours: float, why: str) -> dict[str, object]:
+    """One line of single numbers: published, ours, their ratio; NaN for what is not printed."""
+    return {"what": what, "published": printed, "ours": ours, "ratio": ours / printed if printed == printed else NAN, "why": why}
+
+
 def row(what: str, printed: Range | None, ours: Sequence[float], why: str) -> dict[str, object]:
     """One line: published and our lowest, mean and highest, and their ratio.
 

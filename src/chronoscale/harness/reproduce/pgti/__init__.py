@@ -1,0 +1,1 @@
+"""PGT-I's tables and figures, run again."""
