@@ -250,6 +250,11 @@ def test_tgcn_wants_a_matrix_that_fits(tmp_path):
         open_dataset(write(tmp_path, "x_speed.csv", "1,2\n5,6\n"))
     with pytest.raises(UserError, match=r"none_adj\.csv: no such file"):
         open_dataset(write(tmp_path, "none_speed.csv", "1,2\n5,6\n"), format="tgcn")
+    write(tmp_path, "gap_adj.csv", "1,0\n0,1\n")
+    assert open_dataset(write(tmp_path, "gap_speed.csv", "1,2\nnan,6\n5,NaN\n")).absent.tolist() == [[1], [1]]
+    for wrong in ("inf", "x"):
+        with pytest.raises(UserError, match=rf"gap_speed\.csv:2: expected a finite number, found '{wrong}'"):
+            open_dataset(write(tmp_path, "gap_speed.csv", f"1,2\nnan,{wrong}\n"))
 
 
 def test_unknown_formats_options_and_files(tmp_path):

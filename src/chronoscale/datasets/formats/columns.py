@@ -43,6 +43,7 @@ class Columns:
                     header=None,
                     low_memory=False,
                     keep_default_na=False,
+                    na_values=["nan", "NaN", "NAN"] if gaps else None,
                     quoting=csv.QUOTE_NONE,
                 )
         except pd.errors.EmptyDataError:
