@@ -12,39 +12,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import command, one_line, outside
 
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.harness import cli, runs
+from chronoscale.harness import runs
 from chronoscale.harness.experiment import check
 from chronoscale.strategies.registry import SIMULATED_ONLY, of
 from chronoscale.strategies.workload import Family
 
 SMALL = {"model": {"name": "t-gcn", "hidden": 8, "inputs": 8}, "groups": 6, "ranks": [1], "repeats": 2, "warmup": 0}
-
-
-def command(*arguments: object, expect: int = 0) -> None:
-    """Run the command line in this process; compare its exit code."""
-    before = sys.argv
-    sys.argv = ["chronoscale", *map(str, arguments)]
-    try:
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-    finally:
-        sys.argv = before
-    assert (left.value.code or 0) == expect
-
-
-def outside(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The command line in a process of its own."""
-    code = "from chronoscale.harness.cli import main; main()"
-    return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
-
-
-def one_line(capsys: pytest.CaptureFixture[str]) -> str:
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
-    assert len(lines) == 1
-    return lines[0]
 
 
 @pytest.fixture

@@ -106,6 +106,26 @@ def test_a_block_must_be_contiguous() -> None:
         feed.read(np.array([1, 3]))
 
 
+def test_a_mapped_signal_does_not_gather_in_memory(tmp_path: Path) -> None:
+    """Pages of the file that the process holds, after every step was read; values are those of the array."""
+    values = np.arange(1 << 22, dtype=np.float32).reshape(1 << 12, 1 << 9, 2)  # 16 MiB
+    store.save(tmp_path / "wide", Signal(values, np.zeros((2, 1), np.int32)))
+    mapped = store.load(tmp_path / "wide")
+    assert isinstance(mapped, Signal)
+
+    def held() -> int:
+        maps = Path("/proc/self/smaps").read_text().split("values.npy\n")[1:]
+        return sum(int(one.split("Rss:")[1].split()[0]) << 10 for one in maps)
+
+    np.testing.assert_array_equal(mapped.values[::64], values[::64])
+    before = held()
+    feed = FEEDS[Store.PART](mapped, Windows(1 << 12, 4, 3), "series", CPU)
+    feed.materialise()
+    found = feed.read(np.arange(9, 4000)).numpy() * feed.scale.deviation + feed.scale.mean
+    np.testing.assert_allclose(found, values[9:4006], atol=2)
+    assert before > 1 << 22 and held() < 1 << 20
+
+
 def test_strategies_that_must_agree_end_at_identical_losses(folder: Path, tmp_path: Path) -> None:
     program, losses = trained("pgt", folder, tmp_path)
     assert losses.shape == (2, 6) and np.isfinite(losses).all() and losses[1].mean() < losses[0].mean()

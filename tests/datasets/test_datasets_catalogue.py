@@ -70,6 +70,23 @@ def test_generated_datasets_load_and_follow_the_seed(name):
     assert dataset.num_edges != catalogue.load(name, seed=1).num_edges or (dataset.src != catalogue.load(name, seed=1).src).any()
 
 
+def test_generated_signals_have_the_counts_of_what_they_stand_for():
+    names = [name for name in catalogue.names() if catalogue.entry(name).family == "st" and catalogue.entry(name).stands_for]
+    assert names == ["metr_la_like", "pems_bay_like", "windmill_like"]
+    for name in names:
+        found = catalogue.entry(name)
+        row, made = catalogue.entry(found.stands_for.dataset).as_published("pgt-i"), found.generator
+        assert (made.sensors, made.steps, made.channels) == (row.nodes, row.steps, row.node_features)
+        assert found.horizon == row.horizon
+    assert catalogue.entry("los_loop").horizon is None
+
+
+def test_an_entry_whose_generator_makes_another_family_is_refused():
+    fields = catalogue.entry("traffic_small").model_dump(exclude={"family"})
+    with pytest.raises(ValueError, match="traffic_small: a generator of kind traffic does not make dtdg"):
+        catalogue.Entry.model_validate({**fields, "family": "dtdg"})
+
+
 def test_ten_thousand_snapshots_are_streamed():
     stream = catalogue.stream("dygraph_10k")
     assert isinstance(stream, EvolvingGraph)

@@ -28,6 +28,21 @@ def test_readings_are_lost_at_their_rate_in_stretches():
     assert_array_equal(signal.values[:288, 0, 1], (np.arange(288) / 288).astype(np.float32))
 
 
+@pytest.mark.parametrize(("sensors", "steps", "share"), [(1_000, 1_500, 0.4), (20_000, 130, 0.05)])
+def test_blocks_leave_no_seam(sensors, steps, share):
+    generator = TrafficSignal(sensors, steps, missing=share, seed=2)
+    blocks = [block[:, :, 0] for block in generator]
+    speeds = np.concatenate(blocks)
+    gone = np.isnan(speeds)
+    assert gone.mean() == pytest.approx(share, rel=0.1)
+    seam = np.cumsum([len(block) for block in blocks])[:-1]
+    assert len(seam) > 3
+    goes_on = gone[1:] & gone[:-1]
+    assert goes_on[seam - 1].mean() == pytest.approx(goes_on.mean(), rel=0.2)  # stretches go on into the next block
+    step = np.abs(np.diff(speeds, axis=0))
+    assert np.nanmean(step[seam - 1]) < 1.2 * np.nanmean(step)  # and so does the noise
+
+
 def test_speeds_dip_on_weekday_mornings_and_remember():
     speeds = TrafficSignal(40, 288 * 7, seed=1).signal().values[:, :, 0].reshape(7, 288, 40)
     assert ((speeds >= 3) & (speeds <= 75)).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Any
 
 import numpy as np
@@ -44,3 +45,25 @@ def require_num_nodes(num_nodes: int) -> None:
     """Check that the id space fits int32."""
     if not 0 <= num_nodes <= MAX_NODES:
         raise UserError(f"num_nodes: expected 0..{MAX_NODES}, got {num_nodes}")
+
+
+def release(array: NDArray[Any] | None) -> None:
+    """Give back the pages of a mapped array that this process has read; the file keeps them. Other arrays stay as they are.
+
+    What is read of a mapped file counts as memory of the process until the system needs the room, or until this.
+    """
+    held: object = array
+    if array is None or array.flags.writeable:  # pages of a private map may have been written
+        return
+    while isinstance(held, np.ndarray):
+        held = held.base
+    if isinstance(held, mmap.mmap):
+        held.madvise(mmap.MADV_DONTNEED)
+
+
+def ahead(array: NDArray[Any], begin: int, end: int) -> None:
+    """Ask the system to read rows begin .. end - 1 of a mapped array at once, not as they are touched. Other arrays stay as they are."""
+    if isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and end > begin:
+        first = array.offset % mmap.ALLOCATIONGRANULARITY + begin * array[:1].nbytes
+        page = first - first % mmap.PAGESIZE
+        array.base.madvise(mmap.MADV_WILLNEED, page, first - page + (end - begin) * array[:1].nbytes)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt, TypeAdapter, model_validator
+from pydantic import BaseModel, ByteSize, ConfigDict, NonNegativeInt, PositiveInt, TypeAdapter, model_validator
 
 from chronoscale.datasets.formats.registry import FORMATS, open_dataset
-from chronoscale.datasets.generate.spec import GeneratorSpec
+from chronoscale.datasets.generate.spec import Generator, GeneratorSpec
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.datasets.snapshots import Snapshot, SnapshotSequence
 from chronoscale.datasets.store import Dataset
@@ -31,7 +31,10 @@ class _Strict(BaseModel):
 
 
 class Published(_Strict):
-    """Counts as a paper's table prints them; None where it prints none."""
+    """Counts as a paper's table prints them; None where it prints none.
+
+    horizon: steps in and steps out of a window. size_before, size_after: bytes at float64, before and after windows are copied out.
+    """
 
     paper: Paper
     table: PositiveInt
@@ -42,6 +45,9 @@ class Published(_Strict):
     node_features: NonNegativeInt | None = None
     edge_features: NonNegativeInt | None = None
     steps: PositiveInt | None = None
+    horizon: PositiveInt | None = None
+    size_before: ByteSize | None = None
+    size_after: ByteSize | None = None
 
 
 class StandsFor(_Strict):
@@ -72,6 +78,8 @@ class Entry(_Strict):
             raise ValueError(f"{self.name}: unknown format {self.format}")
         if self.stands_for is not None and self.generator is None:
             raise ValueError(f"{self.name}: only a generated dataset stands for another")
+        if self.generator is not None and (self.generator.kind == "traffic") != (self.family == "st"):
+            raise ValueError(f"{self.name}: a generator of kind {self.generator.kind} does not make {self.family}")
         return self
 
     @property
@@ -79,6 +87,12 @@ class Entry(_Strict):
         if self.generator is not None:
             return "generated"
         return "local" if self.file is not None else "published"
+
+    @property
+    def horizon(self) -> int | None:
+        """Steps in and steps out of a window as printed for this dataset or the one it stands for; None where no paper says."""
+        counts = self.published if self.stands_for is None else entry(self.stands_for.dataset).published
+        return next((printed.horizon for printed in counts if printed.horizon is not None), None)
 
     def as_published(self, paper: str) -> Published:
         """The counts that `paper` prints. Raises UserError if it does not use this dataset."""
@@ -131,6 +145,14 @@ def load(name: str, seed: int = 0) -> Dataset:
     if not path.exists():
         raise UserError(f"dataset '{name}': no file {path}; set {DATA_VARIABLE} to the folder that holds {found.file}")
     return replace(open_dataset(path, found.format, **found.options), name=name)
+
+
+def generator(name: str, seed: int = 0) -> Generator:
+    """What makes a generated dataset, a snapshot or a block of time at once. Raises UserError for an unknown name or another dataset."""
+    found = entry(name)
+    if found.generator is None:
+        raise UserError(f"dataset '{name}' is {found.origin}, not generated")
+    return found.generator.build(name, seed)
 
 
 def stream(name: str, seed: int = 0) -> Iterable[Snapshot]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chronoscale.datasets.arrays import Bool, Float32, Float64, Int32, Int64, require, require_ids
+from chronoscale.datasets.arrays import Bool, Float32, Float64, Int32, Int64, release, require, require_ids
 from chronoscale.errors import UserError
 
 SCAN_BYTES = 1 << 26
@@ -67,6 +67,11 @@ class Signal:
                 t, node, channel = (int(i) for i in np.argwhere(wrong)[0])
                 raise UserError(f"Signal.values[{begin + t}, {node}, {channel}]: not finite and not marked as missing")
 
+    def release(self) -> None:
+        """Give back the memory of readings that are mapped: see `arrays.release`."""
+        release(self.values)
+        release(self.missing)
+
     def masked(self, null: float) -> Signal:
         """The same readings, those equal to `null` marked as missing: METR-LA, for one, writes 0 where a sensor was silent."""
         absent = self.values == null
@@ -90,7 +95,7 @@ class Signal:
 
     @property
     def dead_sensors(self) -> Int64:
-        """Nodes without a single reading, int64, ascending."""
+        """Nodes where a channel has not a single reading, int64, ascending; a channel of the calendar brings no sensor to life."""
         if self.missing is None:
             return np.zeros(0, np.int64)
-        return np.flatnonzero(self.missing.all(axis=(0, 2))).astype(np.int64)
+        return np.flatnonzero(np.any(np.all(self.missing, axis=0), axis=1)).astype(np.int64)

@@ -9,13 +9,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.datasets.arrays import Float64, Int64
+from chronoscale.datasets.arrays import Float64, Int64, ahead
 from chronoscale.datasets.signal import Signal
 from chronoscale.datasets.windows import Windows
 from chronoscale.errors import UserError
 
 Period = Literal["training", "windows", "series"]
-BLOCK_BYTES = 1 << 26
+BLOCK_BYTES = 1 << 18  # its copies stay in a core's cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,10 @@ class Moments:
         times = np.ones(len(values)) if weight is None else weight.astype(np.float64)
         there = ~np.isnan(wide)
         count = np.einsum("tnc,t->c", there, times)
-        safe = np.where(there, wide, 0.0)
-        mean = np.einsum("tnc,t->c", safe, times) / np.maximum(count, 1)
-        squares = np.einsum("tnc,t->c", np.where(there, (safe - mean) ** 2, 0.0), times)
+        np.copyto(wide, 0, where=~there)
+        mean = np.einsum("tnc,t->c", wide, times) / np.maximum(count, 1)
+        np.subtract(wide, mean, out=wide, where=there)
+        squares = np.einsum("tnc,t->c", np.square(wide, out=wide), times)
         return cls(count, mean, squares)
 
     def __add__(self, other: Moments) -> Moments:
@@ -70,11 +71,18 @@ class Scaler:
         np.divide(out, self.deviation.astype(out.dtype), out=out)
 
 
-def readings(signal: Signal, begin: int, end: int) -> NDArray[np.floating]:
-    """Steps begin .. end - 1 of a signal, a copy [steps, N, C] with NaN where there is no reading."""
-    block: NDArray[np.floating] = np.array(signal.values[begin:end])
+def readings(signal: Signal, begin: int, end: int, out: NDArray[np.floating] | None = None) -> NDArray[np.floating]:
+    """Steps begin .. end - 1 of a signal, a copy [steps, N, C] (in `out`) with NaN where there is no reading.
+
+    Pages of a mapped signal are given back, so that its file does not gather in memory.
+    """
+    ahead(signal.values, begin, min(end, len(signal)))
+    part = signal.values[begin:end]
+    block: NDArray[np.floating] = np.empty(part.shape, part.dtype) if out is None else out
+    np.copyto(block, part)
     if signal.missing is not None:
         block[signal.missing[begin:end]] = np.nan
+    signal.release()
     return block
 
 
@@ -113,6 +121,6 @@ def standardised(signal: Signal, scale: Scaler, begin: int = 0, end: int | None 
     stop = len(signal) if end is None else end
     out = np.empty((stop - begin, signal.num_nodes, signal.num_channels), signal.values.dtype)
     for first, last in blocks(signal, begin, stop):
-        block = readings(signal, first, last)
-        scale.apply(block, out[first - begin : last - begin])
+        block = readings(signal, first, last, out[first - begin : last - begin])
+        scale.apply(block, block)
     return out

@@ -18,8 +18,11 @@ from rich.table import Table
 
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.formats.registry import open_dataset
+from chronoscale.datasets.generate import spec
+from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
 from chronoscale.harness import demonstration, describe, execution, partitions, prepare, publish, runs, simulation, training
+from chronoscale.harness import epochs as epochs_of
 from chronoscale.harness.experiment import Experiment, load
 from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.reproduce.study import KINDS, Kind
@@ -36,7 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Train dynamic graph neural networks for real; predict them on the cluster you do not have.",
 )
-data_app = typer.Typer(no_args_is_help=True, help="List, describe, fetch and convert datasets.")
+data_app = typer.Typer(no_args_is_help=True, help="List, describe, fetch, make and convert datasets.")
 app.add_typer(data_app, name="data")
 err = Console(stderr=True)
 
@@ -110,9 +113,11 @@ def _dry(command: str, file: Path, seed: int | None, ranks: Sequence[int] | None
     say(pd.DataFrame(rows), f"{command}: {work.name}, {held} (planned with datasheet costs)", as_json)
 
 
-def _end(run: runs.Run, frame: pd.DataFrame, title: str, as_json: bool) -> None:
+def _end(run: runs.Run, frame: pd.DataFrame, title: str, as_json: bool, notes: Sequence[str] = ()) -> None:
     run.finish()
     say(frame, title, as_json)
+    for note in notes:
+        err.print(note, highlight=False, markup=False)
     err.print(f"run: {run.folder}")
 
 
@@ -159,7 +164,7 @@ def simulate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed 
     experiment, run = _begin("simulate", file, root, seed)
     with stage("simulating") as told:
         simulation.simulate(experiment, run, told)
-    _end(run, publish.compared(run), f"simulated on {experiment.cluster}", as_json)
+    _end(run, publish.compared(run), f"simulated on {experiment.cluster}", as_json, simulation.refused(run))
 
 
 @app.command()
@@ -168,22 +173,23 @@ def train(
     epochs: Annotated[int | None, typer.Option(help="Overrides the experiment's epochs.", show_default=False)] = None,
     name: Annotated[
         str | None,
-        typer.Option("--strategy", help=f"Of the last stage; by default the file's last, or {training.PREFERRED}.", show_default=False),
+        typer.Option("--strategy", help=f"By default the file's last, or {' or '.join(training.PREFERRED.values())}.", show_default=False),
     ] = None,
     ranks: Annotated[int | None, typer.Option(help="By default the most that the experiment names.", show_default=False)] = None,
     root: Root = RUNS,
     as_json: AsJson = False,
     seed: Seed = None,
 ) -> None:
-    """Train in REAL's three stages: at once without reuse, then with difference maps, then as scheduled from what was measured."""
+    """Train, resumable after any epoch. On snapshots in REAL's three stages: at once without reuse, then with difference maps, then as
+    scheduled from what was measured."""
     if name is None:
         asked = load(file)
-        name = asked.strategies[-1] if "strategies" in asked.model_fields_set else training.PREFERRED
+        name = asked.strategies[-1] if "strategies" in asked.model_fields_set else training.PREFERRED[asked.family]
     changes = {"epochs": epochs, "ranks": None if ranks is None else [ranks]}
     given = {key: value for key, value in changes.items() if value is not None}
     experiment, run = _begin("train", file, root, seed, **given, strategies=[name])
     with stage("training"):
-        done = training.train(experiment, run)
+        done = (epochs_of if experiment.family is Family.ST else training).train(experiment, run)
     _end(run, done.table(), f"trained {len(done.epochs)} epochs on {done.ranks} rank{'s' * (done.ranks != 1)}", as_json)
 
 
@@ -276,9 +282,43 @@ def data_info(name: Annotated[str, typer.Argument(help="Name or path.", show_def
 
 
 @data_app.command("get")
-def data_get(name: str, out: Annotated[Path, typer.Argument(show_default=False)], seed: int = 0, as_json: AsJson = False) -> None:
+def data_get(
+    name: str,
+    out: Annotated[Path, typer.Argument(show_default=False)],
+    seed: Annotated[int, typer.Option(min=0, help="Of a generated dataset.")] = 0,
+    as_json: AsJson = False,
+) -> None:
     """Write a catalogue dataset that is local or generated to a folder of memory-mappable columns."""
+    if catalogue.entry(name).origin == "generated":
+        return _make(catalogue.generator(name, seed), out, as_json)
     store.save(out, catalogue.load(name, seed))
+    typer.echo(json.dumps({"folder": str(out)}) if as_json else str(out))
+
+
+@data_app.command("make")
+def data_make(
+    what: Annotated[str, typer.Argument(help="Generator (YAML), or the name of a generated dataset.", metavar="SPEC", show_default=False)],
+    out: Annotated[Path, typer.Argument(show_default=False)],
+    seed: Annotated[int | None, typer.Option(min=0, help="Overrides the file's seed.", show_default=False)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Generate a dataset of any size into a folder of memory-mappable columns; only a part of it is ever in memory.
+
+    SPEC as in {kind: traffic, sensors: 11160, steps: 105120, channels: 2}; kinds: growth, dygraph, traffic.
+    """
+    path = Path(what)
+    if not path.is_file() and (path.suffix or len(path.parts) > 1):
+        raise UserError(f"{path}: no such file")
+    _make(spec.from_file(path, seed) if path.is_file() else catalogue.generator(what, seed or 0), out, as_json)
+
+
+def _make(generator: spec.Generator, out: Path, as_json: bool) -> None:
+    parts = f"{len(generator):,} {'steps' if isinstance(generator, TrafficSignal) else 'snapshots'}"
+    try:
+        with err.status(f"writing {out}") as status:
+            spec.write(out, generator, lambda made: status.update(f"writing {out}: {made:,} of {parts}"))
+    except KeyboardInterrupt:
+        raise MachineError(f"interrupted while writing {out}; nothing was kept") from None
     typer.echo(json.dumps({"folder": str(out)}) if as_json else str(out))
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from chronoscale.datasets import catalogue
@@ -11,11 +13,15 @@ from chronoscale.datasets.events import EventStream
 from chronoscale.datasets.snapshots import SnapshotSequence
 from chronoscale.datasets.statistics import statistics_of
 from chronoscale.datasets.store import Dataset
+from chronoscale.datasets.windows import Windows
 from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Data
 from chronoscale.harness.open import opened
 from chronoscale.harness.runs import Run
 from chronoscale.strategies.costs import FittedCosts
+
+HORIZON = 12  # of windows where no paper names another, as for PGT-I's traffic sets
+NAMED = 5  # dead sensors named
 
 
 def datasets() -> pd.DataFrame:
@@ -42,17 +48,20 @@ def datasets() -> pd.DataFrame:
 def dataset(name: str) -> pd.DataFrame:
     """Key and value: what the papers print, and what is counted where the dataset is at hand. Raises UserError for an unknown name."""
     rows: list[tuple[str, str]] = []
-    path = Path(name)
+    path, horizon = Path(name), HORIZON
     if not path.exists():
         if path.suffix or len(path.parts) > 1:
             raise UserError(f"{name}: no such file or folder")
         entry = catalogue.entry(name)
+        horizon = entry.horizon or HORIZON
         rows += [("family", entry.family), ("origin", entry.origin), ("source", entry.source)]
         for counts in entry.published:
             printed = {key: value for key, value in counts.model_dump().items() if key not in ("paper", "table") and value is not None}
             rows.append(
                 (f"published ({counts.paper}, table {counts.table})", ", ".join(f"{key} {value:,}" for key, value in printed.items()))
             )
+            if entry.family == "st" and counts.steps and counts.node_features:
+                rows += _sizes((counts.steps, counts.nodes, counts.node_features), horizon, np.dtype(np.float64), "published counts, ")
         if entry.origin == "published":
             return pd.DataFrame(rows, columns=["what", "value"])
     try:
@@ -62,11 +71,11 @@ def dataset(name: str) -> pd.DataFrame:
             raise
         rows.append(("here", str(error)))
     else:
-        rows += _counted(found)
+        rows += _counted(found, horizon)
     return pd.DataFrame(rows, columns=["what", "value"])
 
 
-def _counted(found: Dataset) -> list[tuple[str, str]]:
+def _counted(found: Dataset, horizon: int) -> list[tuple[str, str]]:
     if isinstance(found, SnapshotSequence):
         stats = statistics_of(found)
         spans = {"edges a snapshot": stats.edges, "active nodes": stats.nodes}
@@ -82,12 +91,31 @@ def _counted(found: Dataset) -> list[tuple[str, str]]:
     if isinstance(found, EventStream):
         return [("nodes", f"{found.num_nodes:,}"), ("events", f"{len(found.src):,}"), ("time", f"{found.t[0]:,} .. {found.t[-1]:,}")]
     steps, sensors, channels = found.values.shape
+    absent, dead = found.missing_count, found.dead_sensors
+    first = (dead if found.node_ids is None else found.node_ids[dead])[:NAMED].tolist()
+    named = f": {', '.join(map(str, first))}{', …' if len(dead) > NAMED else ''}" if first else ""
     return [
         ("sensors", f"{sensors:,}"),
         ("steps", f"{steps:,}"),
         ("channels", f"{channels:,}"),
         ("edges", f"{found.edge_index.shape[1]:,}"),
+        ("missing readings", f"{absent:,} ({absent / max(found.values.size, 1):.2%})"),
+        ("sensors without a reading", f"{len(dead):,}{named}"),
+        *_sizes((steps, sensors, channels), horizon, found.values.dtype),
     ]
+
+
+def _sizes(shape: tuple[int, int, int], horizon: int, dtype: np.dtype[Any], of: str = "") -> list[tuple[str, str]]:
+    """Bytes of [steps, sensors, channels]: one array, all windows copied out (PGT-I eq. 1), one array and an index (eq. 2)."""
+    steps, sensors, channels = shape
+    rows = [(f"bytes, one array ({of}{dtype})", f"{steps * sensors * channels * dtype.itemsize:,}")]
+    labels = [f"bytes, {what} ({of}{dtype}, horizon {horizon})" for what in ("windows copied, eq. 1", "index-batching, eq. 2")]
+    try:
+        windows = Windows(steps, horizon, horizon)
+    except UserError as error:
+        return rows + [(label, str(error)) for label in labels]
+    sizes = (size(sensors, channels, dtype.itemsize) for size in (windows.materialised_bytes, windows.index_bytes))
+    return rows + [(label, f"{size:,}") for label, size in zip(labels, sizes, strict=True)]
 
 
 def profile(run: Run) -> pd.DataFrame:

@@ -53,7 +53,7 @@ class Data(_Part):
     """A dataset by catalogue `name` or by `path`; `window` joins that many snapshots into each (sliding).
 
     `format` and `options` go to the reader of a path, as for `chronoscale data convert`. `scale` multiplies all counts, to simulate a
-    larger graph that evolves alike; there is none to execute. `null` is the reading of a signal that means there is none; `time_of_day`
+    larger graph that evolves alike; there is none to execute. `missing` is the reading of a signal that means there is none; `time_of_day`
     adds a channel to a signal: the share of the day that is over, at so many steps a day.
     """
 
@@ -64,7 +64,7 @@ class Data(_Part):
     format: str | None = None
     options: dict[str, bool | str] = {}
     scale: PositiveInt = 1
-    null: float | None = None
+    missing: float | None = None
     time_of_day: PositiveInt | None = None
 
     @model_validator(mode="after")
@@ -118,13 +118,14 @@ OWN: Mapping[Family, Mapping[str, tuple[str, ...]]] = {
         "training": ("group_size", "stride", "groups_per_rank"),
     },
     Family.ST: {
-        "dataset": ("null", "time_of_day"),
+        "dataset": ("missing", "time_of_day"),
         "model": ("hops", "heads"),
         "training": ("batch_size", "window", "batches", "validation", "standardise"),
     },
 }
 KIND = {Family.DTDG: "snapshots", Family.ST: "signals"}
 USUAL: Mapping[Family, tuple[str, ...]] = {Family.DTDG: ("psg", "real-reuse", "real-g+"), Family.ST: ("pgt", "index", "dist-index")}
+TESTBED = {Family.DTDG: "h200", Family.ST: "polaris"}  # REAL's, PGT-I's
 HORIZON = {Family.DTDG: 1, Family.ST: 12}
 
 
@@ -132,9 +133,9 @@ def _family(model: str) -> Family:
     return Family.ST if model in FORECASTERS else Family.DTDG
 
 
-def _usual(data: Mapping[str, Any]) -> tuple[str, ...]:
+def _of(data: Mapping[str, Any]) -> Family:
     model = data.get("model")
-    return USUAL[_family(model.name if isinstance(model, Model) else "")]
+    return _family(model.name if isinstance(model, Model) else "")
 
 
 PARTS: dict[str, type[BaseModel]] = {"dataset": Data, "cut": Cut, "model": Model, "training": Training}
@@ -163,7 +164,7 @@ class Experiment(_Part):
     dataset: Annotated[Data, BeforeValidator(_named)]
     model: Annotated[Model, BeforeValidator(_named)] = Model()
     training: Training = Training()
-    strategies: tuple[str, ...] = Field(default_factory=_usual)
+    strategies: tuple[str, ...] = Field(default_factory=lambda data: USUAL[_of(data)])
     ranks: tuple[int, ...] = (1, 2)  # executed for real
     groups: PositiveInt | None = Field(None, description="snapshot groups an epoch, the first ones; all without it")
     epochs: PositiveInt = Field(20, description="trained by `chronoscale train`")
@@ -173,7 +174,7 @@ class Experiment(_Part):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     transfer_thread: bool = Field(False, description="on CPU, run transfers on a second thread")
     memory: Annotated[int, BeforeValidator(_bytes)] | None = Field(None, description="limit a rank, if below what the machine has: 2GB")
-    cluster: str = "h200"
+    cluster: str = Field(default_factory=lambda data: TESTBED[_of(data)])
     gpus: tuple[int, ...] = (1, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # simulated
     costs: str = Field("auto", description="datasheet, fitted, or the path of a costs.json; auto: fitted to run, datasheet to simulate")
     extrapolate: bool = False

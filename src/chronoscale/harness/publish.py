@@ -15,6 +15,8 @@ from chronoscale.harness import training
 from chronoscale.harness.execution import passes
 from chronoscale.harness.prepare import schedules
 from chronoscale.harness.runs import Run, write_text
+from chronoscale.harness.signals import NOTE
+from chronoscale.harness.simulation import refused
 from chronoscale.reports.page import write
 from chronoscale.reports.report import Measured, Report
 from chronoscale.reports.tables import comparison, fidelity
@@ -46,6 +48,8 @@ def collect(found: Sequence[Run]) -> Report:
         if not run.complete:
             notes.append(f"{run.folder.name} is incomplete: only its finished parts are shown; the same command takes it up again.")
         environment |= run.read("environment.json")
+        if (run.folder / NOTE).exists():
+            notes.append(run.read(NOTE)["note"])
         for measured in [*_executed(run, losses, notes), *_simulated(run, notes)]:
             other = work.setdefault(measured.kind, run)
             if other.experiment.digest(*WORK) != run.experiment.digest(*WORK):
@@ -93,10 +97,10 @@ def _executed(run: Run, losses: dict[str, list[float]], notes: list[str]) -> lis
 
 def _simulated(run: Run, notes: list[str]) -> list[Measured]:
     found = []
+    notes += refused(run)
     for folder in run.pieces("sim-"):
         point = json.loads((folder / "point.json").read_text())
         if "out_of_memory" in point:
-            notes.append(f"{point['strategy']} on {point['gpus']} GPUs does not fit: {point['out_of_memory']}")
             continue
         if point["gpus"] > point["preset_gpus"]:
             notes.append(f"{point['cluster']} has {point['preset_gpus']} GPUs; {point['gpus']} are as many of its machines as that takes.")

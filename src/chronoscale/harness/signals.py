@@ -20,24 +20,19 @@ from chronoscale.strategies.workload import SignalStatistics, Workload
 DEGREE = 10  # edges a sensor where a paper prints none
 PRINTED_ITEMSIZE = 8  # PGT-I Table 1: float64
 SHOWN = 5  # sensors named in a warning
+NOTE = "signal.json"  # of a run
 
 
 def signal(experiment: Experiment) -> Signal:
-    """The readings, absent ones marked, of at least one window.
-
-    Raises UserError where the dataset is no signal, or too short. Warns of readings that are missing, with their number.
-    """
+    """The readings, absent ones marked. Raises UserError where the dataset is no signal."""
     data = experiment.dataset
     found = opened(data, experiment.seed)
     if not isinstance(found, Signal):
         raise UserError(f"dataset '{data.label}' is not a signal, and model '{experiment.model.name}' trains on signals")
-    if data.null is not None:
-        found = found.masked(data.null)
+    if data.missing is not None:
+        found = found.masked(data.missing)
     if data.time_of_day is not None:
         found = with_time_of_day(found, data.time_of_day)
-    Windows(len(found), experiment.training.window, experiment.horizon)  # refuses a series that is too short
-    if said := missing(found, data.label):
-        warnings.warn(said, ChronoscaleWarning, stacklevel=2)
     return found
 
 
@@ -55,12 +50,9 @@ def missing(found: Signal, label: str) -> str:
 def stored(experiment: Experiment, run: Run) -> Path:
     """The folder that ranks map: the user's own where it can stay as it is, else a piece of the run; generated in blocks.
 
-    Raises UserError as `signal`.
+    Raises UserError where the dataset is no signal, or too short. Warns of readings that are missing, and the run keeps the warning.
     """
     data = experiment.dataset
-    if data.path is not None and (Path(data.path) / store.META).exists() and data.null is None and data.time_of_day is None:
-        signal(experiment)  # refuses and warns
-        return Path(data.path)
 
     def make(part: Path) -> None:
         if (spec := _generated(data)) is not None:
@@ -69,18 +61,26 @@ def stored(experiment: Experiment, run: Run) -> Path:
         else:
             store.save(part / "signal", signal(experiment))
 
-    return run.piece("data", make) / "signal"
+    own = data.path is not None and (Path(data.path) / store.META).exists() and data.missing is None and data.time_of_day is None
+    folder = Path(str(data.path)).absolute() if own else run.piece("data", make) / "signal"
+    found = mapped(folder)
+    Windows(len(found), experiment.training.window, experiment.horizon)
+    if said := missing(found, data.label):
+        warnings.warn(said, ChronoscaleWarning, stacklevel=2)
+        run.write(NOTE, {"note": said})
+    return folder
 
 
 def mapped(folder: Path) -> Signal:
-    """What `stored` has written."""
+    """A stored signal. Raises UserError where the folder holds something else."""
     found = store.load(folder)
-    assert isinstance(found, Signal)
+    if not isinstance(found, Signal):
+        raise UserError(f"{folder}: not a signal, which this experiment's model trains on")
     return found
 
 
 def _generated(data: Data) -> TrafficSpec | None:
-    if data.name is None or data.null is not None or data.time_of_day is not None:
+    if data.name is None or data.missing is not None or data.time_of_day is not None:
         return None
     generator = catalogue.entry(data.name).generator
     return generator if isinstance(generator, TrafficSpec) else None
@@ -101,7 +101,10 @@ def workload(experiment: Experiment) -> Workload:
     elif data.name is not None and catalogue.entry(data.name).origin == "published":
         stats = _printed(data.name)
     else:
-        stats = statistics(signal(experiment))
+        found = signal(experiment)
+        if said := missing(found, data.label):
+            warnings.warn(said, ChronoscaleWarning, stacklevel=2)
+        stats = statistics(found)
     return planned(experiment, stats)
 
 

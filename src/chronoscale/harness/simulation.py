@@ -55,3 +55,9 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
         for name in experiment.strategies:
             told(f"{name} on {gpus} GPUs")
             run.piece(f"sim-{gpus:05d}-{name}", partial(make, gpus, name))
+
+
+def refused(run: Run) -> list[str]:
+    """What does not fit, in words, one a point."""
+    points = [json.loads((folder / "point.json").read_text()) for folder in run.pieces("sim-")]
+    return [f"{p['strategy']} on {p['gpus']} GPUs does not fit: {p['out_of_memory']}" for p in points if "out_of_memory" in p]

@@ -25,6 +25,7 @@ from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.prepare import known, machine_for, this_device
 from chronoscale.harness.runs import Run, write_text
 from chronoscale.harness.source import snapshots
+from chronoscale.real_exec.checkpoint import EpochRecord, records
 from chronoscale.real_exec.collective import Alone
 from chronoscale.real_exec.environment import device_name, fingerprint
 from chronoscale.real_exec.fit import fit, tabulate
@@ -32,7 +33,7 @@ from chronoscale.real_exec.interpreter import Pass, medians
 from chronoscale.real_exec.launch import start, stop, wait
 from chronoscale.real_exec.program import SnapshotProgram
 from chronoscale.real_exec.shipment import ship
-from chronoscale.real_exec.staged import ENTRY, EpochRecord, StagedJob, material_of, model_of, newest, records
+from chronoscale.real_exec.staged import ENTRY, StagedJob, material_of, model_of, newest
 from chronoscale.reports.stages import WAITING, Activity, Epoch, Staged
 from chronoscale.simulator import presets
 from chronoscale.strategies.calibrated import Calibrated, factor
@@ -42,11 +43,11 @@ from chronoscale.strategies.models import model_shape
 from chronoscale.strategies.registry import executable, staged
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
-from chronoscale.strategies.workload import Workload
+from chronoscale.strategies.workload import Family, Workload
 
 STAGES = ("cold start", "profiling", "optimised")
 COLD, REUSING, GREEDY = "psg", "real-type1", "real-g+"
-PREFERRED = "real-l"  # for the last stage, unless the user names another
+PREFERRED = {Family.DTDG: "real-l", Family.ST: "dist-index"}  # unless the user names another; of REAL, for the last stage
 SOLVED = frozenset({"real-l"})  # planned within TAU epochs, or not at all (REAL §5.4)
 TAU = 2.0  # estimated epochs
 MARGIN_S = 15.0  # beyond them: a solver that keeps to tau by itself builds its model first, and answers
@@ -112,7 +113,7 @@ def train(experiment: Experiment, run: Run) -> Staged:
 def result(run: Run) -> Staged:
     """What a training run has done so far."""
     folder = run.folder / "train"
-    epochs = tuple(Epoch(r.epoch, r.stage, r.strategy, r.switch_ns, r.start_ns, r.end_ns, r.loss) for r in records(folder))
+    epochs = tuple(Epoch(r.epoch, r.stage, r.strategy, r.switch_ns, r.start_ns, r.end_ns, r.loss, r.mae) for r in records(folder))
     activities, notes = _control(folder)
     return Staged(run.folder.name, max(run.experiment.ranks), epochs, tuple(activities), tuple(notes))
 

@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
+from concurrent.futures import CancelledError
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from distributed import Client, Future, LocalCluster
-from numpy.typing import NDArray
+from distributed import Client, Future, KilledWorker, Nanny, Scheduler, SpecCluster
 from torch import Tensor
 
-from chronoscale.datasets import store
 from chronoscale.datasets.arrays import Int64
-from chronoscale.datasets.materialise import materialise
 from chronoscale.datasets.signal import Signal
-from chronoscale.datasets.standard import Moments, Period, Scaler, moments
+from chronoscale.datasets.standard import Moments, Period
 from chronoscale.datasets.windows import Deal, Windows
+from chronoscale.errors import MachineError
 from chronoscale.real_exec.feeds import LocalFeed
+from chronoscale.real_exec.holding import moments_of, part_of, take
+
+HOST = "127.0.0.1"
+SCHEDULER = {"cls": Scheduler, "options": {"host": HOST, "port": 0, "dashboard": False}}
+
+
+def _worker(port: int) -> dict[str, Any]:
+    """One that is lost comes back under its address, which tasks are bound to."""
+    return {"cls": Nanny, "options": {"host": HOST, "worker_port": port, "nthreads": 1, "memory_limit": None, "dashboard": False}}
+
+
+def _free(count: int) -> list[int]:
+    """Ports that nobody listens on."""
+    with ExitStack() as stack:
+        held = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in held:
+            one.bind((HOST, 0))
+        return [one.getsockname()[1] for one in held]
 
 
 class Engine:
@@ -30,7 +49,7 @@ class Engine:
         self._cluster = None
         address: list[str | None] = [None]
         if rank == 0:
-            self._cluster = LocalCluster(n_workers=ranks, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", memory_limit=None)
+            self._cluster = SpecCluster(workers={i: _worker(port) for i, port in enumerate(_free(ranks))}, scheduler=SCHEDULER)
             address[0] = self._cluster.scheduler_address
         if ranks > 1:
             dist.broadcast_object_list(address, src=0)
@@ -47,29 +66,17 @@ class Engine:
             self._cluster.close()
 
 
-def _part(folder: str, windows: Windows, scale: Scaler, begin: int, end: int) -> NDArray[np.floating]:
-    """On a worker: windows copied out of the stored signal."""
-    return materialise(_signal(folder), windows, scale, begin, end)
-
-
-def _moments(folder: str, windows: Windows, period: Period, begin: int, end: int) -> Moments:
-    """On a worker: moments of steps begin .. end - 1."""
-    return moments(_signal(folder), windows, period, begin, end)
-
-
-def _take(part: NDArray[np.floating], at: Int64) -> NDArray[np.floating]:
-    """On a worker: some of its windows."""
-    return part[at]
-
-
-def _signal(folder: str) -> Signal:
-    found = store.load(folder)
-    assert isinstance(found, Signal)
-    return found
+def _brought(client: Client, asked: Any) -> Any:
+    """Results of futures. Raises MachineError when the engine cannot bring them any more."""
+    try:
+        return client.gather(asked)
+    except (KilledWorker, OSError, CancelledError) as error:
+        raise MachineError(f"the data engine lost its windows: {' '.join(str(error).split())}") from error
 
 
 class Spread(LocalFeed):
     """Windows materialised by the engine's workers, where they stay; a batch is fetched with one request a worker that holds some of it.
+    What a lost worker held is made again when it is back.
 
     Training, validation and test windows are each spread evenly, in order of time, one part a worker.
     """
@@ -88,7 +95,7 @@ class Spread(LocalFeed):
     def measure(self, rank: int, ranks: int) -> Moments:
         last = len(self.signal) if self.period == "series" else self.windows.training_steps
         bounds = (-(-last * rank // ranks), -(-last * (rank + 1) // ranks))
-        found: Moments = self._on(self._rank, _moments, self._folder, self.windows, self.period, *bounds).result()
+        found: Moments = _brought(self._engine.client, self._on(self._rank, moments_of, self._folder, self.windows, self.period, *bounds))
         return found
 
     def materialise(self) -> None:
@@ -96,12 +103,10 @@ class Spread(LocalFeed):
             self.agree(self.measure(0, 1))
         own = [(number, part) for number, (part, owner) in enumerate(self._parts) if owner == self._rank]
         client, home = self._engine.client, [self._engine.workers[self._rank]]
-        self._own = [
-            client.submit(_part, self._folder, self.windows, self.scale, part.start, part.stop, workers=home, key=f"windows-{number}")
-            for number, part in own
-        ]
+        source = (self._folder, self.windows, self.scale)
+        self._own = [client.submit(part_of, *source, part.start, part.stop, workers=home, key=f"windows-{number}") for number, part in own]
         for future in self._own:
-            client.gather(client.submit(len, future, workers=home))  # it is there
+            _brought(client, client.submit(len, future, workers=home))  # it is there
 
     def read(self, starts: Int64) -> Tensor:
         if not self._futures:  # ranks have met since all parts were made
@@ -111,12 +116,13 @@ class Spread(LocalFeed):
         asked = [self._ask(number, starts[at] - self._first[number]) for number, at in chosen.items()]
         out = self.empty(len(starts), self.windows.reach)
         into = out.numpy()
-        for at, windows in zip(chosen.values(), self._engine.client.gather(asked), strict=True):
+        for at, windows in zip(chosen.values(), _brought(self._engine.client, asked), strict=True):
             into[at] = windows
         return out
 
     def _ask(self, number: int, at: Int64) -> Future[Any]:
-        return self._on(self._parts[number][1], _take, self._futures[number], at)
+        return self._on(self._parts[number][1], take, self._futures[number], at)
 
     def _on(self, owner: int, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        return self._engine.client.submit(function, *arguments, workers=[self._engine.workers[owner]], pure=False)
+        workers = [self._engine.workers[owner]]
+        return self._engine.client.submit(function, *arguments, workers=workers, pure=False)

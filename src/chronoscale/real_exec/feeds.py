@@ -75,8 +75,10 @@ class LocalFeed:
 
     def empty(self, *shape: int) -> Tensor:
         """Host memory for what goes to the device, pinned for a GPU."""
-        dtype = torch.float64 if self.signal.values.dtype == np.float64 else torch.float32
-        return torch.empty(*shape, self.signal.num_nodes, self.signal.num_channels, dtype=dtype, pin_memory=self.device.type == "cuda")
+        sizes, kind = (*shape, self.signal.num_nodes, self.signal.num_channels), self.signal.values.dtype
+        if self.device.type == "cuda":
+            return torch.empty(sizes, dtype=torch.float64 if kind == np.float64 else torch.float32, pin_memory=True)
+        return torch.from_numpy(np.empty(sizes, kind))  # freed aligned memory, as torch's, is not always found again by glibc
 
 
 class Materialised(LocalFeed):
@@ -135,15 +137,16 @@ class Mapped(LocalFeed):
             raise ValueError("a block holds consecutive windows")
         begin, end = int(starts[0]), int(starts[-1]) + self.windows.reach
         out = self.empty(end - begin)
-        into = out.numpy()
-        np.copyto(into, self.signal.values[begin:end])
-        if self.signal.missing is not None:
-            into[self.signal.missing[begin:end]] = np.nan
-        self.scale.apply(into, into)
+        block = readings(self.signal, begin, end, out.numpy())
+        self.scale.apply(block, block)
         return out
 
     def cut(self, read: Tensor, starts: Int64) -> Tensor:
-        return read.unfold(0, self.windows.reach, 1).movedim(-1, 1).contiguous()
+        steps = read.stride()
+        windows = read.as_strided((len(starts), self.windows.reach, *read.shape[1:]), (steps[0], *steps))
+        if self.device.type == "cuda":
+            return windows.clone(memory_format=torch.contiguous_format)
+        return self.empty(*windows.shape[:2]).copy_(windows)
 
 
 FEEDS: dict[Store, type[Materialised | Indexed | Resident | Mapped]] = {

@@ -60,6 +60,10 @@ def _failure(name: str, code: int, errors: str) -> UserError | MachineError:
     said = [line[len("error: ") :] for line in lines if line.startswith("error: ")]
     if said:
         return (UserError if code == 2 or any("exitcode  : 2" in line for line in lines) else MachineError)(said[0])
+    killed = re.search(r"rank\s*: (\d+).*?\n\s*exitcode\s*: -(\d+)", errors.partition("Root Cause")[2], re.DOTALL)  # torchrun's account
+    if killed or code < 0:
+        rank, number = (killed[1], int(killed[2])) if killed else ("0", -code)
+        return MachineError(f"rank {rank} of '{name}' was lost ({signal.Signals(number).name})")
     died = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line) and "ChildFailedError" not in line]
     last = died[0] if died else lines[-1] if lines else "no message"
     return MachineError(f"a worker of '{name}' ended with code {code}: {last}")

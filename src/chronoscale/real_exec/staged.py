@@ -10,13 +10,10 @@ for the first epochs of a plan, its trace; `checkpoint.pt` after every epoch.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
-from collections.abc import Container
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from pickle import UnpicklingError
 
 import torch
 import torch.distributed as dist
@@ -26,6 +23,7 @@ from chronoscale.datasets import store
 from chronoscale.datasets.csr import Variant
 from chronoscale.datasets.snapshots import SnapshotSequence
 from chronoscale.errors import UserError
+from chronoscale.real_exec.checkpoint import EpochRecord, keep, restore
 from chronoscale.real_exec.collective import Alone, Collective, TorchCollective
 from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.interpreter import execute
@@ -73,38 +71,9 @@ class StagedJob:
         return cls(**{**data, "hyper": Hyper(**{**data["hyper"], "fanout": tuple(data["hyper"]["fanout"])})})
 
 
-@dataclass(frozen=True, slots=True)
-class EpochRecord:
-    """One epoch, as rank 0 saw it. Times are ns of the system's clock; `switch_ns` was spent on taking up a new plan before it.
-
-    losses: one value an iteration.
-    """
-
-    epoch: int
-    plan: int
-    stage: str
-    strategy: str
-    switch_ns: int
-    start_ns: int
-    end_ns: int
-    losses: tuple[float, ...]
-
-    @property
-    def loss(self) -> float:
-        """Mean over the epoch's iterations."""
-        return sum(self.losses) / max(len(self.losses), 1)
-
-
 def newest(folder: Path) -> int:
     """The highest plan number that is there, -1 for none."""
     return max((int(path.name) for path in (folder / "plans").glob("[0-9]*")), default=-1)
-
-
-def records(folder: Path, known: Container[int] = ()) -> list[EpochRecord]:
-    """Epochs so far, in order, but those that are known."""
-    files = sorted((folder / "epochs").glob("[0-9]*.json"))
-    found = [json.loads(path.read_text()) for path in files if int(path.stem) not in known]
-    return [EpochRecord(**{**data, "losses": tuple(data["losses"])}) for data in found]
 
 
 def material_of(job: StagedJob, pin: bool) -> Material:
@@ -134,7 +103,7 @@ def train(job: StagedJob) -> None:
     pin = device.type == "cuda"
     material, model = material_of(job, pin), model_of(job).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=job.learning_rate)
-    begin = _restore(folder / "checkpoint.pt", model, optimizer, device)
+    begin = restore(folder, model, optimizer, device)
     lanes, held, program, stage, traced = lanes_for(device, job.transfer_thread), -1, None, "", 0
     for epoch in range(begin, job.epochs):
         number = _sum(newest(folder) if rank == 0 and epoch else 0, together, device)  # rank 0 looks at an epoch's end, all follow
@@ -156,8 +125,7 @@ def train(job: StagedJob) -> None:
             if traced < TRACED:
                 done.trace.save(folder / "epochs" / f"{epoch:06d}.parquet")
             record = EpochRecord(epoch, number, stage, schedule.name, start - looked, start, end, tuple(done.losses.tolist()))
-            _replace(folder / "epochs" / f"{epoch:06d}.json", json.dumps(asdict(record)).encode())
-            _checkpoint(folder / "checkpoint.pt", epoch + 1, model, optimizer)
+            keep(folder, record, model, optimizer)
         traced += 1
     together.barrier()
 
@@ -166,32 +134,6 @@ def _sum(value: int, together: Collective, device: torch.device) -> int:
     shared = torch.tensor([value], dtype=torch.int64, device=device)
     together.all_reduce(shared)
     return int(shared.item())
-
-
-def _replace(path: Path, content: bytes) -> None:
-    part = path.with_name(f".{path.name}")
-    part.write_bytes(content)
-    os.replace(part, path)
-
-
-def _checkpoint(path: Path, epoch: int, model: SnapshotModel, optimizer: torch.optim.Optimizer) -> None:
-    """Whole or not at all."""
-    part = path.with_name(f".{path.name}")
-    torch.save({"epoch": epoch, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, part)
-    os.replace(part, path)
-
-
-def _restore(path: Path, model: SnapshotModel, optimizer: torch.optim.Optimizer, device: torch.device) -> int:
-    """The epoch to go on with; 0 without a checkpoint."""
-    if not path.exists():
-        return 0
-    try:
-        saved = torch.load(path, map_location=device, weights_only=True)
-        model.load_state_dict(saved["model"])
-        optimizer.load_state_dict(saved["optimizer"])
-        return int(saved["epoch"])
-    except (RuntimeError, KeyError, ValueError, EOFError, UnpicklingError) as error:
-        raise UserError(f"{path}: not a checkpoint of this model ({str(error).splitlines()[0]})") from error
 
 
 def main(path: str) -> int:

@@ -85,7 +85,6 @@ class WindowProgram:
         self._flat = torch.zeros(sum(p.numel() for p in parameters) + 2, device=device)  # gradients, sum of errors, count of readings
         for p, part in zip(parameters, self._flat[:-2].split([p.numel() for p in parameters]), strict=True):
             p.grad = part.view_as(p)
-        self.epoch = 0
         self._scale = tuple(float(part[0]) for part in (feed.scale.mean, feed.scale.deviation))
         self._run: Mapping[Op, Callable[[Task], None]] = {
             Op.FETCH: self._read,
@@ -96,9 +95,11 @@ class WindowProgram:
             Op.ALLREDUCE: self._allreduce,
             Op.OPTIMIZE: self._optimize,
         }
-        self._begin()
+        self.begin(0)
 
-    def _begin(self) -> None:
+    def begin(self, epoch: int) -> None:
+        """Go on with this epoch: its number decides the order of the windows."""
+        self.epoch = epoch
         self._starts: dict[int, Int64] = {}
         first = 0
         for deal in self.deals:
@@ -118,8 +119,7 @@ class WindowProgram:
         """This rank's share of the loss of each optimiser step of the epoch, which ends with this call; shares sum to the loss."""
         shares = {iteration: float(loss) for iteration, loss in self._loss.items()}
         self.errors = self._errors
-        self.epoch += 1
-        self._begin()
+        self.begin(self.epoch + 1)
         return shares
 
     def _read(self, task: Task) -> None:

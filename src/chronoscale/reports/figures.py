@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chronoscale.reports import bars, curves, stages
+from chronoscale.reports import bars, curves, progress, stages
 from chronoscale.reports.drawing import Drawing
 from chronoscale.reports.report import Report
 
@@ -16,7 +16,10 @@ def figures(report: Report) -> list[Drawing]:
             found.append(bars.time_by_op(report))
     if any(report.losses.values()):
         found.append(curves.losses(report))
-    return found + [stages.drawing(run, f"stages-{i + 1}") for i, run in enumerate(report.staged) if run.epochs]
+    controlled = [run for run in report.staged if run.epochs and run.activities]
+    plain = [run for run in report.staged if run.epochs and not run.activities]
+    found += [stages.drawing(run, f"stages-{i + 1}") for i, run in enumerate(controlled)]
+    return found + ([progress.drawing(plain, "training")] if plain else [])
 
 
 def fidelity(report: Report) -> list[Drawing]:

@@ -18,7 +18,8 @@ WAITING = "runtime statistics"  # the control plane looks at epochs as they come
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """One epoch of the data plane; ns of one clock. `switch_ns` went before it into taking up a new schedule."""
+    """One epoch of the data plane; ns of one clock. `switch_ns` went before it into taking up a new schedule. mae: of what validated at its
+    end, NaN where nothing did."""
 
     number: int
     stage: str
@@ -27,6 +28,7 @@ class Epoch:
     start_ns: int
     end_ns: int
     loss: float
+    mae: float = float("nan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class Staged:
 
     def table(self) -> pd.DataFrame:
         """One row a stage: epochs, seconds an epoch (median, half the interquartile range), seconds spent on taking the schedule up, first
-        and last loss, and seconds that the control plane worked meanwhile."""
+        and last loss, seconds that the control plane worked meanwhile, and last and best MAE where anything validated."""
         rows = []
         for stage, epochs in self.stages.items():
             seconds = np.array([epoch.end_ns - epoch.start_ns for epoch in epochs]) / 1e9
@@ -78,9 +80,13 @@ class Staged:
                     "first_loss": epochs[0].loss,
                     "last_loss": epochs[-1].loss,
                     "control_s": sum(max(ns, 0) for ns in busy) / 1e9,
+                    "last_mae": epochs[-1].mae,
+                    "best_mae": min(epoch.mae for epoch in epochs),
                 }
             )
-        return pd.DataFrame(rows)
+        table = pd.DataFrame(rows)
+        unknown = [name for name in ("last_mae", "best_mae") if len(table) and table[name].isna().all()]
+        return table.drop(columns=unknown + ([] if self.activities else ["control_s"] * len(table.columns.intersection(["control_s"]))))
 
     def chrome(self) -> str:
         """Chrome trace-event JSON: the control plane is process 0, the data plane process 1."""

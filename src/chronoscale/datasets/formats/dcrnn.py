@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,10 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Int64
+from chronoscale.datasets.calendar import Times, require_times
+from chronoscale.datasets.formats.pickled import PickledArray, read_pickle
+from chronoscale.datasets.formats.readings import completed
 from chronoscale.datasets.signal import Signal
 from chronoscale.errors import UserError, unknown
 
 SUFFIXES = (".h5", ".hdf5")
+KIND = re.compile(r"datetime64(?:\[(s|ms|us|ns)\])?")  # without a unit: pandas before 3
+
+
+class _Table(NamedTuple):
+    sensors: list[str]
+    values: NDArray[Any]
+    times: Times | None
 
 
 class _Adjacency(NamedTuple):
@@ -23,14 +32,23 @@ class _Adjacency(NamedTuple):
     matrix: NDArray[Any]
 
 
-def read(path: str | Path, *, key: str | None = None, adjacency: str | Path | None = None) -> Signal:
+def read(
+    path: str | Path,
+    *,
+    key: str | None = None,
+    adjacency: str | Path | None = None,
+    null: str | float | None = None,
+    time_of_day: str | bool | int = False,
+) -> Signal:
     """Read a table of readings (steps x sensors, one channel, NaN: missing) with `adjacency` or the only `adj_mx*.pkl` beside it.
 
     `key` names the table where the file has several. Edges i -> j where the matrix is not zero; its rows are brought into the order of
-    the table's sensors. node_ids where all sensors are decimal. Raises UserError naming a file that is missing, damaged, or does not fit.
+    the table's sensors. node_ids where all sensors are decimal. Readings equal to `null` are missing (METR-LA: 0). `time_of_day` adds a
+    channel: true, from the table's index; or steps a day where that has no local times. Raises UserError naming a file that is missing,
+    damaged, or does not fit, and where time falls.
     """
     path = Path(path)
-    sensors, values = _table(path, key)
+    sensors, values, times = _table(path, key)
     beside = _adjacency_of(path) if adjacency is None else Path(adjacency)
     found = _adjacency(beside)
     if len(found.sensors) != len(sensors) or found.matrix.shape != (len(sensors),) * 2:
@@ -44,13 +62,16 @@ def read(path: str | Path, *, key: str | None = None, adjacency: str | Path | No
     src, dst = np.nonzero(weights)
     edges, kept = np.stack([src, dst]).astype(np.int32), weights[src, dst].astype(np.float32)
     try:
-        return Signal.from_readings(values[:, :, None], edges, kept, _integers(sensors), path.stem)
+        signal = Signal.from_readings(values[:, :, None], edges, kept, _integers(sensors), path.stem)
+        if times is not None:
+            require_times(signal, times)
+        return completed(signal, null, time_of_day, times)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 
 
-def _table(path: Path, key: str | None) -> tuple[list[str], NDArray[Any]]:
-    """Sensors and readings [T, N] of a frame in pandas' fixed form: axis0 are its columns, axis1 its index, block0_values its numbers."""
+def _table(path: Path, key: str | None) -> _Table:
+    """Sensors, readings [T, N], times of a frame in pandas' fixed form: axis0 its columns, axis1 its index, block0_values its numbers."""
     try:
         with h5py.File(path, "r") as file:
             frames = [name for name, group in file.items() if isinstance(group, h5py.Group) and "axis0" in group and "axis1" in group]
@@ -66,6 +87,7 @@ def _table(path: Path, key: str | None) -> tuple[list[str], NDArray[Any]]:
             if blocks != ["block0_values"]:
                 raise UserError(f"{path}: {name}: expected columns of one type, found {len(blocks)} blocks of them")
             columns, steps, values = group["axis0"][()], len(group["axis1"]), group["block0_values"][()]
+            times = _times(group["axis1"])
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError) as error:
@@ -74,7 +96,16 @@ def _table(path: Path, key: str | None) -> tuple[list[str], NDArray[Any]]:
         what = f"{values.dtype} {values.shape} for {steps} steps of {len(columns)} sensors"
         raise UserError(f"{path}: {name}: expected a number a step and sensor, found {what}")
     sensors = [column.decode("latin1") if isinstance(column, bytes) else str(column) for column in columns.tolist()]
-    return sensors, values.astype(np.float32 if values.dtype.itemsize <= 4 else np.float64)
+    return _Table(sensors, values.astype(np.float32 if values.dtype.itemsize <= 4 else np.float64), times)
+
+
+def _times(index: h5py.Dataset) -> Times | None:
+    """datetime64 [T] of a pandas index of local times, which are integers with a note of their kind; None for any other index."""
+    kind = index.attrs.get("kind", "")
+    found = KIND.fullmatch(kind.decode("latin1") if isinstance(kind, bytes) else str(kind))
+    if found is None or "tz" in index.attrs or index.dtype.kind != "i":
+        return None
+    return np.asarray(index[()].astype(np.int64).view(f"datetime64[{found[1] or 'ns'}]"))
 
 
 def _adjacency_of(path: Path) -> Path:
@@ -86,88 +117,13 @@ def _adjacency_of(path: Path) -> Path:
 
 
 def _adjacency(path: Path) -> _Adjacency:
-    try:
-        with path.open("rb") as file:
-            content: Any = _Unpickler(file, encoding="latin1").load()
-    except OSError as error:
-        raise UserError(f"{path}: {(error.strerror or 'not readable').lower()}") from None
-    except pickle.UnpicklingError as error:
-        raise UserError(f"{path}: not an adjacency pickle ({error})") from None
-    except (EOFError, ValueError, TypeError, AttributeError, IndexError, KeyError, OverflowError, MemoryError) as error:
-        raise UserError(f"{path}: truncated or not an adjacency pickle ({error})") from None
+    content = read_pickle(path)
     if isinstance(content, list | tuple) and len(content) == 3:
-        sensors, _, matrix = (part.values if isinstance(part, _Array) else part for part in content)
+        sensors, _, matrix = (part.values if isinstance(part, PickledArray) else part for part in content)
         listed = isinstance(sensors, list | tuple) or (isinstance(sensors, np.ndarray) and sensors.ndim == 1)
         if listed and isinstance(matrix, np.ndarray) and matrix.ndim == 2 and matrix.dtype.kind in "iuf":
             return _Adjacency([s.decode("latin1") if isinstance(s, bytes) else str(s) for s in sensors], matrix)
     raise UserError(f"{path}: expected [sensor ids, a dict of their indices, the matrix]")
-
-
-class _DType:
-    """What a pickle says of an array's type: numbers or text of fixed length. NumPy's own would take any state and break on it."""
-
-    def __init__(self, code: str, *_: object) -> None:
-        self.dtype = np.dtype(str(code))
-        if self.dtype.kind not in "iufSU":
-            raise pickle.UnpicklingError(f"refused an array of {code}")
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        if state[1] in ("<", ">"):
-            self.dtype = self.dtype.newbyteorder(state[1])
-
-
-class _Array:
-    """What a pickle says of an array: shape, type and bytes."""
-
-    values: NDArray[Any]
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        _, shape, kind, fortran, data = state
-        self.values = _frombuffer(data, kind, shape, "F" if fortran else "C").values
-
-
-def _reconstruct(*_: object) -> _Array:
-    """Empty; the pickle's next step fills it."""
-    return _Array()
-
-
-def _frombuffer(data: bytes | str, kind: _DType, shape: tuple[int, ...], order: str) -> _Array:
-    array = _Array()
-    raw = data.encode("latin1") if isinstance(data, str) else data
-    array.values = np.frombuffer(raw, kind.dtype).reshape(shape, order="F" if order == "F" else "C")
-    return array
-
-
-def _scalar(kind: _DType, data: bytes | str) -> Any:
-    return _frombuffer(data, kind, (1,), "C").values[0]
-
-
-def _encode(text: str, _encoding: str) -> bytes:
-    """How Python 3 writes bytes for Python 2: as latin1 text."""
-    return text.encode("latin1")
-
-
-_ALLOWED: dict[str, Callable[..., Any] | None] = {
-    "multiarray._reconstruct": _reconstruct,
-    "multiarray.scalar": _scalar,
-    "numeric._frombuffer": _frombuffer,
-    "numpy.ndarray": None,  # named as an argument of _reconstruct, never called
-    "numpy.dtype": _DType,
-    "_codecs.encode": _encode,
-    "builtins.bytes": bytes,
-    "builtins.bytearray": bytearray,
-    "__builtin__.bytes": bytes,
-}
-
-
-class _Unpickler(pickle.Unpickler):
-    """Rebuilds numbers, text, lists and NumPy arrays; nothing else that a pickle names is imported, let alone called."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        short = module.removeprefix("numpy.core.").removeprefix("numpy._core.")
-        if f"{short}.{name}" not in _ALLOWED:
-            raise pickle.UnpicklingError(f"refused {module}.{name}")
-        return _ALLOWED[f"{short}.{name}"]
 
 
 def _integers(names: list[str]) -> Int64 | None:

@@ -8,13 +8,17 @@ import numpy as np
 
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.formats.columns import Columns, first_line
+from chronoscale.datasets.formats.readings import completed
 from chronoscale.datasets.signal import Signal
 from chronoscale.errors import UserError
 
 
-def read(path: str | Path, *, adjacency: str | Path | None = None) -> Signal:
+def read(
+    path: str | Path, *, adjacency: str | Path | None = None, null: str | float | None = None, time_of_day: str | bool | int = False
+) -> Signal:
     """Read `X_speed.csv` with `X_adj.csv` (or `adjacency`): one channel, edges i -> j where the matrix is not zero.
 
+    Readings equal to `null` are missing. The file has no times: `time_of_day` is steps a day, from midnight on (los_loop: 288).
     Raises UserError, `file:line: what`, and where the matrix does not fit the readings.
     """
     path = Path(path)
@@ -29,7 +33,11 @@ def read(path: str | Path, *, adjacency: str | Path | None = None) -> Signal:
     weights = matrix.matrix()
     src, dst = np.nonzero(weights)
     values = readings.matrix()[:, :, None]
-    return Signal(values, np.stack([src, dst]).astype(np.int32), weights[src, dst], node_ids=_integers(header), name=path.stem)
+    signal = Signal(values, np.stack([src, dst]).astype(np.int32), weights[src, dst], node_ids=_integers(header), name=path.stem)
+    try:
+        return completed(signal, null, time_of_day)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
 
 
 def adjacency_of(path: Path) -> Path:

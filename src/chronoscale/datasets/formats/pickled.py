@@ -1,0 +1,93 @@
+"""Pickles of lists, text, numbers and NumPy arrays, read without running anything that they name."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.errors import UserError
+
+
+def read_pickle(path: Path) -> Any:
+    """What a pickle of Python 2 or 3 holds, arrays as `PickledArray`. Raises UserError where it is damaged or names anything else."""
+    try:
+        with path.open("rb") as file:
+            return _Unpickler(file, encoding="latin1").load()
+    except OSError as error:
+        raise UserError(f"{path}: {(error.strerror or 'not readable').lower()}") from None
+    except pickle.UnpicklingError as error:
+        raise UserError(f"{path}: not an adjacency pickle ({error})") from None
+    except (EOFError, ValueError, TypeError, AttributeError, IndexError, KeyError, OverflowError, MemoryError) as error:
+        raise UserError(f"{path}: truncated or not an adjacency pickle ({error})") from None
+
+
+class _DType:
+    """What a pickle says of an array's type: numbers or text of fixed length. NumPy's own would take any state and break on it."""
+
+    def __init__(self, code: str, *_: object) -> None:
+        self.dtype = np.dtype(str(code))
+        if self.dtype.kind not in "iufSU":
+            raise pickle.UnpicklingError(f"refused an array of {code}")
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        if state[1] in ("<", ">"):
+            self.dtype = self.dtype.newbyteorder(state[1])
+
+
+class PickledArray:
+    """What a pickle says of an array: shape, type and bytes; empty until it has said so."""
+
+    values: NDArray[Any] = np.zeros(0)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, shape, kind, fortran, data = state
+        self.values = _frombuffer(data, kind, shape, "F" if fortran else "C").values
+
+
+def _reconstruct(*_: object) -> PickledArray:
+    """The pickle's next step fills it."""
+    return PickledArray()
+
+
+def _frombuffer(data: bytes | str, kind: _DType, shape: tuple[int, ...], order: str) -> PickledArray:
+    array = PickledArray()
+    raw = data.encode("latin1") if isinstance(data, str) else data
+    array.values = np.frombuffer(raw, kind.dtype).reshape(shape, order="F" if order == "F" else "C")
+    return array
+
+
+def _scalar(kind: _DType, data: bytes | str) -> Any:
+    return _frombuffer(data, kind, (1,), "C").values[0]
+
+
+def _encode(text: str, _encoding: str) -> bytes:
+    """How Python 3 writes bytes for Python 2: as latin1 text."""
+    return text.encode("latin1")
+
+
+_ALLOWED: dict[str, Callable[..., Any] | None] = {
+    "multiarray._reconstruct": _reconstruct,
+    "multiarray.scalar": _scalar,
+    "numeric._frombuffer": _frombuffer,
+    "numpy.ndarray": None,  # named as an argument of _reconstruct, never called
+    "numpy.dtype": _DType,
+    "_codecs.encode": _encode,
+    "builtins.bytes": bytes,
+    "builtins.bytearray": bytearray,
+    "__builtin__.bytes": bytes,
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    """Rebuilds numbers, text, lists and NumPy arrays; nothing else that a pickle names is imported, let alone called."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        short = module.removeprefix("numpy.core.").removeprefix("numpy._core.")
+        if f"{short}.{name}" not in _ALLOWED:
+            raise pickle.UnpicklingError(f"refused {module}.{name}")
+        return _ALLOWED[f"{short}.{name}"]

@@ -1,0 +1,86 @@
+"""Checkpoint: what training keeps of every epoch, so that it can go on after the last whole one.
+
+In the folder of a training run: `epochs/<number>.json`, and `checkpoint.pt` after every epoch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Container
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from pickle import UnpicklingError
+
+import torch
+from torch import nn
+
+from chronoscale.errors import UserError
+
+CHECKPOINT = "checkpoint.pt"
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRecord:
+    """One epoch, as rank 0 saw it. Times are ns of the system's clock; `switch_ns` was spent on taking up a new plan before it.
+
+    losses: one value an iteration. errors: MAE, RMSE and MAPE of what validated, where anything did.
+    """
+
+    epoch: int
+    plan: int
+    stage: str
+    strategy: str
+    switch_ns: int
+    start_ns: int
+    end_ns: int
+    losses: tuple[float, ...]
+    errors: tuple[float, ...] = ()
+
+    @property
+    def loss(self) -> float:
+        """Mean over the epoch's iterations."""
+        return sum(self.losses) / max(len(self.losses), 1)
+
+    @property
+    def mae(self) -> float:
+        """NaN where nothing validated."""
+        return self.errors[0] if self.errors else float("nan")
+
+
+def records(folder: Path, known: Container[int] = ()) -> list[EpochRecord]:
+    """Epochs so far, in order, but those that are known."""
+    files = sorted((folder / "epochs").glob("[0-9]*.json"))
+    found = [json.loads(path.read_text()) for path in files if int(path.stem) not in known]
+    return [EpochRecord(**{**data, "losses": tuple(data["losses"]), "errors": tuple(data.get("errors", ()))}) for data in found]
+
+
+def keep(folder: Path, record: EpochRecord, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Write what an epoch came to, and the checkpoint to go on from; each is there whole or not at all."""
+    _replace(folder / "epochs" / f"{record.epoch:06d}.json", json.dumps(asdict(record)).encode())
+    part = folder / f".{CHECKPOINT}"
+    torch.save({"epoch": record.epoch + 1, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, part)
+    os.replace(part, folder / CHECKPOINT)
+
+
+def restore(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, device: torch.device) -> int:
+    """Bring model and optimiser to the last checkpoint; the epoch to go on with, 0 without one.
+
+    Raises UserError for a checkpoint that is not of this model.
+    """
+    path = folder / CHECKPOINT
+    if not path.exists():
+        return 0
+    try:
+        saved = torch.load(path, map_location=device, weights_only=True)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        return int(saved["epoch"])
+    except (RuntimeError, KeyError, ValueError, EOFError, UnpicklingError) as error:
+        raise UserError(f"{path}: not a checkpoint of this model ({str(error).splitlines()[0]})") from error
+
+
+def _replace(path: Path, content: bytes) -> None:
+    part = path.with_name(f".{path.name}")
+    part.write_bytes(content)
+    os.replace(part, path)
