@@ -31,9 +31,8 @@ def said(runs: Mapping[str, Training], quick: bool) -> tuple[str, ...]:
     first = (f"Quick: only {', '.join(runs)}, {', '.join(str(one.epochs) for one in runs.values())} epochs, no memory.",) if quick else ()
     return (
         *first,
-        f"Executed on CPU, one core, PGT-DCRNN of width {WIDTH}, learning rate {RATE:g}, float32. {shown}; the paper's are 100 epochs "
-        "on an A100. "
-        "Chickenpox is the paper's own data.",
+        f"Executed on CPU, one core, PGT-DCRNN of width {WIDTH}, learning rate {RATE:g}, float32. "
+        f"{shown}; the paper's are 100 epochs on an A100. Chickenpox is the paper's own data.",
         *named,
     )
 
