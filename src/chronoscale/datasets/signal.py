@@ -73,8 +73,12 @@ class Signal:
         release(self.missing)
 
     def masked(self, null: float) -> Signal:
-        """The same readings, those equal to `null` marked as missing: METR-LA, for one, writes 0 where a sensor was silent."""
-        absent = self.values == null
+        """The same readings, those of channel 0 that equal `null` marked as missing: METR-LA, for one, writes 0 where a sensor was silent.
+
+        Other channels keep theirs: a time of day may well be 0.
+        """
+        absent = np.zeros(self.values.shape, np.bool_)
+        absent[:, :, 0] = self.values[:, :, 0] == null
         return replace(self, missing=absent if self.missing is None else np.asarray(absent | self.missing))
 
     def __len__(self) -> int:
@@ -89,13 +93,22 @@ class Signal:
         return int(self.values.shape[2])
 
     @property
+    def absent(self) -> Int64:
+        """How many entries of `values` are no reading, by node and channel, int64 [N, C]; counted in blocks of SCAN_BYTES."""
+        count = np.zeros(self.values.shape[1:], np.int64)
+        if self.missing is not None:
+            size = max(SCAN_BYTES // max(count.size, 1), 1)
+            for begin in range(0, len(self), size):
+                count += np.count_nonzero(self.missing[begin : begin + size], axis=0)
+                release(self.missing)
+        return count
+
+    @property
     def missing_count(self) -> int:
         """Entries of `values` that are no reading."""
-        return 0 if self.missing is None else int(np.count_nonzero(self.missing))
+        return int(self.absent.sum())
 
     @property
     def dead_sensors(self) -> Int64:
         """Nodes where a channel has not a single reading, int64, ascending; a channel of the calendar brings no sensor to life."""
-        if self.missing is None:
-            return np.zeros(0, np.int64)
-        return np.flatnonzero(np.any(np.all(self.missing, axis=0), axis=1)).astype(np.int64)
+        return np.flatnonzero((self.absent == max(len(self), 1)).any(1)).astype(np.int64)

@@ -86,10 +86,10 @@ def readings(signal: Signal, begin: int, end: int, out: NDArray[np.floating] | N
     return block
 
 
-def blocks(signal: Signal, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """(begin, end) of consecutive blocks of about BLOCK_BYTES."""
+def blocks(signal: Signal, begin: int, end: int, size_bytes: int = BLOCK_BYTES) -> Iterator[tuple[int, int]]:
+    """(begin, end) of consecutive blocks of about `size_bytes`."""
     row = max(signal.num_nodes * signal.num_channels * signal.values.dtype.itemsize, 1)
-    size = max(BLOCK_BYTES // row, 1)
+    size = max(size_bytes // row, 1)
     for at in range(begin, end, size):
         yield at, min(at + size, end)
 

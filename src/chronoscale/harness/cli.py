@@ -190,7 +190,8 @@ def train(
     experiment, run = _begin("train", file, root, seed, **given, strategies=[name])
     with stage("training"):
         done = (epochs_of if experiment.family is Family.ST else training).train(experiment, run)
-    _end(run, done.table(), f"trained {len(done.epochs)} epochs on {done.ranks} rank{'s' * (done.ranks != 1)}", as_json)
+    title = f"trained {len(done.epochs)} epochs on {done.ranks} rank{'s' * (done.ranks != 1)}"
+    _end(run, done.table(), title, as_json, done.notes if experiment.family is Family.ST else ())  # the others have warned
 
 
 @app.command()

@@ -102,7 +102,7 @@ class Training(_Part):
     batch_size: PositiveInt = 64  # windows a rank and optimiser step
     window: PositiveInt = 12  # steps read
     horizon: PositiveInt | None = None  # snapshots or steps predicted; without it 1 of snapshots, 12 of signals
-    batches: NonNegativeInt = 0  # optimiser steps an epoch, the first ones; 0: all
+    batches: NonNegativeInt = 0  # optimiser steps an epoch, the first ones, and as many validation batches; 0: all
     validation: bool = True  # whether an epoch ends with the validation windows
     standardise: Literal["training", "windows", "series"] = "training"
     variant: Literal["exact", "as-published"] = "exact"

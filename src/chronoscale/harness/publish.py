@@ -48,6 +48,8 @@ def collect(found: Sequence[Run]) -> Report:
         if not run.complete:
             notes.append(f"{run.folder.name} is incomplete: only its finished parts are shown; the same command takes it up again.")
         environment |= run.read("environment.json")
+        if (batches := run.experiment.training.batches) > 0:
+            notes.append(f"{run.folder.name}: an epoch is its first {batches} optimiser steps and as many validation batches.")
         if (run.folder / NOTE).exists():
             notes.append(run.read(NOTE)["note"])
         for measured in [*_executed(run, losses, notes), *_simulated(run, notes)]:
@@ -87,8 +89,9 @@ def _executed(run: Run, losses: dict[str, list[float]], notes: list[str]) -> lis
             measured = Measured.of("executed", [one.trace for one in done], shown)
             before = folder / f"{name}-prepare-r0.parquet"
             prepare_s = Trace.load(before).span_ns / 1e9 if before.exists() else measured.prepare_s
-            mae = float(done[-1].errors[0])
-            found.append(replace(measured, gap=schedule.gap, prepare_s=prepare_s, mae=mae, host_bytes=schedule.host))
+            mae, rmse, mape = done[-1].errors.tolist()
+            measured = replace(measured, gap=schedule.gap, prepare_s=prepare_s, host_bytes=schedule.host)
+            found.append(replace(measured, mae=mae, rmse=rmse, mape=mape))
             if schedule.note:
                 notes.append(f"{name} on {ranks} rank{'s' * (ranks > 1)}: {schedule.note}.")
             losses[f"{name} on {ranks} rank{'s' * (ranks > 1)}"] = np.concatenate([one.losses for one in done]).tolist()

@@ -17,6 +17,7 @@ from chronoscale.harness.source import workload
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check, peaks
+from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.strategy import Prepares
 
@@ -24,6 +25,7 @@ from chronoscale.strategies.strategy import Prepares
 def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lambda _: None) -> None:
     """A piece `sim-<gpus>-<strategy>` for every point: schedule, trace, and memory: peak bytes, or why it does not fit."""
     cluster = presets.cluster(experiment.cluster)
+    specified = DatasheetCosts(cluster.device, engine=cluster.engine)  # of what happens once, which no profile times
     costs, works = simulated_costs(experiment, cluster), simulated(experiment, workload(experiment), run)
 
     def make(gpus: int, name: str, part: Path) -> None:
@@ -42,7 +44,7 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
         if schedule.kind == "parts" and (partition := works[gpus].partition) is not None:
             memory["partition"] = partition.origin
         if isinstance(planner, Prepares):
-            memory["prepare_s"] = replay(planner.prepare(works[gpus], gpus, costs), machines, costs).span_ns / 1e9
+            memory["prepare_s"] = replay(planner.prepare(works[gpus], gpus, costs), machines, specified).span_ns / 1e9
         try:
             check(schedule, trace, machines)
         except UserError as error:  # a strategy that does not fit is a result, and the others go on

@@ -28,6 +28,7 @@ from chronoscale.harness.source import snapshots
 from chronoscale.real_exec.checkpoint import EpochRecord, records
 from chronoscale.real_exec.collective import Alone
 from chronoscale.real_exec.environment import device_name, fingerprint
+from chronoscale.real_exec.epochs import TEST
 from chronoscale.real_exec.fit import fit, tabulate
 from chronoscale.real_exec.interpreter import Pass, medians
 from chronoscale.real_exec.launch import start, stop, wait
@@ -113,9 +114,17 @@ def train(experiment: Experiment, run: Run) -> Staged:
 def result(run: Run) -> Staged:
     """What a training run has done so far."""
     folder = run.folder / "train"
-    epochs = tuple(Epoch(r.epoch, r.stage, r.strategy, r.switch_ns, r.start_ns, r.end_ns, r.loss, r.mae) for r in records(folder))
+    epochs = tuple(Epoch(r.epoch, r.stage, r.strategy, r.switch_ns, r.start_ns, r.end_ns, r.loss, *r.errors) for r in records(folder))
     activities, notes = _control(folder)
-    return Staged(run.folder.name, max(run.experiment.ranks), epochs, tuple(activities), tuple(notes))
+    return Staged(run.folder.name, max(run.experiment.ranks), epochs, tuple(activities), (*notes, *_tested(folder)))
+
+
+def _tested(folder: Path) -> list[str]:
+    """The errors of the test windows in words, if training has come to its end."""
+    if not (folder / TEST).exists():
+        return []
+    mae, rmse, mape = json.loads((folder / TEST).read_text())
+    return [f"Test windows, after the last epoch: MAE {mae:.4g}, RMSE {rmse:.4g}, MAPE {mape:.2%}."]
 
 
 def _control(folder: Path) -> tuple[list[Activity], list[str]]:

@@ -42,11 +42,6 @@ class EpochRecord:
         """Mean over the epoch's iterations."""
         return sum(self.losses) / max(len(self.losses), 1)
 
-    @property
-    def mae(self) -> float:
-        """NaN where nothing validated."""
-        return self.errors[0] if self.errors else float("nan")
-
 
 def records(folder: Path, known: Container[int] = ()) -> list[EpochRecord]:
     """Epochs so far, in order, but those that are known."""

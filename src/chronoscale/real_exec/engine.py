@@ -24,7 +24,8 @@ from chronoscale.real_exec.feeds import LocalFeed
 from chronoscale.real_exec.holding import moments_of, part_of, take
 
 HOST = "127.0.0.1"
-SCHEDULER = {"cls": Scheduler, "options": {"host": HOST, "port": 0, "dashboard": False}}
+START_S = 300
+SCHEDULER = {"cls": Scheduler, "options": {"host": HOST, "port": 0, "dashboard": False, "dashboard_address": f"{HOST}:0"}}
 
 
 def _worker(port: int) -> dict[str, Any]:
@@ -54,14 +55,15 @@ class Engine:
         if ranks > 1:
             dist.broadcast_object_list(address, src=0)
         self.client = Client(address[0], set_as_default=False)
-        self.client.wait_for_workers(ranks)
+        try:
+            self.client.wait_for_workers(ranks, timeout=START_S)
+        except TimeoutError as error:
+            raise MachineError(f"the data engine has not started its {ranks} workers within {START_S} s") from error
         self.workers: list[str] = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
 
     def close(self) -> None:
-        """End the workers; rank 0 last."""
+        """End the workers. Ranks do not meet here: one may come because it failed, while others still train."""
         self.client.close()
-        if dist.is_initialized():
-            dist.barrier()
         if self._cluster is not None:
             self._cluster.close()
 

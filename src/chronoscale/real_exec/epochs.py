@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from contextlib import ExitStack
@@ -11,6 +12,7 @@ import torch
 import torch.distributed as dist
 
 from chronoscale.cuda_ext.backend import set_threads
+from chronoscale.datasets.windows import Deal, Windows
 from chronoscale.errors import UserError
 from chronoscale.real_exec.checkpoint import EpochRecord, keep, restore
 from chronoscale.real_exec.collective import Alone, Collective, TorchCollective
@@ -20,17 +22,20 @@ from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.lanes import lanes_for, threaded
 from chronoscale.real_exec.windows import prepared
 from chronoscale.real_exec.worker import leave, pick_device, recipe, serve
+from chronoscale.strategies.registry import signal_strategy
 from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.workload import Hyper
 
 ENTRY = "chronoscale.real_exec.epochs"
-STAGE = "training"
+STAGE, TEST = "training", "test.json"
 TRACED = 8  # epochs whose traces are kept
 
 
 def train(job: Job) -> None:
     """The job's one item for `repeats` epochs, from the last checkpoint on. Called on every rank.
 
-    An epoch's order of windows depends on the seed and its number alone: a run that was cut off ends at the weights of one that was not.
+    Then the test windows are predicted once, and TEST holds their MAE, RMSE and MAPE. An epoch's order of windows depends on the seed and
+    its number alone: a run that was cut off ends at the weights of one that was not.
 
     Raises UserError when the schedule is for another number of ranks, or the checkpoint is not of this model.
     """
@@ -59,7 +64,15 @@ def train(job: Job) -> None:
                 switch = start - looked if epoch == begin else 0
                 record = EpochRecord(epoch, 0, STAGE, schedule.name, switch, start, end, tuple(done.losses.tolist()), errors)
                 keep(folder, record, program.model, program.optimizer)
-        together.barrier()
+        tested = program.evaluate(test_deal(schedule, item.hyper, program.feed.windows))
+        if rank == 0:
+            (folder / TEST).write_text(json.dumps(tested.means.tolist()))
+        together.barrier()  # none ends what others still read
+
+
+def test_deal(schedule: Schedule, hyper: Hyper, windows: Windows) -> Deal:
+    """The test windows, in order of time."""
+    return Deal(windows.test, schedule.ranks, hyper.batch_size, signal_strategy(schedule.name).feeding.local, shuffled=False)
 
 
 def main(path: str) -> int:

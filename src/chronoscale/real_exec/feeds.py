@@ -18,11 +18,14 @@ from chronoscale.datasets.standard import Moments, Period, Scaler, blocks, momen
 from chronoscale.datasets.windows import Windows
 from chronoscale.strategies.batches import Store
 
+TRANSFER_BYTES = 1 << 26  # a block on its way to the device
+
 
 class Feed(Protocol):
     """`scale` is known once `materialise` has run."""
 
     scale: Scaler
+    windows: Windows
 
     def materialise(self) -> None:
         """What preparation does where the data lie."""
@@ -90,7 +93,7 @@ class Materialised(LocalFeed):
 
     def read(self, starts: Int64) -> Tensor:
         out = self.empty(len(starts), self.windows.reach)
-        np.take(self._copied, starts, axis=0, out=out.numpy())
+        np.take(self._copied, starts, axis=0, out=out.numpy(), mode="clip")  # "raise" would fill a buffer first; starts are valid
         return out
 
 
@@ -103,9 +106,7 @@ class Indexed(LocalFeed):
 
     def read(self, starts: Int64) -> Tensor:
         out = self.empty(len(starts), self.windows.reach)
-        into = out.numpy()
-        for i, start in enumerate(starts.tolist()):
-            into[i] = self._data[start : start + self.windows.reach]
+        np.take(self._data, starts[:, None] + np.arange(self.windows.reach), axis=0, out=out.numpy(), mode="clip")
         return out
 
 
@@ -116,8 +117,10 @@ class Resident(LocalFeed):
         dtype = torch.float64 if self.signal.values.dtype == np.float64 else torch.float32
         shape = (len(self.signal), self.signal.num_nodes, self.signal.num_channels)
         self._data = torch.empty(shape, dtype=dtype, device=self.device)
-        for begin, end in blocks(self.signal, 0, len(self.signal)):
-            self._data[begin:end] = torch.from_numpy(readings(self.signal, begin, end)).to(self.device)
+        for begin, end in blocks(self.signal, 0, len(self.signal), TRANSFER_BYTES):
+            part = self.empty(end - begin)
+            readings(self.signal, begin, end, part.numpy())
+            self._data[begin:end].copy_(part)
 
     def materialise(self) -> None:
         super().materialise()

@@ -12,7 +12,7 @@ from chronoscale.strategies.signal_strategy import SignalStrategy
 from chronoscale.strategies.workload import Hyper, Workload
 
 PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the batch size that will be asked for: the last batch of an epoch may be of any size
-STEPS = 3  # optimiser steps, and as many validation batches, a size
+STEPS = 4  # optimiser steps, and as many validation batches, a size
 
 
 @dataclass(frozen=True, slots=True, eq=False)

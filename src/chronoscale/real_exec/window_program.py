@@ -122,12 +122,30 @@ class WindowProgram:
         self.begin(self.epoch + 1)
         return shares
 
+    def evaluate(self, deal: Deal) -> MaskedErrors:
+        """Errors over a deal's windows, on whichever ranks; nothing is trained. Called on every rank."""
+        errors = MaskedErrors(torch.zeros(5, dtype=torch.float64, device=self.device))
+        with torch.no_grad():
+            for starts in deal.starts(self.rank, 0):
+                if len(starts):
+                    batch = self.feed.cut(self.feed.read(starts).to(self.device), starts)
+                    errors = errors + MaskedErrors.of(*self._predicted(batch))
+        self.collective.all_reduce(errors.sums)
+        return errors
+
+    def _predicted(self, batch: Tensor) -> tuple[Tensor, Tensor]:
+        """Prediction and target of a batch, [b, horizon, N], in the units of the data."""
+        mean, deviation = self._scale
+        batch = batch.float()  # models are float32, whatever the readings are
+        inputs = torch.nan_to_num(batch[:, : self.window])  # missing readings are taken at the mean
+        return self.model(inputs) * deviation + mean, batch[:, self.window :, :, 0] * deviation + mean
+
     def _read(self, task: Task) -> None:
         self._batch[task.unit] = self.feed.read(self._starts[task.unit])
 
     def _gather(self, task: Task) -> None:
         if task.unit in self._batch:  # a block that has arrived
-            self._batch[task.unit] = self.feed.cut(self._batch[task.unit], self._starts[task.unit])
+            self._batch[task.unit] = self.feed.cut(_here(self._batch[task.unit]), self._starts[task.unit])
         else:
             self._read(task)
 
@@ -135,12 +153,9 @@ class WindowProgram:
         self._batch[task.unit] = self._batch[task.unit].to(self.device, non_blocking=True)
 
     def _forward(self, task: Task) -> None:
-        batch = self._batch.pop(task.unit)
-        mean, deviation = self._scale
-        target = batch[:, self.window :, :, 0] * deviation + mean
-        inputs = torch.nan_to_num(batch[:, : self.window])  # missing readings are taken at the mean
+        batch = _here(self._batch.pop(task.unit))
         with torch.set_grad_enabled(task.step != VALIDATE):
-            prediction = self.model(inputs) * deviation + mean
+            prediction, target = self._predicted(batch)
             if task.step == VALIDATE:
                 self._errors = self._errors + MaskedErrors.of(prediction, target)
                 return
@@ -169,3 +184,10 @@ class WindowProgram:
             self._loss[task.iteration] = own[0] / readings
         self.optimizer.step()
         self._flat.zero_()
+
+
+def _here(tensor: Tensor) -> Tensor:
+    """A tensor that another stream has brought, not to be overwritten before this one has read it."""
+    if tensor.is_cuda:
+        tensor.record_stream(torch.cuda.current_stream(tensor.device))
+    return tensor

@@ -72,6 +72,7 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
                 lanes = lanes_for(device, threaded(schedules[label], job.transfer_thread))
                 done = execute(schedules[label], program, lanes, device_name(device))
                 passes[label].append(replace(done, errors=program.errors.means) if isinstance(program, WindowProgram) else done)
+        together.barrier()  # none ends what others still read
     return {label: done[job.warmup :] for label, done in passes.items()} | {label: done for label, done in once.items() if done}
 
 

@@ -35,8 +35,8 @@ class Measured:
     op_seconds: seconds in each operation, summed over ranks, index the op's name. machine: keeps runs apart that must not be compared
     (two clusters in one report); '' where there is one of a kind. (A trace's `device` cannot tell: a simulated one names its ranks.) gap:
     of the schedule to its scheduler's bound (`Schedule.gap`), NaN where no scheduler planned. prepare_s: what happens once before the first
-    epoch; NaN where a strategy prepares nothing by itself. host_bytes: planned, of a rank (`Schedule.host`). mae: of the validation that
-    ended the last epoch; NaN without one.
+    epoch; NaN where a strategy prepares nothing by itself. host_bytes: planned, of a rank (`Schedule.host`). mae, rmse, mape:
+    of the validation that ended the last epoch, the last a share; NaN without one.
     """
 
     kind: Kind
@@ -48,6 +48,8 @@ class Measured:
     prepare_s: float = float("nan")
     host_bytes: int = 0
     mae: float = float("nan")
+    rmse: float = float("nan")
+    mape: float = float("nan")
 
     @classmethod
     def of(cls, kind: Kind, traces: Sequence[Trace], schedule: Schedule | None = None, machine: str = "") -> Measured:

@@ -18,8 +18,8 @@ WAITING = "runtime statistics"  # the control plane looks at epochs as they come
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """One epoch of the data plane; ns of one clock. `switch_ns` went before it into taking up a new schedule. mae: of what validated at its
-    end, NaN where nothing did."""
+    """One epoch of the data plane; ns of one clock. `switch_ns` went before it into taking up a new schedule. mae, rmse, mape: of what
+    validated at its end, NaN where nothing did."""
 
     number: int
     stage: str
@@ -29,6 +29,8 @@ class Epoch:
     end_ns: int
     loss: float
     mae: float = float("nan")
+    rmse: float = float("nan")
+    mape: float = float("nan")  # a share
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Staged:
 
     def table(self) -> pd.DataFrame:
         """One row a stage: epochs, seconds an epoch (median, half the interquartile range), seconds spent on taking the schedule up, first
-        and last loss, seconds that the control plane worked meanwhile, and last and best MAE where anything validated."""
+        and last loss, seconds that the control plane worked meanwhile, and the best MAE and the last errors where anything validated."""
         rows = []
         for stage, epochs in self.stages.items():
             seconds = np.array([epoch.end_ns - epoch.start_ns for epoch in epochs]) / 1e9
@@ -80,13 +82,13 @@ class Staged:
                     "first_loss": epochs[0].loss,
                     "last_loss": epochs[-1].loss,
                     "control_s": sum(max(ns, 0) for ns in busy) / 1e9,
-                    "last_mae": epochs[-1].mae,
                     "best_mae": min(epoch.mae for epoch in epochs),
+                    **{f"last_{name}": getattr(epochs[-1], name) for name in ("mae", "rmse", "mape")},
                 }
             )
         table = pd.DataFrame(rows)
-        unknown = [name for name in ("last_mae", "best_mae") if len(table) and table[name].isna().all()]
-        return table.drop(columns=unknown + ([] if self.activities else ["control_s"] * len(table.columns.intersection(["control_s"]))))
+        unknown = [name for name in ("best_mae", "last_mae", "last_rmse", "last_mape") if len(table) and table[name].isna().all()]
+        return table.drop(columns=unknown if self.activities or not len(table) else [*unknown, "control_s"])
 
     def chrome(self) -> str:
         """Chrome trace-event JSON: the control plane is process 0, the data plane process 1."""

@@ -11,7 +11,7 @@ from chronoscale.strategies.metrics import parallel_efficiency
 from chronoscale.strategies.schedule import Op
 
 NAN = float("nan")
-RARE = ("prepare_s", "mae", "gap", "host_bytes")  # columns of families and strategies that have them
+RARE = ("prepare_s", "mae", "rmse", "mape", "gap", "host_bytes")  # columns of families and strategies that have them
 
 
 def speedup(run: Measured, base: Measured) -> tuple[float, float]:
@@ -34,8 +34,8 @@ def comparison(report: Report) -> pd.DataFrame:
     """One row a run, ordered by setting, ranks, strategy.
 
     speedup: over `report.baseline` on the same ranks in the same setting, NaN where it did not run. parallel_efficiency: against
-    the strategy's smallest run in that setting. prepare_s, mae, gap, host_bytes: as in `Measured`, columns where any is known. Seconds and
-    bytes as in `Summary`; efficiency and utilisation are shares of 1.
+    the strategy's smallest run in that setting. prepare_s, mae, rmse, mape, gap, host_bytes: as in `Measured`, columns where any is known.
+    Seconds and bytes as in `Summary`; efficiency and utilisation are shares of 1.
     """
     rows = []
     for setting in report.settings:
@@ -58,6 +58,8 @@ def comparison(report: Report) -> pd.DataFrame:
                         "parallel_efficiency": shares[run.strategy][ranks],
                         "prepare_s": run.prepare_s,
                         "mae": run.mae,
+                        "rmse": run.rmse,
+                        "mape": run.mape,
                         "gap": run.gap,
                         "imbalance": found.imbalance,
                         "utilisation": found.utilisation,

@@ -53,8 +53,8 @@ class Feeding:
 def host_bytes(feeding: Feeding, workload: Workload, ranks: int) -> int:
     """The most that a rank holds in host memory (PGT-I eq. 1 and 2).
 
-    as-published: Algorithm 1 standardises inputs into a new array (line 19) while the data as read are still there, and what goes to the
-    device is loaded whole first.
+    as-published: Algorithm 1 standardises inputs into a new array (line 19) while the data as read are still there; index-batching, too,
+    standardises into a new array while the file's one channel is there; and what goes to the device is loaded whole first.
     """
     data, windows, hyper = workload.signal, workload.windows, workload.hyper
     if ranks < 1:
@@ -64,10 +64,10 @@ def host_bytes(feeding: Feeding, workload: Workload, ranks: int) -> int:
     whole = windows.index_bytes(data.sensors, data.channels, data.itemsize)
     row, index = data.sensors * data.channels * data.itemsize, 8 * len(windows)
     inputs = copied * windows.window // windows.reach
-    block = (hyper.batch_size + windows.reach - 1) * row
+    block = (min(hyper.batch_size, len(windows.train)) + windows.reach - 1) * row
     return {
         Store.WINDOWS: copied + (inputs + data.steps * row if published else 0),
-        Store.ARRAY: whole,
+        Store.ARRAY: whole + (data.steps * row + data.steps * data.sensors * data.itemsize if published else 0),
         Store.DEVICE: whole if published else index,
         Store.SPREAD: -(-copied // ranks),
         Store.PART: IN_FLIGHT * block + index,

@@ -26,11 +26,13 @@ class Columns:
 
     `separator` None means white space. Empty lines and lines that start with `comment` do not count; nor do the first `skip` lines.
     Reads .gz. Raises UserError, `file:line: what`, for a line with another number of fields or an entry that is no finite
-    number, and naming the file where it is missing, empty, truncated or not text.
+    number, and naming the file where it is missing, empty, truncated or not text. With `gaps` an entry may be nan.
     """
 
-    def __init__(self, path: str | Path, separator: str | None = None, comment: str | None = None, skip: int = 0) -> None:
-        self.path, self.separator, self.comment, self.skip = Path(path), separator, comment, skip
+    def __init__(
+        self, path: str | Path, separator: str | None = None, comment: str | None = None, skip: int = 0, gaps: bool = False
+    ) -> None:
+        self.path, self.separator, self.comment, self.skip, self.gaps = Path(path), separator, comment, skip, gaps
         try:
             with open_binary(self.path) as file:
                 table = pd.read_csv(
@@ -50,8 +52,10 @@ class Columns:
         except (pd.errors.ParserError, ValueError) as error:
             raise self._malformed(str(error)) from None
         # C-parser failures that do not raise: a short row leaves NaN, a word leaves text
-        if any(kind.kind not in "if" for kind in table.dtypes) or not np.isfinite(table.select_dtypes("float").to_numpy()).all():
+        if any(kind.kind not in "if" for kind in table.dtypes):
             raise self._malformed("an integer beyond 64 bits")
+        if not np.isfinite(table.select_dtypes("float").to_numpy()).all() and (fault := self._fault()) is not None:
+            raise fault
         self._table = table
 
     def __len__(self) -> int:
@@ -71,7 +75,7 @@ class Columns:
         """Columns `first` and later, float32 [rows, fields - first]. Raises UserError for numbers that float32 cannot hold."""
         with np.errstate(over="ignore"):
             numbers = np.ascontiguousarray(self._table.iloc[:, first:].to_numpy(dtype=np.float32))
-        if not (held := np.isfinite(numbers).all(axis=1)).all():
+        if not (held := (~np.isinf(numbers)).all(axis=1)).all():
             raise self.error(int(np.argmin(held)), "a number beyond the range of float32")
         return numbers
 
@@ -93,6 +97,10 @@ class Columns:
                 yield number, content
 
     def _malformed(self, reason: str) -> UserError:
+        return self._fault() or UserError(f"{self.path}: not readable ({' '.join(reason.split())})")
+
+    def _fault(self) -> UserError | None:
+        """The first line that is not as it should be, if any."""
         expected = 0
         for number, line in self._lines():
             entries = [entry.strip() for entry in line.split(self.separator)]
@@ -100,9 +108,9 @@ class Columns:
             if len(entries) != expected:
                 return UserError(f"{self.path}:{number}: expected {expected} fields, found {len(entries)}")
             for entry in entries:
-                if not _is_number(entry):
+                if not _is_number(entry) and not (self.gaps and entry.lower() == "nan"):
                     return UserError(f"{self.path}:{number}: expected a finite number, found '{entry[:40]}'")
-        return UserError(f"{self.path}: not readable ({' '.join(reason.split())})")
+        return None
 
 
 def open_binary(path: Path) -> IO[bytes]:

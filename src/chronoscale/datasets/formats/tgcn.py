@@ -18,13 +18,14 @@ def read(
 ) -> Signal:
     """Read `X_speed.csv` with `X_adj.csv` (or `adjacency`): one channel, edges i -> j where the matrix is not zero.
 
-    Readings equal to `null` are missing. The file has no times: `time_of_day` is steps a day, from midnight on (los_loop: 288).
+    Readings that are nan or equal to `null` are missing. The file has no times: `time_of_day` is steps a day, from midnight on (los_loop:
+    288).
     Raises UserError, `file:line: what`, and where the matrix does not fit the readings.
     """
     path = Path(path)
     adjacency = adjacency_of(path) if adjacency is None else Path(adjacency)
     header = [name.strip() for name in first_line(path).split(",")]
-    readings, matrix = Columns(path, separator=",", skip=1), Columns(adjacency, separator=",")
+    readings, matrix = Columns(path, separator=",", skip=1, gaps=True), Columns(adjacency, separator=",")
     nodes = readings.fields
     if len(header) != nodes:
         raise UserError(f"{path}:1: {len(header)} sensor ids for {nodes} columns")
@@ -33,7 +34,8 @@ def read(
     weights = matrix.matrix()
     src, dst = np.nonzero(weights)
     values = readings.matrix()[:, :, None]
-    signal = Signal(values, np.stack([src, dst]).astype(np.int32), weights[src, dst], node_ids=_integers(header), name=path.stem)
+    edges = np.stack([src, dst]).astype(np.int32)
+    signal = Signal.from_readings(values, edges, weights[src, dst], node_ids=_integers(header), name=path.stem)
     try:
         return completed(signal, null, time_of_day)
     except UserError as error:
