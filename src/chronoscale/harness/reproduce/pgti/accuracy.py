@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from chronoscale.harness.reproduce.pgti.trained import RATE, STAND_INS, WIDTH, Training, memory, trained
+from chronoscale.harness.reproduce.pgti.trained import FEW, RATE, STAND_INS, WIDTH, Training, memory, trained
 from chronoscale.harness.reproduce.study import NAN, Findings, Study, Told, beside
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import published
@@ -65,7 +65,7 @@ def table(told: Told, quick: bool) -> Findings:
         ]
         if not quick:
             rows += _saved(name, one, float(base["mb"]), float(index["mb"]), told)
-    return Findings(pd.DataFrame(rows), (), {"epochs": pd.DataFrame(detail)}, said(runs, quick))
+    return Findings(pd.DataFrame(rows), (), {"epochs": pd.DataFrame(detail)}, (*said(runs, quick), FEW))
 
 
 def _saved(name: str, one: Training, base: float, index: float, told: Told) -> list[dict[str, object]]:
