@@ -58,7 +58,16 @@ def measure(told: Told, quick: bool) -> pd.DataFrame:
                     moved = one.nnz * (WIDTH * 4 + 8) + nodes * WIDTH * 4
                     work = {"nodes": nodes, "edges": one.nnz, "rows": nodes, "bytes": moved, "flops": 2 * one.nnz * WIDTH}
                     rows.append(
-                        {"op": Op.AGGREGATE.name, "width": WIDTH, **work, "ns": spent, "ranks": 1, "alone": False, "degree": degree}
+                        {
+                            "op": Op.AGGREGATE.name,
+                            "lane": "",
+                            "width": WIDTH,
+                            **work,
+                            "ns": spent,
+                            "ranks": 1,
+                            "alone": False,
+                            "degree": degree,
+                        }
                     )
     torch.set_num_threads(torch_threads)
     set_threads(torch_threads)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from chronoscale.harness.reproduce.pgti.trained import RATE, STAND_INS, WIDTH, Training, memory, trained
+from chronoscale.harness.reproduce.pgti.trained import FEW, RATE, STAND_INS, WIDTH, Training, memory, trained
 from chronoscale.harness.reproduce.study import NAN, Findings, Study, Told, beside
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import published
@@ -31,9 +31,8 @@ def said(runs: Mapping[str, Training], quick: bool) -> tuple[str, ...]:
     first = (f"Quick: only {', '.join(runs)}, {', '.join(str(one.epochs) for one in runs.values())} epochs, no memory.",) if quick else ()
     return (
         *first,
-        f"Executed on CPU, one core, PGT-DCRNN of width {WIDTH}, learning rate {RATE:g}, float32. {shown}; the paper's are 100 epochs "
-        "on an A100. "
-        "Chickenpox is the paper's own data.",
+        f"Executed on CPU, one core, PGT-DCRNN of width {WIDTH}, learning rate {RATE:g}, float32. "
+        f"{shown}; the paper's are 100 epochs on an A100. Chickenpox is the paper's own data.",
         *named,
     )
 
@@ -66,7 +65,7 @@ def table(told: Told, quick: bool) -> Findings:
         ]
         if not quick:
             rows += _saved(name, one, float(base["mb"]), float(index["mb"]), told)
-    return Findings(pd.DataFrame(rows), (), {"epochs": pd.DataFrame(detail)}, said(runs, quick))
+    return Findings(pd.DataFrame(rows), (), {"epochs": pd.DataFrame(detail)}, (*said(runs, quick), FEW))
 
 
 def _saved(name: str, one: Training, base: float, index: float, told: Told) -> list[dict[str, object]]:

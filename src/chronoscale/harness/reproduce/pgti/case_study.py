@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from chronoscale.harness.reproduce.pgti.points import GIB, SIMULATED, Point, simulate, whole
+from chronoscale.harness.reproduce.pgti.points import GIB, SIMULATED, WIDTH, Point, simulate, whole
 from chronoscale.harness.reproduce.study import Findings, Study, Told, beside
 from chronoscale.reports.published import published
 
@@ -36,7 +36,7 @@ def run(told: Told, quick: bool) -> Findings:
     rows.append(
         beside("pgt-dcrnn over dcrnn, times", times, ours, "ours is the work of the models alone: two stacks of two layers against one")
     )
-    said = (*whole(quick), *SIMULATED, f"Batches of {BATCH}, width 64; DCRNN with {LAYERS['dcrnn']} layers. Training and validation.")
+    said = (*whole(quick), *SIMULATED, f"Batches of {BATCH}, width {WIDTH}; DCRNN with {LAYERS['dcrnn']} layers. Training and validation.")
     return Findings(pd.DataFrame(rows), (), {}, said)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from chronoscale.harness.reproduce.pgti.points import POLARIS, Assumed, Outcome, Point, simulate, windows_bytes
+from chronoscale.harness.reproduce.pgti.points import POLARIS, WIDTH, Assumed, Outcome, Point, simulate, windows_bytes
 from chronoscale.harness.reproduce.pgti.resident import EPOCHS, NARROW
 from chronoscale.harness.reproduce.study import NAN
 from chronoscale.reports.published import published
@@ -17,7 +17,7 @@ class Case:
 
     name: str
     assumed: Assumed = POLARIS
-    hidden: int = 64
+    hidden: int = WIDTH
     fixed_s: float = 0.0
     prepare_s: Mapping[str, float] | None = None
 
@@ -52,7 +52,7 @@ class Case:
 
 
 HALF, FIXED = "engine 0.5 GB/s a worker", "fixed cost"
-DEFAULT = Case("figures of polaris.yaml, width 64")
+DEFAULT = Case(f"figures of polaris.yaml, width {WIDTH}")
 DELAYED = Case("engine 0.5 ms a request", Assumed(latency_s=0.5e-3))
 
 
@@ -97,9 +97,12 @@ def cases() -> list[Case]:
         paced,
         Case(f"one-GPU epoch as printed and a fixed cost of {fixed:.2f} s an epoch", slower, fixed_s=fixed),
         Case(
-            f"the same and the preparation that is printed: {before['dist-index']:.0f} and {before['ddp']:.0f} s", slower, 64, fixed, before
+            f"the same and the preparation that is printed: {before['dist-index']:.0f} and {before['ddp']:.0f} s",
+            slower,
+            fixed_s=fixed,
+            prepare_s=before,
         ),
-        Case(f"the same and {rate / 1e9:.2f} GB/s a worker, from Figure 9's 303 s", narrow, 64, fixed, before),
+        Case(f"the same and {rate / 1e9:.2f} GB/s a worker, from Figure 9's 303 s", narrow, fixed_s=fixed, prepare_s=before),
     ]
 
 

@@ -27,6 +27,7 @@ from chronoscale.strategies.workload import Workload
 GPUS = (4, 8, 16, 32, 64, 128)  # Polaris has four a node
 NODE = 4
 GIB = 2.0**30
+WIDTH = 64  # Li et al.'s (ICLR 2018); the paper prints none, see `resident.chosen`
 
 SIMULATED = (
     "Simulated on Polaris as clusters/polaris.yaml describes it: a datasheet roofline of an A100 at 60 % of peak, an alpha-beta network, "
@@ -64,13 +65,13 @@ POLARIS = Assumed()
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One strategy on `gpus` GPUs. Width 64, two hops: Li et al.'s, whose hyper-parameters the paper says it takes."""
+    """One strategy on `gpus` GPUs. Width and two hops are Li et al.'s."""
 
     strategy: str
     gpus: int = 1
     dataset: str = "pems"
     model: str = "pgt-dcrnn"
-    hidden: int = 64
+    hidden: int = WIDTH
     layers: int = 1
     heads: int = 4
     batch: int = 64

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 from chronoscale.harness.reproduce.pgti.cases import DEFAULT, DELAYED, FIXED, HALF, cases, fixed_cost, printed
-from chronoscale.harness.reproduce.pgti.points import GIB, GPUS, NODE, SIMULATED, Point, simulate
-from chronoscale.harness.reproduce.pgti.resident import EPOCHS
+from chronoscale.harness.reproduce.pgti.points import GIB, GPUS, NODE, SIMULATED, WIDTH, Point, simulate
+from chronoscale.harness.reproduce.pgti.resident import EPOCHS, chosen
 from chronoscale.harness.reproduce.study import AGREES, Findings, Study, Told, row
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import Range, published
@@ -46,21 +46,21 @@ def run(told: Told, quick: bool) -> Findings:
         Panel("with what printed numbers imply", "GPUs", "minutes", implied, dotted, ("log", "log")),
     ]
     caption = (
-        "Preparation and 30 epochs on PeMS, simulated on Polaris, batches of 64, width 64. Thin line: one GPU over the number of GPUs. "
-        "Printed: what the numbers of the text come to."
+        f"Preparation and {EPOCHS} epochs on PeMS, simulated on Polaris, batches of 64, width {WIDTH}. "
+        "Thin line: one GPU over the number of GPUs. Printed: what the numbers of the text come to."
     )
     drawn = lines("pgt-i-figure-7", figure.title, caption, panels)
     said = ((f"Quick: {', '.join(map(str, counts))} GPUs.",) if quick else ()) + (
         *SIMULATED,
         "A forward pass is one row of our schedules, so the start of a kernel counts once, not for each of its kernels.",
-        'The default figures are those of polaris.yaml; the last rows say what others would give; from "one-GPU epoch as printed" on, '
-        "what the printed numbers themselves imply, one added to the other. None is tuned to.",
-        f"Printed totals on 128 GPUs come to {known['dist-index total']:.0f} s, of them {known['dist-index before']:.0f} s of preparation, "
-        "where the text has at most 5 % of the total.",
-        f"DDP on 128 GPUs hangs on the assumed 1 ms a request, which one scheduler takes for each: half of it would leave "
-        f"{DELAYED.epoch('ddp', 128):.1f} of the {DEFAULT.epoch('ddp', 128):.1f} s of its epoch. Of DDP on 128 GPUs the last rows take "
-        f"nothing but "
-        "the preparation.",
+        chosen(),
+        "The default figures are those of polaris.yaml; the last rows say what others would give. "
+        'Those from "one-GPU epoch as printed" on, and the fixed costs, are solved from printed numbers, one added to the other.',
+        f"Printed totals on 128 GPUs come to {known['dist-index total']:.0f} s, "
+        f"of them {known['dist-index before']:.0f} s of preparation, where the text has at most 5 % of the total.",
+        "DDP on 128 GPUs hangs on the assumed 1 ms a request, which one scheduler takes for each: "
+        f"half of it would leave {DELAYED.epoch('ddp', 128):.1f} of the {DEFAULT.epoch('ddp', 128):.1f} s of its epoch. "
+        "Of DDP on 128 GPUs the last rows take nothing but the preparation.",
         "Preparation of ours standardises and copies to the device; it reads no file and sends no windows to workers.",
     )
     return Findings(rows, (drawn,), {"points": frame, "sensitivity": sensitivity}, said)
@@ -81,14 +81,14 @@ def _rows(known: Mapping[str, float], others: pd.DataFrame, counts: tuple[int, .
 
     implied = float(last["ddp over dist-index, 4"])
     why = (
-        f"the published lies between an engine of 1 GB/s a worker, which is assumed, and of half that: "
-        f"{float(half['ddp over dist-index, 4']):.2f} "
-        f"times; with all that printed numbers imply, among them the engine's rate of Figure 9, ours is {implied:.2f} times"
+        "the published lies between an engine of 1 GB/s a worker, which is assumed, "
+        f"and of half that: {float(half['ddp over dist-index, 4']):.2f} times; "
+        f"with all that printed numbers imply, among them the engine's rate of Figure 9, ours is {implied:.2f} times"
     )
     line("ddp over dist-index, 4 GPUs", ranges[0], DEFAULT.over(4), why)
     why = (
-        "our dist-index is too fast, DDP's epoch agrees, see below: with all that printed numbers imply ours is "
-        f"{float(last['ddp over dist-index, 128']):.1f} times"
+        "our dist-index is too fast, DDP's epoch agrees, see below: "
+        f"with all that printed numbers imply ours is {float(last['ddp over dist-index, 128']):.1f} times"
     )
     line("ddp over dist-index, 128 GPUs", ranges[1], DEFAULT.over(128), why)
     for gpus in counts[1:-1]:

@@ -33,9 +33,9 @@ def run(told: Told, quick: bool) -> Findings:
         part = f"a rank's part is {1 / count:.0%} of {DATASET}'s five days of training, and its batches are of one time of day"
         rows.append(beside(f"{count} ranks, local over global", same, ratio, f"similar in the paper; {part}"))
     said = ((f"Quick: {ranks[0]} ranks, one epoch of {batches} steps.",) if quick else ()) + (
-        f"Executed on CPU, {', '.join(map(str, ranks))} ranks on two cores; 8 and 16 are not. {DATASET}, real readings, width {WIDTH}, "
-        f"batches of {BATCH} a rank, "
-        f"learning rate {RATE:g}, {epochs} epochs. PeMS-BAY is not at hand.",
+        f"Executed on CPU, {', '.join(map(str, ranks))} ranks on two cores; 8 and 16 are not. "
+        f"{DATASET}, real readings, width {WIDTH}, batches of {BATCH} a rank, learning rate {RATE:g}, {epochs} epochs. "
+        "PeMS-BAY is not at hand.",
     )
     return Findings(pd.DataFrame(rows), (), {"epochs": pd.concat(frames, ignore_index=True)}, said)
 

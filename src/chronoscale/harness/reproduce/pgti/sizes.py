@@ -42,9 +42,8 @@ def table(told: Told, quick: bool) -> Findings:
             rows.append(beside(f"{name}, {when}, {unit}", float(line[when]), size / UNITS[unit], WHY.get(name, "")))
     said = (
         *whole(quick),
-        "Units and horizons (4, 8, 12) are not printed; these give all twelve numbers. Traffic: one channel and a time stamp a step "
-        "before, "
-        "two channels after.",
+        "Units and horizons (4, 8, 12) are not printed; these give all twelve numbers. "
+        "Traffic: one channel and a time stamp a step before, two channels after.",
     )
     return Findings(pd.DataFrame(rows), (), {}, said)
 

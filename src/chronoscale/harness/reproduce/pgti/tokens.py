@@ -46,8 +46,8 @@ def run(told: Told, quick: bool) -> Findings:
     drawn = lines("pgt-i-figure-10", figure.title, caption, [Panel("", "GPUs", "minutes an epoch", series, scale=("log", "log"))])
     said = ((f"Quick: {', '.join(map(str, counts))} GPUs.",) if quick else ()) + (
         *SIMULATED,
-        f"ST-LLM stands as `st-transformer`: {LAYERS} blocks of width {HIDDEN}, {HEADS} heads, all trained; ST-LLM trains part of "
-        "GPT-2's weights.",
+        f"ST-LLM stands as `st-transformer`: {LAYERS} blocks of width {HIDDEN}, {HEADS} heads, all trained; "
+        "ST-LLM trains part of GPT-2's weights.",
     )
     return Findings(pd.DataFrame(rows), (drawn,), {"points": frame}, said)
 

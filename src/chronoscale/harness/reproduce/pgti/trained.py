@@ -20,6 +20,7 @@ from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.registry import signal_strategy
 
 WIDTH, RATE = 16, 0.01
+FEW = "Times are of few and short epochs, pgt's before index's in every pair: too few to say which is faster."
 STAND_INS = {"windmill_like": "Windmill-Large", "pems_bay_like": "PeMS-BAY", "metr_la_like": "METR-LA"}
 
 
