@@ -18,11 +18,12 @@ from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.statistics import statistics_of
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec import staged
+from chronoscale.real_exec.checkpoint import records
 from chronoscale.real_exec.collective import Alone
 from chronoscale.real_exec.launch import start, wait
 from chronoscale.real_exec.program import SnapshotProgram
 from chronoscale.real_exec.shipment import adopt, ship
-from chronoscale.real_exec.staged import ENTRY, StagedJob, material_of, model_of, records
+from chronoscale.real_exec.staged import ENTRY, StagedJob, material_of, model_of
 from chronoscale.simulator import presets
 from chronoscale.strategies.calibrated import Calibrated, factor
 from chronoscale.strategies.costs import DatasheetCosts, Fit, FittedCosts

@@ -17,7 +17,8 @@ from test_harness import command, experiment, one_line  # noqa: F401 (the fixtur
 from chronoscale.errors import UserError
 from chronoscale.harness import runs, training
 from chronoscale.real_exec import staged
-from chronoscale.real_exec.staged import StagedJob, records
+from chronoscale.real_exec.checkpoint import records
+from chronoscale.real_exec.staged import StagedJob
 from chronoscale.reports.stages import WAITING, Activity, Epoch, Staged, drawing
 from chronoscale.strategies.registry import STRATEGIES
 
