@@ -21,6 +21,7 @@ from chronoscale.real_exec.checkpoint import records
 from chronoscale.real_exec.staged import StagedJob
 from chronoscale.reports.stages import WAITING, Activity, Epoch, Staged, drawing
 from chronoscale.strategies.registry import STRATEGIES
+from chronoscale.strategies.workload import Family
 
 
 def stages_of(run: Path) -> list[str]:
@@ -161,7 +162,7 @@ def test_the_files_last_strategy_ends_the_training(experiment, here, monkeypatch
     command("train", named, expect=2)
     command("train", experiment("silent"), expect=2)
     command("train", named, "--strategy", "real-g", expect=2)
-    assert asked == [("real-g+",), (training.PREFERRED,), ("real-g",)]
+    assert asked == [("real-g+",), (training.PREFERRED[Family.DTDG],), ("real-g",)]
 
 
 def test_what_fails_in_the_control_plane(experiment, here, monkeypatch, capsys):  # noqa: F811
