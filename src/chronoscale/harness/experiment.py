@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -22,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from chronoscale.documents import mapping
 from chronoscale.errors import UserError, unknown
 from chronoscale.simulator import presets
 from chronoscale.strategies.forecasters import FORECASTERS
@@ -261,16 +261,7 @@ def load(path: Path, overrides: dict[str, Any] | None = None) -> Experiment:
 
     Raises UserError in one line: the file, the key, what was expected, the nearest valid name.
     """
-    try:
-        data = yaml.safe_load(path.read_text())
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such experiment file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: not readable ({error})") from error
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(data, dict):
-        raise UserError(f"{path}: expected keys and values, such as `dataset: math_overflow_monthly`")
+    data = mapping(path, "experiment file", ", such as `dataset: math_overflow_monthly`")
     data.setdefault("name", path.stem)
     data.update(overrides or {})
     return check(data, str(path))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
 
 from chronoscale.datasets import store
@@ -14,6 +13,7 @@ from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.generate.rmat import QUADRANTS
 from chronoscale.datasets.generate.traffic import TrafficSignal
+from chronoscale.documents import mapping
 from chronoscale.errors import UserError, unknown
 
 Generator = GrowthGraph | EvolvingGraph | TrafficSignal
@@ -108,16 +108,10 @@ def from_file(path: Path, seed: int | None = None) -> Generator:
 
 
 def _mapping(path: Path) -> dict[Any, Any]:
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: not readable ({error})") from None
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(data, dict) or "kind" not in data:
-        raise UserError(f"{path}: expected keys and values with a kind: {', '.join(SPECS)}")
+    wanted = f" with a kind: {', '.join(SPECS)}"
+    data = mapping(path, "file", wanted)
+    if "kind" not in data:
+        raise UserError(f"{path}: expected keys and values{wanted}")
     return data
 
 
