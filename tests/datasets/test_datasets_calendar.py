@@ -114,7 +114,7 @@ def test_dcrnn_takes_the_time_from_its_index(tmp_path, kind) -> None:
     path = indexed(tmp_path / "x.h5", kind, TIMES.astype(f"datetime64[{unit}]"))
     assert open_dataset(path).num_channels == open_dataset(path, time_of_day="false").num_channels == 1
     for asked in (True, "true"):
-        signal = open_dataset(path, time_of_day=asked, null="0")
+        signal = open_dataset(path, time_of_day=asked, missing="0")
         assert_array_equal(signal.values[:, :, 0], VALUES)
         assert_allclose(signal.values[:, 2, 1], [share(time) for time in TIMES.tolist()])
         assert_array_equal(signal.missing[:, :, 0], np.isnan(VALUES) | (VALUES == 0))
@@ -142,14 +142,14 @@ def test_tgcn_counts_steps(tmp_path) -> None:
     (tmp_path / "los_adj.csv").write_text("1,0.5\n0,1\n")
     path = tmp_path / "los_speed.csv"
     path.write_text("773869,767541\n64.5,0\n62,68\n60,69\n")
-    signal = open_dataset(path, time_of_day=2, null=0)
+    signal = open_dataset(path, time_of_day=2, missing=0)
     assert_array_equal(signal.values[:, 0, 1], [0, 0.5, 0])
     assert signal.missing_count == 1
     for options, message in (
         ({"time_of_day": "true"}, "no local time of its steps"),
         ({"time_of_day": "0"}, "time_of_day: expected true or steps a day, got '0'"),
         ({"time_of_day": "noon"}, "time_of_day: expected true or steps a day, got 'noon'"),
-        ({"null": "none"}, "null: expected a number, got 'none'"),
+        ({"missing": "none"}, "missing: expected a number, got 'none'"),
     ):
         with pytest.raises(UserError, match=rf"los_speed\.csv: .*{message}"):
             open_dataset(path, **options)

@@ -37,13 +37,13 @@ def read(
     *,
     key: str | None = None,
     adjacency: str | Path | None = None,
-    null: str | float | None = None,
+    missing: str | float | None = None,
     time_of_day: str | bool | int = False,
 ) -> Signal:
     """Read a table of readings (steps x sensors, one channel, NaN: missing) with `adjacency` or the only `adj_mx*.pkl` beside it.
 
     `key` names the table where the file has several. Edges i -> j where the matrix is not zero; its rows are brought into the order of
-    the table's sensors. node_ids where all sensors are decimal. Readings equal to `null` are missing (METR-LA: 0). `time_of_day` adds a
+    the table's sensors. node_ids where all sensors are decimal. Readings equal to `missing` are missing (METR-LA: 0). `time_of_day` adds a
     channel: true, from the table's index; or steps a day where that has no local times. Raises UserError naming a file that is missing,
     damaged, or does not fit, and where time falls.
     """
@@ -65,7 +65,7 @@ def read(
         signal = Signal.from_readings(values[:, :, None], edges, kept, _integers(sensors), path.stem)
         if times is not None:
             require_times(signal, times)
-        return completed(signal, null, time_of_day, times)
+        return completed(signal, missing, time_of_day, times)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 

@@ -7,18 +7,18 @@ from chronoscale.datasets.signal import Signal
 from chronoscale.errors import UserError
 
 
-def completed(signal: Signal, null: str | float | None, time_of_day: str | bool | int, times: Times | None = None) -> Signal:
-    """The signal with readings equal to `null` marked as missing, and then the time of day where it is asked for.
+def completed(signal: Signal, missing: str | float | None, time_of_day: str | bool | int, times: Times | None = None) -> Signal:
+    """The signal with readings equal to `missing` marked as missing, and then the time of day where it is asked for.
 
     time_of_day: true, from `times`, datetime64 [T] or None where the file has none; or steps a day, for a file without times that begins
     at midnight. Options come from a command line, so text will do. Raises UserError for another value, and for the one that the file
     does not take.
     """
-    if null is not None:
+    if missing is not None:
         try:
-            signal = signal.masked(float(null))
+            signal = signal.masked(float(missing))
         except ValueError:
-            raise UserError(f"null: expected a number, got '{null}'") from None
+            raise UserError(f"missing: expected a number, got '{missing}'") from None
     asked = str(time_of_day).lower()
     if asked == "false":
         return signal

@@ -14,12 +14,12 @@ from chronoscale.errors import UserError
 
 
 def read(
-    path: str | Path, *, adjacency: str | Path | None = None, null: str | float | None = None, time_of_day: str | bool | int = False
+    path: str | Path, *, adjacency: str | Path | None = None, missing: str | float | None = None, time_of_day: str | bool | int = False
 ) -> Signal:
     """Read `X_speed.csv` with `X_adj.csv` (or `adjacency`): one channel, edges i -> j where the matrix is not zero.
 
-    Readings that are nan or equal to `null` are missing. The file has no times: `time_of_day` is steps a day, from midnight on (los_loop:
-    288).
+    Readings that are nan or equal to `missing` are missing. The file has no times: `time_of_day` is steps a day, from midnight on
+    (los_loop: 288).
     Raises UserError, `file:line: what`, and where the matrix does not fit the readings.
     """
     path = Path(path)
@@ -37,7 +37,7 @@ def read(
     edges = np.stack([src, dst]).astype(np.int32)
     signal = Signal.from_readings(values, edges, weights[src, dst], node_ids=_integers(header), name=path.stem)
     try:
-        return completed(signal, null, time_of_day)
+        return completed(signal, missing, time_of_day)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 
