@@ -190,7 +190,7 @@ def test_a_lost_rank_ends_the_epoch_and_training_goes_on_from_the_checkpoint(exp
     (row,) = json.loads(capsys.readouterr().out)
     assert row["epochs"] == "0..39" and row["last_mae"] < records(folder)[0].errors[0]
     command("train", experiment("whole", ranks=[2], epochs=40), "--strategy", "dist-index")
-    broken, whole = (torch.load(Path(f"runs/{name}-train-1/train/checkpoint.pt")) for name in ("small", "whole"))
+    broken, whole = (torch.load(Path(f"runs/{name}-train-1/train/checkpoint.pt"), weights_only=True) for name in ("small", "whole"))
     assert broken["epoch"] == whole["epoch"] == 40
     for name, value in whole["model"].items():
         np.testing.assert_array_equal(broken["model"][name], value)
