@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,8 +22,18 @@ from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.datasets.generate import spec
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
-from chronoscale.harness import demonstration, describe, execution, partitions, prepare, publish, runs, simulation, training
-from chronoscale.harness import epochs as epochs_of
+from chronoscale.harness import (
+    demonstration,
+    describe,
+    execution,
+    partitions,
+    prepare,
+    publish,
+    runs,
+    signal_training,
+    simulation,
+    training,
+)
 from chronoscale.harness.experiment import Experiment, load
 from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.reproduce.study import KINDS, Kind
@@ -128,7 +139,7 @@ def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed =
         return _dry("profile", file, seed, (1,), as_json)
     experiment, run = _begin("profile", file, root, seed)
     with stage("profiling"):
-        run.piece("profile", lambda part: prepare.measure(experiment, part))
+        run.piece("profile", partial(prepare.measure, experiment, run))
     _end(run, describe.profile(run), "fitted costs", as_json)
 
 
@@ -189,7 +200,7 @@ def train(
     given = {key: value for key, value in changes.items() if value is not None}
     experiment, run = _begin("train", file, root, seed, **given, strategies=[name])
     with stage("training"):
-        done = (epochs_of if experiment.family is Family.ST else training).train(experiment, run)
+        done = (signal_training if experiment.family is Family.ST else training).train(experiment, run)
     title = f"trained {len(done.epochs)} epochs on {done.ranks} rank{'s' * (done.ranks != 1)}"
     _end(run, done.table(), title, as_json, done.notes if experiment.family is Family.ST else ())  # the others have warned
 

@@ -18,10 +18,10 @@ from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Data
 from chronoscale.harness.open import opened
 from chronoscale.harness.runs import Run
+from chronoscale.harness.signals import silenced
 from chronoscale.strategies.costs import FittedCosts
 
 HORIZON = 12  # of windows where no paper names another, as for PGT-I's traffic sets
-NAMED = 5  # dead sensors named
 
 
 def datasets() -> pd.DataFrame:
@@ -92,15 +92,13 @@ def _counted(found: Dataset, horizon: int) -> list[tuple[str, str]]:
         return [("nodes", f"{found.num_nodes:,}"), ("events", f"{len(found.src):,}"), ("time", f"{found.t[0]:,} .. {found.t[-1]:,}")]
     steps, sensors, channels = found.values.shape
     absent, dead = found.missing_count, found.dead_sensors
-    first = (dead if found.node_ids is None else found.node_ids[dead])[:NAMED].tolist()
-    named = f": {', '.join(map(str, first))}{', …' if len(dead) > NAMED else ''}" if first else ""
     return [
         ("sensors", f"{sensors:,}"),
         ("steps", f"{steps:,}"),
         ("channels", f"{channels:,}"),
         ("edges", f"{found.edge_index.shape[1]:,}"),
         ("missing readings", f"{absent:,} ({absent / max(found.values.size, 1):.2%})"),
-        ("sensors without a reading", f"{len(dead):,}{named}"),
+        ("sensors without a reading", f"{len(dead):,}" + (f": {silenced(found)}" if len(dead) else "")),
         *_sizes((steps, sensors, channels), horizon, found.values.dtype),
     ]
 

@@ -14,7 +14,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness import signals
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.partitions import counted, cut
-from chronoscale.harness.prepare import fitted, job, load_passes, machine_for, schedules
+from chronoscale.harness.prepare import fitted, job, load_passes, machine_for, schedules, this_machine
 from chronoscale.harness.runs import Run
 from chronoscale.harness.source import kept
 from chronoscale.real_exec.interpreter import Pass
@@ -54,7 +54,7 @@ def execute(experiment: Experiment, run: Run) -> None:
                 planned[ranks][name] = planner.plan(own, ranks, costs)
             for schedule in planned[ranks].values():
                 admit(schedule, machine_for(experiment, costs, schedule), costs)
-            _beside(planned[ranks], machine_for(experiment, costs, schedule))
+            _beside(planned[ranks], this_machine(experiment, costs, ranks))
 
     def make(ranks: int, part: Path) -> None:
         items = []

@@ -41,12 +41,12 @@ PASSES = 3  # over the probes at most: a fit sees many tasks of a kind
 PROFILED = ("dataset", "model", "training", "groups", "threads", "device", "transfer_thread", "seed")  # what a profile depends on
 
 
-def measure(experiment: Experiment, folder: Path) -> None:
-    """Time probes on this machine and fit: profile.parquet (a row a task), and costs-<ranks>.json for every rank count."""
+def measure(experiment: Experiment, run: Run, folder: Path) -> None:
+    """Time probes on this machine and fit: profile.parquet (a row a task), and costs-<ranks>.json for every rank count, in `folder`."""
     device = this_device(experiment)
     work = folder / "work"
     work.mkdir()
-    probed = _signal_probed(experiment, work) if experiment.family is Family.ST else _probed(experiment, work)
+    probed = _signal_probed(experiment, run, work) if experiment.family is Family.ST else _probed(experiment, work)
     tables = []
     for ranks in sorted(set(experiment.ranks)):
         items, planned = probed(ranks)
@@ -88,8 +88,8 @@ def _probed(experiment: Experiment, work: Path) -> Probed:
     return of
 
 
-def _signal_probed(experiment: Experiment, work: Path) -> Probed:
-    data = signals.stored(experiment, Run(work))
+def _signal_probed(experiment: Experiment, run: Run, work: Path) -> Probed:
+    data = signals.stored(experiment, run)
     workload = signals.planned(experiment, signals.statistics(signals.mapped(data)))
 
     def of(ranks: int) -> tuple[list[Item], list[Schedule]]:
@@ -153,7 +153,7 @@ def fitted(experiment: Experiment, run: Run, ranks: int) -> FittedCosts:
     folder = run.folder / "profile"
     if not folder.exists():
         same = known(experiment, run.folder.parent)
-        run.piece("profile", partial(_copy, same.folder / "profile") if same else partial(measure, experiment))
+        run.piece("profile", partial(_copy, same.folder / "profile") if same else partial(measure, experiment, run))
     return FittedCosts.load(folder / f"costs-{ranks}.json", experiment.extrapolate)
 
 

@@ -1,4 +1,4 @@
-"""Epochs: training on a signal with one strategy, resumable after any epoch."""
+"""SignalTraining: epochs on a signal with one strategy, resumable after any of them."""
 
 from __future__ import annotations
 

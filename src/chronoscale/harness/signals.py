@@ -19,7 +19,7 @@ from chronoscale.strategies.workload import SignalStatistics, Workload
 
 DEGREE = 10  # edges a sensor where a paper prints none
 PRINTED_ITEMSIZE = 8  # PGT-I Table 1: float64
-SHOWN = 5  # sensors named in a warning
+SHOWN = 5  # sensors named
 NOTE = "signal.json"  # of a run
 
 
@@ -38,19 +38,26 @@ def signal(experiment: Experiment) -> Signal:
 
 def missing(found: Signal, label: str) -> str:
     """What is not there, in words; '' where nothing is missing."""
-    count, dead = found.missing_count, found.dead_sensors
+    count, dead = found.missing_count, len(found.dead_sensors)
     if not count:
         return ""
     share = f"{count:,} of {found.values.size:,} readings are missing ({count / found.values.size:.2%})"
-    named = ", ".join(map(str, dead[:SHOWN])) + (", …" if len(dead) > SHOWN else "")
-    silent = f", {len(dead)} of {found.num_nodes} sensors have none ({named})" if len(dead) else ""
+    silent = f", {dead} of {found.num_nodes} sensors have none ({silenced(found)})" if dead else ""
     return f"dataset '{label}': {share}{silent}; they are read as the mean, and no loss or error counts them"
+
+
+def silenced(found: Signal) -> str:
+    """The first sensors without a reading, by their ids in the source where it has any; '' for none."""
+    dead = found.dead_sensors
+    first = (dead if found.node_ids is None else found.node_ids[dead])[:SHOWN].tolist()
+    return ", ".join(map(str, first)) + (", …" if len(dead) > SHOWN else "")
 
 
 def stored(experiment: Experiment, run: Run) -> Path:
     """The folder that ranks map: the user's own where it can stay as it is, else a piece of the run; generated in blocks.
 
-    Raises UserError where the dataset is no signal, or too short. Warns of readings that are missing, and the run keeps the warning.
+    Raises UserError where the dataset is no signal, or too short. Warns once a run of readings that are missing; the run keeps the
+    warning.
     """
     data = experiment.dataset
 
@@ -65,7 +72,7 @@ def stored(experiment: Experiment, run: Run) -> Path:
     folder = Path(str(data.path)).absolute() if own else run.piece("data", make) / "signal"
     found = mapped(folder)
     Windows(len(found), experiment.training.window, experiment.horizon)
-    if said := missing(found, data.label):
+    if not (run.folder / NOTE).exists() and (said := missing(found, data.label)):
         warnings.warn(said, ChronoscaleWarning, stacklevel=2)
         run.write(NOTE, {"note": said})
     return folder

@@ -67,10 +67,10 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
                 )
             else:
                 programs[item.label] = _program(job, item, schedules[item.label], rank, device, together, material)
+        lanes = {label: lanes_for(device, threaded(schedules[label], job.transfer_thread)) for label in programs}
         for _ in range(job.warmup + job.repeats):
             for label, program in programs.items():
-                lanes = lanes_for(device, threaded(schedules[label], job.transfer_thread))
-                done = execute(schedules[label], program, lanes, device_name(device))
+                done = execute(schedules[label], program, lanes[label], device_name(device))
                 passes[label].append(replace(done, errors=program.errors.means) if isinstance(program, WindowProgram) else done)
         together.barrier()  # none ends what others still read
     return {label: done[job.warmup :] for label, done in passes.items()} | {label: done for label, done in once.items() if done}
