@@ -25,8 +25,8 @@ from chronoscale.cuda_ext.attention import attention, attention_increment
 from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.cuda_ext.graph import CSR, EdgeMap
 from chronoscale.cuda_ext.loader import versions
-from chronoscale.datasets.difference import edge_map
-from chronoscale.datasets.snapshots import Snapshot
+from chronoscale.datasets.snapshots.difference import edge_map
+from chronoscale.datasets.snapshots.sequence import Snapshot
 
 GRAPHS = ("dense", "skewed")
 WIDTHS = (16, 64)

@@ -28,12 +28,12 @@ from torch import Tensor, nn
 from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.cuda_ext.loader import versions
 from chronoscale.datasets.catalogue import load
-from chronoscale.datasets.signal import Signal
-from chronoscale.datasets.standard import scaler, standardised
-from chronoscale.datasets.windows import Deal, Windows
-from chronoscale.real_exec.forecast.masked import masked_sum
-from chronoscale.real_exec.forecast.model import forecaster
-from chronoscale.strategies.forecasters import forecaster_shape
+from chronoscale.datasets.signals.signal import Signal
+from chronoscale.datasets.signals.standard import scaler, standardised
+from chronoscale.datasets.signals.windows import Deal, Windows
+from chronoscale.real_exec.signals.forecast.masked import masked_sum
+from chronoscale.real_exec.signals.forecast.model import forecaster
+from chronoscale.strategies.signals.forecasters import forecaster_shape
 
 WINDOW = HORIZON = 12
 BATCH, HOPS = 64, 2

@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from planned import item, machine, mapped, spread, stored
 
-from chronoscale.datasets.windows import Deal, Windows
-from chronoscale.real_exec.feeds import FEEDS
+from chronoscale.datasets.signals.windows import Deal, Windows
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.launch import launch
-from chronoscale.strategies.batches import Store
+from chronoscale.real_exec.signals.feeds import FEEDS
 from chronoscale.strategies.schedule import Op
+from chronoscale.strategies.signals.batches import Store
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Hyper
 

@@ -23,14 +23,14 @@ from planned import item, machine, mapped
 from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.traffic import TrafficSignal
-from chronoscale.datasets.windows import Deal, Windows
+from chronoscale.datasets.signals.windows import Deal, Windows
 from chronoscale.real_exec.collective import TorchCollective
-from chronoscale.real_exec.feeds import FEEDS
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.launch import QUIET
-from chronoscale.real_exec.window_program import PreparationProgram
+from chronoscale.real_exec.signals.feeds import FEEDS
+from chronoscale.real_exec.signals.program import PreparationProgram
 from chronoscale.real_exec.worker import leave, run_job, serve
 from chronoscale.strategies.registry import signal_strategy
 from chronoscale.strategies.schedule import Schedule

@@ -24,13 +24,13 @@ from planned import item, machine, mapped, spread
 from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.traffic import TrafficSignal
-from chronoscale.datasets.windows import Windows
+from chronoscale.datasets.signals.windows import Windows
 from chronoscale.real_exec.collective import Alone
-from chronoscale.real_exec.feeds import FEEDS, Feed
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.launch import QUIET
+from chronoscale.real_exec.signals.feeds import FEEDS, Feed
 from chronoscale.real_exec.task import Task, tasks_of
 from chronoscale.real_exec.worker import run_job
 from chronoscale.strategies.registry import signal_strategy

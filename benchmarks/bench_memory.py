@@ -12,20 +12,20 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.statistics import statistics_of
+from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.collective import Alone
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.lanes import INLINE, CpuLanes
-from chronoscale.real_exec.material import Material
-from chronoscale.real_exec.model import SnapshotModel
-from chronoscale.real_exec.program import SnapshotProgram
+from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import peaks
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.models import MODELS, model_shape
 from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.snapshots.models import MODELS, model_shape
 from chronoscale.strategies.workload import Workload
 
 GRAPHS = GrowthGraph.rmat(2000, 12000, 10, 0.1, 2).sequence().without_self_edges()

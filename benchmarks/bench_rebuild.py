@@ -22,8 +22,8 @@ from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.cuda_ext.graph import CSR, EdgeMap
 from chronoscale.cuda_ext.loader import versions
 from chronoscale.cuda_ext.ops import rebuild
-from chronoscale.datasets.difference import edge_map
-from chronoscale.datasets.snapshots import Snapshot
+from chronoscale.datasets.snapshots.difference import edge_map
+from chronoscale.datasets.snapshots.sequence import Snapshot
 
 CHANGES = (0.001, 0.01, 0.05, 0.2)
 

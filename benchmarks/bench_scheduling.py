@@ -19,10 +19,9 @@ import numpy as np
 from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.cuda_ext.greedy import pair_groups
 from chronoscale.harness.experiment import Experiment, load
-from chronoscale.harness.source import workload
+from chronoscale.harness.snapshots.data import workload
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.groups import Placement, deal
 from chronoscale.strategies.real import greedy
 from chronoscale.strategies.real.benefit import Benefit, benefit
 from chronoscale.strategies.real.bound import bound
@@ -30,6 +29,7 @@ from chronoscale.strategies.real.check import check
 from chronoscale.strategies.real.greedy_plus import search
 from chronoscale.strategies.real.ilp import optimise
 from chronoscale.strategies.real.seats import makespan, mates, seat
+from chronoscale.strategies.snapshots.groups import Placement, deal
 
 FIGURE = Path(__file__).parents[1] / "examples" / "real_figure15.yaml"
 

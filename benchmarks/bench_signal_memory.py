@@ -25,11 +25,11 @@ from planned import item, machine, mapped
 from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.datasets import store
 from chronoscale.datasets.catalogue import load
-from chronoscale.datasets.signal import Signal
-from chronoscale.datasets.windows import Deal, Windows
-from chronoscale.real_exec.feeds import FEEDS
+from chronoscale.datasets.signals.signal import Signal
+from chronoscale.datasets.signals.windows import Deal, Windows
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.launch import QUIET
+from chronoscale.real_exec.signals.feeds import FEEDS
 from chronoscale.real_exec.worker import run_job
 from chronoscale.strategies.registry import signal_strategy
 from chronoscale.strategies.workload import Hyper

@@ -17,8 +17,8 @@ from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.groups import deal
-from chronoscale.strategies.lowering import Reuse, lower
+from chronoscale.strategies.snapshots.groups import deal
+from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.workload import ModelShape, Workload
 
 REPEATS = 7

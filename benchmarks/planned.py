@@ -14,13 +14,13 @@ import torch
 from chronoscale.cuda_ext.loader import versions
 from chronoscale.datasets import store
 from chronoscale.datasets.catalogue import load
-from chronoscale.datasets.signal import Signal
+from chronoscale.datasets.signals.signal import Signal
 from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.job import Item
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.forecasters import forecaster_shape
 from chronoscale.strategies.registry import signal_strategy
+from chronoscale.strategies.signals.forecasters import forecaster_shape
 from chronoscale.strategies.workload import Hyper, SignalStatistics, Workload
 
 COSTS = DatasheetCosts(Device("none", 1, 1, 1, Link(1, 0), 0))  # schedules of signals do not ask for costs

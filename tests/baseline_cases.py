@@ -1,6 +1,7 @@
 """Strategies executed on this rank, all cases in one process group: `baseline_cases.py FOLDER RANK RANKS`.
 
-The folder holds sequences and cuts. Writes losses and the bytes that every communication row moved; tests/test_baselines.py compares them.
+The folder holds sequences and cuts. Writes losses and the bytes that every communication row moved; tests/real_exec/test_baselines.py
+compares them.
 """
 
 import json
@@ -14,22 +15,22 @@ import torch.distributed as dist
 from dense_trainer import RATE, iterations_of
 
 from chronoscale.datasets import store
-from chronoscale.datasets.partition import Cut
-from chronoscale.datasets.statistics import statistics_of
-from chronoscale.real_exec.cells import CellProgram
+from chronoscale.datasets.snapshots.partition import Cut
+from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.collective import Alone, TorchCollective
 from chronoscale.real_exec.exchange import NoExchange, TorchExchange
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.lanes import CpuLanes
-from chronoscale.real_exec.material import Material
-from chronoscale.real_exec.model import SnapshotModel
-from chronoscale.real_exec.program import SnapshotProgram
-from chronoscale.real_exec.region import Part, Whole
+from chronoscale.real_exec.snapshots.cells import CellProgram
+from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.program import SnapshotProgram
+from chronoscale.real_exec.snapshots.region import Part, Whole
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.models import MODELS, model_shape
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import COLLECTIVES, Op
+from chronoscale.strategies.snapshots.models import MODELS, model_shape
 from chronoscale.strategies.trace import Source
 from chronoscale.strategies.workload import Hyper, Partition, Workload
 

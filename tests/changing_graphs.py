@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.graph import CSR
-from chronoscale.datasets import edge_keys
-from chronoscale.datasets.csr import Variant
-from chronoscale.datasets.snapshots import Snapshot
+from chronoscale.datasets.snapshots import edge_keys
+from chronoscale.datasets.snapshots.csr import Variant
+from chronoscale.datasets.snapshots.sequence import Snapshot
 
 NODES, EDGES, STEPS = 2000, 20_000, 1000
 

@@ -1,5 +1,27 @@
 """One thread for torch: tests compare numbers, not speeds, and share the machine."""
 
+import json
+from pathlib import Path
+
+import pytest
 import torch
 
+from chronoscale.datasets import store
+from chronoscale.datasets.generate.growth import GrowthGraph
+
 torch.set_num_threads(1)
+SMALL = {"model": {"name": "t-gcn", "hidden": 8, "inputs": 8}, "groups": 6, "ranks": [1], "repeats": 2, "warmup": 0}
+
+
+@pytest.fixture
+def experiment(tmp_path, monkeypatch):
+    """A folder to work in, with a dataset of 12 snapshots and a function that writes experiment files."""
+    monkeypatch.chdir(tmp_path)
+    store.save(tmp_path / "graphs", GrowthGraph.rmat(64, 300, 12, 0.1, 1).sequence())
+
+    def write(stem: str = "small", **changes: object) -> Path:
+        path = tmp_path / f"{stem}.yaml"
+        path.write_text(json.dumps({"dataset": {"path": "graphs"}, **SMALL, **changes}))
+        return path
+
+    return write

@@ -6,7 +6,7 @@ import warnings
 from dataclasses import replace
 
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.strategies.baselines.dtdg.psg import PSG
+from chronoscale.strategies.baselines.snapshots.psg import PSG
 from chronoscale.strategies.workload import Family
 
 

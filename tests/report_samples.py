@@ -8,7 +8,7 @@ import numpy as np
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.reports.report import Measured, Report
-from chronoscale.strategies.baselines.dtdg.psg import PSG
+from chronoscale.strategies.baselines.snapshots.psg import PSG
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costs import DatasheetCosts, durations
 from chronoscale.strategies.metrics import Summary, fidelity

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ByteSize, ConfigDict, NonNegativeInt, PositiveIn
 from chronoscale.datasets.formats.registry import FORMATS, open_dataset
 from chronoscale.datasets.generate.spec import Generator, GeneratorSpec
 from chronoscale.datasets.generate.traffic import TrafficSignal
-from chronoscale.datasets.snapshots import Snapshot, SnapshotSequence
+from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.datasets.store import Dataset
 from chronoscale.errors import UserError, unknown
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from chronoscale.datasets.arrays import Float64, Int64
-from chronoscale.datasets.events import EventStream
-from chronoscale.datasets.snapshots import SnapshotSequence
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
 _MAX_SNAPSHOTS = 10_000_000  # a width this far below the span is a mistaken unit

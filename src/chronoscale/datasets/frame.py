@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from chronoscale.datasets.events import EventStream
-from chronoscale.datasets.snapshots import SnapshotSequence
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.store import Dataset
+from chronoscale.datasets.streams.events import EventStream
 
 
 def frame(dataset: Dataset) -> pd.DataFrame:

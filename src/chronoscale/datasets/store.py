@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 from chronoscale.datasets.arrays import Float32, Int32, require
-from chronoscale.datasets.events import EventStream
-from chronoscale.datasets.signal import Signal
-from chronoscale.datasets.snapshots import Snapshot, SnapshotSequence
+from chronoscale.datasets.signals.signal import Signal
+from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
+from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import MachineError, UserError
 
 Dataset = SnapshotSequence | EventStream | Signal

@@ -22,22 +22,14 @@ from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.datasets.generate import spec
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
-from chronoscale.harness import (
-    demonstration,
-    describe,
-    execution,
-    partitions,
-    prepare,
-    publish,
-    runs,
-    signal_training,
-    simulation,
-    training,
-)
+from chronoscale.harness import demonstration, describe, execution, prepare, publish, runs, simulation
 from chronoscale.harness.experiment import Experiment, load
 from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.reproduce.study import KINDS, Kind
-from chronoscale.harness.source import workload
+from chronoscale.harness.signals import training as signal_training
+from chronoscale.harness.snapshots import control_plane as training
+from chronoscale.harness.snapshots import partitions
+from chronoscale.harness.snapshots.data import workload
 from chronoscale.real_exec.environment import fingerprint
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts

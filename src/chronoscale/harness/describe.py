@@ -9,16 +9,16 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.datasets import catalogue
-from chronoscale.datasets.events import EventStream
-from chronoscale.datasets.snapshots import SnapshotSequence
-from chronoscale.datasets.statistics import statistics_of
+from chronoscale.datasets.signals.windows import Windows
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.datasets.store import Dataset
-from chronoscale.datasets.windows import Windows
+from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Data
 from chronoscale.harness.open import opened
 from chronoscale.harness.runs import Run
-from chronoscale.harness.signals import silenced
+from chronoscale.harness.signals.data import silenced
 from chronoscale.strategies.costs import FittedCosts
 
 HORIZON = 12  # of windows where no paper names another, as for PGT-I's traffic sets

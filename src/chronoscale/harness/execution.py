@@ -8,26 +8,26 @@ from functools import partial
 from pathlib import Path
 
 from chronoscale.datasets import store
-from chronoscale.datasets.snapshots import SnapshotSequence
-from chronoscale.datasets.statistics import statistics_of
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
-from chronoscale.harness import signals
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.partitions import counted, cut
 from chronoscale.harness.prepare import fitted, job, load_passes, machine_for, schedules, this_machine
 from chronoscale.harness.runs import Run
-from chronoscale.harness.source import kept
+from chronoscale.harness.signals import data as signals
+from chronoscale.harness.snapshots.data import kept
+from chronoscale.harness.snapshots.partitions import counted, cut
 from chronoscale.real_exec.interpreter import Pass
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.launch import launch
-from chronoscale.real_exec.probe import UNUSED
+from chronoscale.real_exec.snapshots.probe import UNUSED
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel
-from chronoscale.strategies.models import model_shape
 from chronoscale.strategies.registry import PARTITIONED, executable
 from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.strategy import Prepares
 from chronoscale.strategies.workload import Family, Workload
 

@@ -24,9 +24,9 @@ from pydantic import (
 from chronoscale.documents import mapping
 from chronoscale.errors import UserError, unknown
 from chronoscale.simulator import presets
-from chronoscale.strategies.forecasters import FORECASTERS
-from chronoscale.strategies.models import MODELS
 from chronoscale.strategies.registry import STRATEGIES, of
+from chronoscale.strategies.signals.forecasters import FORECASTERS
+from chronoscale.strategies.snapshots.models import MODELS
 from chronoscale.strategies.workload import Family, Hyper
 
 

@@ -16,24 +16,24 @@ import torch
 
 from chronoscale.datasets import store
 from chronoscale.errors import UserError
-from chronoscale.harness import signals
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.runs import Run, find
-from chronoscale.harness.source import snapshots
+from chronoscale.harness.signals import data as signals
+from chronoscale.harness.snapshots.data import snapshots
 from chronoscale.real_exec.environment import device_name, fingerprint
 from chronoscale.real_exec.fit import fit, tabulate
 from chronoscale.real_exec.interpreter import Pass
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.lanes import lanes_for, threaded
 from chronoscale.real_exec.launch import launch
-from chronoscale.real_exec.probe import CELLS, all_reduces, cell_probes, probes
-from chronoscale.real_exec.signal_probe import signal_probes
+from chronoscale.real_exec.signals.probe import signal_probes
+from chronoscale.real_exec.snapshots.probe import CELLS, all_reduces, cell_probes, probes
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
-from chronoscale.strategies.models import model_shape
 from chronoscale.strategies.registry import signal_strategy
 from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Family, Hyper
 

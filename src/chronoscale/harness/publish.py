@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.errors import UserError
-from chronoscale.harness import training
 from chronoscale.harness.execution import passes
 from chronoscale.harness.prepare import schedules
 from chronoscale.harness.runs import Run, write_text
-from chronoscale.harness.signals import NOTE
+from chronoscale.harness.signals.data import NOTE
 from chronoscale.harness.simulation import refused
+from chronoscale.harness.snapshots import control_plane as training
 from chronoscale.reports.page import write
 from chronoscale.reports.report import Measured, Report
 from chronoscale.reports.tables import comparison, fidelity

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.partitions import simulated
 from chronoscale.harness.prepare import simulated_costs
 from chronoscale.harness.runs import Run
-from chronoscale.harness.source import workload
+from chronoscale.harness.snapshots.data import workload
+from chronoscale.harness.snapshots.partitions import simulated
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check, peaks

@@ -18,26 +18,27 @@ import torch.distributed as dist
 
 from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.datasets import store
-from chronoscale.datasets.csr import Variant
-from chronoscale.datasets.partition import Cut
-from chronoscale.datasets.snapshots import SnapshotSequence
+from chronoscale.datasets.snapshots.csr import Variant
+from chronoscale.datasets.snapshots.partition import Cut
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import MachineError, UserError
-from chronoscale.real_exec.cells import CellProgram
 from chronoscale.real_exec.collective import Alone, Collective, TorchCollective
 from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.exchange import NoExchange, TorchExchange
-from chronoscale.real_exec.feeds import Feed
 from chronoscale.real_exec.interpreter import Pass, execute
 from chronoscale.real_exec.job import LAUNCHER, Item, Job
 from chronoscale.real_exec.lanes import lanes_for, threaded
-from chronoscale.real_exec.material import Material
-from chronoscale.real_exec.model import SnapshotModel
-from chronoscale.real_exec.program import CollectiveProgram, Program, SnapshotProgram
-from chronoscale.real_exec.region import Part, Whole
-from chronoscale.real_exec.window_program import WindowProgram
-from chronoscale.real_exec.windows import Recipe, prepared
-from chronoscale.strategies.models import model_shape
+from chronoscale.real_exec.program import CollectiveProgram, Program
+from chronoscale.real_exec.signals.feeds import Feed
+from chronoscale.real_exec.signals.program import WindowProgram
+from chronoscale.real_exec.signals.recipe import Recipe, prepared
+from chronoscale.real_exec.snapshots.cells import CellProgram
+from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.program import SnapshotProgram
+from chronoscale.real_exec.snapshots.region import Part, Whole
 from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
+from chronoscale.strategies.snapshots.models import model_shape
 
 
 def run_job(job: Job) -> dict[str, list[Pass]]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from chronoscale.errors import UserError, unknown
-from chronoscale.strategies.baselines.dtdg.blad import BLAD
-from chronoscale.strategies.baselines.dtdg.dgc import DGC
-from chronoscale.strategies.baselines.dtdg.distdgl import DistDGL
-from chronoscale.strategies.baselines.dtdg.dynahb import DynaHB
-from chronoscale.strategies.baselines.dtdg.esdg import ESDG
-from chronoscale.strategies.baselines.dtdg.psg import PSG
-from chronoscale.strategies.baselines.st.ddp import DDP, DDP_BATCH
-from chronoscale.strategies.baselines.st.pgt import PGT
+from chronoscale.strategies.baselines.signals.ddp import DDP, DDP_BATCH
+from chronoscale.strategies.baselines.signals.pgt import PGT
+from chronoscale.strategies.baselines.snapshots.blad import BLAD
+from chronoscale.strategies.baselines.snapshots.dgc import DGC
+from chronoscale.strategies.baselines.snapshots.distdgl import DistDGL
+from chronoscale.strategies.baselines.snapshots.dynahb import DynaHB
+from chronoscale.strategies.baselines.snapshots.esdg import ESDG
+from chronoscale.strategies.baselines.snapshots.psg import PSG
 from chronoscale.strategies.pgt_index.dist_index import DIST_INDEX
 from chronoscale.strategies.pgt_index.gen_dist_index import GEN_DIST_INDEX
 from chronoscale.strategies.pgt_index.gpu_index import GPU_INDEX
@@ -19,7 +19,7 @@ from chronoscale.strategies.real.greedy import RealG
 from chronoscale.strategies.real.greedy_plus import RealGPlus
 from chronoscale.strategies.real.ilp import RealL
 from chronoscale.strategies.real.reuse import RealReuse, RealType1
-from chronoscale.strategies.signal_strategy import SignalStrategy
+from chronoscale.strategies.signals.strategy import SignalStrategy
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Family
 

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from chronoscale.datasets.statistics import SnapshotStatistics
-from chronoscale.datasets.windows import Windows
+from chronoscale.datasets.signals.windows import Windows
+from chronoscale.datasets.snapshots.statistics import SnapshotStatistics
 from chronoscale.errors import UserError
 from chronoscale.strategies.schedule import Ints
 
@@ -137,7 +137,7 @@ class Hyper:
     seed: int = 0
     batches: int = 0  # optimiser steps an epoch at most; 0: all windows
     validate: bool = True  # signals: an epoch ends with the validation windows
-    standardise: str = "training"  # signals: period of mean and deviation, see `datasets.standard`
+    standardise: str = "training"  # signals: period of mean and deviation, see `datasets.signals.standard`
 
     def __post_init__(self) -> None:
         if min(self.group_size, self.stride, self.batch_size, self.window, self.horizon) < 1:

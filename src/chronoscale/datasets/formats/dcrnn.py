@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Int64
-from chronoscale.datasets.calendar import Times, require_times
 from chronoscale.datasets.formats.pickled import PickledArray, read_pickle
 from chronoscale.datasets.formats.readings import completed
-from chronoscale.datasets.signal import Signal
+from chronoscale.datasets.signals.calendar import Times, require_times
+from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError, unknown
 
 SUFFIXES = (".h5", ".hdf5")

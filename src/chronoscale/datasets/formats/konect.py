@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import takewhile
 from pathlib import Path
 
-from chronoscale.datasets.events import EventStream
 from chronoscale.datasets.formats.columns import Columns, text_lines
 from chronoscale.datasets.formats.timed_edges import events_of
+from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
 

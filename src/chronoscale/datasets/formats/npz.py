@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from chronoscale.datasets.archive import read_archive
 from chronoscale.datasets.arrays import MAX_NODES, Int64, require_ids
-from chronoscale.datasets.events import EventStream
-from chronoscale.datasets.signal import Signal
-from chronoscale.datasets.snapshots import SnapshotSequence
+from chronoscale.datasets.signals.signal import Signal
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
 Arrays = dict[str, NDArray[Any]]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.datasets.formats.columns import damaged, open_binary
-from chronoscale.datasets.signal import Signal
+from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
 
 READINGS = ("FX", "block")  # chickenpox; windmill output

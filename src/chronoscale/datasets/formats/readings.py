@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chronoscale.datasets.calendar import Times, with_time_of_day, with_time_of_day_at
-from chronoscale.datasets.signal import Signal
+from chronoscale.datasets.signals.calendar import Times, with_time_of_day, with_time_of_day_at
+from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
 
 

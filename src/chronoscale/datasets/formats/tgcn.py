@@ -9,7 +9,7 @@ import numpy as np
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.formats.columns import Columns, first_line
 from chronoscale.datasets.formats.readings import completed
-from chronoscale.datasets.signal import Signal
+from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chronoscale.datasets.events import EventStream
 from chronoscale.datasets.formats.columns import Columns, first_line
 from chronoscale.datasets.formats.timed_edges import events_of
+from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
 HEADER = {"src", "dst", "time"}

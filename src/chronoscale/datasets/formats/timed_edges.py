@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from chronoscale.datasets.arrays import MAX_NODES, Int32, Int64
-from chronoscale.datasets.events import EventStream
 from chronoscale.datasets.formats.columns import Columns
+from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
 

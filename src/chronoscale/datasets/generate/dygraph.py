@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.datasets import edge_keys
 from chronoscale.datasets.arrays import Int64, require_num_nodes
-from chronoscale.datasets.snapshots import Snapshot, SnapshotSequence
-from chronoscale.datasets.statistics import SnapshotStatistics, statistics_of
+from chronoscale.datasets.snapshots import edge_keys
+from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
+from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
 from chronoscale.errors import UserError
 
 _SEED_NODES = 0.2  # share of the nodes that is there at the start; the others arrive at a steady rate

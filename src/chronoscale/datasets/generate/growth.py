@@ -9,8 +9,8 @@ import numpy as np
 
 from chronoscale.datasets.arrays import Float64, Int32, require, require_num_nodes
 from chronoscale.datasets.generate.rmat import QUADRANTS, rmat
-from chronoscale.datasets.snapshots import Snapshot, SnapshotSequence
-from chronoscale.datasets.statistics import SnapshotStatistics, statistics_of
+from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
+from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
 from chronoscale.errors import UserError
 
 

@@ -6,8 +6,8 @@ from itertools import count
 
 import numpy as np
 
-from chronoscale.datasets import edge_keys
 from chronoscale.datasets.arrays import Int32, Int64, require_num_nodes
+from chronoscale.datasets.snapshots import edge_keys
 from chronoscale.errors import UserError
 
 QUADRANTS = (0.57, 0.19, 0.19, 0.05)  # the Graph500 choice

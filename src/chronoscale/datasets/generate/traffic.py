@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from chronoscale.datasets.arrays import Float32, Int32, Int64, require_num_nodes
-from chronoscale.datasets.signal import Signal
+from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
 
 NEIGHBOURS = 8  # sources a sensor has, itself included

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chronoscale.datasets import store
-from chronoscale.datasets.snapshots import SnapshotSequence
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.store import Dataset
 from chronoscale.harness.prepare import load_passes
 from chronoscale.real_exec.interpreter import Pass

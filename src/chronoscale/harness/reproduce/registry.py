@@ -11,9 +11,9 @@ from chronoscale.harness.reproduce.study import Kind, Study
 from chronoscale.reports.published import published
 
 MODULES = (
-    "ablation", "attributes", "degree", "dimensions", "flops", "footprint", "overlap", "prediction", "preprocessing",
-    "scalability", "speedups", "training", "transfers", "utilisation", "pgti.accuracy",
-    "pgti.attention", "pgti.blocks", "pgti.case_study", "pgti.global_batch", "pgti.resident",
+    "real.ablation", "real.attributes", "real.degree", "real.dimensions", "real.flops", "real.footprint", "real.overlap", "real.prediction",
+    "real.preprocessing", "real.scalability", "real.speedups", "real.training", "real.transfers", "real.utilisation",
+    "pgti.accuracy", "pgti.attention", "pgti.blocks", "pgti.case_study", "pgti.global_batch", "pgti.resident",
     "pgti.scaling", "pgti.shuffling", "pgti.sizes", "pgti.stages", "pgti.tokens",
 )  # fmt: skip
 _ALL: tuple[Study, ...] = tuple(study for name in MODULES for study in import_module(f"chronoscale.harness.reproduce.{name}").STUDIES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chronoscale.strategies.batches import Feeding, Store
-from chronoscale.strategies.signal_strategy import SignalStrategy
+from chronoscale.strategies.signals.batches import Feeding, Store
+from chronoscale.strategies.signals.strategy import SignalStrategy
 
 GEN_DIST_INDEX = SignalStrategy("gen-dist-index", "Generalized-distributed-index-batching", "PGT-I §5.4", Feeding(Store.PART, local=True))

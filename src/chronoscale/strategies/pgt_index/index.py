@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chronoscale.strategies.batches import Feeding, Store
-from chronoscale.strategies.signal_strategy import SignalStrategy
+from chronoscale.strategies.signals.batches import Feeding, Store
+from chronoscale.strategies.signals.strategy import SignalStrategy
 
 INDEX = SignalStrategy("index", "Index-batching", "PGT-I §4.1, eq. 2", Feeding(Store.ARRAY))

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from chronoscale.errors import UserError
-from chronoscale.strategies.groups import Placement
 from chronoscale.strategies.real.benefit import Benefit
 from chronoscale.strategies.schedule import Op, Schedule
+from chronoscale.strategies.snapshots.groups import Placement
 
 
 def check(placement: Placement, benefits: Benefit, alpha: float = 0.0) -> float:

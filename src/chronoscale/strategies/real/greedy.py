@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from chronoscale.cuda_ext.greedy import pair_groups
 from chronoscale.strategies.costs import CostModel
-from chronoscale.strategies.groups import Placement
-from chronoscale.strategies.lowering import Reuse, lower
 from chronoscale.strategies.real.benefit import Benefit, benefit
 from chronoscale.strategies.real.plan import planned
 from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.snapshots.groups import Placement
+from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.workload import Family, Workload
 
 EXACT = 2000  # groups up to which every candidate target is tried; Algorithm 1 is O(n^3)

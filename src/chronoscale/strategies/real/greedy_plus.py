@@ -8,13 +8,13 @@ import numpy as np
 
 from chronoscale.cuda_ext.matching import MAX_WIDTH, Mates, band_matching, exchange
 from chronoscale.strategies.costs import CostModel, Floats
-from chronoscale.strategies.groups import Placement
-from chronoscale.strategies.lowering import Reuse, lower
 from chronoscale.strategies.real import greedy
 from chronoscale.strategies.real.benefit import Benefit, benefit
 from chronoscale.strategies.real.plan import planned
 from chronoscale.strategies.real.seats import mates, seat, seats
 from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.snapshots.groups import Placement
+from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.workload import Family, Workload
 
 WORK = 24_000_000  # exchange work in all, about a second of one core; less for few groups:

@@ -10,7 +10,6 @@ from typing import Literal
 from chronoscale.cuda_ext.matching import Mates
 from chronoscale.errors import ChronoscaleWarning, MachineError
 from chronoscale.strategies.costs import CostModel
-from chronoscale.strategies.lowering import Reuse, lower
 from chronoscale.strategies.real.benefit import Benefit, benefit
 from chronoscale.strategies.real.bound import bound
 from chronoscale.strategies.real.greedy_plus import search
@@ -19,6 +18,7 @@ from chronoscale.strategies.real.plan import planned
 from chronoscale.strategies.real.seats import makespan, seat
 from chronoscale.strategies.real.solver import Name, Status, solve
 from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.workload import Family, Workload
 
 GAP = 0.10  # where the solver may stop (REAL §5.2)

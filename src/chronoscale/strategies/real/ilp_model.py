@@ -11,10 +11,10 @@ from scipy import sparse
 
 from chronoscale.cuda_ext.matching import Mates
 from chronoscale.strategies.costs import Floats
-from chronoscale.strategies.groups import CAPACITY
 from chronoscale.strategies.real.benefit import Benefit
 from chronoscale.strategies.real.seats import makespan, seat, seats
 from chronoscale.strategies.schedule import Ints
+from chronoscale.strategies.snapshots.groups import CAPACITY
 
 INF = float("inf")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from chronoscale.strategies.costs import CostModel
-from chronoscale.strategies.groups import deal
-from chronoscale.strategies.lowering import Reuse, lower
 from chronoscale.strategies.real.benefit import Benefit, benefit
 from chronoscale.strategies.real.bound import bound
 from chronoscale.strategies.real.plan import planned
 from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.snapshots.groups import deal
+from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.workload import Family, Workload
 
 

@@ -7,9 +7,9 @@ import numpy as np
 from chronoscale.cuda_ext.matching import Mates
 from chronoscale.errors import UserError
 from chronoscale.strategies.costs import Floats
-from chronoscale.strategies.groups import Placement
 from chronoscale.strategies.real.benefit import Benefit
 from chronoscale.strategies.schedule import Ints
+from chronoscale.strategies.snapshots.groups import Placement
 
 
 def mates(placement: Placement) -> Mates:

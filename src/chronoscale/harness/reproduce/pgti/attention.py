@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from chronoscale.datasets.standard import scaler
-from chronoscale.datasets.windows import Windows
+from chronoscale.datasets.signals.standard import scaler
+from chronoscale.datasets.signals.windows import Windows
 from chronoscale.harness.reproduce.pgti.trained import FEW, RATE, Training, memory, signal, trained
 from chronoscale.harness.reproduce.study import NAN, Findings, Study, Told, beside
 from chronoscale.reports.published import published

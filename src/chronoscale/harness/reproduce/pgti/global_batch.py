@@ -61,7 +61,7 @@ def run(told: Told, quick: bool) -> Findings:
     )
     said = ((f"Quick: {', '.join(map(str, ranks))} ranks, one epoch of {batches} steps.",) if quick else ()) + (
         f"Ranks are emulated: a step of P ranks with {BATCH} windows each is a step of one rank with P x {BATCH}, "
-        "as our ranks add sums and counts of the loss (tests/test_signal_training.py, and the last row). "
+        "as our ranks add sums and counts of the loss (tests/real_exec/test_signal_training.py, and the last row). "
         "The paper's average ranks' means, which is the same for equal shares.",
         f"{DATASET}, real readings, all windows, width {WIDTH}, learning rate {RATE:g}, not scaled with the batch; "
         f"{epochs} epochs where the paper has 30 on PeMS.",

@@ -11,7 +11,7 @@ import numpy as np
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.experiment import check
 from chronoscale.harness.reproduce.study import NAN
-from chronoscale.harness.source import workload
+from chronoscale.harness.snapshots.data import workload
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check as fits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from chronoscale.datasets.windows import Windows
+from chronoscale.datasets.signals.windows import Windows
 from chronoscale.harness.reproduce.pgti.points import whole
 from chronoscale.harness.reproduce.study import NAN, Findings, Study, Told, beside
 from chronoscale.reports.published import published

@@ -8,14 +8,14 @@ from functools import cache
 import numpy as np
 
 from chronoscale.datasets import catalogue
-from chronoscale.datasets.signal import Signal
+from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
 from chronoscale.harness.experiment import check
 from chronoscale.harness.reproduce import executed
 from chronoscale.harness.reproduce.sampled import Sampler
 from chronoscale.harness.reproduce.study import NAN
-from chronoscale.harness.signals import planned, statistics
-from chronoscale.real_exec.probe import UNUSED
+from chronoscale.harness.signals.data import planned, statistics
+from chronoscale.real_exec.snapshots.probe import UNUSED
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.registry import signal_strategy
 

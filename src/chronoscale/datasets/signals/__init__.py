@@ -1,0 +1,1 @@
+"""Signals on a static graph."""

@@ -1,0 +1,120 @@
+"""What planning needs to know of a snapshot sequence: counts a snapshot, streamed with two snapshots in memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from chronoscale.datasets.archive import read_archive
+from chronoscale.datasets.arrays import Int64, require, require_num_nodes
+from chronoscale.datasets.snapshots import edge_keys
+from chronoscale.datasets.snapshots.sequence import Snapshot
+from chronoscale.errors import UserError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SnapshotStatistics:
+    """Counts of T snapshots, int64 [T] each; what compares with the snapshot before is 0 at t = 0.
+
+    nodes: with at least one incident edge. edges. changed_nodes: distinct endpoints of changed edges.
+    changed_edges = added + removed. touched_rows, effective_edges: rows and entries of `delta_csr(variant="exact")`,
+    that is, changed edges and everything that their degree changes re-weight, a row at most whole.
+    map_rows: distinct destinations of changed edges, the rows of `edge_map`. num_nodes: size of the id space.
+    """
+
+    nodes: Int64
+    edges: Int64
+    changed_nodes: Int64
+    changed_edges: Int64
+    added: Int64
+    removed: Int64
+    touched_rows: Int64
+    effective_edges: Int64
+    map_rows: Int64
+    num_nodes: int
+
+    def __post_init__(self) -> None:
+        require_num_nodes(self.num_nodes)
+        for name in COLUMNS:
+            column: Int64 = getattr(self, name)
+            require(column, f"SnapshotStatistics.{name}", "int64", (self.nodes.size,))
+            if (column < 0).any():
+                raise UserError(f"SnapshotStatistics.{name}: negative count")
+
+    def __len__(self) -> int:
+        return self.nodes.size
+
+    def scaled(self, factor: int) -> SnapshotStatistics:
+        """Every count times `factor`: a larger graph that evolves alike, for planning and simulation. Raises UserError below 1."""
+        if factor < 1:
+            raise UserError(f"scale: expected at least 1, got {factor}")
+        return SnapshotStatistics(**{name: getattr(self, name) * factor for name in COLUMNS}, num_nodes=self.num_nodes * factor)
+
+    def save(self, path: str | Path) -> None:
+        """Write one .npz file, whole or not at all."""
+        path = Path(path)
+        draft = path.with_name(f".{path.name}-{os.getpid()}")
+        try:
+            with draft.open("wb") as file:
+                np.savez_compressed(file, num_nodes=np.int64(self.num_nodes), **{name: getattr(self, name) for name in COLUMNS})
+            os.replace(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | Path) -> SnapshotStatistics:
+        """Read what `save` wrote. Raises UserError naming a file that is missing, truncated or something else."""
+        arrays = read_archive(path)
+        if arrays.keys() != {*COLUMNS, "num_nodes"}:
+            raise UserError(f"{path}: expected the keys num_nodes, {', '.join(COLUMNS)}")
+        return cls(**{name: arrays[name] for name in COLUMNS}, num_nodes=int(arrays["num_nodes"]))
+
+
+COLUMNS = tuple(f.name for f in fields(SnapshotStatistics) if f.name != "num_nodes")
+
+
+def statistics_of(snapshots: Iterable[Snapshot]) -> SnapshotStatistics:
+    """Count in one pass; a step costs O(N + E), and no CSR is built. Raises UserError if there is no snapshot or ids differ."""
+    counts: list[tuple[int, ...]] = []
+    before: _Graph | None = None
+    for snapshot in snapshots:
+        after = _Graph(snapshot, snapshot.keys(), np.bincount(snapshot.src, minlength=snapshot.num_nodes))
+        if before is not None and before.snapshot.num_nodes != snapshot.num_nodes:
+            raise UserError(f"snapshot {len(counts)} has {snapshot.num_nodes} nodes, the one before {before.snapshot.num_nodes}")
+        active = after.out_degree > 0
+        active[snapshot.dst] = True
+        change = (0,) * 7 if before is None else _changes(before, after)
+        counts.append((int(active.sum()), snapshot.num_edges, *change))
+        before = after
+    if before is None:
+        raise UserError("statistics need at least one snapshot")
+    table = np.array(counts, dtype=np.int64).T.copy()
+    return SnapshotStatistics(**dict(zip(COLUMNS, table, strict=True)), num_nodes=before.snapshot.num_nodes)
+
+
+class _Graph(NamedTuple):
+    snapshot: Snapshot
+    keys: Int64
+    out_degree: Int64
+
+
+def _changes(before: _Graph, after: _Graph) -> tuple[int, ...]:
+    added, removed = edge_keys.difference(before.keys, after.keys)
+    added_src, added_dst = edge_keys.unpack(added)
+    removed_src, removed_dst = edge_keys.unpack(removed)
+    changed = np.zeros(after.out_degree.size, dtype=np.bool_)
+    changed[added_src] = changed[added_dst] = changed[removed_src] = changed[removed_dst] = True
+
+    reweighted = before.out_degree != after.out_degree
+    again = [after.snapshot.dst[reweighted[after.snapshot.src]], added_dst[~reweighted[added_src]], removed_dst]
+    entries = reweighted + np.bincount(np.concatenate(again), minlength=reweighted.size)  # self-loops, then edges, of each row
+    whole = np.bincount(after.snapshot.dst, minlength=reweighted.size) + 1
+    effective = int(np.minimum(entries, whole).sum())
+    map_rows = np.unique(np.concatenate([added_dst, removed_dst])).size
+    touched = int(np.count_nonzero(entries))
+    return int(changed.sum()), added.size + removed.size, added.size, removed.size, touched, effective, map_rows

@@ -1,0 +1,1 @@
+"""REAL's figures and tables."""

@@ -1,0 +1,132 @@
+"""Signals: readings as an experiment names them, on disk and as a workload."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+from chronoscale.datasets import catalogue, store
+from chronoscale.datasets.generate.spec import TrafficSpec
+from chronoscale.datasets.signals.calendar import with_time_of_day
+from chronoscale.datasets.signals.signal import Signal
+from chronoscale.datasets.signals.windows import Windows
+from chronoscale.errors import ChronoscaleWarning, UserError
+from chronoscale.harness.experiment import Data, Experiment
+from chronoscale.harness.open import opened
+from chronoscale.harness.runs import Run
+from chronoscale.strategies.signals.forecasters import forecaster_shape
+from chronoscale.strategies.workload import SignalStatistics, Workload
+
+DEGREE = 10  # edges a sensor where a paper prints none
+PRINTED_ITEMSIZE = 8  # PGT-I Table 1: float64
+SHOWN = 5  # sensors named
+NOTE = "signal.json"  # of a run
+
+
+def signal(experiment: Experiment) -> Signal:
+    """The readings, absent ones marked. Raises UserError where the dataset is no signal."""
+    data = experiment.dataset
+    found = opened(data, experiment.seed)
+    if not isinstance(found, Signal):
+        raise UserError(f"dataset '{data.label}' is not a signal, and model '{experiment.model.name}' trains on signals")
+    if data.missing is not None:
+        found = found.masked(data.missing)
+    if data.time_of_day is not None:
+        found = with_time_of_day(found, data.time_of_day)
+    return found
+
+
+def missing(found: Signal, label: str) -> str:
+    """What is not there, in words; '' where nothing is missing."""
+    count, dead = found.missing_count, len(found.dead_sensors)
+    if not count:
+        return ""
+    share = f"{count:,} of {found.values.size:,} readings are missing ({count / found.values.size:.2%})"
+    silent = f", {dead} of {found.num_nodes} sensors have none ({silenced(found)})" if dead else ""
+    return f"dataset '{label}': {share}{silent}; they are read as the mean, and no loss or error counts them"
+
+
+def silenced(found: Signal) -> str:
+    """The first sensors without a reading, by their ids in the source where it has any; '' for none."""
+    dead = found.dead_sensors
+    first = (dead if found.node_ids is None else found.node_ids[dead])[:SHOWN].tolist()
+    return ", ".join(map(str, first)) + (", …" if len(dead) > SHOWN else "")
+
+
+def stored(experiment: Experiment, run: Run) -> Path:
+    """The folder that ranks map: the user's own where it can stay as it is, else a piece of the run; generated in blocks.
+
+    Raises UserError where the dataset is no signal, or too short. Warns once a run of readings that are missing; the run keeps the
+    warning.
+    """
+    data = experiment.dataset
+
+    def make(part: Path) -> None:
+        if (spec := _generated(data)) is not None:
+            made = spec.build(str(data.name), experiment.seed)
+            store.save_signal(part / "signal", made, *made.graph(), name=str(data.name))
+        else:
+            store.save(part / "signal", signal(experiment))
+
+    own = data.path is not None and (Path(data.path) / store.META).exists() and data.missing is None and data.time_of_day is None
+    folder = Path(str(data.path)).absolute() if own else run.piece("data", make) / "signal"
+    found = mapped(folder)
+    Windows(len(found), experiment.training.window, experiment.horizon)
+    if not (run.folder / NOTE).exists() and (said := missing(found, data.label)):
+        warnings.warn(said, ChronoscaleWarning, stacklevel=2)
+        run.write(NOTE, {"note": said})
+    return folder
+
+
+def mapped(folder: Path) -> Signal:
+    """A stored signal. Raises UserError where the folder holds something else."""
+    found = store.load(folder)
+    if not isinstance(found, Signal):
+        raise UserError(f"{folder}: not a signal, which this experiment's model trains on")
+    return found
+
+
+def _generated(data: Data) -> TrafficSpec | None:
+    if data.name is None or data.missing is not None or data.time_of_day is not None:
+        return None
+    generator = catalogue.entry(data.name).generator
+    return generator if isinstance(generator, TrafficSpec) else None
+
+
+def statistics(found: Signal) -> SignalStatistics:
+    """What planning needs of a signal."""
+    steps, sensors, channels = found.values.shape
+    return SignalStatistics(steps, sensors, channels, found.edge_index.shape[1], found.values.dtype.itemsize, found.missing_count)
+
+
+def workload(experiment: Experiment) -> Workload:
+    """Of readings at hand; of counts alone where a paper prints them and the readings are not at hand."""
+    data = experiment.dataset
+    if (spec := _generated(data)) is not None and not spec.missing:
+        edges = spec.build(str(data.name), experiment.seed).graph()[0].shape[1]
+        stats = SignalStatistics(spec.steps, spec.sensors, spec.channels, edges)
+    elif data.name is not None and catalogue.entry(data.name).origin == "published":
+        stats = _printed(data.name)
+    else:
+        found = signal(experiment)
+        if said := missing(found, data.label):
+            warnings.warn(said, ChronoscaleWarning, stacklevel=2)
+        stats = statistics(found)
+    return planned(experiment, stats)
+
+
+def _printed(name: str) -> SignalStatistics:
+    counts = next((counts for counts in catalogue.entry(name).published if counts.steps), None)
+    if counts is None or catalogue.entry(name).family != "st":
+        raise UserError(f"dataset '{name}' is not a signal whose counts a paper prints")
+    message = f"dataset '{name}': counts as printed, {PRINTED_ITEMSIZE} bytes a value; edges are not printed, {DEGREE} a sensor are assumed"
+    warnings.warn(message, ChronoscaleWarning, stacklevel=2)
+    return SignalStatistics(counts.steps or 0, counts.nodes, counts.node_features or 1, DEGREE * counts.nodes, PRINTED_ITEMSIZE)
+
+
+def planned(experiment: Experiment, stats: SignalStatistics) -> Workload:
+    """Statistics with the experiment's model and hyper-parameters. Raises UserError for a series that is too short."""
+    model, hyper = experiment.model, experiment.hyper
+    Windows(stats.steps, hyper.window, hyper.horizon)
+    sizes = (stats.sensors, stats.channels, model.hidden, model.layers, hyper.window, hyper.horizon, model.hops, model.heads)
+    return Workload(experiment.dataset.label, stats, forecaster_shape(model.name, *sizes, hyper.variant), hyper)

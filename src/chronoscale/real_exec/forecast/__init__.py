@@ -1,1 +1,0 @@
-"""Forecasters of signals on a static graph, and their errors where readings are missing."""

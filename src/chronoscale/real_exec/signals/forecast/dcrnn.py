@@ -1,0 +1,123 @@
+"""Diffusion-convolutional recurrent networks: the encoder-decoder of Li et al. (ICLR 2018) and the single layer that PGT-I trains.
+
+State and inputs are rows [N B, width], node by node, so that one product diffuses the whole batch.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from chronoscale.errors import UserError
+from chronoscale.real_exec.signals.forecast.forecaster import Forecaster
+from chronoscale.real_exec.signals.forecast.walks import Walks
+from chronoscale.strategies.workload import ModelShape
+
+
+class DiffusionGru(nn.Module):
+    """A GRU cell with diffusion convolutions for matrix products (Li et al., eq. 3).
+
+    z, r = sigmoid(conv [x, h]);  c = tanh(conv [x, r h]);  h' = z h + (1 - z) c
+
+    Weights are [terms, width, gates H], the update, reset and candidate gates beside each other. `published`: the identity has two weights,
+    which are added up; so initialised as upstream does (Glorot's bound of a [2, hops + 1, in, out] array).
+    """
+
+    def __init__(self, width: int, hidden: int, hops: int, published: bool = False) -> None:
+        super().__init__()
+        self.hidden, self.published = hidden, published
+        terms = 2 * (hops + 1) if published else 1 + 2 * hops
+        fans = (hops + 3) * (width + hidden) * hidden if published else terms * (width + hidden) + hidden
+        bound = (6 / fans) ** 0.5
+        self.of_input = nn.Parameter(torch.empty(terms, width, 3 * hidden).uniform_(-bound, bound))
+        self.of_state = nn.Parameter(torch.empty(terms, hidden, 2 * hidden).uniform_(-bound, bound))
+        self.of_candidate = nn.Parameter(torch.empty(terms, hidden, hidden).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.zeros(3 * hidden))
+
+    def _terms(self, weight: Tensor) -> Tensor:
+        return torch.cat(((weight[0] + weight[1])[None], weight[2:])) if self.published else weight
+
+    def weights(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Weights of input [terms, width, 3 H], of the state for the gates [terms, H, 2 H] and for the candidate [terms, H, H]."""
+        return self._terms(self.of_input), self._terms(self.of_state), self._terms(self.of_candidate)
+
+    def diffused(self, spread: Tensor, weights: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """What a narrow input adds to the gates, [N B, 3 H], from its diffusions [N B, terms width]."""
+        return torch.addmm(self.bias, spread, weights[0].flatten(0, 1))
+
+    def wide(self, x: Tensor, weights: tuple[Tensor, Tensor, Tensor], walks: Walks) -> Tensor:
+        """What an input [N B, width] adds to the gates, [N B, 3 H]."""
+        return walks.convolve(x, weights[0], self.bias)
+
+    def forward(self, base: Tensor, state: Tensor | None, weights: tuple[Tensor, Tensor, Tensor], walks: Walks) -> Tensor:
+        """One step: the input's part [N B, 3 H] and the state [N B, H] (None: zero) to the next state."""
+        for_gates, for_candidate = base.split([2 * self.hidden, self.hidden], 1)
+        if state is None:
+            update, candidate = for_gates[:, : self.hidden].sigmoid(), for_candidate.tanh()
+            return cast(Tensor, candidate - update * candidate)
+        update, reset = walks.convolve(state, weights[1], for_gates).sigmoid_().chunk(2, 1)
+        candidate = walks.convolve(reset * state, weights[2], for_candidate).tanh_()
+        return torch.lerp(candidate, state, update)
+
+
+class Recurrences(nn.Module):
+    """Layers of DiffusionGru, one on the other; the first reads a narrow input."""
+
+    def __init__(self, shape: ModelShape, inputs: int, published: bool) -> None:
+        super().__init__()
+        widths = [inputs] + [shape.hidden] * (shape.layers - 1)
+        self.cells = nn.ModuleList(DiffusionGru(width, shape.hidden, shape.hops, published) for width in widths)
+
+    def weights(self) -> list[tuple[Tensor, Tensor, Tensor]]:
+        """Of each cell, once a pass."""
+        return [cast(DiffusionGru, cell).weights() for cell in self.cells]
+
+    def forward(
+        self, spread: Tensor, states: list[Tensor | None], weights: list[tuple[Tensor, Tensor, Tensor]], walks: Walks
+    ) -> list[Tensor | None]:
+        """One step through all layers, from the input's diffusions [N B, terms width]: the layers' next states."""
+        made: list[Tensor | None] = []
+        for layer, (module, state, own) in enumerate(zip(self.cells, states, weights, strict=True)):
+            cell = cast(DiffusionGru, module)
+            below = made[-1] if layer else None
+            made.append(cell(cell.diffused(spread, own) if below is None else cell.wide(below, own, walks), state, own, walks))
+        return made
+
+
+class DiffusionForecaster(Forecaster):
+    """`dcrnn`: an encoder reads the window; a decoder, from its states and a zero symbol, reads its own predictions.
+
+    `pgt-dcrnn`: no decoder; the state after step t of the last `horizon` steps of the window, read out, predicts step t of the horizon.
+    Scheduled sampling (Li et al. §2.4) is left out: the decoder sees its predictions in training, too.
+    """
+
+    def __init__(self, shape: ModelShape, walks: Walks, window: int, horizon: int) -> None:
+        super().__init__()
+        self.walks, self.horizon = walks, horizon
+        self.encoder = Recurrences(shape, shape.inputs, walks.published)
+        self.decoder = Recurrences(shape, 1, walks.published) if shape.name == "dcrnn" else None
+        self.readout = nn.Linear(shape.hidden, 1)
+        if self.decoder is None and horizon > window:
+            raise UserError(f"forecaster '{shape.name}' predicts at most window = {window} steps, got horizon {horizon}")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, window, N, C] to [B, horizon, N]."""
+        batch, _, nodes, _ = x.shape
+        spread = self.walks(x.permute(2, 1, 0, 3).contiguous()).transpose(0, 1).contiguous()  # [window, N, B, terms C]
+        states: list[Tensor | None] = [None] * len(self.encoder.cells)
+        weights, seen = self.encoder.weights(), []
+        for step in spread.flatten(1, 2):
+            states = self.encoder(step, states, weights, self.walks)
+            seen.append(states[-1])
+        if self.decoder is None:
+            outputs = [self.readout(state) for state in seen[-self.horizon :]]
+        else:
+            outputs, weights = [], self.decoder.weights()
+            symbol = x.new_zeros(nodes, batch, 1)
+            for _ in range(self.horizon):
+                states = self.decoder(self.walks(symbol).flatten(0, 1), states, weights, self.walks)
+                outputs.append(self.readout(states[-1]))
+                symbol = outputs[-1].view(nodes, batch, 1)
+        return torch.stack(outputs).view(self.horizon, nodes, batch).permute(2, 0, 1)

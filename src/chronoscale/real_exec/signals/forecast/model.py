@@ -1,0 +1,45 @@
+"""Forecasters by shape: a module with parameters from a seed, on a graph."""
+
+from __future__ import annotations
+
+import torch
+
+from chronoscale.datasets.arrays import Float32, Int32
+from chronoscale.errors import unknown
+from chronoscale.real_exec.signals.forecast.a3t import AttentionForecaster
+from chronoscale.real_exec.signals.forecast.dcrnn import DiffusionForecaster
+from chronoscale.real_exec.signals.forecast.forecaster import Forecaster
+from chronoscale.real_exec.signals.forecast.transformer import TransformerForecaster
+from chronoscale.real_exec.signals.forecast.walks import Walks
+from chronoscale.strategies.signals.forecasters import FORECASTERS
+from chronoscale.strategies.workload import ModelShape
+
+__all__ = ["Forecaster", "forecaster"]
+
+
+def forecaster(
+    shape: ModelShape,
+    edge_index: Int32,
+    edge_weight: Float32 | None,
+    nodes: int,
+    window: int,
+    horizon: int,
+    seed: int,
+    variant: str = "exact",
+) -> Forecaster:
+    """The model of `shape` on a graph, edge_index [2, E] with weights [E] (None: 1). Parameters depend on the shape and the seed alone.
+
+    `as-published` differs from `exact` as the module of each model says. Raises UserError for unknown names and edges that leave the graph.
+    """
+    if shape.name not in FORECASTERS:
+        raise unknown("forecaster", shape.name, FORECASTERS)
+    if variant not in ("exact", "as-published"):
+        raise unknown("variant", variant, ("exact", "as-published"))
+    published = variant == "as-published"
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if shape.name == "a3t-gcn":
+            return AttentionForecaster(shape, edge_index, edge_weight, nodes, window, horizon, published)
+        if shape.name == "st-transformer":
+            return TransformerForecaster(shape, nodes, window, horizon)
+        return DiffusionForecaster(shape, Walks(edge_index, edge_weight, nodes, shape.hops, published), window, horizon)

@@ -1,0 +1,159 @@
+"""Random walks on a static graph, and convolution with them: sum over k of theta_k (D_O^-1 W)^k + theta'_k (D_I^-1 W^T)^k (DCRNN eq. 2)."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor, nn
+
+from chronoscale.datasets.arrays import Float32, Int32
+from chronoscale.errors import UserError
+from chronoscale.strategies.signals.forecasters import DENSE_NODES
+
+
+def inverse(values: Any) -> Any:
+    """1 / values, 0 where a value is 0."""
+    return np.divide(1.0, values, out=np.zeros_like(values), where=values != 0)
+
+
+def require_edges(edges: Int32, nodes: int) -> None:
+    """Raises UserError for edges that leave the graph."""
+    if edges.size and (edges.min() < 0 or edges.max() >= nodes):
+        raise UserError(f"edges name nodes 0 .. {nodes - 1}; found {edges.min()} .. {edges.max()}")
+
+
+def transitions(edges: Int32, weight: Float32 | None, nodes: int, published: bool = False) -> tuple[Any, Any]:
+    """Matrices of one step along and against the edges, scipy CSR float64 [N, N]; a node without neighbours gets zero.
+
+    edges: [2, E], sources and destinations. `published`: PyTorch Geometric Temporal's: degrees are weighted, steps are not; a step sends
+    x_i / degree_i along the edge, not the mean of neighbours; and against the edges, the e-th edge in order of (destination, source) is
+    divided by the in-degree of the e-th source in the order given. Where that degree is zero, upstream has infinity and this zero.
+    Raises UserError for edges that leave the graph.
+    """
+    source, destination = edges.astype(np.int64)
+    require_edges(edges, nodes)
+    value = np.ones(edges.shape[1]) if weight is None else weight.astype(np.float64)
+    leaving, entering = (np.bincount(ends, value, nodes) for ends in (source, destination))
+    if not published:
+        along = scipy.sparse.csr_matrix((value * inverse(leaving)[source], (source, destination)), (nodes, nodes))
+        against = scipy.sparse.csr_matrix((value * inverse(entering)[destination], (destination, source)), (nodes, nodes))
+        return along, against
+    order = np.lexsort((source, destination))
+    along = scipy.sparse.csr_matrix((inverse(leaving)[source], (destination, source)), (nodes, nodes))
+    against = scipy.sparse.csr_matrix((inverse(entering)[source], (source[order], destination[order])), (nodes, nodes))
+    return along, against
+
+
+def as_tensor(matrix: Any) -> Tensor:
+    """A scipy CSR matrix as torch's, float32."""
+    parts = (torch.from_numpy(matrix.indptr).long(), torch.from_numpy(matrix.indices).long(), torch.from_numpy(matrix.data).float())
+    return torch.sparse_csr_tensor(*parts, matrix.shape, check_invariants=False)
+
+
+class Walks(nn.Module):
+    """`hops` steps in both directions: T_k = P T_{k-1}; `published`: T_1 = P X, T_k = 2 P T_{k-1} - X.
+
+    Small graphs: every T_k as one dense matrix [2 hops N, N]; others: P and its transpose in CSR. Buffers, not trained.
+    """
+
+    def __init__(self, edges: Int32, weight: Float32 | None, nodes: int, hops: int, published: bool = False) -> None:
+        super().__init__()
+        self.nodes, self.hops, self.published = nodes, hops, published
+        self.dense = nodes <= DENSE_NODES
+        pair = transitions(edges, weight, nodes, published)
+        if self.dense:
+            powers = [power for step in pair for power in self._powers(torch.from_numpy(step.toarray()), torch.eye(nodes).double())]
+            self._keep("forward_0", torch.cat(powers).float())
+            self._keep("backward_0", torch.cat([power.T for power in powers]).float())
+        for at, step in enumerate(() if self.dense else pair):
+            self._keep(f"forward_{at}", as_tensor(step))
+            self._keep(f"backward_{at}", as_tensor(step.T.tocsr()))
+
+    @property
+    def terms(self) -> int:
+        return 1 + 2 * self.hops
+
+    def _keep(self, name: str, tensor: Tensor) -> None:
+        self.register_buffer(name, tensor, persistent=False)
+
+    def _matrix(self, way: str, at: int) -> Tensor:
+        return cast(Tensor, getattr(self, f"{way}_{at}"))
+
+    def _powers(self, step: Tensor, x: Tensor) -> list[Tensor]:
+        made = [step @ x]
+        for _ in range(1, self.hops):
+            made.append(2 * (step @ made[-1]) - x if self.published else step @ made[-1])
+        return made
+
+    def spread(self, x: Tensor, way: str = "forward") -> list[Tensor]:
+        """Diffusions of x [N, W], 2 hops of [N, W]: steps along the edges, then against. `backward`: by transposes. No gradient."""
+        if self.dense:
+            return list((self._matrix(way, 0) @ x).view(2 * self.hops, *x.shape))
+        return [power for at in range(2) for power in self._powers(self._matrix(way, at), x)]
+
+    def gather(self, parts: list[Tensor]) -> Tensor:
+        """The sum of T_k^T over 2 hops tensors [N, W], in the order of `spread`. No gradient."""
+        if self.dense:
+            return self._matrix("forward", 0).T @ torch.cat(parts)
+        total = torch.zeros_like(parts[0])
+        for at in range(2):
+            matrix, later = self._matrix("backward", at), torch.zeros_like(total)
+            for k in range(self.hops - 1, -1, -1):  # Horner's scheme
+                part = parts[at * self.hops + k] + later
+                later = matrix @ part
+                if self.published and k:
+                    total -= part
+                    later *= 2
+            total += later
+        return total
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x [N, ..., F] to [N, ..., terms F]: itself, then its diffusions. For narrow signals; keeps nothing for the backward pass."""
+        return cast(Tensor, _Diffusion.apply(x, self))  # type: ignore[no-untyped-call]
+
+    def convolve(self, x: Tensor, weight: Tensor, base: Tensor) -> Tensor:
+        """base [N B, O] + sum over terms m of T_m x weight[m], for x [N B, F] and weight [terms, F, O]."""
+        return cast(Tensor, _Convolution.apply(x, weight, base, self))  # type: ignore[no-untyped-call]
+
+
+class _Diffusion(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, walks: Walks) -> Tensor:
+        ctx.walks = walks
+        return torch.cat([x, *(part.view(x.shape) for part in walks.spread(x.reshape(walks.nodes, -1)))], -1)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        walks: Walks = ctx.walks
+        first, *parts = gradients[0].chunk(walks.terms, -1)
+        total = first + walks.gather([part.reshape(walks.nodes, -1) for part in parts]).view(first.shape)
+        return total, None
+
+
+class _Convolution(torch.autograd.Function):
+    """Keeps x alone, not its diffusions: with G_m = T_m^T g, weight[m] gets x^T G_m and x the sum of G_m weight[m]^T."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, base: Tensor, walks: Walks) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.walks = walks
+        out = torch.addmm(base, x, weight[0])
+        for part, matrix in zip(walks.spread(x.reshape(walks.nodes, -1)), weight[1:], strict=True):
+            out.addmm_(part.view(x.shape), matrix)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        x, weight = ctx.saved_tensors
+        walks: Walks = ctx.walks
+        g = gradients[0].contiguous()
+        to_weight = torch.empty_like(weight)
+        torch.mm(x.T, g, out=to_weight[0])
+        to_x = g @ weight[0].T
+        for m, part in enumerate(walks.spread(g.view(walks.nodes, -1), "backward"), 1):
+            torch.mm(x.T, part.view(g.shape), out=to_weight[m])
+            to_x.addmm_(part.view(g.shape), weight[m].T)
+        return to_x, to_weight, g, None

@@ -1,0 +1,137 @@
+"""Board: what one rank's device holds while it trains on snapshot groups, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from chronoscale.cuda_ext.attention import Attention
+from chronoscale.cuda_ext.graph import CSR, EdgeMap
+from chronoscale.real_exec.snapshots.material import Change, Full
+from chronoscale.real_exec.snapshots.model import SnapshotModel, State
+from chronoscale.real_exec.task import Task
+from chronoscale.strategies.schedule import Op, Schedule
+from chronoscale.strategies.workload import Hyper
+
+Seat = tuple[int, int]  # (unit, step)
+Scored = tuple[Tensor, Tensor, Tensor]  # transformed features and their two scores, where attention follows
+
+
+@dataclass(slots=True)
+class Shelf:
+    """What the device holds of one snapshot."""
+
+    form: Full | Change
+    graph: CSR | None = None  # the adjacency, where it is tracked
+    scale: Tensor | None = None
+    aggregated: Tensor | None = None  # normalised sums [R, F]: touched rows where they were incremented, else all
+    attention: Attention | None = None
+    output: Tensor | None = None  # layer 1, [N, H], on the graph of its transformation
+    leaf: Tensor | None = None  # the same values, cut off: where the recurrences of one or two groups leave their gradients
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a rank's rows imply and no single row says."""
+
+    owned: set[Seat] = field(default_factory=set)  # transferred
+    incremented: set[Seat] = field(default_factory=set)
+    rebuilt: set[Seat] = field(default_factory=set)
+    features: set[Seat] = field(default_factory=set)  # transferred with the input features
+    seat: dict[Seat, Seat] = field(default_factory=dict)  # where a snapshot lies: its own seat, or that of the group it is shared with
+    frees: dict[int, list[Seat]] = field(default_factory=dict)  # unit -> seats that its end leaves without a user
+    groups: Mapping[int, int] = field(default_factory=dict)  # iteration -> groups over all ranks: the loss is their mean
+
+    @classmethod
+    def of(cls, tasks: list[Task], schedule: Schedule, hyper: Hyper) -> Plan:
+        """Read off one rank's rows."""
+        plan = cls()
+        plan.owned = {(t.unit, t.step) for t in tasks if t.op is Op.H2D}
+        plan.incremented = {(t.unit, t.step) for t in tasks if t.op is Op.INCREMENT}
+        plan.rebuilt = {(t.unit, t.step) for t in tasks if t.op is Op.RECONSTRUCT}
+        units = [t.unit for t in tasks if t.op is Op.BACKWARD]
+        waiting: list[Seat] = []
+        previous: int | None = None
+        for unit, following in zip(units, [*units, None][1:], strict=True):
+            for step in range(hyper.group_size):
+                seat = (unit, step)
+                if seat in plan.owned:
+                    plan.seat[seat] = seat
+                    waiting.append(seat)
+                else:
+                    assert previous is not None
+                    plan.seat[seat] = plan.seat[previous, step + (unit - previous) * hyper.stride]
+            if following is None or (following, 0) in plan.owned:
+                plan.frees[unit], waiting = waiting, []
+            else:
+                plan.frees[unit] = []
+            previous = unit
+        backward = schedule.tasks(Op.BACKWARD)
+        iterations, counts = np.unique(schedule.iteration[backward], return_counts=True)
+        plan.groups = dict(zip(iterations.tolist(), counts.tolist(), strict=True))
+        return plan
+
+
+@dataclass(slots=True)
+class Board:
+    """One rank's state between rows. Rows of a group follow one another, so one `pending` serves; what outlives a row has a key."""
+
+    model: SnapshotModel
+    device: torch.device
+    plan: Plan
+    group_size: int
+    variant: str
+    features: dict[Seat, Tensor] = field(default_factory=dict)  # input features, by the snapshot that brought them
+    sums: Tensor | None = None  # unnormalised sums of the last snapshot: where increments go on
+    projected: Scored | None = None  # the input features, transformed for attention
+    pending: Tensor | Scored | None = None  # between the rows of a layer above the first
+    shelves: dict[Seat, Shelf] = field(default_factory=dict)
+    state: dict[tuple[int, int], State] = field(default_factory=dict)  # (unit, layer)
+    hidden: dict[tuple[int, int, int], Tensor] = field(default_factory=dict)  # (unit, layer, step): what the layer above reads
+
+    def at(self, task: Task, back: int = 0) -> Shelf:
+        """The snapshot of a row, or one that many steps before it."""
+        return self.shelves[self.plan.seat[task.unit, task.step - back]]
+
+    def inputs(self, task: Task) -> Tensor:
+        """The input features that a row reads: its snapshot's own, or those that its group, or the one it shares with, began with."""
+        seat = (task.unit, task.step)
+        return self.uses(self.features[seat if seat in self.plan.features else (self.plan.seat[task.unit, 0][0], 0)])
+
+    def below(self, task: Task) -> Tensor:
+        """What the layer below put out for this row's snapshot."""
+        return self.uses(self.hidden[task.unit, task.layer - 1, task.step])
+
+    def uses(self, tensor: Tensor) -> Tensor:
+        """The tensor, marked as read in this lane: the allocator must not reuse its memory too early."""
+        if self.device.type == "cuda":
+            tensor.record_stream(torch.cuda.current_stream(self.device))
+        return tensor
+
+    def uses_graph(self, graph: CSR) -> CSR:
+        """As `uses`, for an adjacency."""
+        for tensor in (graph.indptr, graph.indices, graph.values):
+            if tensor is not None:
+                self.uses(tensor)
+        return graph
+
+    def uses_map(self, edges: EdgeMap) -> EdgeMap:
+        """As `uses`, for changed edges."""
+        for tensor in (edges.rows, edges.indptr, edges.indices, edges.sign):
+            self.uses(tensor)
+        return edges
+
+    def read_inputs(self, task: Task) -> None:
+        """Drop a snapshot's input features after the row that is the last to read them, where the next snapshot brings its own."""
+        following = (task.unit, task.step + 1)
+        if following in self.plan.features or task.step + 1 == self.group_size:
+            self.features.pop((task.unit, task.step), None)
+
+    def forget(self, unit: int) -> None:
+        """Drop the recurrent states of a group that has ended."""
+        self.state = {key: value for key, value in self.state.items() if key[0] != unit}
+        self.hidden = {key: value for key, value in self.hidden.items() if key[0] != unit}

@@ -1,0 +1,198 @@
+"""Convolutions: what AGGREGATE, INCREMENT, TRANSFORM and TEMPORAL rows of each kind of model do.
+
+First-layer results depend on nothing that a group computes, so groups that share a snapshot share them (REAL §4.2). They are cut from
+the recurrence: a group's backward pass stops at the `leaf`, and the last group that uses a snapshot carries the summed gradients on.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from chronoscale.cuda_ext import ops
+from chronoscale.cuda_ext.attention import attention, attention_increment
+from chronoscale.real_exec.snapshots.board import Board, Shelf
+from chronoscale.real_exec.snapshots.material import Full
+from chronoscale.real_exec.snapshots.model import EvolvingBlock, GatBlock, GcnBlock
+from chronoscale.real_exec.task import Task
+
+
+class Convolution(Protocol):
+    """A subclass executes the rows of one kind of model on a rank's board."""
+
+    def aggregate(self, board: Board, task: Task) -> None: ...
+
+    def increment(self, board: Board, task: Task) -> None: ...
+
+    def transform(self, board: Board, task: Task) -> None: ...
+
+    def temporal(self, board: Board, task: Task) -> None: ...
+
+
+def convolution(board: Board) -> Convolution:
+    """For the board's model."""
+    shape = board.model.shape
+    return Evolving() if shape.evolves_weights else Attending() if shape.transforms_first else Plain()
+
+
+def _sum(board: Board, shelf: Shelf, x: Tensor) -> Tensor:
+    """Unnormalised neighbour sums [N, F]."""
+    assert shelf.graph is not None
+    return ops.aggregate(board.uses_graph(shelf.graph), board.uses(x))
+
+
+def _scale(board: Board, shelf: Shelf) -> Tensor:
+    assert shelf.scale is not None
+    return board.uses(shelf.scale)[:, None]
+
+
+def _increment(board: Board, task: Task) -> tuple[Tensor, Tensor]:
+    """Touched rows [R] and their normalised sums [R, F] after the snapshot's change (REAL eq. 3)."""
+    shelf, x = board.at(task), board.inputs(task)
+    assert not isinstance(shelf.form, Full) and shelf.form.delta is not None
+    assert shelf.scale is not None and board.sums is not None
+    delta = shelf.form.delta
+    for tensor in (delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh, shelf.scale):
+        if tensor is not None:
+            board.uses(tensor)
+    rows = delta.rows.long()
+    return rows, ops.increment_(board.sums, delta, x).mul_(shelf.scale[rows, None])
+
+
+def _first(board: Board, task: Task) -> None:
+    """Features summed and normalised, no gradient: they are inputs."""
+    shelf = board.at(task)
+    with torch.no_grad():
+        sums = _sum(board, shelf, board.inputs(task))
+        if board.plan.incremented:
+            board.sums, shelf.aggregated = sums, sums * _scale(board, shelf)
+        else:
+            shelf.aggregated = sums.mul_(_scale(board, shelf))
+
+
+class Plain:
+    """GCN with fixed weights: increments touch some rows, and only those are transformed again (REAL §4.1.2, case 2)."""
+
+    def aggregate(self, board: Board, task: Task) -> None:
+        """Normalised sums of all rows."""
+        if task.layer:
+            shelf = board.at(task)
+            board.pending = _sum(board, shelf, board.below(task)) * _scale(board, shelf)
+            return
+        _first(board, task)
+        board.read_inputs(task)
+
+    def increment(self, board: Board, task: Task) -> None:
+        """Normalised sums of the touched rows."""
+        shelf = board.at(task)
+        with torch.no_grad():
+            _, shelf.aggregated = _increment(board, task)
+
+    def transform(self, board: Board, task: Task) -> None:
+        """Representations [N, H]: of the touched rows, the others as they were."""
+        block = board.model.block(task.layer)
+        assert isinstance(block, GcnBlock)
+        if task.layer:
+            assert isinstance(board.pending, Tensor)
+            board.pending = block.transform(board.uses(board.pending))
+            return
+        shelf = board.at(task)
+        assert shelf.aggregated is not None
+        output = block.transform(board.uses(shelf.aggregated))
+        if (task.unit, task.step) in board.plan.incremented:
+            before = board.at(task, back=1).output
+            assert before is not None and not isinstance(shelf.form, Full) and shelf.form.delta is not None
+            output = before.index_copy(0, board.uses(shelf.form.delta.rows).long(), output)
+        shelf.output, shelf.leaf = output, output.detach().requires_grad_()
+
+    def temporal(self, board: Board, task: Task) -> None:
+        """One step of the recurrence on all nodes."""
+        block = board.model.block(task.layer)
+        assert not isinstance(block, EvolvingBlock)
+        z = board.pending if task.layer else board.at(task).leaf
+        assert isinstance(z, Tensor)
+        state = block.step(board.uses(z), None if task.step == 0 else board.state[task.unit, task.layer])
+        board.state[task.unit, task.layer] = state
+        board.hidden[task.unit, task.layer, task.step] = state[0]
+
+
+class Attending(Plain):
+    """GAT: features are transformed once a group (REAL §4.1.2, case 1), sums of weighted neighbours incremented (eq. 5-8)."""
+
+    def transform(self, board: Board, task: Task) -> None:
+        """Transformed features and their scores."""
+        block = board.model.block(task.layer)
+        assert isinstance(block, GatBlock)
+        z = block.transform(board.below(task) if task.layer else board.inputs(task))
+        scored = (z, *block.scores(z))
+        if task.layer:
+            board.pending = scored
+            return
+        board.projected = scored
+        board.read_inputs(task)
+
+    def aggregate(self, board: Board, task: Task) -> None:
+        """Attention over all rows."""
+        block, shelf = board.model.block(task.layer), board.at(task)
+        assert isinstance(block, GatBlock) and shelf.graph is not None
+        scored = board.pending if task.layer else board.projected
+        assert isinstance(scored, tuple)
+        z, left, right = (board.uses(part) for part in scored)
+        state = attention(board.uses_graph(shelf.graph), z, left, right)
+        output = block.finish(state.output())
+        if task.layer:
+            board.pending = output
+            return
+        shelf.attention, shelf.output, shelf.leaf = state, output, output.detach().requires_grad_()
+
+    def increment(self, board: Board, task: Task) -> None:
+        """Attention over the rows that a change touches, the others as they were."""
+        block, shelf, before = board.model.block(task.layer), board.at(task), board.at(task, back=1)
+        assert isinstance(block, GatBlock) and not isinstance(shelf.form, Full) and shelf.form.edges is not None
+        assert shelf.graph is not None and before.attention is not None and before.output is not None and board.projected is not None
+        change, graph = board.uses_map(shelf.form.edges), board.uses_graph(shelf.graph)
+        z, left, right = (board.uses(part) for part in board.projected)
+        shelf.attention, touched = attention_increment(before.attention, graph, change, z, left, right, variant=board.variant)
+        output = before.output.index_copy(0, change.rows.long(), block.finish(touched))
+        shelf.output, shelf.leaf = output, output.detach().requires_grad_()
+
+
+class Evolving:
+    """EvolveGCN: sums of the first layer are shared and incremented; weights differ from step to step, so every group transforms anew."""
+
+    def aggregate(self, board: Board, task: Task) -> None:
+        """Normalised sums of all rows."""
+        if task.layer:
+            shelf = board.at(task)
+            board.pending = _sum(board, shelf, board.below(task)) * _scale(board, shelf)
+        else:
+            _first(board, task)
+
+    def increment(self, board: Board, task: Task) -> None:
+        """Normalised sums of all rows, the touched ones new."""
+        shelf, before = board.at(task), board.at(task, back=1).aggregated
+        assert before is not None
+        with torch.no_grad():
+            shelf.aggregated = before.index_copy(0, *_increment(board, task))
+
+    def temporal(self, board: Board, task: Task) -> None:
+        """The weights of this snapshot."""
+        block = board.model.block(task.layer)
+        assert isinstance(block, EvolvingBlock)
+        x = None
+        if block.scorer is not None:
+            x = board.below(task) if task.layer else board.inputs(task)
+        board.state[task.unit, task.layer] = block.evolve(None if task.step == 0 else board.state[task.unit, task.layer], x)
+
+    def transform(self, board: Board, task: Task) -> None:
+        """Outputs [N, H] with this snapshot's weights."""
+        block = board.model.block(task.layer)
+        assert isinstance(block, EvolvingBlock)
+        aggregated = board.pending if task.layer else board.at(task).aggregated
+        assert isinstance(aggregated, Tensor)
+        output = block.transform(board.uses(aggregated), board.state[task.unit, task.layer])
+        board.hidden[task.unit, task.layer, task.step] = output
+        if task.layer == 0:
+            board.read_inputs(task)

@@ -1,0 +1,161 @@
+"""Material: a snapshot sequence prepared on the host, in the forms that a schedule transfers (REAL's preprocessor, §3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap
+from chronoscale.datasets.snapshots.csr import DeltaCSR, Variant
+from chronoscale.datasets.snapshots.difference import EdgeMap as HostMap
+from chronoscale.datasets.snapshots.difference import delta_csr, edge_map
+from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
+from chronoscale.errors import UserError
+
+
+class Wanted(NamedTuple):
+    """A form of a snapshot: in full, or as its change with what it is to be used for."""
+
+    snapshot: int
+    incremented: bool = False  # GCN: with the effective delta of its sums
+    rebuilt: bool = False  # with its edge map
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """A whole snapshot: adjacency and row scale float32 [N] (None for attention, which has no weights either)."""
+
+    graph: CSR
+    scale: Tensor | None
+
+    @property
+    def nbytes(self) -> int:
+        return self.graph.nbytes + (0 if self.scale is None else self.scale.nbytes)
+
+    def to(self, device: torch.device) -> Full:
+        """A copy on `device`, asynchronous where the host memory is pinned."""
+        g = self.graph
+        return Full(
+            CSR(_copy(g.indptr, device), _copy(g.indices, device), _maybe(g.values, device), g.num_cols), _maybe(self.scale, device)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A difference map: the delta of unnormalised sums with the new row scale float32 [N], the changed edges, or both."""
+
+    delta: Delta | None = None
+    scale: Tensor | None = None
+    edges: EdgeMap | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in (self.delta, self.scale, self.edges) if part is not None)
+
+    def to(self, device: torch.device) -> Change:
+        """A copy on `device`, asynchronous where the host memory is pinned."""
+        delta, edges = self.delta, self.edges
+        if delta is not None:
+            rows, indptr, indices = _copy(delta.rows, device), _copy(delta.indptr, device), _copy(delta.indices, device)
+            values, fresh = _maybe(delta.values, device), _maybe(delta.fresh, device)
+            delta = Delta(rows, indptr, indices, values, delta.num_rows, delta.num_cols, fresh)
+        if edges is not None:
+            rows, indptr, indices = _copy(edges.rows, device), _copy(edges.indptr, device), _copy(edges.indices, device)
+            edges = EdgeMap(rows, indptr, indices, _copy(edges.sign, device), edges.num_nodes)
+        return Change(delta, _maybe(self.scale, device), edges)
+
+
+def _copy(source: Tensor, device: torch.device) -> Tensor:
+    return source.clone() if device.type == "cpu" else source.to(device, non_blocking=True)
+
+
+def _maybe(source: Tensor | None, device: torch.device) -> Tensor | None:
+    return None if source is None else _copy(source, device)
+
+
+class Material:
+    """Forms of the snapshots that a schedule needs, features [N, F] float32 and targets [T, N] float32 on the host.
+
+    The task is regression (FlareDTDG §4.1): predict log(1 + in-degree) of every node, `horizon` snapshots ahead. Without features of its
+    own a dataset gets seeded Gaussian ones of the asked width. Attention reads no weights: then `weighted` is False.
+    """
+
+    def __init__(
+        self,
+        snapshots: SnapshotSequence,
+        inputs: int,
+        variant: Variant = "exact",
+        seed: int = 0,
+        pin: bool = False,
+        weighted: bool = True,
+    ) -> None:
+        self.snapshots, self.variant, self._pin, self.weighted = snapshots, variant, pin, weighted
+        self.num_nodes = snapshots.num_nodes
+        if snapshots.features is not None:
+            if snapshots.features.shape[1] != inputs:
+                raise UserError(f"dataset '{snapshots.name}' has {snapshots.features.shape[1]} features a node, the model wants {inputs}")
+            self.features = self._host(np.asarray(snapshots.features, np.float32))
+        else:
+            values = np.random.default_rng(seed).standard_normal((self.num_nodes, inputs), np.float32)
+            self.features = self._host(values / np.float32(np.sqrt(inputs)))
+        self._full: dict[int, Full] = {}
+        self._delta: dict[int, Change] = {}
+        self._edges: dict[int, EdgeMap] = {}
+        self._target: dict[int, Tensor] = {}
+
+    def _host(self, array: NDArray[Any]) -> Tensor:
+        tensor = torch.from_numpy(np.ascontiguousarray(array))
+        return tensor.pin_memory() if self._pin else tensor
+
+    def prepare(self, wanted: Iterable[Wanted], targets: Iterable[int] = ()) -> None:
+        """Build the named forms ahead of training. Raises UserError for a snapshot that does not exist."""
+        wanted, targets = sorted(set(wanted)), sorted(set(targets))
+        last = len(self.snapshots) - 1
+        if wrong := [t for t in (*(w.snapshot for w in wanted), *targets) if not 0 <= t <= last]:
+            raise UserError(f"dataset '{self.snapshots.name}' has snapshots 0..{last}, the schedule asks for {wrong[0]}")
+        for t, incremented, rebuilt in wanted:
+            if not (incremented or rebuilt) and t not in self._full:
+                self._full[t] = self._whole(self.snapshots[t])
+            if incremented and t not in self._delta:
+                self._delta[t] = self._change(delta_csr(self.snapshots[t - 1], self.snapshots[t], self.variant))
+            if rebuilt and t not in self._edges:
+                self._edges[t] = self._map(edge_map(self.snapshots[t - 1], self.snapshots[t]))
+        for t in targets:
+            if t not in self._target:
+                self._target[t] = self._host(np.log1p(self.snapshots[t].in_degree()).astype(np.float32))
+
+    def form(self, wanted: Wanted) -> Full | Change:
+        """A prepared form, on the host."""
+        t = wanted.snapshot
+        if not (wanted.incremented or wanted.rebuilt):
+            return self._full[t]
+        change = self._delta[t] if wanted.incremented else Change()
+        return replace(change, edges=self._edges[t]) if wanted.rebuilt else change
+
+    def stores(self) -> Mapping[str, dict[int, Any]]:
+        """All that is prepared, by kind and snapshot: what a shipment carries to other processes."""
+        return {"full": self._full, "delta": self._delta, "edges": self._edges, "target": self._target}
+
+    def target(self, snapshot: int) -> Tensor:
+        """What is predicted: log(1 + in-degree), float32 [N]."""
+        return self._target[snapshot]
+
+    def _whole(self, snapshot: Snapshot) -> Full:
+        csr, host = snapshot.csr(self.variant), self._host
+        weights = (host(csr.values), host(csr.scale)) if self.weighted else (None, None)
+        return Full(CSR(host(csr.indptr), host(csr.indices), weights[0], self.num_nodes), weights[1])
+
+    def _change(self, delta: DeltaCSR) -> Change:
+        host = self._host
+        rows, indptr, indices, values, fresh = (host(part) for part in (delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh))
+        return Change(Delta(rows, indptr, indices, values, self.num_nodes, self.num_nodes, fresh), host(delta.scale))
+
+    def _map(self, edges: HostMap) -> EdgeMap:
+        host = self._host
+        return EdgeMap(host(edges.rows), host(edges.indptr), host(edges.indices), host(edges.sign), self.num_nodes)

@@ -1,0 +1,142 @@
+"""Probes: the schedules that a profile measures, made to span what an experiment will ask of its cost model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from chronoscale.datasets.arrays import Int32
+from chronoscale.datasets.generate.growth import GrowthGraph
+from chronoscale.datasets.snapshots.partition import Cut, metis
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
+from chronoscale.strategies.baselines.snapshots.distdgl import DistDGL
+from chronoscale.strategies.baselines.snapshots.esdg import ESDG
+from chronoscale.strategies.builder import Builder
+from chronoscale.strategies.cluster import Device, Link
+from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.schedule import Lane, Op, Schedule
+from chronoscale.strategies.snapshots.forms import must_track, plain
+from chronoscale.strategies.snapshots.groups import deal
+from chronoscale.strategies.snapshots.lowering import Reuse, lower
+from chronoscale.strategies.snapshots.rows import Form
+from chronoscale.strategies.workload import Hyper, ModelShape, Partition, Workload
+
+UNUSED = DatasheetCosts(Device("none", 1, 1, 1, Link(1, 0), 0))  # forms are given: no cost is asked
+WHOLE, CHANGES = ("full", "pipeline"), ("map", "delta")  # ways to run a group: every snapshot in full, or as what changed
+MESSAGES = tuple(1 << power for power in range(10, 23, 2))  # all-reduce sizes, bytes: 1 KiB .. 4 MiB
+CELLS = (ESDG.name, DistDGL.name)  # strategies that spread a group over ranks
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Probe:
+    """A schedule to be timed, the snapshots it runs on, its hyper-parameters, and the vertex partition of one that runs on parts."""
+
+    label: str
+    snapshots: SnapshotSequence
+    schedule: Schedule
+    hyper: Hyper
+    parts: Int32 | None = None
+
+
+def probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, samples: int = 6, seed: int = 0) -> Iterator[Probe]:
+    """Windows of the dataset itself at quantiles of its size, and generated ones below and above; each in every form.
+
+    Groups are dealt to `ranks` ranks, so that all of them are busy: ranks of one machine share its memory bandwidth and its caches.
+
+    REAL profiles epochs of the workload (§3.2) and fits its curves on synthetic graphs (appendix B); a fit needs both: the first for the
+    shapes that will be asked for, the second so that nodes vary.
+    """
+    size = hyper.group_size + hyper.horizon
+    apart = replace(hyper, stride=size, groups_per_rank=1)
+    stats = statistics_of(snapshots)
+    yield from _forms("windows", windows(snapshots, stats, size, samples), model, apart, ranks, (*WHOLE, *CHANGES))
+    low, high = int(stats.edges.min()), int(stats.edges.max())
+    yield from _pairs(stats.num_nodes, high + 8, model, hyper, ranks, seed)
+    for scale, edges in ((0.5, max(low // 2, 8)), (0.75, (low + high) // 2), (1.0, max(low, 8)), (1.0, int(high * 1.2) + 8)):
+        nodes = max(int(stats.num_nodes * scale), 16)
+        static = min(2 * edges, nodes * nodes // 4)
+        for churn, kinds in ((0.0, CHANGES), (0.02, (*WHOLE, *CHANGES)), (0.4, CHANGES)):  # an unchanged snapshot is a difference map, too
+            graph = GrowthGraph.rmat(nodes, static, 2 * size, churn, seed, trend=np.full(2 * size, 0.5))
+            yield from _forms(f"n{nodes}-e{edges}-c{churn}", graph.sequence().without_self_edges(), model, apart, ranks, kinds)
+
+
+def _pairs(nodes: int, edges: int, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
+    """Two pairs a rank that share one snapshot each, all in full: backward passes that carry nothing, and those that carry the most."""
+    if hyper.group_size == 1:
+        return
+    hyper = replace(hyper, stride=hyper.group_size - 1, groups_per_rank=1)
+    length = (4 * ranks - 1) * hyper.stride + hyper.group_size + hyper.horizon
+    graph = GrowthGraph.rmat(nodes, min(2 * edges, nodes * nodes // 4), length, 0.1, seed, trend=np.full(length, 0.5))
+    snapshots = graph.sequence().without_self_edges()
+    workload = Workload("pairs", statistics_of(snapshots), model, hyper)
+    placement = deal(workload.groups, ranks, 2)
+    schedule = lower("pairs", workload, placement, Reuse(snapshots=True, groups=True), UNUSED, plain(length))
+    yield Probe(f"pairs-{ranks}", snapshots, schedule, hyper)  # the snapshots depend on `ranks`, too
+
+
+def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, samples: int) -> SnapshotSequence:
+    """`samples` windows of `size` consecutive snapshots, evenly over the order of their edge counts, strung together."""
+    starts = np.arange(0, len(snapshots) - size + 1)
+    weight = np.convolve(stats.edges + stats.effective_edges, np.ones(size), "valid")
+    chosen = np.unique(starts[np.argsort(weight, kind="stable")][np.linspace(0, len(starts) - 1, samples).astype(int)])
+    parts = [snapshots[int(t)] for start in chosen for t in range(start, start + size)]
+    ptr = np.concatenate([[0], np.cumsum([part.num_edges for part in parts])]).astype(np.int64)
+    src, dst = np.concatenate([p.src for p in parts]), np.concatenate([p.dst for p in parts])
+    return SnapshotSequence(num_nodes=snapshots.num_nodes, ptr=ptr, src=src, dst=dst, features=snapshots.features, name=snapshots.name)
+
+
+def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: tuple[str, ...]) -> Iterator[Probe]:
+    workload = Workload(label, statistics_of(snapshots), model, hyper)
+    placement, count = deal(workload.groups, ranks), len(snapshots)
+    ways = {
+        "full": (Reuse(), plain(count)),
+        "map": (Reuse(snapshots=True), plain(count, Form.MAP, True)),
+        "delta": (Reuse(snapshots=True), plain(count, Form.DELTA, must_track(workload))),
+        "pipeline": (Reuse(pipeline=True), plain(count)),
+    }
+    for kind in kinds:
+        reuse, forms = ways[kind]
+        yield Probe(f"{label}-{kind}", snapshots, lower(f"{label}-{kind}", workload, placement, reuse, UNUSED, forms), hyper)
+
+
+def cell_probes(
+    snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, strategies: Collection[str], seed: int = 0
+) -> Iterator[Probe]:
+    """As `probes`, for those of CELLS among `strategies`: windows of the dataset, and generated graphs around its size.
+
+    Parts are METIS's for the windows. Generated graphs are dealt out node by node, which cuts most, or all to one rank, which makes the
+    largest part and the smallest.
+    """
+    if not (wanted := [name for name in CELLS if name in strategies]):
+        return
+    size = hyper.group_size + hyper.horizon
+    apart = replace(hyper, stride=size, groups_per_rank=1)
+    stats = statistics_of(snapshots)
+    nodes, high = stats.num_nodes, int(stats.edges.max())
+    graphs = {"windows": windows(snapshots, stats, size, 6)}
+    for scale, edges in ((0.5, 8), (0.75, high // 2 + 8), (1.0, 8), (1.0, int(high * 1.2) + 8)):
+        count = max(int(nodes * scale), 16)
+        static = min(2 * edges, count * count // 4)
+        graph = GrowthGraph.rmat(count, static, 2 * size, 0.1, seed, trend=np.full(2 * size, 0.5))
+        graphs[f"n{count}-e{edges}"] = graph.sequence().without_self_edges()
+    for label, sequence in graphs.items():
+        work = Workload(label, statistics_of(sequence), model, apart)
+        if ESDG.name in wanted:
+            yield Probe(f"{label}-esdg", sequence, ESDG().plan(work, ranks, UNUSED), apart)
+        if DistDGL.name in wanted:
+            node = np.arange(sequence.num_nodes, dtype=np.int32)
+            cuts = {"metis": metis(snapshots, ranks)} if label == "windows" else {"dealt": node % ranks, "one": 0 * node}
+            for name, assignment in cuts.items():
+                cut = replace(work, partition=Partition(*Cut(assignment, ranks).count(sequence)))
+                yield Probe(f"{label}-{name}-{ranks}", sequence, DistDGL().plan(cut, ranks, UNUSED), apart, assignment)
+
+
+def all_reduces(ranks: int) -> Schedule:
+    """All-reduces of every size in MESSAGES, one after the other."""
+    builder = Builder(f"all-reduce-{ranks}", ranks)
+    for i, size in enumerate(MESSAGES):
+        builder.add(Op.ALLREDUCE, Lane.COMM, {"rank": np.arange(ranks), "order": i, "collective": i, "bytes": size, "iteration": 0})
+    return builder.finish()

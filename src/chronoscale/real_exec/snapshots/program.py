@@ -1,0 +1,149 @@
+"""SnapshotProgram: one rank's rows of snapshot groups, executed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+
+from chronoscale.cuda_ext import ops
+from chronoscale.real_exec.collective import Collective
+from chronoscale.real_exec.snapshots.board import Board, Plan, Seat, Shelf
+from chronoscale.real_exec.snapshots.convolution import convolution
+from chronoscale.real_exec.snapshots.material import Change, Full, Material, Wanted
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.task import Task, tasks_of
+from chronoscale.strategies.schedule import Op, Schedule
+from chronoscale.strategies.workload import Hyper
+
+
+class SnapshotProgram:
+    """Executes the rows of one rank for strategies that place whole groups (`psg`, `blad`, REAL).
+
+    Losses are means over the groups of an iteration, on whichever ranks they run, so that placement does not change the mathematics.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        rank: int,
+        material: Material,
+        model: SnapshotModel,
+        hyper: Hyper,
+        device: torch.device,
+        collective: Collective,
+        learning_rate: float = 0.01,
+        optimizer: torch.optim.Optimizer | None = None,
+    ) -> None:
+        """`optimizer` goes on from earlier schedules. Raises ValueError for transfers of other sizes than the snapshots have."""
+        self.tasks = tasks_of(schedule, rank)
+        self.material, self.model, self.hyper, self.device, self.collective = material, model.to(device), hyper, device, collective
+        self.optimizer = optimizer or torch.optim.Adam(model.parameters(), lr=learning_rate)
+        self.plan = plan = Plan.of(self.tasks, schedule, hyper)
+        self.board = Board(model, device, plan, hyper.group_size, hyper.variant)
+        self._loss: dict[int, list[Tensor]] = defaultdict(list)
+        convolve = convolution(self.board)
+        self._run: Mapping[Op, Callable[[Task], None]] = {
+            Op.H2D: self._h2d,
+            Op.RECONSTRUCT: self._rebuild,
+            Op.COPY: self._copy,
+            Op.AGGREGATE: lambda task: convolve.aggregate(self.board, task),
+            Op.INCREMENT: lambda task: convolve.increment(self.board, task),
+            Op.TRANSFORM: lambda task: convolve.transform(self.board, task),
+            Op.TEMPORAL: lambda task: convolve.temporal(self.board, task),
+            Op.BACKWARD: self._backward,
+            Op.ALLREDUCE: self._allreduce,
+            Op.OPTIMIZE: self._optimize,
+        }
+        goals = {t.unit: self._goals(t.unit) for t in self.tasks if t.op is Op.BACKWARD}
+        material.prepare({self._wanted(seat) for seat in plan.owned}, {goal for of in goals.values() for goal in of})
+        self._targets = {unit: [material.target(goal).to(device) for goal in of] for unit, of in goals.items()}
+        for task in self.tasks:
+            if task.op is Op.H2D:
+                beyond = task.bytes - self._source(seat := (task.unit, task.step)).nbytes
+                if beyond not in (0, material.features.nbytes):
+                    raise ValueError(f"schedule '{schedule.name}': task {task.task} is to move {beyond} bytes beyond its snapshot")
+                if beyond:
+                    plan.features.add(seat)
+
+    def run(self, task: Task) -> None:
+        """Execute one row. Raises KeyError for an operation that snapshot groups do not have."""
+        self._run[task.op](task)
+
+    def losses(self) -> dict[int, float]:
+        """This rank's share of the loss of each iteration since the last call; shares sum to the mean over groups."""
+        shares = {iteration: float(torch.stack(parts).sum()) for iteration, parts in self._loss.items()}
+        self._loss.clear()
+        return shares
+
+    def _goals(self, unit: int) -> list[int]:
+        """Snapshots that a group predicts: of each of its own, or of the last."""
+        start, size = unit * self.hyper.stride, self.hyper.group_size
+        steps = range(size) if self.model.shape.predicts_each else (size - 1,)
+        return [start + step + self.hyper.horizon for step in steps]
+
+    def _wanted(self, seat: Seat) -> Wanted:
+        incremented = seat in self.plan.incremented and not self.model.shape.transforms_first
+        return Wanted(seat[0] * self.hyper.stride + seat[1], incremented, seat in self.plan.rebuilt)
+
+    def _source(self, seat: Seat) -> Full | Change:
+        return self.material.form(self._wanted(seat))
+
+    def _h2d(self, task: Task) -> None:
+        seat = (task.unit, task.step)
+        arrived = self._source(seat).to(self.device)
+        graph = arrived.graph if isinstance(arrived, Full) else None
+        self.board.shelves[seat] = Shelf(form=arrived, graph=graph, scale=arrived.scale)
+        if seat in self.plan.features:
+            features = self.material.features
+            self.board.features[seat] = features.clone() if self.device.type == "cpu" else features.to(self.device, non_blocking=True)
+
+    def _rebuild(self, task: Task) -> None:
+        before, shelf = self.board.at(task, back=1).graph, self.board.at(task)
+        assert isinstance(shelf.form, Change) and shelf.form.edges is not None and before is not None
+        weighted = not self.model.shape.transforms_first
+        edges = self.board.uses_map(shelf.form.edges)
+        shelf.graph, shelf.scale = ops.rebuild(self.board.uses_graph(before), edges, self.hyper.variant, weighted)
+
+    def _copy(self, task: Task) -> None:
+        """From stage to stage of a pipeline; on one rank both are this process."""
+        if task.layer:
+            pending = self.board.pending
+            self.board.pending = self.board.uses(pending).clone() if isinstance(pending, Tensor) else pending
+            return
+        shelf = self.board.at(task)
+        if shelf.leaf is not None:
+            shelf.leaf = self.board.uses(shelf.leaf.detach()).clone().requires_grad_()
+        elif shelf.aggregated is not None:
+            shelf.aggregated = self.board.uses(shelf.aggregated).clone()
+
+    def _backward(self, task: Task) -> None:
+        board, last, top = self.board, self.hyper.group_size - 1, self.model.shape.layers - 1
+        steps = range(last + 1) if self.model.shape.predicts_each else (last,)
+        outputs = [board.uses(board.hidden[task.unit, top, step]) for step in steps]
+        errors = [self.model.loss(output, target) for output, target in zip(outputs, self._targets[task.unit], strict=True)]
+        loss = torch.stack(errors).mean() / self.plan.groups[task.iteration]
+        loss.backward()
+        self._loss[task.iteration].append(loss.detach())
+        board.forget(task.unit)
+        used = [board.shelves.pop(seat) for seat in self.plan.frees[task.unit]]
+        for seat in self.plan.frees[task.unit]:
+            board.features.pop(seat, None)
+        ends = [(s.output, s.leaf.grad) for s in used if s.output is not None and s.leaf is not None and s.leaf.grad is not None]
+        if ends:
+            torch.autograd.backward([output for output, _ in ends], [gradient for _, gradient in ends])
+
+    def _allreduce(self, task: Task) -> None:
+        gradients = [p.grad if p.grad is not None else torch.zeros_like(p) for p in self.model.parameters()]
+        flat = torch.cat([g.flatten() for g in gradients])
+        self.collective.all_reduce(flat)
+        offset = 0
+        for parameter in self.model.parameters():
+            parameter.grad = flat[offset : offset + parameter.numel()].view_as(parameter)
+            offset += parameter.numel()
+
+    def _optimize(self, task: Task) -> None:
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)

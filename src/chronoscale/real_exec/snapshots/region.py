@@ -1,0 +1,124 @@
+"""Region: what one rank holds of snapshots on the host, whole or a part, and which rows it exchanges for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from chronoscale.cuda_ext.graph import CSR
+from chronoscale.datasets.snapshots.csr import WeightedCSR
+from chronoscale.datasets.snapshots.partition import Cut
+from chronoscale.real_exec.snapshots.material import Full, Material, Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Rows that a rank exchanges for a snapshot: own rows `send` int64 [sent], `rows[q]` of them for rank q; `remote[q]` come from q and
+    stand behind own rows, rank by rank."""
+
+    send: Tensor
+    rows: list[int]
+    remote: list[int]
+
+
+class Region(Protocol):
+    """`rows` own nodes of `nodes`; `counts[q]` those of every rank."""
+
+    rows: int
+    nodes: int
+    counts: list[int]
+    features: Tensor  # [rows, F]
+
+    def prepare(self, snapshots: Iterable[int], targets: Iterable[int]) -> None:
+        """Build what training will ask for. Raises UserError for a snapshot that does not exist."""
+        ...
+
+    def graph(self, snapshot: int) -> Full:
+        """Adjacency [rows, rows + remote] and scale [rows]."""
+        ...
+
+    def route(self, snapshot: int) -> Route | None:
+        """None where nothing is remote by design."""
+        ...
+
+    def target(self, snapshot: int) -> Tensor:
+        """What own rows predict, [rows]."""
+        ...
+
+
+class Whole:
+    """Whole snapshots."""
+
+    def __init__(self, material: Material) -> None:
+        self._material, self.features = material, material.features
+        self.rows = self.nodes = material.num_nodes
+        self.counts = [self.rows]
+
+    def prepare(self, snapshots: Iterable[int], targets: Iterable[int]) -> None:
+        self._material.prepare([Wanted(t) for t in snapshots], targets)
+
+    def graph(self, snapshot: int) -> Full:
+        whole = self._material.form(Wanted(snapshot))
+        assert isinstance(whole, Full)
+        return whole
+
+    def route(self, snapshot: int) -> Route | None:
+        return None
+
+    def target(self, snapshot: int) -> Tensor:
+        return self._material.target(snapshot)
+
+
+class Part:
+    """A part of every snapshot: rows are its own nodes in order of their ids, columns these and then the remote ones it reads."""
+
+    def __init__(self, material: Material, cut: Cut, part: int, device: torch.device) -> None:
+        self._material, self._cut, self._part, self._device = material, cut, part, device
+        self._own = torch.from_numpy(cut.nodes(part))
+        self.features = self._host(material.features[self._own])
+        self.rows, self.nodes, self.counts = len(self._own), material.num_nodes, np.diff(cut.offset).tolist()
+        self._graph: dict[int, Full] = {}
+        self._route: dict[int, Route] = {}
+
+    def prepare(self, snapshots: Iterable[int], targets: Iterable[int]) -> None:
+        self._material.prepare([], targets)
+        for t in sorted(set(snapshots) - self._graph.keys()):
+            self._graph[t], self._route[t] = self._build(t)
+
+    def graph(self, snapshot: int) -> Full:
+        return self._graph[snapshot]
+
+    def route(self, snapshot: int) -> Route | None:
+        return self._route[snapshot] if self._cut.parts > 1 else None
+
+    def target(self, snapshot: int) -> Tensor:
+        return self._material.target(snapshot)[self._own]
+
+    def _host(self, values: Tensor) -> Tensor:
+        return values.pin_memory() if self._material.features.is_pinned() else values
+
+    def _build(self, t: int) -> tuple[Full, Route]:
+        cut, part, snapshot = self._cut, self._part, self._material.snapshots[t]
+        halo, begin = cut.halo(snapshot), int(cut.offset[part])
+        mine, asked = halo.reader == part, halo.owner == part
+        remote = halo.row[mine]
+        csr: WeightedCSR = snapshot.csr(self._material.variant)
+        own = cut.nodes(part)
+        degree = np.diff(csr.indptr)[own]
+        indptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
+        entry = np.repeat(csr.indptr[own] - indptr[:-1], degree) + np.arange(indptr[-1])
+        column = cut.place[csr.indices[entry]]
+        inside = (column >= begin) & (column < begin + self.rows)
+        local = np.where(inside, column - begin, self.rows + np.searchsorted(remote, column)).astype(np.int32)
+        pointer, indices = (self._host(torch.from_numpy(array)) for array in (indptr, local))
+        values = scale = None
+        if self._material.weighted:
+            values, scale = (self._host(torch.from_numpy(array)) for array in (csr.values[entry], csr.scale[own]))
+        count = [np.bincount(side, minlength=cut.parts).tolist() for side in (halo.reader[asked], halo.owner[mine])]
+        send = torch.from_numpy(halo.row[asked] - begin).to(self._device)
+        return Full(CSR(pointer, indices, values, self.rows + len(remote)), scale), Route(send, *count)

@@ -1,0 +1,177 @@
+"""DGC: partition by spatio-temporal chunks (Chen, Li, Wu; PACMMOD 2023), modelled from statistics for simulation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chronoscale.errors import UserError
+from chronoscale.strategies.baselines.snapshots.shares import Batches, Owed, Work, distinct, split
+from chronoscale.strategies.builder import NONE, Builder
+from chronoscale.strategies.costs import CostModel, Floats
+from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
+from chronoscale.strategies.snapshots.rows import FP32, Columns
+from chronoscale.strategies.workload import Family, ModelShape, Workload
+
+GOLDEN = 0.6180339887498949
+
+
+@dataclass(frozen=True, slots=True)
+class DGC:
+    """Every rank has one chunk of vertices in every range of snapshots; chunks exchange boundary features and hidden states.
+
+    DGC's partitioner (graph coarsening) is not run. A model of its cut stands in for it, and these are assumptions, not measurements:
+
+    - chunks live for `span` snapshots of a group, then the cut is made anew;
+    - a rank's boundary is `cut` (1 - 1/P) of its edges; their remote ends are distinct as by uniform draws among other ranks' active nodes;
+    - chunk sizes spread evenly over 1 ± `skew` of the mean, vertices and edges alike: partition quality goes before balance (REAL §1);
+    - at a new range the vertices whose edges changed (statistics) are placed anew and move with probability 1 - 1/P; their hidden states
+      go with them. Evolving weights are replicated: they have no hidden states to move.
+
+    Chunk fusion and stale aggregation are left out: the first changes no volume, the second changes the mathematics.
+    """
+
+    span: int = 2
+    cut: float = 0.2
+    skew: float = 0.25
+
+    name = "dgc"
+    title = "DGC (modelled)"
+    source = "Chen, Li, Wu; PACMMOD 2023; REAL §1, Table 1"
+    family = Family.DTDG
+
+    def __post_init__(self) -> None:
+        if self.span < 1 or not 0 <= self.cut <= 1 or not 0 <= self.skew < 1:
+            raise UserError(f"dgc: span at least 1, cut in 0..1 and skew in 0..1 expected, got {self.span}, {self.cut}, {self.skew}")
+
+    def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
+        """One epoch. Raises UserError for a workload that is not DTDG, or 0 ranks."""
+        workload.snapshots  # noqa: B018 (refuses other families)
+        if ranks < 1:
+            raise UserError(f"at least one GPU is needed, got {ranks}")
+        return _Chunks(self, workload, ranks).plan()
+
+    def weights(self, ranks: int, iterations: int, span: int) -> Floats:
+        """Chunk sizes as shares of the whole, float64 [iterations, ranks], low-discrepancy over ranks and redrawn for every range."""
+        place = np.arange(ranks)[None, :] + ranks * (np.arange(iterations)[:, None] * 7 + span)
+        size = 1 + self.skew * (2 * (place * GOLDEN % 1) - 1)
+        shares: Floats = size / size.sum(1, keepdims=True)
+        return shares
+
+
+class _Chunks:
+    """One plan in the making. Sites are iteration-major, int64 [iterations * ranks]."""
+
+    def __init__(self, model: DGC, workload: Workload, ranks: int) -> None:
+        self.dgc, self.workload, self.ranks = model, workload, ranks
+        self.shape: ModelShape = workload.model
+        self.batches, self.work = Batches(workload, ranks), Work(workload.model)
+        self.builder = Builder(model.name, ranks, resident=4 * self.shape.parameters * FP32, kind="modelled")
+        iterations = len(self.batches.first)
+        iteration = np.repeat(np.arange(iterations), ranks)
+        unit = np.repeat(self.batches.first, ranks)
+        self.site: Columns = {"rank": np.tile(np.arange(ranks), iterations), "iteration": iteration, "order": iteration, "unit": unit}
+        self.sites, self.iterations, self.meetings = len(iteration), iterations, 0
+
+    def plan(self) -> Schedule:
+        size, span = self.workload.hyper.group_size, self.dgc.span
+        ranges = [range(start, min(start + span, size)) for start in range(0, size, span)]
+        last, first, passes = np.full(self.sites, NONE, np.int64), None, []
+        for number, steps in enumerate(ranges):
+            weight = self.dgc.weights(self.ranks, self.iterations, number)
+            owed, gradients = Owed.none(self.sites), np.zeros(self.sites, np.int64)
+            handed = None
+            if number and not self.shape.evolves_weights:
+                states = self._moved(steps[0], weight)
+                handed = self._exchange(steps[0], self.shape.layers - 1, states, last)
+                gradients = gradients + states
+            for step in steps:
+                loaded, last, halo = self._step(step, weight, owed, handed)
+                first, handed, gradients = loaded if first is None else first, None, gradients + halo
+            passes.append((steps[0], owed, gradients))
+        done = last
+        for number, (step, owed, gradients) in reversed(list(enumerate(passes))):
+            here: Columns = {**self.site, "step": np.full(self.sites, step)}
+            done = self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, owed.columns(self.shape.hidden), after=(done,))
+            if self.shape.layers > 1 or self.shape.transforms_first or (number and not self.shape.evolves_weights):
+                done = self._exchange(step, -1, gradients, done)
+        if self.ranks > 1:
+            reduced = {"bytes": self.shape.parameters * FP32}
+            done = self.builder.add(Op.ALLREDUCE, Lane.COMM, self.site, self._meeting(), reduced, after=(done,))
+        updated = self.builder.add(Op.OPTIMIZE, Lane.COMPUTE, self.site, self.work.optimize(), after=(done,))
+        assert first is not None
+        before = np.concatenate([np.full(self.ranks, NONE, np.int64), updated[: -self.ranks]])
+        self.builder.link(first, before)
+        return self.builder.finish()
+
+    def _step(self, step: int, weight: Floats, owed: Owed, handed: Ints | None) -> tuple[Ints, Ints, Ints]:
+        """Forward rows of one snapshot of every group. Returns the transfer, the last row, and the boundary bytes that have a gradient."""
+        stats, model, work = self.workload.snapshots, self.shape, self.work
+        edges = split(self.batches.total(stats.edges, step), weight).ravel()
+        rows = split(self.batches.groups * stats.num_nodes, weight).ravel()
+        active = np.repeat(self.batches.total(stats.nodes, step), self.ranks)
+        remote = 1 - 1 / self.ranks
+        crossing = np.floor(edges * (self.dgc.cut * remote)).astype(np.int64)
+        halo = distinct(np.floor(active * remote).astype(np.int64), crossing)
+        here: Columns = {**self.site, "step": np.full(self.sites, step)}
+        loaded = work.load(rows, edges + rows, rows)
+        ready = arrived = self.builder.add(Op.H2D, Lane.H2D, here, loaded)
+        owed.add(loaded, 0)
+        gradients = np.zeros(self.sites, np.int64)
+        for layer in range(model.layers):
+            at: Columns = {**here, "layer": np.full(self.sites, layer)}
+            width, learns = model.width(layer), layer > 0
+            if model.evolves_weights:
+                self._evolve(at, width, ready, owed)
+            if model.transforms_first:
+                dense = work.transform(rows, width)
+                ready = self.builder.add(Op.TRANSFORM, Lane.COMPUTE, at, dense, after=(ready,))
+                owed.add(dense, 2 if learns else 1)
+                width, learns = model.hidden, True
+            boundary = halo * width * FP32
+            came = self._exchange(step, layer, boundary, ready, boundary)
+            gradients = gradients + boundary * learns
+            summed = work.aggregate(rows, edges + rows, width)
+            ready = self.builder.add(Op.AGGREGATE, Lane.COMPUTE, at, summed, {"free": boundary * (self.ranks > 1)}, after=(ready, came))
+            owed.add(summed, int(learns))
+            if not model.transforms_first:
+                dense = work.transform(rows, width)
+                ready = self.builder.add(Op.TRANSFORM, Lane.COMPUTE, at, dense)
+                owed.add(dense, 2 if learns else 1)
+            if not model.evolves_weights:
+                cell = work.recurrence(rows, model.hidden)
+                waits = (handed,) if handed is not None and layer == 0 else ()
+                ready = self.builder.add(Op.TEMPORAL, Lane.COMPUTE, at, cell, after=waits)
+                owed.add(cell, 2)
+        return arrived, ready, gradients
+
+    def _evolve(self, at: Columns, width: int, ready: Ints, owed: Owed) -> None:
+        """Next weights of every group, on every rank; -H summarises its snapshot's highest-scored rows, which lie on any rank."""
+        groups = np.repeat(self.batches.groups, self.ranks)
+        if self.shape.summarises and self.ranks > 1:
+            moved = {"bytes": -(-groups * self.shape.hidden // self.ranks) * width * FP32}
+            ready = self.builder.add(Op.ALLGATHER, Lane.COMM, at, self._meeting(), moved, after=(ready,))
+        cell = self.work.recurrence(groups * self.shape.hidden, width)
+        self.builder.add(Op.TEMPORAL, Lane.COMPUTE, at, cell, after=(ready,))
+        owed.add(cell, 2)
+
+    def _moved(self, step: int, weight: Floats) -> Ints:
+        """Bytes of hidden states that a rank gets at a new range: of vertices that were placed anew and come from elsewhere."""
+        changed = split(self.batches.total(self.workload.snapshots.changed_nodes, step), weight).ravel()
+        values = self.shape.layers * self.shape.hidden * (2 if self.shape.temporal == "lstm" else 1)
+        moved: Ints = np.floor(changed * (1 - 1 / self.ranks)).astype(np.int64) * (values * FP32)
+        return moved
+
+    def _exchange(self, step: int, layer: int, size: Ints, after: Ints, alloc: Ints | int = 0) -> Ints:
+        """An all-to-all of all ranks; none where there is one."""
+        if self.ranks == 1:
+            return after
+        same = np.zeros_like(size)
+        row: Columns = {"bytes": size, "step": same + step, "layer": same + layer, "alloc": same + alloc}
+        return self.builder.add(Op.ALLTOALL, Lane.COMM, self.site, self._meeting(), row, after=(after,))
+
+    def _meeting(self) -> Columns:
+        """A collective id for every iteration."""
+        self.meetings += 1
+        return {"collective": self.meetings * self.iterations + self.site["iteration"]}

@@ -1,0 +1,115 @@
+"""ESDG: snapshots of a group spread over ranks (REAL §2.3, §7.1; Chakaravarthy et al., SC 2021)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chronoscale.strategies.builder import NONE, Builder
+from chronoscale.strategies.builder import Columns as Site
+from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
+from chronoscale.strategies.snapshots.cells import Cells, Region, stages, synchronise
+from chronoscale.strategies.snapshots.groups import deal
+from chronoscale.strategies.snapshots.rows import FP32
+from chronoscale.strategies.workload import Family, Workload
+
+
+class ESDG:
+    """A team of up to `group_size` ranks trains a group: each convolves its snapshots, the state travels from rank to rank in time order.
+
+    The gradient of the state travels back; gradient checkpointing keeps cell inputs only. Ranks that make up no whole team stay idle.
+    """
+
+    name = "esdg"
+    title = "ESDG"
+    source = "REAL §7.1 [3]"
+    family = Family.DTDG
+
+    def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
+        """One epoch. Raises UserError for a workload that is not DTDG, or 0 ranks."""
+        size, each = workload.hyper.group_size, workload.hyper.groups_per_rank
+        team = min(max(ranks, 1), size)
+        placement = deal(workload.groups, ranks // team, each)  # over teams
+        builder = Builder(self.name, ranks, resident=4 * workload.model.parameters * FP32, kind="snapshots")
+        chain = _Chain(workload, builder, placement.rank * team, np.arange(size) * team // size, placement.iterations)
+        site: Site = {
+            "order": placement.iteration * (each + 1) + placement.slot,
+            "iteration": placement.iteration,
+            "unit": np.arange(workload.groups),
+        }
+        chain.forward(site)
+        chain.backward(site)
+        first, last = (np.full((placement.iterations, ranks, each), NONE, np.int64) for _ in range(2))
+        for member in range(team):
+            at = placement.iteration, placement.rank * team + member, placement.slot
+            first[at], last[at] = chain.first[member], chain.last[member]
+        synchronise(builder, workload.model.parameters, first, last)
+        return builder.finish()
+
+
+class _Chain:
+    """Cells of all groups at once: `base` int64 [groups] is the first rank of a group's team, `member` [group_size] who has a step."""
+
+    def __init__(self, workload: Workload, builder: Builder, base: Ints, member: Ints, iterations: int) -> None:
+        self.model, self.builder, self.base, self.member = workload.model, builder, base, member
+        self.cells = Cells(workload.model, recomputes=True, parts=False)
+        start, nodes = workload.group_start(np.arange(len(base))), workload.snapshots.num_nodes
+        same = np.full_like(start, nodes)
+        summary = np.minimum(same, workload.model.hidden)
+        self.regions = [Region(same, workload.snapshots.edges[start + s], 0 * same, 0 * same, summary) for s in range(len(member))]
+        self.messages = iterations  # collective ids below are all-reduces'
+        team = int(member[-1]) + 1
+        self.first: list[Ints] = [np.full(len(base), NONE, np.int64)] * team
+        self.last: list[Ints] = [np.full(len(base), NONE, np.int64)] * team
+
+    def _pass(self, source: int, target: int, layer: int, ready: Ints, site: Site) -> Ints:
+        """The state (its gradient, where time runs back) from one step's rank to another's; handles of the arrival."""
+        ids = {"collective": self.messages + np.arange(len(self.base)), "layer": layer}
+        self.messages += len(self.base)
+        leaves, arrives = ({**site, **ids, "step": step, "rank": self.base + self.member[step]} for step in (source, target))
+        sent = self.cells.send(self.regions[source], layer, gradient=target < source)
+        self.builder.add(Op.SEND, Lane.COMM, leaves, sent, after=(ready,))
+        return self.builder.add(Op.RECV, Lane.COMM, arrives, self.cells.receive(self.regions[target], layer))
+
+    def forward(self, site: Site) -> None:
+        """Layer by layer: what is local first, then the recurrence along the chain, then what needs its state."""
+        order, steps = stages(self.model), range(len(self.member))
+        turn = order.index(Op.TEMPORAL)
+        for layer in range(self.model.layers):
+            here: list[Site] = [{**site, "rank": self.base + self.member[s], "step": s, "layer": layer} for s in steps]
+            for step in steps:
+                after: tuple[Ints, ...] = ()
+                if layer == 0:
+                    row = self.cells.transfer(self.regions[step])
+                    after = (self.builder.add(Op.H2D, Lane.H2D, here[step], row),)
+                    if step == 0 or self.member[step] != self.member[step - 1]:
+                        self.first[self.member[step]] = after[0]
+                for op in order[:turn]:
+                    self.builder.add(op, Lane.COMPUTE, here[step], self.cells.stage(op, self.regions[step], layer), after=after)
+            state: Ints | None = None
+            for step in steps:
+                came: tuple[Ints, ...] = ()
+                if state is not None and self.member[step] != self.member[step - 1]:
+                    came = (self._pass(step - 1, step, layer, state, site),)
+                row = self.cells.stage(Op.TEMPORAL, self.regions[step], layer)
+                state = self.builder.add(Op.TEMPORAL, Lane.COMPUTE, here[step], row, after=came)
+            for step in steps:
+                for op in order[turn + 1 :]:
+                    self.builder.add(op, Lane.COMPUTE, here[step], self.cells.stage(op, self.regions[step], layer))
+
+    def backward(self, site: Site) -> None:
+        """The same chain in reverse; a cell is computed again while its gradient is on the way."""
+        end = len(self.member) - 1
+        for layer in reversed(range(self.model.layers)):
+            done: Ints | None = None
+            for step in reversed(range(end + 1)):
+                here = {**site, "rank": self.base + self.member[step], "step": step, "layer": layer}
+                at = self.regions[step]
+                self.builder.add(Op.FORWARD, Lane.COMPUTE, here, self.cells.forward(at, layer))
+                came: tuple[Ints, ...] = ()
+                if done is not None and self.member[step] != self.member[step + 1]:
+                    came = (self._pass(step + 1, step, layer, done, site),)
+                received = step > 0 and bool(self.member[step] != self.member[step - 1])
+                row = self.cells.backward(at, layer, step == 0, step == end, received)
+                done = self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=came)
+                self.last[self.member[step]] = done

@@ -1,0 +1,129 @@
+"""Shares: what each rank has of an iteration's groups where vertices are divided, not groups; counted from statistics alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chronoscale.datasets.snapshots.csr import WeightedCSR
+from chronoscale.strategies.costs import Floats
+from chronoscale.strategies.schedule import Ints
+from chronoscale.strategies.snapshots.rows import ENTRY, FP32, Columns
+from chronoscale.strategies.workload import ModelShape, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """The groups of an iteration side by side, `ranks * groups_per_rank` in time order: as many as PSG trains between optimiser steps.
+
+    Methods return int64 [iterations].
+    """
+
+    workload: Workload
+    ranks: int
+
+    @property
+    def first(self) -> Ints:
+        """First group of each iteration."""
+        return np.arange(0, self.workload.groups, self.ranks * self.workload.hyper.groups_per_rank)
+
+    @property
+    def groups(self) -> Ints:
+        return np.append(self.first[1:], self.workload.groups) - self.first
+
+    def total(self, column: Ints, step: int) -> Ints:
+        """Sum of a snapshot statistic [T] over an iteration's snapshots number `step`."""
+        each = column[self.workload.group_start(np.arange(self.workload.groups)) + step]
+        return np.asarray(np.add.reduceat(each, self.first), np.int64)
+
+
+def split(total: Ints, weight: Floats) -> Ints:
+    """Counts int64 [n] cut by weights [ranks] or [n, ranks] that sum to 1: int64 [n, ranks], rows add up to `total` exactly."""
+    ends = np.cumsum(np.broadcast_to(weight, (len(total), weight.shape[-1])), axis=1)
+    ends[:, -1] = 1
+    counts: Ints = np.floor(ends * total[:, None]).astype(np.int64)
+    counts[:, 1:] -= counts[:, :-1].copy()
+    return counts
+
+
+def distinct(pool: Ints, draws: Ints) -> Ints:
+    """Expected distinct rows among `draws` uniform ones out of `pool` (occupancy): M (1 - (1 - 1/M)^k), rounded down."""
+    m = np.maximum(pool, 2).astype(np.float64)
+    found = m * -np.expm1(draws * np.log1p(-1 / m))
+    return np.minimum(np.floor(found).astype(np.int64), np.minimum(pool, draws))
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Row descriptors of a share: `rows` vertices int64 [n], `edges` stored entries with self-loops int64 [n]; columns int64 [n]."""
+
+    model: ModelShape
+
+    def load(self, rows: Ints, edges: Ints, features: Ints) -> Columns:
+        """H2D of a share's adjacency and of `features` rows of input."""
+        empty, entry = WeightedCSR.nbytes_of(0, 0), WeightedCSR.nbytes_of(0, 1) - WeightedCSR.nbytes_of(0, 0)
+        row = WeightedCSR.nbytes_of(1, 0) - empty
+        moved = empty + row * rows + entry * (edges - rows) + features * self.model.inputs * FP32
+        return {"nodes": features, "edges": edges, "rows": rows, "bytes": moved, "alloc": moved}
+
+    def aggregate(self, rows: Ints, edges: Ints, width: int) -> Columns:
+        """Sums over in-neighbours; with attention, three more values an edge are written and read (score, softmax, weight)."""
+        scores = 3 * FP32 * edges * (self.model.spatial == "gat")
+        moved = edges * (width * FP32 + ENTRY) + rows * width * FP32 + scores
+        return _work(edges, rows, width, moved, 2 * edges * width + 3 * scores, rows * width * FP32)
+
+    def transform(self, rows: Ints, width: int) -> Columns:
+        """Dense transformation to the hidden width."""
+        hidden = self.model.hidden
+        return _work(0 * rows, rows, width, rows * (width + hidden) * FP32, 2 * rows * width * hidden, rows * hidden * FP32)
+
+    def recurrence(self, rows: Ints, width: int) -> Columns:
+        """One step of the cell: on `rows` vertices of the hidden width, or on the columns of evolving weights."""
+        gates = self.model.gates
+        saved = rows * width * (gates + 3) * FP32
+        flops = rows * width * (4 * gates * width + 4 * gates)
+        return _work(0 * rows, rows, width, saved + 2 * rows * width * FP32, flops, saved)
+
+    def optimize(self) -> Columns:
+        """Adam: reads parameter, gradient, two moments; writes three."""
+        count = np.full(1, self.model.parameters, np.int64)
+        return {"bytes": 7 * count * FP32, "rows": count, "flops": 10 * count}
+
+
+def _work(edges: Ints, rows: Ints, width: int, moved: Ints, flops: Ints, alloc: Ints) -> Columns:
+    same = np.zeros_like(rows)
+    return {
+        "nodes": rows, "edges": edges, "rows": rows, "width": same + width, "bytes": moved, "flops": flops, "alloc": alloc,
+    }  # fmt: skip
+
+
+@dataclass(slots=True)
+class Owed:
+    """What a backward pass has to do for the forward rows seen so far, and the bytes that it frees; int64 [n] each.
+
+    Dense work twice (inputs and weights), or once where the input is data; a transposed aggregation wherever its input has a gradient.
+    """
+
+    edges: Ints
+    rows: Ints
+    bytes: Ints
+    flops: Ints
+    free: Ints
+
+    @classmethod
+    def none(cls, sites: int) -> Owed:
+        """Nothing yet."""
+        return cls(*(np.zeros(sites, np.int64) for _ in range(5)))
+
+    def add(self, done: Columns, times: int) -> None:
+        """A forward row whose gradient takes `times` its work (0: none, its memory alone is freed)."""
+        if times:
+            self.edges, self.rows = self.edges + done["edges"], self.rows + done["rows"]
+            self.bytes, self.flops = self.bytes + times * done["bytes"], self.flops + times * done["flops"]
+        self.free = self.free + done["alloc"]
+
+    def columns(self, width: int) -> Columns:
+        """Descriptors of the BACKWARD row."""
+        found = _work(self.edges, self.rows, width, self.bytes, self.flops, 0 * self.rows)
+        return {**found, "free": self.free}

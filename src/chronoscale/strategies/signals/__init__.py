@@ -1,0 +1,1 @@
+"""How work on signals becomes rows."""

@@ -1,0 +1,30 @@
+"""SignalStrategy: a strategy on signals is a name and a way to feed batches; it also plans what happens once, before the first epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.signals import batches
+from chronoscale.strategies.signals.batches import Feeding
+from chronoscale.strategies.workload import Family, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class SignalStrategy:
+    """As `Strategy`, for signals."""
+
+    name: str
+    title: str
+    source: str
+    feeding: Feeding
+    family: Family = Family.ST
+
+    def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
+        """One epoch on `ranks` ranks. Raises UserError for another family or a series that is too short."""
+        return batches.epoch(self.name, workload, ranks, self.feeding)
+
+    def prepare(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
+        """What happens once, before the first epoch (kind "preparation"). Raises UserError as `plan`."""
+        return batches.preparation(self.name, workload, ranks, self.feeding)

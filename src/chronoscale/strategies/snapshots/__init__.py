@@ -1,0 +1,1 @@
+"""How work on snapshots becomes rows."""

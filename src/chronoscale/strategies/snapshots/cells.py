@@ -1,0 +1,258 @@
+"""Cells: the rows of one (snapshot, layer) on one rank, for strategies that spread a snapshot group over ranks.
+
+A cell has three stages, whose order the model gives, and hands its output to the cell above and its state to the next one. Nothing crosses
+a cell but by a row of its own. Memory is kept by name: what one row takes, another gives back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from chronoscale.strategies.builder import NONE, Builder
+from chronoscale.strategies.builder import Columns as Site
+from chronoscale.strategies.schedule import Ints, Lane, Op
+from chronoscale.strategies.snapshots.rows import ENTRY, FP32, SCORE, Columns
+from chronoscale.strategies.workload import ModelShape
+
+
+def stages(model: ModelShape) -> tuple[Op, Op, Op]:
+    """What a cell does, in order."""
+    if model.evolves_weights:
+        return Op.AGGREGATE, Op.TEMPORAL, Op.TRANSFORM
+    if model.transforms_first:
+        return Op.TRANSFORM, Op.AGGREGATE, Op.TEMPORAL
+    return Op.AGGREGATE, Op.TRANSFORM, Op.TEMPORAL
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Region:
+    """What ranks hold of snapshots, int64 [n]: own rows, edges that end there (self-loops not counted), remote rows read, own rows that
+    others read. `summary`: candidate rows over all ranks that EvolveGCN-H chooses from."""
+
+    rows: Ints
+    edges: Ints
+    halo: Ints
+    sent: Ints
+    summary: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Descriptors of one model's cells; every method takes a region and returns int64 [n] columns.
+
+    `recomputes`: the forward pass keeps a cell's inputs only, and a FORWARD row computes it again (gradient checkpointing). `parts`: own
+    rows are a part of the snapshot, so that remote rows come by ALLTOALL and stand behind them in one matrix.
+    """
+
+    model: ModelShape
+    recomputes: bool
+    parts: bool
+
+    @property
+    def splits(self) -> bool:
+        """Whether a cell's gradient pass is cut in two: attention reads remote rows of this very layer's transformation."""
+        return self.parts and self.model.transforms_first
+
+    def returns(self, layer: int) -> bool:
+        """Whether remote rows get gradients, which go back to their owners. Input features have none."""
+        return self.parts and (layer > 0 or self.splits)
+
+    @property
+    def gathers(self) -> bool:
+        """Whether the summary's candidates lie on several ranks."""
+        return self.parts and self.model.summarises
+
+    def transfer(self, at: Region) -> Columns:
+        """H2D of own rows: adjacency and input features."""
+        sizes = self._sizes(at, 0)
+        moved = sizes["graph"] + sizes["features"]
+        return self._row(at, 0, 0, at.rows, at.edges + at.rows, moved, 0, takes=("graph", "features"))
+
+    def stage(self, op: Op, at: Region, layer: int) -> Columns:
+        """A stage of the forward pass."""
+        name, gives = {Op.AGGREGATE: "sum", Op.TRANSFORM: "dense", Op.TEMPORAL: "gates"}[op], []
+        if op is Op.AGGREGATE and self._constant(layer):
+            gives += ["features", "wide"] if self.parts else ["features"]
+        if op is stages(self.model)[-1] and self.recomputes:
+            gives += [kind for kind in ("sum", "dense", "gates") if kind not in self._inputs(layer)]
+        return self._work([op], at, layer, (name, "state") if op is Op.TEMPORAL else (name,), gives)
+
+    def halo(self, at: Region, layer: int) -> Columns:
+        """ALLTOALL of the remote rows that a cell reads; `bytes` is what a rank receives."""
+        return self._row(at, layer, self._shared(layer), at.halo, 0, self._remote(at, layer), 0, ("wide", "staged"), ("staged",))
+
+    def halo_gradient(self, at: Region, layer: int) -> Columns:
+        """ALLTOALL of their gradients; `bytes` is what a rank sends."""
+        return self._row(at, layer, self._shared(layer), at.halo, 0, self._remote(at, layer), 0, ("staged",), ("staged",))
+
+    def gather(self, at: Region, layer: int) -> Columns:
+        """ALLGATHER of candidate rows; `bytes` is what a rank contributes."""
+        width, own = self.model.width(layer), np.minimum(at.rows, self.model.hidden)
+        return self._row(at, layer, width, own, 0, own * width * FP32, 0, ("summary",))
+
+    def gather_gradient(self, at: Region, layer: int) -> Columns:
+        """ALLTOALL of their gradients; `bytes` is what a rank sends."""
+        width, others = self.model.width(layer), at.summary - np.minimum(at.rows, self.model.hidden)
+        return self._row(at, layer, width, others, 0, others * width * FP32, 0, (), ("summary",))
+
+    def send(self, at: Region, layer: int, gradient: bool = False) -> Columns:
+        """SEND of the state, or of its gradient, which is not needed any more then. Two tensors are staged as one message."""
+        staged = ("state",) if self._tensors > 1 else ()
+        sizes = self._sizes(at, layer)
+        return self._row(at, layer, self.model.width(layer), 0, 0, sizes["state"], 0, staged, (*staged, *["state"] * gradient))
+
+    def receive(self, at: Region, layer: int) -> Columns:
+        """RECV of the state or of its gradient."""
+        return self._row(at, layer, self.model.width(layer), 0, 0, self._sizes(at, layer)["state"], 0, ("state",))
+
+    def forward(self, at: Region, layer: int) -> Columns:
+        """A cell computed again from its inputs."""
+        return self._work(self._differentiable(layer), at, layer, self._again(layer), ())
+
+    def backward(self, at: Region, layer: int, first: bool, last: bool, received: bool) -> Columns:
+        """The gradient pass: `first`, `last` snapshot of a group; `received`: its state came from another rank."""
+        ops = [op for op in self._differentiable(layer) if not (self.splits and op is Op.TRANSFORM)]
+        takes, gives = ["state"] * (not first), [*self._inputs(layer)]
+        gives += ["state"] * ((not last) + received)
+        if self.recomputes:
+            gives += self._again(layer)
+        if self.gathers:
+            takes, gives = takes + ["summary"] * (layer > 0), [*gives, "summary"]
+        if self.returns(layer):
+            takes, gives = [*takes, "wide"], [*gives, "wide"]
+        elif layer:
+            takes.append("input")
+        if not self.splits:
+            return self._done(self._work(ops, at, layer, takes, gives, passes=2), at, layer)
+        gives.remove("dense")
+        return self._work(ops, at, layer, takes, gives, passes=2)
+
+    def backward_transform(self, at: Region, layer: int) -> Columns:
+        """The second half where it `splits`, after remote ranks have returned what their attention left."""
+        takes = ("input",) if layer else ()
+        return self._done(self._work([Op.TRANSFORM], at, layer, takes, ("dense", "wide"), passes=2), at, layer)
+
+    def _done(self, row: Columns, at: Region, layer: int) -> Columns:
+        """After a cell's last gradient row nobody needs what came from above, nor the snapshot below the first layer."""
+        if layer + 1 < self.model.layers:
+            row["free"] = row["free"] + self._sizes(at, layer + 1)["wide" if self.parts and not self.splits else "input"]
+        if layer == 0:
+            sizes = self._sizes(at, 0)
+            row["free"] = row["free"] + sizes["graph"] + (0 if self._constant(0) else sizes["features"])
+        return row
+
+    def _constant(self, layer: int) -> bool:
+        """Whether aggregation has nothing below it that is trained: its result is an input like any other."""
+        return layer == 0 and not self.model.transforms_first
+
+    def _differentiable(self, layer: int) -> list[Op]:
+        return [op for op in stages(self.model) if op is not Op.AGGREGATE or not self._constant(layer)]
+
+    def _inputs(self, layer: int) -> tuple[str, ...]:
+        """What the forward pass leaves of a cell."""
+        if not self.recomputes:
+            return "sum", "dense", "gates", "state"
+        return ("state", *["sum"] * self._constant(layer), *["dense"] * self.model.evolves_weights)
+
+    def _again(self, layer: int) -> tuple[str, ...]:
+        return (*["sum"] * (not self._constant(layer)), "dense", "gates", "state")
+
+    @property
+    def _tensors(self) -> int:
+        return 2 if self.model.temporal == "lstm" else 1
+
+    def _shared(self, layer: int) -> int:
+        """Width of the rows that others read."""
+        return self.model.hidden if self.model.transforms_first else self.model.width(layer)
+
+    def _remote(self, at: Region, layer: int) -> Ints:
+        return at.halo * self._shared(layer) * FP32
+
+    def _sizes(self, at: Region, layer: int) -> Columns:
+        """Bytes of everything that a cell holds, by name."""
+        model, width, hidden = self.model, self.model.width(layer), self.model.hidden
+        one = np.ones_like(at.rows)
+        cell = one * hidden * width if model.evolves_weights else at.rows * hidden  # what the recurrence runs on
+        picked = np.minimum(at.rows, hidden) * width * model.summarises
+        attended = at.rows * hidden + at.edges + at.rows  # sums and one weight an edge
+        weighed = FP32 * (at.edges + 2 * at.rows) * (not model.transforms_first)  # attention reads no weights
+        return {
+            "graph": 8 * (at.rows + 1) + FP32 * (at.edges + at.rows) + weighed,
+            "features": at.rows * model.inputs * FP32,
+            "input": at.rows * width * FP32,
+            "wide": (at.rows + at.halo) * self._shared(layer) * FP32,
+            "staged": at.sent * self._shared(layer) * FP32,
+            "sum": (attended if model.transforms_first else at.rows * width + picked) * FP32,
+            "dense": at.rows * hidden * FP32,
+            "gates": cell * (model.gates + 3 - self._tensors) * FP32,
+            "state": cell * self._tensors * FP32,
+            "summary": at.summary * width * FP32,
+        }
+
+    def _flops_bytes(self, op: Op, at: Region, layer: int, forward: bool) -> tuple[Ints, Ints]:
+        model, width, hidden = self.model, self.model.width(layer), self.model.hidden
+        entries = at.edges + at.rows
+        if op is Op.TRANSFORM:
+            return 2 * at.rows * width * hidden, at.rows * (width + hidden) * FP32
+        if op is Op.TEMPORAL:
+            rows, across = (np.full_like(at.rows, hidden), width) if model.evolves_weights else (at.rows, hidden)
+            return rows * across * 4 * model.gates * (across + 1), rows * across * (model.gates + 5) * FP32
+        if model.transforms_first:
+            return entries * (2 * hidden + SCORE), entries * ((hidden + 1) * FP32 + FP32) + 3 * at.rows * (hidden + 3) * FP32
+        scored = at.rows * width * (model.summarises and forward)
+        return 2 * entries * width + 2 * scored, entries * (width * FP32 + ENTRY) + at.rows * width * FP32 + scored * FP32
+
+    def _work(self, ops: list[Op], at: Region, layer: int, takes: Iterable[str], gives: Iterable[str], passes: int = 1) -> Columns:
+        """One row for several stages. A gradient pass does a stage's work twice, for inputs and for weights; features have no gradient."""
+        once = {Op.TRANSFORM: layer == 0, Op.AGGREGATE: not self.model.transforms_first}  # no gradient of features, of fixed weights
+        times = [1 if once.get(op, False) else passes for op in ops]
+        parts = [self._flops_bytes(op, at, layer, passes == 1) for op in ops]
+        flops, moved = (np.sum([n * part[i] for n, part in zip(times, parts, strict=True)], axis=0) for i in (0, 1))
+        evolves = self.model.evolves_weights and ops == [Op.TEMPORAL]
+        rows = np.full_like(at.rows, self.model.hidden) if evolves else at.rows
+        inner = [Op.AGGREGATE] if self.model.transforms_first else []  # stages that read hidden features in every layer
+        hidden = ops in (inner, [Op.TEMPORAL]) and not evolves
+        width = self.model.hidden if hidden else self.model.width(layer)
+        edges = (at.edges + at.rows) * (Op.AGGREGATE in ops)
+        return self._row(at, layer, width, rows, edges, moved, flops, takes, gives)
+
+    def _row(
+        self,
+        at: Region,
+        layer: int,
+        width: int,
+        rows: Ints | int,
+        edges: Ints | int,
+        moved: Ints,
+        flops: Ints | int,
+        takes: Iterable[str] = (),
+        gives: Iterable[str] = (),
+    ) -> Columns:
+        sizes, none = self._sizes(at, layer), np.zeros_like(at.rows)
+        return {
+            "nodes": at.rows + at.halo, "edges": none + edges, "rows": none + rows, "width": none + width, "bytes": none + moved,
+            "flops": none + flops, "alloc": sum((sizes[n] for n in takes), none), "free": sum((sizes[n] for n in gives), none),
+        }  # fmt: skip
+
+
+def synchronise(builder: Builder, parameters: int, first: Ints, last: Ints) -> None:
+    """All-reduce and optimiser step of every rank and iteration; nothing of a group starts before the end of the one before.
+
+    `first`, `last` int64 [iterations, ranks, slots]: handles of a group's first row on a rank and of the last one (-1: none). A slot's
+    rows have `order` iteration * (slots + 1) + slot.
+    """
+    iterations, ranks, slots = first.shape
+    iteration, rank = (grid.ravel() for grid in np.indices((iterations, ranks)))
+    site: Site = {"rank": rank, "iteration": iteration, "order": iteration * (slots + 1) + slots}
+    ready = [last[:, :, slot].ravel() for slot in range(slots)]
+    if ranks > 1:
+        ready = [builder.add(Op.ALLREDUCE, Lane.COMM, site, {"collective": iteration, "bytes": parameters * FP32}, after=ready)]
+    update = {"bytes": 7 * parameters * FP32, "rows": parameters, "flops": 10 * parameters}  # Adam, as in `lowering`
+    step = builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, update, after=ready).reshape(iterations, ranks)
+    before = np.concatenate([np.full((1, ranks), NONE, np.int64), step[:-1]])
+    for slot in range(slots):
+        builder.link(first[:, :, slot].ravel(), before.ravel())
+        before = np.where(last[:, :, slot] >= 0, last[:, :, slot], before)

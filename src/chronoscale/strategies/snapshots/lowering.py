@@ -1,0 +1,265 @@
+"""Lowering: placed snapshot groups to schedule rows. PSG, BLAD and every REAL strategy differ only in placement and in `Reuse`.
+
+Rows follow SCHEDULES.md. Layers are the outer loop, so that aggregation of snapshot s+1 overlaps the recurrence of snapshot s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.strategies.builder import NONE, Builder, Columns, Sink
+from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
+from chronoscale.strategies.snapshots.forms import Forms, choose, plain
+from chronoscale.strategies.snapshots.groups import Placement
+from chronoscale.strategies.snapshots.rows import FP32, Form, Rows
+from chronoscale.strategies.timer import Timer
+from chronoscale.strategies.workload import Workload
+
+SLOTS = 6  # order keys an iteration: two groups forward, their backward passes where those come later, synchronisation
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """What is reused. `snapshots`: difference maps in a group, three lanes (type I). `groups`: shared snapshots of a pair (type II).
+
+    `pipeline`: nothing is reused; the two groups of a rank are in flight at once, aggregation of one beside the recurrence of the other,
+    and a copy on the device between the stages (BLAD).
+    """
+
+    snapshots: bool = False
+    groups: bool = False
+    pipeline: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sites:
+    """Where groups go; int64 [n] each but `keeps`.
+
+    `shift` > 0: the group starts that many snapshots after the first group of its rank and iteration and shares the rest with it.
+    `keeps` bool [n]: a later group still needs this one's snapshots. `inherits`, `rows`, `edges`: device bytes, transformed rows and
+    attended edges of such snapshots, freed and given their gradient by this group's end. `gate`: handles that its first transfer waits
+    for (-1: none).
+    """
+
+    unit: Ints
+    rank: Ints
+    order: Ints
+    iteration: Ints
+    shift: Ints
+    keeps: NDArray[np.bool_]
+    inherits: Ints
+    rows: Ints
+    edges: Ints
+    gate: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Emitted:
+    """Handles int64 [n] of rows that others wait for (`reads`: the first that reads parameters where no aggregation comes before it);
+    device bytes that a group's own snapshots hold, rows transformed for them, and edges attended."""
+
+    first: Ints
+    reads: Ints
+    last: Ints
+    backward: Ints
+    held: Ints
+    rows: Ints
+    edges: Ints
+
+
+@dataclass(slots=True)
+class _Loaded:
+    """Of a snapshot's first layer: handles of its transfer and aggregation, bytes that stay allocated, rows and edges as in `Emitted`."""
+
+    arrived: Ints
+    reads: Ints
+    ready: Ints
+    held: Ints
+    rows: Ints
+    edges: Ints
+
+
+class Lowering:
+    """Emits groups of one workload with one kind of reuse; in the given forms, or in those that `costs` makes cheapest."""
+
+    def __init__(self, workload: Workload, reuse: Reuse, costs: CostModel, forms: Forms | None = None) -> None:
+        self.workload, self.reuse, self.rows = workload, reuse, Rows(workload)
+        self.second = Lane.COMPUTE2 if reuse.snapshots or reuse.pipeline else Lane.COMPUTE
+        self.forms = forms or plain(len(workload.snapshots.edges))
+        if forms is None and reuse.snapshots and workload.hyper.group_size > 1:
+            self.forms = choose(workload, costs, self._bring)
+
+    def _bring(self, timer: Timer, forms: Forms) -> None:
+        """Every snapshot alone, in the given forms, without features: what the choice between them compares."""
+        self.forms = forms
+        snapshot = np.arange(len(forms.form))
+        own = np.ones(len(snapshot), bool)
+        self._load(timer, {"rank": np.zeros_like(snapshot), "order": 0}, snapshot, forms.form[snapshot], own, ~own, ())
+
+    def _load(
+        self,
+        sink: Sink,
+        site: Columns,
+        snapshot: Ints,
+        form: NDArray[np.int8],
+        own: NDArray[np.bool_],
+        features: NDArray[np.bool_],
+        after: Sequence[Ints],
+    ) -> _Loaded:
+        """The first layer of the sites' `own` snapshots, up to what later snapshots and groups can reuse."""
+        rows, model = self.rows, self.workload.model
+        none, zero = np.full(len(snapshot), NONE, np.int64), np.zeros(len(snapshot), np.int64)
+        done = _Loaded(none, none, none, zero, zero, zero)
+        everything = np.full(len(snapshot), rows.nodes)
+        # Without reuse every snapshot brings its features, which go once they are aggregated; with it they stay with the group, and so
+        # does the sum that increments go on from. Attention aggregates transformed features; the weight gradient needs the raw ones.
+        passing = zero if self.reuse.snapshots or model.transforms_first else features * rows.features
+        kept = 2 if self.reuse.snapshots else 1
+        for kind in Form:
+            mask = own & (form == kind)
+            if not mask.any():
+                continue
+            moved = rows.transfer(snapshot, kind, self.forms.tracked, features)
+            arrived = h2d = sink.add(Op.H2D, Lane.H2D, site, moved, where=mask, after=after)
+            held, edges, dense = moved["alloc"] - passing, zero, zero
+            if kind is not Form.FULL and self.forms.tracked:
+                rebuilt = rows.rebuild(snapshot)
+                sink.add(Op.RECONSTRUCT, Lane.COMPUTE, site, rebuilt, where=mask, after=(h2d,))
+                held = held + rebuilt["alloc"]
+            if model.transforms_first:
+                projected = rows.transform(everything, model.inputs)
+                arrived = sink.add(Op.TRANSFORM, self.second, site, projected, where=mask & features, after=(h2d,))
+                held, dense = held + features * projected["alloc"], features * rows.nodes
+                done.reads = np.where(mask, arrived, done.reads)
+            incremental = kind is Form.DELTA
+            summed = rows.increment(snapshot) if incremental else rows.aggregate(snapshot, model.inputs, kept)
+            op, free = (Op.INCREMENT if incremental else Op.AGGREGATE), {} if model.evolves_weights else {"free": passing}
+            ready = sink.add(op, Lane.COMPUTE, site, summed, free, where=mask, after=(h2d, arrived))
+            held = held + summed["alloc"]
+            if model.transforms_first:
+                edges = summed["edges"]
+            elif not model.evolves_weights:
+                product = rows.transform(summed["rows"], model.inputs)
+                ready = sink.add(Op.TRANSFORM, self.second, site, product, where=mask, after=(ready,))
+                held, dense = held + product["alloc"], product["rows"]
+            done.arrived, done.ready = np.where(mask, h2d, done.arrived), np.where(mask, ready, done.ready)
+            done.held, done.rows, done.edges = done.held + mask * held, done.rows + mask * dense, done.edges + mask * edges
+        return done
+
+    def emit(self, sink: Sink, at: Sites) -> Emitted:
+        """All rows of one group a site, forward and backward."""
+        rows, model, size = self.rows, self.workload.model, self.workload.hyper.group_size
+        start = self.workload.group_start(at.unit)
+        site: Columns = {"rank": at.rank, "order": at.order, "iteration": at.iteration, "unit": at.unit}
+        first, reads = np.full(len(start), NONE, np.int64), np.full(len(start), NONE, np.int64)
+        held, active, carried, attended = (np.zeros(len(start), np.int64) for _ in range(4))
+        everything = np.full(len(start), rows.nodes)
+        below: list[Ints] = []
+        for layer in range(model.layers):
+            outputs: list[Ints] = []
+            ready = np.full(len(start), NONE, np.int64)
+            for step in range(size):
+                snapshot, here = start + step, {**site, "step": step, "layer": layer}
+                features, passing = np.zeros(len(start), bool), 0
+                if layer == 0:
+                    own = ~((at.shift > 0) & (step + at.shift < size))
+                    form = np.where(step > 0, self.forms.form[snapshot], np.int8(Form.FULL))
+                    features = own & (not self.reuse.snapshots or step == 0)
+                    waits = [ready] if self.reuse.pipeline else [] if self.reuse.snapshots else outputs[-1:]
+                    gate = np.where(first < 0, at.gate, NONE)
+                    loaded = self._load(sink, here, snapshot, form, own, features, [gate, *waits])
+                    ready, passing = loaded.ready, 0 if self.reuse.snapshots else rows.features
+                    first, reads = np.where(first < 0, loaded.arrived, first), np.where(reads < 0, loaded.reads, reads)
+                    held = held + loaded.held
+                    carried, attended = carried + loaded.rows, attended + loaded.edges
+                else:
+                    summed, dense = rows.aggregate(snapshot, model.hidden), rows.transform(everything, model.hidden)
+                    ready = below[step]
+                    if model.transforms_first:
+                        ready = sink.add(Op.TRANSFORM, self.second, here, dense, after=(ready,))
+                    ready = sink.add(Op.AGGREGATE, Lane.COMPUTE, here, summed, after=(ready,))
+                    if not model.transforms_first and not model.evolves_weights:
+                        ready = sink.add(Op.TRANSFORM, self.second, here, dense, after=(ready,))
+                    active += summed["alloc"] + (0 if model.evolves_weights else dense["alloc"])
+                if self.reuse.pipeline:
+                    copied = rows.copy()
+                    ready = sink.add(Op.COPY, self.second, here, copied, after=(ready,))
+                    active += copied["alloc"]
+                cell = rows.recurrence(layer)
+                output = sink.add(Op.TEMPORAL, self.second, here, cell, after=(ready,))
+                active += cell["alloc"]
+                if model.evolves_weights:
+                    product = rows.transform(everything, model.width(layer))
+                    output = sink.add(Op.TRANSFORM, self.second, here, product, {"free": features * passing}, after=(ready,))
+                    active += product["alloc"]
+                outputs.append(output)
+            below = outputs
+        freed = active + at.inherits + held * ~at.keeps
+        done = rows.backward(start, at.rows + carried * ~at.keeps, at.edges + attended * ~at.keeps)
+        later: Columns = {"order": at.order + 2} if self.reuse.pipeline else {}
+        backward = sink.add(Op.BACKWARD, Lane.COMPUTE, site, done, {"free": freed + done["alloc"]}, later, after=(below[-1],))
+        return Emitted(first, reads, below[-1], backward, held, carried, attended)
+
+
+def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, costs: CostModel, forms: Forms | None = None) -> Schedule:
+    """The schedule of one epoch: groups as placed, gradients all-reduced after every iteration (REAL eq. 10).
+
+    Under type I reuse snapshots come in `forms`; without, in those that `costs` makes cheapest.
+    """
+    if reuse.groups:
+        placement = placement.in_time_order()
+    lowering = Lowering(workload, reuse, costs, forms)
+    builder = Builder(name, placement.ranks, resident=4 * workload.model.parameters * FP32)  # parameters, gradients, two moments
+    shift = shifts(workload, placement) if reuse.groups else np.zeros_like(placement.slot)
+    lead = placement.first()
+    keeps = np.zeros(len(lead), bool)
+    keeps[lead[shift > 0]] = True
+    done = Emitted(*(np.full(len(lead), NONE, np.int64) for _ in fields(Emitted)))
+    for slot in (0, 1):
+        g = np.flatnonzero(placement.slot == slot)
+        inherits, dense, attended = (np.where(shift[g] > 0, column[lead[g]], 0) for column in (done.held, done.rows, done.edges))
+        order = placement.iteration[g] * SLOTS + slot
+        open_ = np.full(len(g), NONE, np.int64)  # linked below: the gate of one iteration is the end of the last
+        sites = Sites(g, placement.rank[g], order, placement.iteration[g], shift[g], keeps[g], inherits, dense, attended, open_)
+        rows = lowering.emit(builder, sites)
+        for field in fields(Emitted):
+            getattr(done, field.name)[g] = getattr(rows, field.name)
+    _synchronise(builder, placement, workload.model.parameters, reuse, done)
+    return builder.finish()
+
+
+def shifts(workload: Workload, placement: Placement) -> Ints:
+    """Snapshots between the starts of a pair's groups where they overlap, else 0; int64 [groups], set on the second group."""
+    apart = (np.arange(len(placement.slot)) - placement.first()) * workload.hyper.stride
+    return np.where((placement.slot == 1) & (apart > 0) & (apart < workload.hyper.group_size), apart, 0)
+
+
+def _synchronise(builder: Builder, at: Placement, parameters: int, reuse: Reuse, done: Emitted) -> None:
+    """All-reduce and optimiser step of every rank and iteration, and what the next iteration's first transfer waits for."""
+    ranks, iterations = at.ranks, at.iterations
+    rank, iteration = np.tile(np.arange(ranks), iterations), np.repeat(np.arange(iterations), ranks)
+    site: Columns = {"rank": rank, "iteration": iteration, "order": iteration * SLOTS + SLOTS - 1}
+    ready = np.full(ranks * iterations, NONE, np.int64)
+    for slot in (0, 1):
+        g = np.flatnonzero(at.slot == slot)
+        ready[at.site[g]] = done.backward[g]
+    if ranks > 1:
+        ready = builder.add(Op.ALLREDUCE, Lane.COMM, site, {"collective": iteration, "bytes": parameters * FP32}, after=(ready,))
+    moved = 7 * parameters * FP32  # Adam: reads parameter, gradient, two moments; writes three
+    update = {"bytes": moved, "rows": parameters, "flops": 10 * parameters}
+    step = builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, update, after=(ready,))
+    previous = at.previous()
+    has = previous >= 0
+    earlier = np.where(at.iteration > 0, step[np.maximum(at.site - ranks, 0)], NONE)
+    builder.link(done.reads, earlier)
+    if reuse.snapshots:  # the next group's first transfer overlaps this one's backward pass
+        gate = np.where(has, done.last[previous], NONE)
+    else:  # iterations do not overlap, nor do groups but in a pipeline
+        same = has & (at.iteration[previous] == at.iteration)
+        gate = np.where(same, NONE if reuse.pipeline else done.backward[previous], earlier)
+    builder.link(done.first, gate)

@@ -1,0 +1,54 @@
+"""Models on snapshots by name: what they are made of and how large they are; their code is `real_exec.snapshots.model`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from chronoscale.errors import unknown
+from chronoscale.strategies.workload import GATES, ModelShape
+
+
+class Kind(NamedTuple):
+    """Parts of a model: `spatial` gcn or gat, `temporal` lstm or gru; whose weights the recurrence evolves, and from what."""
+
+    spatial: str
+    temporal: str
+    evolves: bool = False
+    summarises: bool = False
+    source: str = ""
+
+
+MODELS: Mapping[str, Kind] = {
+    "wd-gcn": Kind("gcn", "lstm", source="Manessi, Rozza, Manzo; Pattern Recognition 2020"),
+    "t-gcn": Kind("gcn", "gru", source="Zhao et al.; IEEE T-ITS 2020"),
+    "gat-lstm": Kind("gat", "lstm", source="REAL §2.1; attention of Velickovic et al., ICLR 2018, one head"),
+    "evolvegcn-o": Kind("gcn", "lstm", evolves=True, source="Pareja et al.; AAAI 2020, version -O"),
+    "evolvegcn-h": Kind("gcn", "gru", evolves=True, summarises=True, source="Pareja et al.; AAAI 2020, version -H"),
+}
+
+
+def model_shape(name: str, inputs: int, hidden: int = 64, layers: int = 1, outputs: int = 1) -> ModelShape:
+    """Sizes of a model by name. Raises UserError for an unknown one (with the nearest) or widths below 1."""
+    if name not in MODELS:
+        raise unknown("model", name, MODELS)
+    kind = MODELS[name]
+    count = hidden * outputs + outputs
+    for layer in range(layers):
+        width = inputs if layer == 0 else hidden
+        cell = width if kind.evolves else hidden
+        count += width * hidden + GATES[kind.temporal] * (2 * cell * cell + 2 * cell)
+        count += width * kind.summarises + (0 if kind.evolves else hidden) + 2 * hidden * (kind.spatial == "gat")
+    return ModelShape(
+        name,
+        kind.spatial,
+        kind.temporal,
+        layers,
+        inputs,
+        hidden,
+        outputs,
+        count,
+        evolves_weights=kind.evolves,
+        transforms_first=kind.spatial == "gat",
+        summarises=kind.summarises,
+    )

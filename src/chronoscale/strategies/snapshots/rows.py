@@ -1,0 +1,171 @@
+"""Row descriptors of snapshot groups: how much work each operation is, counted from statistics alone.
+
+`flops` counts multiplications and additions of the mathematics: a sum over e entries of width w is 2 e w, a product [r, w] x [w, h] is
+2 r w h; an attention entry adds SCORE for its score and exponential. `bytes` of a transfer are exactly what is moved; `bytes` of a
+computation are its operands and results, each read or written once. All counts are int64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.datasets.snapshots.csr import DeltaCSR, WeightedCSR
+from chronoscale.datasets.snapshots.difference import EdgeMap
+from chronoscale.strategies.schedule import Ints
+from chronoscale.strategies.workload import Workload
+
+FP32 = 4
+ENTRY = 8  # bytes of one stored edge: int32 index, fp32 value
+SCORE = 5  # flops of an attention entry beside its weighted sum: add, leaky ReLU, shift, exponential, sum of weights
+Columns = dict[str, Ints]
+
+
+class Form(IntEnum):
+    """How a snapshot comes to the device."""
+
+    FULL = 0  # its adjacency
+    MAP = 1  # its changed edges; the adjacency is rebuilt on the device and aggregated in full
+    DELTA = 2  # its changed edges; the aggregation is incremented
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Descriptors for models on snapshots; methods take snapshot numbers int64 [n] and return int64 [n] columns.
+
+    Dense rows: every node of the id space has a row in every snapshot. The adjacency carries self-loops (A + I).
+    """
+
+    workload: Workload
+
+    @property
+    def nodes(self) -> int:
+        return self.workload.snapshots.num_nodes
+
+    @property
+    def attends(self) -> bool:
+        """Whether aggregation is attention."""
+        return self.workload.model.spatial == "gat"
+
+    @property
+    def features(self) -> int:
+        """Bytes of the input features."""
+        return self.nodes * self.workload.model.inputs * FP32
+
+    def edges(self, snapshot: Ints) -> Ints:
+        """Stored entries of the full adjacency, self-loops included."""
+        return self.workload.snapshots.edges[snapshot] + self.nodes
+
+    def graph(self, snapshot: Ints) -> Ints:
+        """Bytes of the adjacency on the device: with weights and row scale, or for attention without."""
+        if self.attends:
+            return 8 * (self.nodes + 1) + FP32 * self.edges(snapshot)
+        return np.asarray(WeightedCSR.nbytes_of(self.nodes, self.workload.snapshots.edges[snapshot]), np.int64)
+
+    def changed(self, snapshot: Ints) -> tuple[Ints, Ints]:
+        """Rows and entries of a snapshot's increment: effective ones for GCN; changed ones for attention and as published (REAL eq. 4).
+
+        Attention computes some rows afresh, which depends on their scores: its counts are a lower bound.
+        """
+        stats = self.workload.snapshots
+        if self.attends or self.workload.hyper.variant == "as-published":
+            return stats.map_rows[snapshot], stats.changed_edges[snapshot]
+        return stats.touched_rows[snapshot], stats.effective_edges[snapshot]
+
+    def transfer(self, snapshot: Ints, form: Form, tracked: bool, features: NDArray[np.bool_]) -> Columns:
+        """H2D of a snapshot in one form; `tracked`: changes come with an edge map, from which the adjacency is rebuilt; `features`
+        bool [n]: the input features travel with it."""
+        stats = self.workload.snapshots
+        if form is Form.FULL:
+            edges, rows = self.edges(snapshot), np.full_like(snapshot, self.nodes)
+            moved = self.graph(snapshot)
+        else:
+            rows, edges = self.changed(snapshot) if form is Form.DELTA else (stats.map_rows[snapshot], stats.changed_edges[snapshot])
+            moved = np.zeros_like(edges)
+            if tracked:
+                moved = moved + EdgeMap.nbytes_of(stats.map_rows[snapshot], stats.changed_edges[snapshot])
+            if form is Form.DELTA and not self.attends:
+                moved = moved + DeltaCSR.nbytes_of(rows, edges, self.nodes)
+        moved = np.asarray(moved, np.int64) + features * self.features
+        return {"nodes": np.full_like(edges, self.nodes), "edges": edges, "rows": rows, "bytes": moved, "alloc": moved}
+
+    def aggregate(self, snapshot: Ints, width: int, kept: int = 1) -> Columns:
+        """Full aggregation of features of one width; `kept` copies of the result stay (two where increments go on from it)."""
+        edges, rows = self.edges(snapshot), np.full_like(snapshot, self.nodes)
+        if self.attends:
+            return self._attend(edges, rows, rows)
+        moved = edges * (width * FP32 + ENTRY) + rows * width * FP32
+        return self._work(edges, rows, width, moved, 2 * edges * width, kept * rows * width * FP32)
+
+    def increment(self, snapshot: Ints) -> Columns:
+        """Incremental aggregation of the first layer (REAL eq. 3, 7-8). GCN leaves the touched rows, and all rows where weights evolve and
+        everything is transformed anew; attention a new state of all rows."""
+        rows, edges = self.changed(snapshot)
+        if self.attends:
+            return self._attend(edges, rows, np.full_like(rows, self.nodes))
+        width, whole = self.workload.model.inputs, self.workload.model.evolves_weights
+        result = np.full_like(rows, self.nodes) if whole else rows
+        moved = edges * (width * FP32 + ENTRY) + (2 * rows + (2 if whole else 1) * result) * width * FP32
+        return self._work(edges, rows, width, moved, 2 * edges * width, result * width * FP32)
+
+    def _attend(self, edges: Ints, rows: Ints, result: Ints) -> Columns:
+        hidden = self.workload.model.hidden
+        moved = edges * ((hidden + 1) * FP32 + FP32) + (2 * rows + result) * (hidden + 3) * FP32
+        # sums, outputs, a row's denominator, maximum and reference; weights for the gradient
+        held = (result * (2 * hidden + 3) + edges) * FP32
+        return self._work(edges, rows, hidden, moved, edges * (2 * hidden + SCORE), held)
+
+    def transform(self, rows: Ints, width: int) -> Columns:
+        """Dense transformation of `rows` rows to the hidden width; the result has a row for every node."""
+        hidden = self.workload.model.hidden
+        moved = rows * (width + hidden) * FP32
+        return self._work(np.zeros_like(rows), rows, width, moved, 2 * rows * width * hidden, self.nodes * hidden * FP32)
+
+    def rebuild(self, snapshot: Ints) -> Columns:
+        """The adjacency of a snapshot from its predecessor's and the edge map (REAL §4.3)."""
+        edges = self.edges(snapshot) + self.workload.snapshots.changed_edges[snapshot]
+        rows, size = np.full_like(edges, self.nodes), self.graph(snapshot)
+        return self._work(edges, rows, 0, 2 * size, np.zeros_like(edges), size)
+
+    def copy(self) -> Columns:
+        """Node representations handed from one stage of a pipeline to the next on the device."""
+        size = self.nodes * self.workload.model.hidden * FP32 * np.ones(1, np.int64)
+        return self._work(0 * size, self.nodes + 0 * size, self.workload.model.hidden, 2 * size, 0 * size, size)
+
+    def recurrence(self, layer: int) -> Columns:
+        """One step of the recurrent cell: on every node, or on the columns of a layer's evolving weights."""
+        model = self.workload.model
+        rows, width = (model.hidden, model.width(layer)) if model.evolves_weights else (self.nodes, model.hidden)
+        saved = rows * width * (model.gates + 3) * FP32
+        read, scored = (self.nodes * model.width(layer), 2 * self.nodes * model.width(layer)) if model.summarises else (0, 0)
+        one = np.ones(1, np.int64)
+        flops = rows * width * (4 * model.gates * width + 4 * model.gates) + scored
+        return self._work(0 * one, rows * one, width, (saved + (2 * rows * width + read) * FP32) * one, flops * one, saved * one)
+
+    def backward(self, start: Ints, rows: Ints, edges: Ints) -> Columns:
+        """A group's backward pass: twice the forward of recurrences and upper layers, the transposed aggregations above layer 1, and what
+        the group carries of layer 1: `rows` transformed ones (weight gradient: the input features have none), `edges` attended ones."""
+        model, size = self.workload.model, self.workload.hyper.group_size
+        hidden, nodes, upper = model.hidden, self.nodes, model.layers - 1
+        total = np.sum([self.edges(start + step) for step in range(size)], axis=0)
+        scored = 2 * nodes * model.summarises  # forward alone: a summary's gradient is of the nodes it picks
+        cells = sum(2 * (int(self.recurrence(layer)["flops"][0]) - scored * model.width(layer)) for layer in range(model.layers))
+        per_edge = 4 * hidden + 2 * SCORE if self.attends else 2 * hidden
+        anew = size * nodes if model.evolves_weights else 0  # transformed by every group for itself
+        flops = size * (cells + upper * 4 * nodes * hidden * hidden) + upper * total * per_edge
+        flops = flops + 2 * (rows + anew) * model.inputs * hidden + edges * per_edge
+        states = size * sum(2 * int(self.recurrence(layer)["bytes"][0]) for layer in range(model.layers))
+        states += size * upper * 4 * nodes * hidden * FP32
+        moved = states + (upper * total + edges) * (hidden * FP32 + ENTRY) + (rows + anew) * (model.inputs + hidden) * FP32
+        turned = size * 8 * (nodes + 1) + 16 * total if upper or self.attends else 0  # transposes, with the order they were sorted in
+        return self._work(total, nodes * size + rows, hidden, moved, flops, turned)
+
+    def _work(self, edges: Ints, rows: Ints, width: int, moved: Ints, flops: Ints, alloc: Ints | int) -> Columns:
+        same = np.zeros_like(edges)
+        return {
+            "nodes": same + self.nodes, "edges": edges, "rows": rows, "width": same + width,
+            "bytes": same + moved, "flops": same + flops, "alloc": same + alloc,
+        }  # fmt: skip

@@ -1,0 +1,119 @@
+"""Rebuilding an adjacency from a change equals building it afresh, bit for bit, on every backend."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from changing_graphs import changing, operand
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chronoscale.cuda_ext.backend import NAMES, backends
+from chronoscale.cuda_ext.graph import CSR, EdgeMap
+from chronoscale.cuda_ext.ops import rebuild
+from chronoscale.datasets.snapshots import difference
+from chronoscale.datasets.snapshots.sequence import Snapshot
+from chronoscale.errors import UserError
+
+N = 9
+edge_sets = st.sets(st.tuples(st.integers(0, N - 1), st.integers(0, N - 1)), max_size=40)
+
+
+@pytest.fixture(params=NAMES)
+def backend(request: pytest.FixtureRequest) -> str:
+    if request.param not in backends():
+        pytest.skip(f"backend '{request.param}' is not available on this machine")
+    return request.param
+
+
+def snapshot(edges: set[tuple[int, int]]) -> Snapshot:
+    array = np.array(sorted(edges), dtype=np.int64).reshape(-1, 2)
+    return Snapshot.from_edges(N, array[:, 0], array[:, 1])
+
+
+def change(before: Snapshot, after: Snapshot, device: str = "cpu") -> EdgeMap:
+    made = difference.edge_map(before, after)
+    moved = EdgeMap(*(torch.from_numpy(a) for a in (made.rows, made.indptr, made.indices, made.sign)), made.num_nodes)
+    assert moved.nbytes == made.nbytes == EdgeMap.nbytes_of(len(made.rows), len(made.indices))
+    assert made.nbytes == difference.EdgeMap.nbytes_of(made.rows.size, made.indices.size)
+    return moved.check().to(device)
+
+
+def equal(graph: CSR, fresh: CSR) -> None:
+    assert torch.equal(graph.indptr, fresh.indptr) and torch.equal(graph.indices, fresh.indices)
+    assert graph.values is not None and fresh.values is not None and torch.equal(graph.values, fresh.values)
+
+
+@pytest.mark.parametrize("variant", ["exact", "as-published"])
+def test_a_long_run_equals_fresh_graphs(backend: str, variant: str) -> None:
+    device = "cuda" if backend == "cuda" else "cpu"
+    snapshots = list(changing(3000, 30_000, 60))
+    graph, scale = operand(snapshots[0], variant, device)
+    for before, after in pairwise(snapshots):
+        graph, scale = rebuild(graph, change(before, after, device), variant, backend=backend)
+        fresh, fresh_scale = operand(after, variant, device)
+        equal(graph.check(), fresh)
+        assert torch.equal(scale, fresh_scale)
+
+
+@settings(max_examples=60, deadline=None)
+@given(edge_sets, edge_sets)
+def test_any_two_graphs(first: set[tuple[int, int]], second: set[tuple[int, int]]) -> None:
+    before, after = snapshot(first), snapshot(second)
+    made = difference.edge_map(before, after)
+    dst = np.repeat(made.rows, np.diff(made.indptr))
+    for sign, expected in ((1, second - first), (-1, first - second)):
+        chosen = made.sign == sign
+        assert set(zip(made.indices[chosen].tolist(), dst[chosen].tolist(), strict=True)) == expected
+    for backend in set(backends()) - {"cuda"}:
+        for variant in ("exact", "as-published"):
+            equal(rebuild(operand(before, variant)[0], change(before, after), variant, backend=backend)[0], operand(after, variant)[0])
+            plain, _ = rebuild(operand(before)[0], change(before, after), variant, weighted=False, backend=backend)
+            assert plain.values is None and torch.equal(plain.indices, operand(after)[0].indices)
+
+
+def test_a_change_of_other_edges_is_an_error(backend: str) -> None:
+    if backend == "cuda":
+        pytest.skip("not checked on CUDA")
+    there, other = snapshot({(0, 1), (2, 1), (3, 4)}), snapshot({(5, 6)})
+    empty = snapshot(set())
+    for graph, map_ in (
+        (there, change(other, empty)),  # removes what is not there
+        (there, change(empty, there)),  # adds what is there
+        (empty, change(there, empty)),
+        (other, change(there, other)),
+        (empty, change(snapshot({(1, 0), (2, 0), (3, 0), (4, 0)}), empty)),  # more than the first row has: ends below zero
+    ):
+        with pytest.raises(UserError, match="does not belong"):
+            rebuild(operand(graph)[0], map_, backend=backend)
+
+
+def test_malformed_maps_and_arguments_are_errors() -> None:
+    def ints(*numbers: int) -> torch.Tensor:
+        return torch.tensor(numbers, dtype=torch.int32)
+
+    pointer, one = torch.tensor([0, 1]), torch.ones(1, dtype=torch.int8)
+    with pytest.raises(UserError, match=r"EdgeMap\.sign has 1 entries, expected 2"):
+        EdgeMap(ints(0), torch.tensor([0, 2]), ints(1, 2), one, 3)
+    for rows, indptr, indices, sign, message in (
+        (ints(3), pointer, ints(0), one, "rows must lie"),
+        (ints(1, 0), torch.tensor([0, 1, 2]), ints(0, 0), torch.ones(2, dtype=torch.int8), "ascend"),
+        (ints(1), torch.tensor([0, 2]), ints(2, 1), torch.ones(2, dtype=torch.int8), "ascend"),
+        (ints(1), pointer, ints(0), 2 * one, r"\+1 or -1"),
+    ):
+        with pytest.raises(UserError, match=message):
+            EdgeMap(rows, indptr, indices, sign, 3).check()
+    graph, fits = operand(snapshot({(0, 1)}))[0], change(snapshot({(0, 1)}), snapshot(set()))
+    with pytest.raises(UserError, match="did you mean 'exact'"):
+        rebuild(graph, fits, "exakt")
+    with pytest.raises(UserError, match="of 3 nodes"):
+        rebuild(graph, EdgeMap(ints(0), pointer, ints(1), one, 3))
+    with pytest.raises(UserError, match="without empty rows"):
+        difference.EdgeMap(3, np.zeros(1, np.int32), np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int8))
+    with pytest.raises(UserError, match=r"expected \+1 or -1"):
+        difference.EdgeMap(3, np.zeros(1, np.int32), np.array([0, 1]), np.zeros(1, np.int32), np.zeros(1, np.int8))
+    with pytest.raises(UserError, match="9 and 3 nodes"):
+        difference.edge_map(snapshot(set()), Snapshot.from_edges(3, np.array([0]), np.array([1])))

@@ -1,0 +1,250 @@
+"""The command line as its users meet it: good runs, mistakes in one line, kills, full disks."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import command, one_line, outside
+
+from chronoscale.harness import runs
+from chronoscale.harness.experiment import check
+from chronoscale.strategies.registry import SIMULATED_ONLY, of
+from chronoscale.strategies.workload import Family
+
+
+def test_the_loop_from_file_to_report(experiment, capsys):
+    """validate, simulate, report and trace on two ranks; every table is there, executed and simulated say so."""
+    executed = sorted(of(Family.DTDG).keys() - SIMULATED_ONLY)
+    file = experiment(ranks=[2], strategies=executed, gpus=[1, 4, 16])
+    command("validate", file, "--json")
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["strategy"] for row in rows} == set(executed) and {row["ranks"] for row in rows} == {2}
+    assert all(row["measured_ms"] > 0 and row["spread_pct"] >= 0 for row in rows if row["op"] == "TOTAL")
+    command("simulate", file, "--json")
+    simulated = json.loads(capsys.readouterr().out)
+    assert len(simulated) == 3 * len(executed) and {row["sources"] for row in simulated} == {"specified"}
+    command("report", "runs/small-validate-1", "runs/small-simulate-1", "--out", "page")
+    page = Path("page/index.html").read_text()
+    assert all(name in page for name in executed) and "simulated" in page and "executed" in page
+    assert {path.name for path in Path("page/tables").glob("*.csv")} >= {"comparison.csv", "fidelity.csv", "time_by_op.csv"}
+    capsys.readouterr()
+    command("trace", "runs/small-validate-1", "--out", "traces", "--json")
+    files = json.loads(capsys.readouterr().out)
+    assert len(files) == len(executed)
+    events = json.loads(Path(files[0]).read_text())["traceEvents"]
+    assert {"ph", "ts", "dur", "pid", "tid", "name"} <= set(next(event for event in events if event["ph"] == "X"))
+
+
+def test_profile_reports_held_out_error_and_is_used_again(experiment, capsys):
+    file = experiment()
+    command("profile", file, "--json")
+    fits = json.loads(capsys.readouterr().out)
+    whole, changes = {"H2D", "AGGREGATE", "TRANSFORM", "TEMPORAL", "COPY", "BACKWARD", "OPTIMIZE"}, {"INCREMENT", "RECONSTRUCT"}
+    assert whole | changes == {fit["op"] for fit in fits}
+    assert all(np.isfinite(fit["held-out error %"]) for fit in fits)
+    command("bench", file, "--json")
+    mine, theirs = (Path(f"runs/small-{name}-1/profile/costs-1.json") for name in ("bench", "profile"))
+    assert mine.read_text() == theirs.read_text()
+
+
+def test_dry_run_and_seed(experiment, capsys):
+    file = experiment()
+    command("simulate", file, "--dry-run", "--json", "--seed", 3)
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["groups"] for row in rows} == {6} and not Path("runs").exists()
+
+
+def test_dry_runs_refuse_what_the_command_refuses(experiment, capsys):
+    file = experiment(strategies=["psg", "dgc"])
+    for name in ("bench", "validate"):
+        command(name, file, "--dry-run", expect=2)
+        assert "strategy 'dgc' is simulated only" in one_line(capsys)
+    for name in ("profile", "simulate"):
+        command(name, file, "--dry-run")
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"strategies": ["psq"]}, r"unknown strategy 'psq'; did you mean 'psg'"),
+        ({"model": "wdgcn"}, r"unknown model 'wdgcn'; did you mean 'wd-gcn'"),
+        ({"cluster": "h2000"}, r"unknown cluster 'h2000'; did you mean 'h200'"),
+        ({"dataset": "math_overflow"}, r"unknown dataset 'math_overflow'; did you mean 'math_overflow_monthly'"),
+        ({"gpus": [4, 0]}, r"gpus: expected one or more counts of at least 1, got \[4, 0\]"),
+        ({"ranks": []}, r"ranks: expected one or more"),
+        ({"model": {"hiden": 8}}, r"unknown key 'model\.hiden'.*hidden"),
+        ({"model": {"hidden": 0}}, r"model\.hidden: .*greater than 0 \(got 0\)"),
+        ({"name": "../out"}, r"name: "),
+        ({"ranks": [1, 1]}, r"ranks: each count once"),
+        ({"groups": 100}, r"groups: 100 need 104 snapshots|snapshots"),
+        ({"repeat": 3}, r"unknown key 'repeat'; did you mean 'repeats'"),
+        ({"dataset": {"path": "nothing"}}, r"nothing: no such file or folder"),
+        ({"dataset": {"path": "graphs", "cut": {"width": 2}}}, r"not a stream of events, so `cut` does not apply"),
+        ({"dataset": {"path": "graphs", "cut": {}}}, r"exactly one of width, count"),
+        ({"groups": None, "training": {"group_size": 40}}, r"12 snapshots; a group of 40"),
+        ({"costs": "none.json"}, r"none\.json: not a readable cost model"),
+        ({"dataset": "stackoverflow"}, r"'stackoverflow' is not at hand: fetch SNAP sx-stackoverflow"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_2(experiment, capsys, changes, said):
+    for name in ("bench", "simulate"):
+        command(name, experiment(**changes), expect=2)
+        assert re.search(said, one_line(capsys))
+
+
+def test_files_that_are_not_what_they_should_be(experiment, capsys):
+    command("bench", "none.yaml", expect=2)
+    assert "none.yaml: no such experiment file" in one_line(capsys)
+    Path("bad.yaml").write_text("dataset: [unclosed")
+    command("bench", "bad.yaml", expect=2)
+    assert "bad.yaml: not valid YAML" in one_line(capsys)
+    Path("list.yaml").write_text("- a\n")
+    command("bench", "list.yaml", expect=2)
+    assert "expected keys and values" in one_line(capsys)
+    Path("events.txt").write_text("1 2 10\n1 3 11\n2 x 12\n")
+    command("bench", experiment(dataset={"path": "events.txt", "cut": {"count": 2}}), expect=2)
+    assert re.search(r"events\.txt:3: ", one_line(capsys))
+    Path("events.txt").write_text("1 2 10\n1 3 9\n")
+    command("bench", experiment(dataset={"path": "events.txt", "cut": {"count": 2}}), expect=2)
+    assert "events.txt" in one_line(capsys)
+    (Path("graphs") / "src.npy").write_bytes((Path("graphs") / "src.npy").read_bytes()[:-40])
+    command("bench", experiment(), expect=2)
+    assert "src.npy" in one_line(capsys)
+    command("report", "runs", expect=2)
+    assert "not a run" in one_line(capsys)
+    command("data", "info", "los_lop", expect=2)
+    assert "did you mean 'los_loop'" in one_line(capsys)
+
+
+def test_a_schedule_larger_than_memory_is_a_result(experiment, capsys):
+    """Counts times a million do not fit an H200: the point says so, others go on, the report notes it."""
+    file = experiment(dataset={"name": "dygraph_small", "scale": 1_000_000}, gpus=[1, 2], strategies=["psg"])
+    command("simulate", file, expect=2)
+    assert "nothing finished" in one_line(capsys)
+    point = json.loads(Path("runs/small-simulate-1/sim-00001-psg/point.json").read_text())
+    assert re.match(r"out of memory: rank 0 needs [\d.,]+ GB at task \d+ \(\w+", point["out_of_memory"])
+
+
+def test_a_killed_run_is_incomplete_and_resumes(experiment, capsys):
+    file = experiment(ranks=[1, 2], repeats=3)
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from chronoscale.harness.cli import main; main()", "bench", str(file)], stderr=subprocess.DEVNULL
+    )
+    run = Path("runs/small-bench-1")
+    until = time.monotonic() + 120
+    while not (run / ".ranks-2.part").exists() and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert (run / "ranks-1").exists() and not (run / "ranks-2").exists()
+    assert not runs.Run(run).complete
+    written = {path: path.stat().st_mtime_ns for path in (run / "ranks-1").iterdir()}
+    command("report", run, "--out", "early")
+    assert "incomplete" in Path("early/index.html").read_text()
+    capsys.readouterr()
+    command("bench", file)
+    assert "taking up runs/small-bench-1" in capsys.readouterr().err
+    assert runs.Run(run).complete and (run / "ranks-2").exists() and not Path("runs/small-bench-2").exists()
+    assert written == {path: path.stat().st_mtime_ns for path in (run / "ranks-1").iterdir()}
+    command("bench", file)  # a complete run is never touched again
+    assert Path("runs/small-bench-2").exists()
+
+
+def test_workers_end_with_their_parent(experiment):
+    """A killed command leaves no rank behind that would go on writing."""
+    file = experiment(ranks=[2], repeats=2000)
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from chronoscale.harness.cli import main; main()", "profile", str(file)], stderr=subprocess.DEVNULL
+    )
+
+    def workers() -> list[int]:
+        found = []
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if (
+                    entry.name.isdigit()
+                    and (entry / "cwd").resolve() == Path.cwd()
+                    and b"real_exec.worker" in (entry / "cmdline").read_bytes()
+                ):
+                    found.append(int(entry.name))
+        return found
+
+    until = time.monotonic() + 60
+    while len(workers()) < 3 and time.monotonic() < until:
+        time.sleep(0.1)
+    assert len(workers()) >= 3  # torchrun and two ranks
+    process.kill()
+    process.wait()
+    until = time.monotonic() + 40
+    while workers() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not workers()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_a_full_disk_is_one_line_and_loses_nothing(experiment, tmp_path):
+    small = tmp_path / "disk"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "none", str(small)], capture_output=True).returncode:
+        pytest.skip("this machine does not allow mounts")
+    try:
+        file = experiment(gpus=[1, 2, 4, 8, 16, 32, 64, 128], groups=None)
+        full = outside("simulate", file, "--runs", small / "runs")
+        assert full.returncode == 1 and full.stderr.splitlines()[-1].startswith("error: the disk is full")
+        run = runs.find(small / "runs")[0]
+        assert not run.complete
+        kept = [path.name for path in run.pieces("sim-")]
+        assert kept
+        subprocess.run(["mount", "-o", "remount,size=64m", str(small)], check=True)
+        assert outside("simulate", file, "--runs", small / "runs").returncode == 0
+        assert run.complete and {path.name for path in run.pieces("sim-")} > set(kept)
+    finally:
+        subprocess.run(["umount", "--lazy", str(small)], check=True)
+
+
+def test_more_ranks_than_groups_and_groups_of_one(experiment):
+    """Ranks without work still take part in every all-reduce; a group of one snapshot has no difference map."""
+    command("validate", experiment("few", ranks=[2], groups=1, repeats=1, strategies=["psg", "real-g"]))
+    command("validate", experiment("ones", training={"group_size": 1}, repeats=1))
+
+
+def test_runs_are_left_to_those_who_work_on_them(experiment, capsys):
+    """A run that is being worked on, of another environment, or of another version is not taken up."""
+    file = experiment(gpus=[1], strategies=["psg"])
+    command("simulate", file)
+    first = Path("runs/small-simulate-1")
+    status = json.loads((first / "status.json").read_text())
+    (first / "status.json").write_text(json.dumps({**status, "state": "running"}))
+    command("simulate", file)  # this process holds the first one's lock
+    assert Path("runs/small-simulate-2").exists() and not runs.Run(first).complete
+    environment = json.loads((first / "environment.json").read_text())
+    (first / "environment.json").write_text(json.dumps({**environment, "torch": "1.0"}))
+    assert outside("simulate", file).returncode == 0 and not runs.Run(first).complete
+    (first / "status.json").write_text("{}")
+    capsys.readouterr()
+    command("simulate", file)
+    assert "left aside: runs/small-simulate-1: not a run of this version" in " ".join(capsys.readouterr().err.split())
+
+
+def test_reports_compare_like_with_like(experiment, capsys):
+    for stem, groups in (("one", 4), ("other", 5)):
+        command("simulate", experiment(stem, gpus=[1], strategies=["psg"], groups=groups))
+    capsys.readouterr()
+    command("report", "runs/one-simulate-1", "runs/other-simulate-1", expect=2)
+    assert "trained different things" in one_line(capsys)
+
+
+def test_digest_ignores_nothing():
+    base = {"dataset": "growth_small", "groups": 6}
+    assert check(base, "x").digest() == check(dict(base), "x").digest()
+    assert check({**base, "seed": 1}, "x").digest() != check(base, "x").digest()
+    assert check({**base, "seed": 1}, "x").digest("model") == check(base, "x").digest("model")

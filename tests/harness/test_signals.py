@@ -1,0 +1,218 @@
+"""The command line on signals: good runs, mistakes in one line, lost ranks and workers."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from command_line import command, one_line
+
+from chronoscale.datasets import store
+from chronoscale.datasets.generate.traffic import TrafficSignal
+from chronoscale.datasets.signals.signal import Signal
+from chronoscale.harness.experiment import check
+from chronoscale.real_exec.checkpoint import records
+from chronoscale.strategies.registry import of
+from chronoscale.strategies.workload import Family
+
+TRAINING = {"batch_size": 2, "window": 4, "horizon": 3, "batches": 4}
+SMALL = {"model": {"name": "pgt-dcrnn", "hidden": 4}, "training": TRAINING, "ranks": [1], "repeats": 2, "warmup": 0}
+
+
+@pytest.fixture
+def experiment(tmp_path, monkeypatch):
+    """A folder to work in, with a signal of 6 sensors, one of them silent, and a function that writes experiment files."""
+    monkeypatch.chdir(tmp_path)
+    values = TrafficSignal(6, 120, seed=1).signal().values.copy()
+    values[:, 5], values[3:9, 2] = 0, 0
+    graph = TrafficSignal(6, 120, seed=1).graph()
+    store.save(tmp_path / "readings", Signal(values, *graph))
+    store.save(tmp_path / "marked", Signal(values, *graph).masked(0))
+
+    def write(stem: str = "small", **changes: object) -> Path:
+        path = tmp_path / f"{stem}.yaml"
+        path.write_text(json.dumps({"dataset": {"path": "marked"}, **SMALL, **changes}))
+        return path
+
+    return write
+
+
+def test_the_loop_from_file_to_report(experiment, capsys):
+    """Executed and replayed on two ranks, simulated on four; strategies that must agree validate alike."""
+    strategies = ["index", "ddp", "gen-dist-index"]
+    command("validate", experiment(ranks=[2], strategies=strategies, gpus=[1, 4]), "--json")
+    said = capsys.readouterr()
+    rows = [row for row in json.loads(said.out) if row["op"] == "TOTAL"]
+    assert {row["strategy"] for row in rows} == set(strategies)
+    assert all(row["predicted_ms"] > 0 and row["measured_ms"] > 0 for row in rows)
+    assert re.search(r"126 of 720 readings are missing \(17\.50%\), 1 of 6 sensors have none \(5\)", " ".join(said.err.split()))
+    every = [*of(Family.ST)]
+    command("simulate", experiment(strategies=every, gpus=[1, 4]), "--json")
+    simulated = json.loads(capsys.readouterr().out)
+    assert len(simulated) == 2 * len(every)
+    assert all(row["prepare_s"] > 0 for row in simulated)
+    command("report", "runs/small-validate-1", "runs/small-simulate-1", "--out", "page")
+    assert "1 of 6 sensors have none" in Path("page/index.html").read_text()
+    table = pd.read_csv("page/tables/comparison.csv").set_index("strategy")
+    executed = table[table["kind"] == "executed"]
+    assert set(executed.index) == set(strategies) and (executed["prepare_s"] > 0).all()
+    assert executed["mae"]["index"] == executed["mae"]["ddp"]
+
+
+def test_readings_of_a_file_are_marked_and_dated(experiment):
+    """`missing` and `time_of_day` prepare a copy; without them the user's own folder is mapped."""
+    command("train", experiment(dataset={"path": "readings", "missing": 0, "time_of_day": 24}, strategies=["index"], epochs=1))
+    found = store.load("runs/small-train-1/data/signal")
+    assert isinstance(found, Signal)
+    assert found.num_channels == 2 and found.missing_count == 126 and found.dead_sensors.tolist() == [5]
+    command("train", experiment("own", strategies=["index"], epochs=1))
+    assert not Path("runs/own-train-1/data").exists()
+
+
+def test_any_readings_train_and_profiles_are_enough_to_simulate(experiment, capsys):
+    """float64 as pandas' files have it, batches of one window; a profile's costs then replay on other GPUs."""
+    whole = store.load("marked")
+    assert isinstance(whole, Signal)
+    store.save(Path("wide"), replace(whole, values=whole.values.astype(np.float64)))
+    settings = {"dataset": {"path": "wide"}, "training": {**TRAINING, "batch_size": 1}, "strategies": ["gpu-index"]}
+    command("bench", experiment(**settings), "--json")
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["mae"] > 0
+    costs = "runs/small-bench-1/profile/costs-1.json"
+    command("simulate", experiment(**settings, costs=costs, gpus=[1]), "--json")
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["sources"] == "fitted" and row["prepare_s"] > 0
+
+
+def test_printed_counts_are_enough_to_simulate(experiment, capsys):
+    file = experiment(dataset="pems", training={"variant": "as-published"}, strategies=["pgt", "dist-index"], gpus=[4])
+    command("simulate", file, "--json")
+    said = capsys.readouterr()
+    assert [row["strategy"] for row in json.loads(said.out)] == ["dist-index"]
+    assert re.search(r"pgt on 4 GPUs does not fit: out of host memory: 4 ranks of 694\.4 GB", " ".join(said.err.split()))
+    assert "10 a sensor are assumed" in " ".join(said.err.split())
+    command("bench", file, expect=2)
+    assert "is not at hand" in one_line(capsys)
+
+
+def test_defaults_follow_the_family():
+    assert check({"dataset": "traffic_small", "model": "dcrnn"}, "here").cluster == "polaris"
+    found = check({"dataset": "growth_small"}, "here")
+    assert (found.cluster, found.horizon, found.strategies[0]) == ("h200", 1, "psg")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"strategies": ["psg"]}, r"strategies: 'psg' is for snapshots, model 'pgt-dcrnn' trains on signals; valid: pgt, ddp"),
+        ({"strategies": ["indx"]}, r"unknown strategy 'indx'; did you mean 'index'"),
+        ({"model": "dcrn"}, r"unknown model 'dcrn'; did you mean 'dcrnn'"),
+        ({"model": "wd-gcn", "training": {}}, r"'marked' is a signal, model 'wd-gcn' trains on snapshots"),
+        ({"model": "wd-gcn"}, r"training\.batch_size: for signals alone, and model 'wd-gcn' trains on snapshots"),
+        ({"groups": 3}, r"groups: for snapshots alone"),
+        ({"training": {"window": 100, "horizon": 40}}, r"120 steps is shorter than window 100 \+ horizon 40"),
+        ({"training": {**TRAINING, "standardise": "series"}}, r"needs variant: as-published"),
+        ({"dataset": {"path": "graphs"}}, r"graphs: no such file or folder"),
+        ({"dataset": "growth_small"}, r"'growth_small' is not a signal"),
+        ({"model": {"name": "pgt-dcrnn", "hidden": 4}, "training": {"window": 3, "horizon": 4}}, r"use 'dcrnn'"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_2(experiment, capsys, changes, said):
+    usual = {"strategies": ["psg" if "wd-gcn" in changes.values() else "index"]}
+    for name in ("bench", "train"):
+        command(name, experiment(**{**usual, **changes}), expect=2)
+        assert re.search(said, one_line(capsys))
+
+
+@pytest.fixture
+def start():
+    """A function that starts training in a process of its own, which ends with the test."""
+    with ExitStack() as stack:
+
+        def begin(file: Path, *arguments: object) -> subprocess.Popen[str]:
+            code = "from chronoscale.harness.cli import main; main()"
+            line = [sys.executable, "-c", code, "train", str(file), *map(str, arguments)]
+            running = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            stack.callback(running.kill)
+            return running
+
+        yield begin
+
+
+def reach(folder: Path, epochs: int) -> None:
+    """Wait for so many whole epochs."""
+    deadline = time.monotonic() + 120
+    while not (folder / "epochs").exists() or len(records(folder)) < epochs:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def processes(*words: str) -> list[int]:
+    """Those in this test's folder whose command line has all the words."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = entry.read_bytes().decode().split("\0")
+            if os.readlink(entry.with_name("cwd")) != str(Path.cwd()):
+                continue
+        except OSError:
+            continue
+        if all(any(word in part for part in line) for word in words):
+            found.append(int(entry.parent.name))
+    return found
+
+
+def test_a_lost_rank_ends_the_epoch_and_training_goes_on_from_the_checkpoint(experiment, start, capsys):
+    """Killed with SIGKILL in the middle; taken up again, it ends at the weights of a run that nothing happened to."""
+    file = experiment(ranks=[2], epochs=40)
+    killed = start(file, "--strategy", "dist-index")
+    folder = Path("runs/small-train-1/train")
+    reach(folder, 2)
+    launcher = processes("torch.distributed.run", "small-train-1")
+    ranks = set(processes("chronoscale.real_exec.epochs", "small-train-1")) - set(launcher)
+    os.kill(max(ranks), signal.SIGKILL)
+    _, said = killed.communicate(timeout=60)
+    done = len(records(folder))
+    assert killed.returncode == 1 and 2 <= done < 40
+    assert re.search(rf"rank \d of 'train' was lost \(SIGKILL\); {done} of 40 epochs are kept", said)
+    assert json.loads(Path("runs/small-train-1/status.json").read_text())["state"] == "running"
+    command("train", file, "--strategy", "dist-index", "--json")
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["epochs"] == "0..39" and row["last_mae"] < records(folder)[0].errors[0]
+    command("train", experiment("whole", ranks=[2], epochs=40), "--strategy", "dist-index")
+    broken, whole = (torch.load(Path(f"runs/{name}-train-1/train/checkpoint.pt"), weights_only=True) for name in ("small", "whole"))
+    assert broken["epoch"] == whole["epoch"] == 40
+    for name, value in whole["model"].items():
+        np.testing.assert_array_equal(broken["model"][name], value)
+
+
+def test_a_lost_worker_of_the_data_engine_is_made_up_for(experiment, start):
+    """Dask starts another; windows that were lost are copied again, and losses are those of a run that nothing happened to. An error of one
+    rank ends all at once."""
+    file = experiment(ranks=[2], epochs=400)
+    running = start(file, "--strategy", "ddp")
+    folder = Path("runs/small-train-1/train")
+    reach(folder, 2)
+    engine = processes("spawn_main")
+    assert len(engine) == 2
+    os.kill(engine[0], signal.SIGKILL)
+    done = len(records(folder)) + 3
+    reach(folder, done)
+    (folder / ".checkpoint.pt").mkdir()  # rank 0 cannot write its checkpoint
+    begin = time.monotonic()
+    _, said = running.communicate(timeout=120)
+    assert running.returncode == 1 and time.monotonic() - begin < 60
+    assert re.search(r"error: .*Is a directory; \d+ of 400 epochs are kept, the same command goes on after them", said)
+    command("train", experiment("whole", ranks=[2], epochs=done), "--strategy", "index")
+    pairs = zip(records(folder), records(Path("runs/whole-train-1/train")), strict=False)
+    assert all(ours.losses == theirs.losses for ours, theirs in pairs)

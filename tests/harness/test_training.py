@@ -1,0 +1,248 @@
+"""Training in stages: the control plane's order, its fallbacks and failures, kill and resume, and how it is shown."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from command_line import command, one_line
+from planners import Noting, Slow, Uneasy, Wrong
+
+from chronoscale.errors import UserError
+from chronoscale.harness import runs
+from chronoscale.harness.snapshots import control_plane as training
+from chronoscale.real_exec.checkpoint import records
+from chronoscale.real_exec.snapshots import staged
+from chronoscale.real_exec.snapshots.staged import StagedJob
+from chronoscale.reports.stages import WAITING, Activity, Epoch, Staged, drawing
+from chronoscale.strategies.registry import STRATEGIES
+from chronoscale.strategies.workload import Family
+
+
+def stages_of(run: Path) -> list[str]:
+    return list(dict.fromkeys(epoch.stage for epoch in training.result(runs.Run(run)).epochs))
+
+
+class Ranks:
+    """The data plane in this process, one epoch after another, until `enough` says so; no more than `epochs` of them."""
+
+    def __init__(self, enough=lambda found: False):
+        self.enough, self.killed = enough, False
+
+    def start(self, entry, path, ranks, threads):
+        self.job = StagedJob.load(path)
+        return self
+
+    def wait(self, worker, name):
+        for until in range(1, self.job.epochs + 1):
+            staged.train(replace(self.job, epochs=until))
+            if self.killed or self.enough(records(Path(self.job.folder))):
+                return
+
+    def stop(self, worker):
+        self.killed = True
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Let `train` use such ranks."""
+
+    def use(enough=lambda found: False):
+        ranks = Ranks(enough)
+        for name in ("start", "wait", "stop"):
+            monkeypatch.setattr(training, name, getattr(ranks, name))
+
+    return use
+
+
+def last(number, strategy):
+    """That many epochs of the strategy have been trained."""
+    return lambda found: [record.strategy for record in found[-number:]] == [strategy] * number
+
+
+def test_the_command_goes_through_all_stages(experiment, here, capsys):
+    """Stages in order, switches at epoch boundaries, nobody waits; table, figure and timeline say what happened."""
+    here(last(3, "real-g"))
+    command("train", experiment(epochs=100_000), "--strategy", "real-g", "--json")
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["stage"] for row in rows] == list(training.STAGES) and [row["strategy"] for row in rows] == ["psg", "real-type1", "real-g"]
+    assert all(row["epoch_s"] > 0 for row in rows)
+    done = training.result(runs.Run(Path("runs/small-train-1")))
+    assert [epoch.number for epoch in done.epochs] == list(range(len(done.epochs))) and not done.notes
+    whats = [activity.what for activity in done.activities]
+    assert whats == ["choice of forms", "difference maps", WAITING, "fit", "scheduling by real-g", "further forms"]
+    # the optimised plan came after enough profiled epochs, was taken up at the next epoch's end, and none waited for it
+    profiled, fitting = done.stages["profiling"], done.activities[3]
+    assert len([epoch for epoch in profiled if epoch.end_ns <= fitting.start_ns]) >= training.PROFILED + 1
+    first = done.stages["optimised"][0]
+    assert (
+        first.start_ns >= done.activities[-1].end_ns
+        and profiled[-1].start_ns - profiled[-1].switch_ns <= done.activities[-1].end_ns + 10**9
+    )
+    command("report", "runs/small-train-1", "--out", "page")
+    page = Path("page/index.html").read_text()
+    assert "Stages of training" in page and Path("page/figures/stages-1.svg").exists() and "has no runs" not in page
+    capsys.readouterr()
+    command("trace", "runs/small-train-1", "--out", "traces", "--json")
+    (file,) = json.loads(capsys.readouterr().out)
+    events = json.loads(Path(file).read_text())["traceEvents"]
+    assert {event["pid"] for event in events} == {0, 1}
+    assert len([event for event in events if event["name"].startswith("epoch ")]) == len(done.epochs)
+
+
+def test_losses_go_on_across_stages(experiment, here, capsys):
+    """psg, then real-type1 twice: one placement throughout, so the losses are those of psg alone."""
+    here(last(2, "real-type1"))
+    changes = {"epochs": 100_000, "dataset": {"path": "graphs"}}
+    command("train", experiment(**changes), "--strategy", "real-type1")
+    mixed = records(Path("runs/small-train-1/train"))
+    assert {record.stage for record in mixed} >= {"cold start", "profiling"}
+    job = StagedJob.load(Path("runs/small-train-1/train/train.job.json"))
+    for part in ("plans", "epochs"):
+        Path("alone", part).mkdir(parents=True)
+    Path("runs/small-train-1/train/plans/000").rename("alone/plans/000")
+    staged.train(replace(job, folder="alone", epochs=len(mixed)))
+    alone = records(Path("alone"))
+    assert {record.strategy for record in alone} == {"psg"}
+    np.testing.assert_allclose([r.losses for r in mixed], [r.losses for r in alone], rtol=1e-4)
+
+
+def test_epochs_never_wait_for_a_plan(experiment, here, monkeypatch, capsys):
+    """A control plane that does nothing until training is over: all epochs run, in the first stage, and the run says so."""
+
+    def idle(self):
+        self.over.wait()
+        self._continue()
+
+    here()
+    monkeypatch.setattr(training.ControlPlane, "_preprocess", idle)
+    command("train", experiment(epochs=12), "--strategy", "real-g")
+    done = training.result(runs.Run(Path("runs/small-train-1")))
+    assert len(done.epochs) == 12 and list(done.stages) == ["cold start"]
+    assert done.notes == ("training ended in stage 'cold start', before the next one was ready",)
+
+
+def test_time_out_falls_back_to_the_greedy(experiment, here, monkeypatch, capsys):
+    here(last(1, training.GREEDY))
+    monkeypatch.setattr(training, "MARGIN_S", 0.0)
+    monkeypatch.setitem(STRATEGIES, "slow", Slow())
+    monkeypatch.setattr(training, "SOLVED", frozenset({"slow"}))
+    command("train", experiment(epochs=100_000), "--strategy", "slow")
+    done = training.result(runs.Run(Path("runs/small-train-1")))
+    said = f"{training.GREEDY} instead"
+    assert re.search(r"slow had no schedule after [\d.e-]+ s \(2 epochs and 0 s\): " + re.escape(said), done.notes[0])
+    assert done.epochs[-1].strategy == training.GREEDY and said in " ".join(capsys.readouterr().err.split())
+
+
+def test_what_a_planner_says_is_said_once(experiment, here, monkeypatch, capfd):
+    """A warning of a planner in a process of its own; a note that is no warning."""
+    for planner in (Uneasy(), Noting()):
+        here(last(1, planner.name))
+        monkeypatch.setitem(STRATEGIES, planner.name, planner)
+        monkeypatch.setattr(training, "SOLVED", frozenset({planner.name}))
+        command("train", experiment(planner.name, epochs=100_000), "--strategy", planner.name)
+        done = training.result(runs.Run(Path(f"runs/{planner.name}-train-1")))
+        said = " ".join(capfd.readouterr().err.split())
+        assert done.notes == ("as planned",) and "as planned" not in said
+        assert said.count("worse than it might be") == (planner.name == "uneasy")
+
+
+def test_the_files_last_strategy_ends_the_training(experiment, here, monkeypatch, capsys):
+    """Where it names any, and the command does not."""
+    asked = []
+    monkeypatch.setattr(
+        training, "train", lambda experiment, run: asked.append(experiment.strategies) or (_ for _ in ()).throw(UserError(""))
+    )
+    named = experiment("named", strategies=["psg", "real-g+"])
+    command("train", named, expect=2)
+    command("train", experiment("silent"), expect=2)
+    command("train", named, "--strategy", "real-g", expect=2)
+    assert asked == [("real-g+",), (training.PREFERRED[Family.DTDG],), ("real-g",)]
+
+
+def test_what_fails_in_the_control_plane(experiment, here, monkeypatch, capsys):
+    """A schedule that cannot be made leaves training as it is, and is told; a defect ends it."""
+    monkeypatch.setitem(STRATEGIES, "wrong", Wrong())
+    folder = Path("runs/small-train-1/train")
+    here(lambda found: (folder / "control.json").exists() and "no such thing" in (folder / "control.json").read_text())
+    command("train", experiment(epochs=100_000), "--strategy", "wrong")
+    done = training.result(runs.Run(folder.parent))
+    assert "stage 'optimised' was not reached, training went on with the schedule it had: no such thing" in done.notes[0]
+    assert done.epochs[-1].strategy == "real-type1"
+    here()
+    monkeypatch.setattr(training.ControlPlane, "_preprocess", lambda self: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        command("train", experiment(epochs=99_999), "--strategy", "real-g")
+
+
+def test_a_killed_training_resumes(experiment, capsys):
+    file = experiment("killed", epochs=40)
+    arguments = ["train", str(file), "--strategy", "real-type1"]
+    code = "from chronoscale.harness.cli import main; main()"
+    process = subprocess.Popen([sys.executable, "-c", code, *arguments], stderr=subprocess.DEVNULL)
+    folder = Path("runs/killed-train-1/train")
+    until = time.monotonic() + 60
+    while len(list(folder.glob("epochs/*.json"))) < 5 and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.002)
+    family = [process, *psutil.Process(process.pid).children(recursive=True)]
+    for member in family:
+        member.kill()
+    process.wait()
+    before = records(folder)
+    assert 5 <= len(before) < 40 and not runs.Run(folder.parent).complete
+    capsys.readouterr()
+    command(*arguments)
+    assert "taking up runs/killed-train-1" in capsys.readouterr().err
+    after = records(folder)
+    assert len(after) == 40 and runs.Run(folder.parent).complete
+    assert [r.start_ns for r in after[: len(before) - 1]] == [r.start_ns for r in before[:-1]]  # what was trained was not trained again
+    job = StagedJob.load(folder / "train.job.json")
+    for part in ("plans", "epochs"):
+        Path("whole", part).mkdir(parents=True)
+    (folder / "plans" / "000").rename("whole/plans/000")
+    staged.train(replace(job, folder="whole"))
+    np.testing.assert_allclose([r.losses for r in after], [r.losses for r in records(Path("whole"))], rtol=1e-4)
+
+
+def test_mistakes(experiment, capsys):
+    for changes, said in (
+        ({"strategy": "dgc"}, "strategy 'dgc' is simulated only"),
+        ({"strategy": "esdg"}, "strategy 'esdg' spreads groups over ranks"),
+        ({"strategy": "distdgl"}, "strategy 'distdgl' spreads groups over ranks"),
+        ({"strategy": "real-gg"}, "did you mean 'real-g'"),
+        ({"epochs": 0}, "epochs: "),
+        ({"ranks": 0}, "ranks: expected"),
+    ):
+        options = [text for key, value in changes.items() for text in (f"--{key}", str(value))]
+        command("train", experiment(), *options, expect=2)
+        assert said in one_line(capsys)
+    for last, said in (("dgc", "simulated only"), ("esdg", "spreads groups over ranks")):
+        command("train", experiment(strategies=["psg", last]), expect=2)  # the file's last
+        assert said in one_line(capsys)
+    command("train", experiment(memory="30kB"), expect=2)
+    assert re.search(r"strategy 'psg' on 1 rank: out of memory: rank 0 needs .* at task \d+", one_line(capsys))
+    assert not list(Path("runs").glob("*/train/epochs/*"))
+
+
+def test_the_table_and_the_figure():
+    ms = 1_000_000
+    epochs = [Epoch(i, "cold start", "psg", 5 * ms * (i == 0), 100 * i * ms, (100 * i + 90) * ms, 2.0 - i) for i in range(2)]
+    epochs += [Epoch(i, "profiling", "real-type1", 7 * ms * (i == 2), 100 * i * ms, (100 * i + 50) * ms, 0.5) for i in (2, 3, 4)]
+    activities = (
+        Activity("difference maps", 50 * ms, 150 * ms),
+        Activity(WAITING, 150 * ms, 400 * ms),
+        Activity("fit", 420 * ms, 600 * ms),
+    )
+    done = Staged("run", 2, tuple(epochs), activities, ("a note",))
+    table = done.table().to_dict("records")
+    assert [row["epochs"] for row in table] == ["0..1", "2..4"] and [row["epoch_s"] for row in table] == [0.09, 0.05]
+    assert [row["control_s"] for row in table] == [0.1, 0.03] and [row["switch_s"] for row in table] == [0.005, 0.007]
+    found = drawing(done, "stages-1")
+    assert "a note" in found.caption and "cold start: psg" in found.svg and "difference maps" in found.svg
+    assert found == drawing(done, "stages-1")

@@ -1,0 +1,294 @@
+"""Forecasters against plain dense forms in float64; their sizes and saved bytes against torch; masked errors by brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from chronoscale.errors import UserError
+from chronoscale.real_exec.signals.forecast import a3t as a3t_module
+from chronoscale.real_exec.signals.forecast import walks as walks_module
+from chronoscale.real_exec.signals.forecast.masked import MaskedErrors, masked_sum
+from chronoscale.real_exec.signals.forecast.model import Forecaster, forecaster
+from chronoscale.strategies.signals.forecasters import FORECASTERS, forecaster_shape, forward_bytes, forward_flops, saved_bytes
+
+NODES, CHANNELS, WINDOW, HORIZON = 7, 2, 5, 3  # node 6 is isolated, node 5 has no edge out
+EDGES = np.array([[0, 0, 1, 2, 3, 3, 4, 4], [1, 2, 2, 3, 3, 4, 0, 5]], np.int32)
+WEIGHT = np.array([0.5, 1, 2, 0.1, 1, 0.7, 3, 1], np.float32)
+DEEP = {"dcrnn": 2, "st-transformer": 2}
+
+
+def build(name: str, variant: str = "exact", seed: int = 1) -> Forecaster:
+    shape = forecaster_shape(name, NODES, CHANNELS, 8, DEEP.get(name, 1), WINDOW, HORIZON, 2, 2, variant)
+    return forecaster(shape, EDGES, WEIGHT, NODES, WINDOW, HORIZON, seed, variant).double()
+
+
+def windows(batch: int = 3, channels: int = CHANNELS) -> Tensor:
+    return torch.from_numpy(np.random.default_rng(5).normal(size=(batch, WINDOW, NODES, channels)))
+
+
+def powers(published: bool) -> list[Tensor]:
+    """Identity and diffusions, dense, by loops over edges; identity twice where published."""
+    w, along, against, plain = (torch.zeros(NODES, NODES).double() for _ in range(4))
+    for (i, j), value in zip(EDGES.T.tolist(), WEIGHT.tolist(), strict=True):
+        w[i, j] = value
+    eye = torch.eye(NODES).double()
+    if not published:
+        for i in range(NODES):
+            along[i] = w[i] / w[i].sum() if w[i].sum() else 0
+            against[i] = w[:, i] / w[:, i].sum() if w[:, i].sum() else 0
+        return [eye, along, along @ along, against, against @ against]
+    backwards = sorted((j, i) for i, j in EDGES.T.tolist())
+    for (i, j), (a, b) in zip(EDGES.T.tolist(), backwards, strict=True):
+        plain[j, i] = 1 / w[i].sum()
+        against[b, a] = 1 / w[:, i].sum() if w[:, i].sum() else 0
+    return [eye, eye, plain, 2 * plain @ plain - eye, against, 2 * against @ against - eye]
+
+
+def diffusion_cell(cell: torch.nn.Module, x: Tensor, h: Tensor, terms: list[Tensor]) -> Tensor:
+    """Li et al., eq. 3, one window: x [N, D], h [N, H]."""
+
+    def conv(signal: Tensor, weight: Tensor) -> Tensor:
+        return sum((term @ signal @ own for term, own in zip(terms, weight, strict=True)), torch.zeros(1).double())
+
+    width = h.shape[1]
+    given_x = conv(x, cell.of_input) + cell.bias
+    gates = torch.sigmoid(given_x[:, : 2 * width] + conv(h, cell.of_state))
+    z, r = gates[:, :width], gates[:, width:]
+    return z * h + (1 - z) * torch.tanh(given_x[:, 2 * width :] + conv(r * h, cell.of_candidate))
+
+
+def diffusion_reference(model: Forecaster, window: Tensor, published: bool) -> Tensor:
+    terms = powers(published)
+
+    def step(stack: torch.nn.Module, x: Tensor, states: list[Tensor]) -> list[Tensor]:
+        made = []
+        for cell, h in zip(stack.cells, states, strict=True):
+            x = diffusion_cell(cell, x, h, terms)
+            made.append(x)
+        return made
+
+    states = [torch.zeros(NODES, 8).double() for _ in model.encoder.cells]
+    outputs = []
+    for x in window:
+        states = step(model.encoder, x, states)
+        outputs.append(model.readout(states[-1])[:, 0])
+    if model.decoder is None:
+        return torch.stack(outputs[-HORIZON:])
+    outputs, symbol = [], torch.zeros(NODES, 1).double()
+    for _ in range(HORIZON):
+        states = step(model.decoder, symbol, states)
+        symbol = model.readout(states[-1])
+        outputs.append(symbol[:, 0])
+    return torch.stack(outputs)
+
+
+def a3t_reference(model: Forecaster, window: Tensor, published: bool) -> Tensor:
+    """[gcn(x), h] side by side, a gate at a time."""
+    matrix = torch.eye(NODES).double()
+    for (i, j), value in zip(EDGES.T.tolist(), WEIGHT.tolist(), strict=True):
+        matrix[j, i] = value
+    degree = matrix.sum(1)
+    matrix = matrix / degree.sqrt()[:, None] / degree.sqrt()[None]
+    own = [model.of_state[:, :8], model.of_state[:, 8:], model.of_candidate]
+    zero = torch.zeros(NODES, 8).double()
+    h, total = zero, zero
+
+    def gate(at: int, x: Tensor, state: Tensor) -> Tensor:
+        convolved = matrix @ x @ model.convolution[at] + model.convolution_bias[at]
+        return torch.cat((convolved, state), 1) @ torch.cat((model.mix[at], own[at])) + model.bias[at]
+
+    for x, share in zip(window, model.scores.exp() / model.scores.exp().sum(), strict=True):
+        h = zero if published else h
+        z, r = torch.sigmoid(gate(0, x, h)), torch.sigmoid(gate(1, x, h))
+        h = z * h + (1 - z) * torch.tanh(gate(2, x, r * h))
+        total = total + share * h
+    return (torch.clamp(total, min=0) @ model.readout.weight.T + model.readout.bias).T
+
+
+def transformer_reference(model: Forecaster, window: Tensor, published: bool) -> Tensor:
+    def norm(x: Tensor, layer: torch.nn.Module) -> Tensor:
+        centred = x - x.mean(1, keepdim=True)
+        return centred / (centred.square().mean(1, keepdim=True) + 1e-5).sqrt() * layer.weight + layer.bias
+
+    def linear(x: Tensor, layer: torch.nn.Module) -> Tensor:
+        return x @ layer.weight.T + layer.bias
+
+    x = linear(window[:, :, 0].T, model.token) + model.node + linear(window[-1, :, 1:2], model.clock)
+    for block in model.blocks:
+        queries, keys, values = linear(norm(x, block.before), block.queries_keys_values).split(8, 1)
+        heads = []
+        for head in (slice(0, 4), slice(4, 8)):
+            scores = (queries[:, head] @ keys[:, head].T / 2).exp()
+            heads.append(scores / scores.sum(1, keepdim=True) @ values[:, head])
+        x = x + linear(torch.cat(heads, 1), block.mix)
+        up = linear(norm(x, block.between), block.up)
+        x = x + linear(up * 0.5 * (1 + torch.erf(up / 2**0.5)), block.down)
+    return linear(norm(x, model.norm), model.readout).T
+
+
+REFERENCES = {
+    "dcrnn": diffusion_reference,
+    "pgt-dcrnn": diffusion_reference,
+    "a3t-gcn": a3t_reference,
+    "st-transformer": transformer_reference,
+}
+
+
+@pytest.mark.parametrize("dense", [512, 0])
+@pytest.mark.parametrize("variant", ["exact", "as-published"])
+@pytest.mark.parametrize("name", FORECASTERS)
+def test_model_is_its_dense_form(name: str, variant: str, dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walks_module, "DENSE_NODES", dense)
+    monkeypatch.setattr(a3t_module, "DENSE_NODES", dense)
+    model, x = build(name, variant), windows()
+    made = model(x)
+    assert made.shape == (3, HORIZON, NODES)
+    expected = torch.stack([REFERENCES[name](model, window, variant == "as-published") for window in x])
+    torch.testing.assert_close(made, expected, rtol=1e-5, atol=1e-6)
+    inputs = tuple(model.parameters())
+    seed = torch.randn(made.shape, generator=torch.Generator().manual_seed(0)).double()
+    ours, theirs = (torch.autograd.grad(values, inputs, seed, materialize_grads=True, allow_unused=True) for values in (made, expected))
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", FORECASTERS)
+def test_gradients(name: str) -> None:
+    model = build(name)
+    assert torch.autograd.gradcheck(model, windows(1).requires_grad_())
+
+
+@pytest.mark.parametrize("name", FORECASTERS)
+def test_windows_are_independent_and_any_view_will_do(name: str) -> None:
+    model, x = build(name), windows(4)
+    made = model(x)
+    assert made.isfinite().all()
+    torch.testing.assert_close(made[1:2], model(x[1:2]))
+    other = x.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)
+    torch.testing.assert_close(model(other), made)
+
+
+@pytest.mark.parametrize("variant", ["exact", "as-published"])
+@pytest.mark.parametrize("name", FORECASTERS)
+def test_parameters_are_counted_and_come_from_the_seed(name: str, variant: str) -> None:
+    shape = forecaster_shape(name, NODES, 3, 12, DEEP.get(name, 1), 9, 4, 3, 3, variant)
+    model = forecaster(shape, EDGES, None, NODES, 9, 4, 11, variant)
+    assert shape.parameters == sum(p.numel() for p in model.parameters())
+    torch.manual_seed(99)
+    again = forecaster(shape, EDGES, WEIGHT, NODES, 9, 4, 11, variant)
+    other = forecaster(shape, EDGES, None, NODES, 9, 4, 12, variant)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(model.parameters(), other.parameters(), strict=True))
+    assert model(torch.zeros(2, 9, NODES, 3)).isfinite().all()
+
+
+@pytest.mark.parametrize("nodes", [60, 600])
+@pytest.mark.parametrize(("name", "layers"), [(name, layers) for name in FORECASTERS for layers in (1, 2) if layers == 1 or name in DEEP])
+def test_saved_bytes_are_what_autograd_keeps(name: str, layers: int, nodes: int) -> None:
+    rng = np.random.default_rng(2)
+    edges = rng.integers(0, nodes, (2, 4 * nodes)).astype(np.int32)
+    shape = forecaster_shape(name, nodes, CHANNELS, 16, layers, 6, 4)
+    model, x = forecaster(shape, edges, None, nodes, 6, 4, 0), torch.randn(4, 6, nodes, CHANNELS)
+    kept: dict[int, int] = {}
+    left = {t.untyped_storage().data_ptr() for t in (*model.parameters(), x)}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in left:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        out = model(x)
+    assert out.requires_grad
+    assert saved_bytes(shape, nodes, edges.shape[1], 4, 6, 4) == pytest.approx(sum(kept.values()), rel=0.15)
+
+
+@pytest.mark.parametrize("name", FORECASTERS)
+def test_work_grows_with_windows(name: str) -> None:
+    shape = forecaster_shape(name, 700, 2)
+    batches = np.array([0, 1, 64], np.int64)
+    for work in (forward_flops, forward_bytes, saved_bytes):
+        many = work(shape, 700, 5000, batches, 12, 12)
+        assert many.dtype == np.int64
+        assert many.tolist() == [work(shape, 700, 5000, int(b), 12, 12) for b in batches]
+        assert isinstance(work(shape, 700, 5000, 3, 12, 12), int)
+
+
+class Products(TorchDispatchMode):
+    """Counts the multiply-adds of matrix products, times 2."""
+
+    flops = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        made = func(*args, **(kwargs or {}))
+        if "scaled_dot_product" in str(func):
+            self.flops += 4 * args[0].numel() * args[1].shape[-2]
+            return made
+        factors = args[1:3] if "addmm" in str(func) else args[:2] if ".mm" in str(func) or ".bmm" in str(func) else ()
+        if factors:
+            entries = factors[0].values().numel() if factors[0].layout == torch.sparse_csr else factors[0].numel()
+            self.flops += 2 * entries * factors[1].shape[-1]
+        return made
+
+
+@pytest.mark.parametrize("name", FORECASTERS)
+@pytest.mark.parametrize("nodes", [60, 600])
+def test_flops_are_those_of_the_products(name: str, nodes: int) -> None:
+    edges = np.stack([np.arange(4 * nodes) % nodes, np.arange(4 * nodes) // 4]).astype(np.int32)
+    shape = forecaster_shape(name, nodes, CHANNELS, 16, DEEP.get(name, 1), 6, 4)
+    model = forecaster(shape, edges, None, nodes, 6, 4, 0)
+    counter = Products()
+    with torch.no_grad(), counter:
+        model(torch.randn(2, 6, nodes, CHANNELS))
+    counted = counter.flops
+    assert forward_flops(shape, nodes, edges.shape[1], 2, 6, 4) == pytest.approx(counted, rel=0.02)
+
+
+def test_mistakes() -> None:
+    with pytest.raises(UserError, match="did you mean 'dcrnn'"):
+        forecaster_shape("dcrn", 5, 1)
+    with pytest.raises(UserError, match="at most window = 4"):
+        forecaster_shape("pgt-dcrnn", 5, 1, window=4, horizon=6)
+    with pytest.raises(UserError, match="one recurrent layer"):
+        forecaster_shape("pgt-dcrnn", 5, 1, layers=2)
+    with pytest.raises(UserError, match="multiple of heads"):
+        forecaster_shape("st-transformer", 5, 1, hidden=6)
+    with pytest.raises(UserError, match="at least 1"):
+        forecaster_shape("dcrnn", 5, 1, hidden=0)
+    shape = forecaster_shape("dcrnn", 3, 1)
+    with pytest.raises(UserError, match=r"0 \.\. 2"):
+        forecaster(shape, EDGES, None, 3, 12, 12, 0)
+    with pytest.raises(UserError, match="did you mean 'exact'"):
+        forecaster(shape, EDGES[:, :1], None, 3, 12, 12, 0, "exac")
+
+
+values = st.one_of(st.just(float("nan")), st.sampled_from([0.0, 1e-4]), st.floats(-50, 50))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.floats(-50, 50), values), min_size=1, max_size=12), st.integers(0, 12))
+def test_masked_errors(pairs: list[tuple[float, float]], cut: int) -> None:
+    prediction = torch.tensor([p for p, _ in pairs], dtype=torch.float64, requires_grad=True)
+    target = torch.tensor([t for _, t in pairs], dtype=torch.float64)
+    known = [(p, t) for p, t in pairs if t == t]
+    total, count = masked_sum(prediction, target)
+    assert int(count) == len(known)
+    assert float(total.detach()) == pytest.approx(sum(abs(p - t) for p, t in known))
+    total.backward()
+    assert prediction.grad is not None and prediction.grad.tolist() == [float((p > t) - (p < t)) if t == t else 0.0 for p, t in pairs]
+    errors = MaskedErrors.of(prediction[:cut], target[:cut]) + MaskedErrors.of(prediction[cut:], target[cut:]) + MaskedErrors()
+    large = [(p, t) for p, t in known if abs(t) > 1e-3]
+    sums = [sum(abs(p - t) for p, t in known), sum((p - t) ** 2 for p, t in known), sum(abs(p - t) / abs(t) for p, t in large)]
+    np.testing.assert_allclose(errors.sums.numpy(), [*sums, len(known), len(large)], rtol=1e-9, atol=1e-12)
+    if known:
+        assert errors.mae == pytest.approx(sums[0] / len(known))
+        assert errors.rmse == pytest.approx((sums[1] / len(known)) ** 0.5)
+    if large:
+        assert errors.mape == pytest.approx(sums[2] / len(large))

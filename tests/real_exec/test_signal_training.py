@@ -1,0 +1,174 @@
+"""Training on signals: strategies that must agree feed the same batches and end at the same losses, on one rank and on several."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from chronoscale.datasets import store
+from chronoscale.datasets.signals.signal import Signal
+from chronoscale.datasets.signals.standard import scaler
+from chronoscale.datasets.signals.windows import Deal, Windows
+from chronoscale.real_exec.collective import Alone
+from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.job import Item, Job
+from chronoscale.real_exec.lanes import lanes_for, threaded
+from chronoscale.real_exec.launch import launch
+from chronoscale.real_exec.signals.feeds import FEEDS
+from chronoscale.real_exec.signals.program import WindowProgram
+from chronoscale.real_exec.signals.recipe import Recipe, prepared
+from chronoscale.strategies.cluster import Device, Link
+from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.registry import signal_strategy
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.signals.batches import Store
+from chronoscale.strategies.signals.forecasters import forecaster_shape
+from chronoscale.strategies.workload import Hyper, SignalStatistics, Workload
+
+CPU = torch.device("cpu")
+COSTS = DatasheetCosts(Device("none", 1, 1, 1, Link(1, 0), 0))
+NODES, STEPS, CHANNELS = 5, 70, 2
+HYPER = Hyper(batch_size=8, window=4, horizon=3, seed=3)
+SAME = ("pgt", "index", "gpu-index", "dist-index")
+MODEL, HIDDEN = "dcrnn", 4
+
+
+def signal(dtype: type[np.floating] = np.float32) -> Signal:
+    """A few waves with holes on a ring."""
+    rng = np.random.default_rng(2)
+    time, node = np.arange(STEPS)[:, None, None], np.arange(NODES)[None, :, None]
+    values = (50 + 9 * np.sin(time / 5 + node) + rng.normal(0, 1, (STEPS, NODES, CHANNELS))).astype(dtype)
+    missing = rng.random(values.shape) < 0.05
+    values[missing] = np.nan
+    ring = np.arange(NODES)
+    edges = np.stack([ring, (ring + 1) % NODES]).astype(np.int32)
+    return Signal(values, edges, rng.random(NODES).astype(np.float32) + 0.1, missing)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("signal") / "waves"
+    store.save(path, signal())
+    return path
+
+
+def workload(hyper: Hyper = HYPER) -> Workload:
+    shape = forecaster_shape(MODEL, NODES, CHANNELS, HIDDEN, 1, hyper.window, hyper.horizon)
+    return Workload("waves", SignalStatistics(STEPS, NODES, CHANNELS, NODES), shape, hyper)
+
+
+def schedules(name: str, ranks: int, out: Path, hyper: Hyper = HYPER) -> tuple[Schedule, Path]:
+    strategy = signal_strategy(name)
+    path = out / f"{name}-{ranks}.prepare.parquet"
+    strategy.prepare(workload(hyper), ranks, COSTS).save(path)
+    return strategy.plan(workload(hyper), ranks, COSTS), path
+
+
+def trained(name: str, folder: Path, out: Path, epochs: int = 2, hyper: Hyper = HYPER) -> tuple[WindowProgram, np.ndarray]:
+    """Losses [epochs, steps] of one rank."""
+    schedule, prepare = schedules(name, 1, out, hyper)
+    with ExitStack() as stack:
+        recipe = Recipe(str(folder), str(prepare), hyper, MODEL, HIDDEN, 1, 2, 4, 0.01, 1)
+        program, _ = prepared(recipe, schedule, 0, CPU, Alone(), stack)
+        lanes = lanes_for(CPU, threaded(schedule, False))
+        return program, np.stack([execute(schedule, program, lanes, "cpu").losses for _ in range(epochs)])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_feeds_give_the_same_batches(dtype: type[np.floating]) -> None:
+    data, windows = signal(dtype), Windows(STEPS, 4, 3)
+    scale = scaler(data, windows)
+    whole = np.where(data.missing, np.nan, data.values)
+    whole = ((whole - scale.mean.astype(dtype)) / scale.deviation.astype(dtype)).astype(dtype)
+    for local in (False, True):
+        for starts in Deal(windows.train, 1, 8, local, seed=1).starts(0, 0):
+            expected = np.stack([whole[s : s + 7] for s in starts])
+            for kind, make in FEEDS.items():
+                if kind is Store.PART and not local:
+                    continue
+                feed = make(data, windows, "training", CPU)
+                if kind is Store.DEVICE:
+                    feed.transfer()
+                feed.materialise()
+                found = feed.cut(feed.read(starts), starts) if kind is Store.PART else feed.read(starts)
+                np.testing.assert_array_equal(found.numpy(), expected, err_msg=kind)
+
+
+def test_a_block_must_be_contiguous() -> None:
+    feed = FEEDS[Store.PART](signal(), Windows(STEPS, 4, 3), "training", CPU)
+    feed.materialise()
+    with pytest.raises(ValueError, match="consecutive"):
+        feed.read(np.array([1, 3]))
+
+
+def test_a_mapped_signal_does_not_gather_in_memory(tmp_path: Path) -> None:
+    """Pages of the file that the process holds, after every step was read; values are those of the array."""
+    values = np.arange(1 << 22, dtype=np.float32).reshape(1 << 12, 1 << 9, 2)  # 16 MiB
+    store.save(tmp_path / "wide", Signal(values, np.zeros((2, 1), np.int32)))
+    mapped = store.load(tmp_path / "wide")
+    assert isinstance(mapped, Signal)
+
+    def held() -> int:
+        maps = Path("/proc/self/smaps").read_text().split("values.npy\n")[1:]
+        return sum(int(one.split("Rss:")[1].split()[0]) << 10 for one in maps)
+
+    np.testing.assert_array_equal(mapped.values[::64], values[::64])
+    before = held()
+    feed = FEEDS[Store.PART](mapped, Windows(1 << 12, 4, 3), "series", CPU)
+    feed.materialise()
+    found = feed.read(np.arange(9, 4000)).numpy() * feed.scale.deviation + feed.scale.mean
+    np.testing.assert_allclose(found, values[9:4006], atol=2)
+    assert before > 1 << 22 and held() < 1 << 20
+
+
+def test_strategies_that_must_agree_end_at_identical_losses(folder: Path, tmp_path: Path) -> None:
+    program, losses = trained("pgt", folder, tmp_path)
+    assert losses.shape == (2, 6) and np.isfinite(losses).all() and losses[1].mean() < losses[0].mean()
+    for name in SAME[1:]:
+        other, found = trained(name, folder, tmp_path)
+        np.testing.assert_array_equal(found, losses, err_msg=name)
+        assert torch.equal(other.errors.sums, program.errors.sums)
+
+
+def test_loss_and_validation_by_hand(folder: Path, tmp_path: Path) -> None:
+    schedule, prepare = schedules("index", 1, tmp_path)
+    data, windows = signal(), Windows(STEPS, 4, 3)
+    with ExitStack() as stack:
+        recipe = Recipe(str(folder), str(prepare), HYPER, MODEL, HIDDEN, 1, 2, 4, 1e-12, 1)  # a rate that changes nothing
+        program, _ = prepared(recipe, schedule, 0, CPU, Alone(), stack)
+        losses = execute(schedule, program, lanes_for(CPU), "cpu").losses
+    scale = scaler(data, windows)
+    mean, deviation = scale.mean[0], scale.deviation[0]
+
+    def errors(starts: np.ndarray) -> np.ndarray:
+        x = np.stack([np.where(data.missing, np.nan, data.values)[s : s + 7] for s in starts])
+        inputs = torch.from_numpy(np.nan_to_num((x[:, :4] - scale.mean) / scale.deviation).astype(np.float32))
+        with torch.no_grad():
+            prediction = program.model(inputs).numpy() * deviation + mean
+        return np.abs(prediction - x[:, 4:, :, 0])
+
+    for step, starts in enumerate(program.deals[0].starts(0, 0)):
+        assert losses[step] == pytest.approx(np.nanmean(errors(starts)), rel=1e-5)
+    assert program.errors.mae == pytest.approx(np.nanmean(errors(np.array(windows.validation))), rel=1e-5)
+
+
+def test_ranks_of_any_number_train_alike(folder: Path, tmp_path: Path) -> None:
+    """Two ranks with half the batch each take the optimiser steps that one takes."""
+    names = ("index", "dist-index", "gen-dist-index", "ddp")
+    half = replace(HYPER, batch_size=4)
+    items = []
+    for name in names:
+        schedule, prepare = schedules(name, 2, tmp_path, half)
+        schedule.save(tmp_path / f"{name}.parquet")
+        items.append(Item(name, str(tmp_path / f"{name}.parquet"), str(folder), half, prepare=str(prepare)))
+    launch(Job("two", tuple(items), str(tmp_path), MODEL, HIDDEN, 1, CHANNELS, 2, 0, 1, 0.01, 1, "cpu"), 2, tmp_path)
+    _, one = trained("index", folder, tmp_path)
+    for name in ("index", "dist-index", "ddp"):
+        np.testing.assert_allclose(np.load(tmp_path / f"{name}-losses.npy"), one, rtol=1e-4, err_msg=name)
+    local = np.load(tmp_path / "gen-dist-index-losses.npy")
+    assert np.isfinite(local).all() and local[1].mean() < local[0].mean()

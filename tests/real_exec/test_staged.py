@@ -1,0 +1,200 @@
+"""Staged training, the data plane: shipments, switches, checkpoints; planners that get so much time, costs from what was seen."""
+
+import json
+import threading
+import time
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from planners import Dead
+
+from chronoscale.datasets import store
+from chronoscale.datasets.generate.growth import GrowthGraph
+from chronoscale.datasets.snapshots.statistics import statistics_of
+from chronoscale.errors import MachineError, UserError
+from chronoscale.real_exec.checkpoint import records
+from chronoscale.real_exec.collective import Alone
+from chronoscale.real_exec.launch import start, wait
+from chronoscale.real_exec.snapshots import staged
+from chronoscale.real_exec.snapshots.program import SnapshotProgram
+from chronoscale.real_exec.snapshots.shipment import adopt, ship
+from chronoscale.real_exec.snapshots.staged import ENTRY, StagedJob, material_of, model_of
+from chronoscale.simulator import presets
+from chronoscale.strategies.calibrated import Calibrated, factor
+from chronoscale.strategies.costs import DatasheetCosts, Fit, FittedCosts
+from chronoscale.strategies.limited import plan_within
+from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.schedule import Op
+from chronoscale.strategies.snapshots.forms import must_track, plain
+from chronoscale.strategies.snapshots.groups import deal
+from chronoscale.strategies.snapshots.lowering import Reuse, lower
+from chronoscale.strategies.snapshots.models import model_shape
+from chronoscale.strategies.snapshots.rows import Form
+from chronoscale.strategies.trace import Source
+from chronoscale.strategies.workload import Hyper, Workload
+
+COSTS = DatasheetCosts(presets.cluster("h200").device)
+GRAPHS = GrowthGraph.rmat(64, 300, 14, 0.1, 1).sequence().without_self_edges()
+WORK = Workload("w", statistics_of(GRAPHS), model_shape("t-gcn", 8, 8), Hyper())
+
+
+@pytest.fixture
+def job(tmp_path) -> StagedJob:
+    store.save(tmp_path / "data", GRAPHS)
+    for part in ("plans", "epochs"):
+        (tmp_path / "train" / part).mkdir(parents=True)
+    folder, data = str(tmp_path / "train"), str(tmp_path / "data")
+    return StagedJob("train", folder, data, Hyper(), 4, "t-gcn", 8, 1, 8, 1, 0.01, 5, "cpu")
+
+
+def give(job: StagedJob, number: int, name: str, ranks: int = 1) -> None:
+    folder = Path(job.folder) / "plans" / f"{number:03d}"
+    draft = folder.with_name(f".{number:03d}")
+    draft.mkdir()
+    strategy(name).plan(WORK, ranks, COSTS).save(draft / "schedule.parquet")
+    (draft / "plan.json").write_text(json.dumps({"stage": f"stage {number}"}))
+    draft.rename(folder)
+
+
+def losses(job: StagedJob) -> np.ndarray:
+    return np.array([record.losses for record in records(Path(job.folder))])
+
+
+def clear(job: StagedJob) -> None:
+    for path in Path(job.folder).rglob("*"):
+        if path.is_file() and "plans" not in path.parts:
+            path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "layers", "form"), [("t-gcn", 1, "DELTA"), ("gat-lstm", 2, "DELTA"), ("wd-gcn", 2, "DELTA"), ("wd-gcn", 1, "MAP")]
+)
+def test_what_is_shipped_is_what_would_be_prepared(job, tmp_path, name, layers, form):
+    job = replace(job, model=name, layers=layers)
+    sent, received = material_of(job, False), material_of(job, False)
+    work = replace(WORK, model=model_shape(name, 8, 8, layers))
+    forms = plain(len(GRAPHS), Form[form], form == "MAP" or must_track(work))
+    schedule = lower("x", work, deal(work.groups, 2, 2), Reuse(snapshots=True, groups=True), COSTS, forms)
+    for rank in (0, 1):
+        SnapshotProgram(schedule, rank, sent, model_of(job), job.hyper, torch.device("cpu"), Alone())
+    held = {kind: set(list(stored)[:1]) for kind, stored in sent.stores().items()}
+    ship(tmp_path / "forms", sent.stores(), held)
+    adopt(tmp_path / "forms", received.stores(), pin=False)
+
+    def flat(form):
+        if isinstance(form, torch.Tensor) or not hasattr(form, "__dataclass_fields__"):
+            return [form]
+        return [leaf for name in form.__dataclass_fields__ for leaf in flat(getattr(form, name))]
+
+    seen = 0
+    for kind, stored in sent.stores().items():
+        assert received.stores()[kind].keys() == stored.keys() - held[kind]
+        for t, form in received.stores()[kind].items():
+            assert type(form) is type(stored[t])
+            for mine, theirs in zip(flat(form), flat(stored[t]), strict=True):
+                seen += 1
+                assert torch.equal(mine, theirs) and mine.dtype == theirs.dtype if isinstance(mine, torch.Tensor) else mine == theirs
+    assert seen > 50
+    (tmp_path / "forms" / "data.bin").write_bytes(b"short")
+    with pytest.raises(UserError, match="forms: not a readable shipment"):
+        adopt(tmp_path / "forms", material_of(job, False).stores(), pin=False)
+
+
+def test_a_plan_is_taken_up_at_an_epochs_end_and_what_was_shipped_is_not_built_again(job, monkeypatch):
+    give(job, 0, "psg")
+    staged.train(replace(job, epochs=2))
+    give(job, 1, "real-type1")
+    material = material_of(job, False)
+    schedule = strategy("real-type1").plan(WORK, 1, COSTS)
+    SnapshotProgram(schedule, 0, material, model_of(job), job.hyper, torch.device("cpu"), Alone())
+    ship(Path(job.folder) / "plans" / "001" / "forms", material.stores(), {})
+    for room in ("_whole", "_change", "_map"):
+        monkeypatch.setattr(f"chronoscale.real_exec.material.Material.{room}", lambda *_: pytest.fail("built, not mapped"))
+    staged.train(job)
+    found = records(Path(job.folder))
+    assert [r.epoch for r in found] == [0, 1, 2, 3] and [r.plan for r in found] == [0, 0, 1, 1]
+    assert [r.strategy for r in found] == ["psg", "psg", "real-type1", "real-type1"]
+
+
+def test_interrupted_training_is_the_same_training(job):
+    """Bit for bit: model and optimiser come back as they were."""
+    give(job, 0, "psg")
+    staged.train(job)
+    whole = losses(job)
+    assert whole.shape[0] == 4 and whole[-1].mean() < whole[0].mean()
+    clear(job)
+    for until in (1, 3, 4):
+        staged.train(replace(job, epochs=until))
+    np.testing.assert_array_equal(losses(job), whole)
+
+
+def test_switching_the_form_does_not_change_the_losses(job):
+    """psg and real-type1 place groups alike: losses go on as if nothing had happened."""
+    give(job, 0, "psg")
+    staged.train(job)
+    whole = losses(job)
+    clear(job)
+    staged.train(replace(job, epochs=2))
+    give(job, 1, "real-type1")
+    staged.train(job)
+    np.testing.assert_allclose(losses(job), whole, rtol=1e-5)
+    assert not np.array_equal(losses(job)[2:], whole[2:])
+
+
+def test_two_ranks_switch_together(job):
+    give(job, 0, "psg", ranks=2)
+    path = Path(job.folder) / "job.json"
+    replace(job, epochs=60).save(path)
+    worker = start(ENTRY, path, 2, 1)
+    waiting = threading.Thread(target=wait, args=(worker, "train"))
+    waiting.start()
+    until = time.monotonic() + 60
+    while len(records(Path(job.folder))) < 3 and time.monotonic() < until:
+        time.sleep(0.01)
+    give(job, 1, "real-type1", ranks=2)
+    waiting.join()
+    found = records(Path(job.folder))
+    plans = [record.plan for record in found]
+    assert len(found) == 60 and plans == sorted(plans) and set(plans) == {0, 1} and plans.index(1) >= 3
+    assert all(before.end_ns <= after.start_ns - after.switch_ns for before, after in pairwise(found))
+
+
+def test_refusals(job):
+    give(job, 0, "psg", ranks=2)
+    with pytest.raises(UserError, match="is for 2 ranks, 1 are running"):
+        staged.train(job)
+    (Path(job.folder) / "checkpoint.pt").write_bytes(b"nothing")
+    with pytest.raises(Exception, match=r"checkpoint\.pt: not a checkpoint"):
+        staged.train(job)
+    torch.save({"epoch": 1, "model": {}, "optimizer": {}}, Path(job.folder) / "checkpoint.pt")
+    with pytest.raises(UserError, match="not a checkpoint of this model"):
+        staged.train(job)
+
+
+def test_a_planner_gets_its_time_and_no_more():
+    found = plan_within(60, strategy("real-g"), WORK, 2, COSTS)
+    assert found is not None and (found.op == strategy("real-g").plan(WORK, 2, COSTS).op).all()
+    with pytest.raises(UserError, match="at least one GPU"):
+        plan_within(60, strategy("psg"), WORK, 0, COSTS)
+    with pytest.raises(MachineError, match="the planner of 'dead' died"):
+        plan_within(60, Dead(), WORK, 2, COSTS)
+
+
+def test_calibrated_costs_use_what_was_seen_and_scale_the_rest():
+    schedule = strategy("psg").plan(WORK, 1, COSTS)
+    seen = Fit("AGGREGATE", 8, "bytes", (0.0, 77.0), {"bytes": 0}, {"bytes": 1 << 60}, 0.0, 9)
+    ns = np.zeros(len(schedule), np.int64)
+    for code in np.unique(schedule.op):
+        rows = schedule.tasks(Op(code))
+        ns[rows] = 3 * COSTS.predict(schedule, rows)[0]
+    assert factor([(schedule, ns)], COSTS) == pytest.approx(3)
+    costs = Calibrated(FittedCosts("here", (seen,), {}), COSTS, 3.0)
+    found, source = costs.predict(schedule, schedule.tasks(Op.AGGREGATE))
+    assert (found == 77).all() and source is Source.FITTED
+    rows = schedule.tasks(Op.TEMPORAL)
+    found, source = costs.predict(schedule, rows)
+    assert (found == ns[rows]).all() and source is Source.EXTRAPOLATED

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from notation import NsCosts, Written, gpus, log, write
+from replay_oracle import assert_exact
+
+from chronoscale.errors import UserError
+from chronoscale.simulator.engine import replay
+from chronoscale.strategies.builder import Builder
+from chronoscale.strategies.cluster import CPU_STREAMS, Cluster
+from chronoscale.strategies.schedule import Lane, Op, Schedule
+from chronoscale.strategies.trace import Source
+
+ONE_STREAM = (tuple(Lane),)
+
+
+def run(written: Written, cluster: Cluster) -> list[tuple[str, int, int, int]]:
+    return log(written.schedule, replay(written.schedule, cluster, NsCosts()))
+
+
+def test_lanes_run_beside_each_other_until_one_waits():
+    written = write("""
+        h0: H2D@H2D ns=5
+        a0: AGGREGATE@COMPUTE ns=20 <- h0
+        h1: H2D@H2D ns=7
+        a1: AGGREGATE@COMPUTE ns=1 <- h1""")
+    assert run(written, gpus(1)) == [("H2D", 0, 0, 5), ("AGGREGATE", 0, 5, 25), ("H2D", 0, 5, 12), ("AGGREGATE", 0, 25, 26)]
+
+
+def test_lanes_of_one_stream_run_in_row_order():
+    written = write("""
+        s0: SAMPLE@HOST ns=3
+        h0: H2D@H2D ns=5
+        a0: AGGREGATE@COMPUTE ns=20 <- h0
+        x0: TRANSFORM@COMPUTE2 ns=2
+        h1: H2D@H2D ns=1""")
+    assert run(written, gpus(1, streams=CPU_STREAMS)) == [
+        ("SAMPLE", 0, 0, 3),
+        ("H2D", 0, 3, 8),
+        ("AGGREGATE", 0, 8, 28),
+        ("TRANSFORM", 0, 28, 30),
+        ("H2D", 0, 8, 9),
+    ]
+
+
+def test_a_collective_starts_when_its_last_rank_arrives():
+    written = write(
+        """
+        b: BACKWARD@COMPUTE ns=10,30,20
+        r: ALLREDUCE@COMM all bytes=30 <- b
+        o: OPTIMIZE@COMPUTE ns=1 <- r""",
+        ranks=3,
+    )
+    assert run(written, gpus(3)) == [
+        *[("BACKWARD", 0, 0, 10), ("BACKWARD", 1, 0, 30), ("BACKWARD", 2, 0, 20)],
+        *[("ALLREDUCE", rank, 30, 70) for rank in range(3)],  # 2 * 2/3 * 30 bytes
+        *[("OPTIMIZE", rank, 70, 71) for rank in range(3)],
+    ]
+
+
+def test_a_chain_of_messages():
+    written = write(
+        """
+        x0: TEMPORAL@COMPUTE rank=0
+        s0: SEND@COMM rank=0 group=0 bytes=4 <- x0
+        r1: RECV@COMM rank=1 group=0 bytes=4
+        x1: TEMPORAL@COMPUTE rank=1 <- r1
+        s1: SEND@COMM rank=1 group=1 bytes=6 <- x1
+        r2: RECV@COMM rank=2 group=1 bytes=6
+        x2: TEMPORAL@COMPUTE rank=2 <- r2""",
+        ranks=3,
+    )
+    assert run(written, gpus(3)) == [
+        ("TEMPORAL", 0, 0, 10),
+        ("SEND", 0, 10, 14),
+        ("RECV", 1, 10, 14),
+        ("TEMPORAL", 1, 14, 24),
+        ("SEND", 1, 24, 30),
+        ("RECV", 2, 24, 30),
+        ("TEMPORAL", 2, 30, 40),
+    ]
+
+
+def test_a_pipeline_prefetches():
+    written = write("\n".join(f"g{b}: GATHER@HOST ns=10\nh{b}: H2D@H2D ns=4 <- g{b}\nf{b}: FORWARD@COMPUTE ns=8 <- h{b}" for b in range(3)))
+    assert run(written, gpus(1)) == [
+        *[("GATHER", 0, 0, 10), ("H2D", 0, 10, 14), ("FORWARD", 0, 14, 22)],
+        *[("GATHER", 0, 10, 20), ("H2D", 0, 20, 24), ("FORWARD", 0, 24, 32)],
+        *[("GATHER", 0, 20, 30), ("H2D", 0, 30, 34), ("FORWARD", 0, 34, 42)],
+    ]
+
+
+def test_every_duration_keeps_its_source():
+    written = write("b: BACKWARD@COMPUTE\nr: ALLREDUCE@COMM all <- b", ranks=2)
+    trace = replay(written.schedule, gpus(2), NsCosts())
+    assert trace.sources == ("measured", "specified")
+    assert trace.source.tolist() == [Source.MEASURED] * 2 + [Source.SPECIFIED] * 2
+    assert trace.device == "Test GPU (test), costs: ns"
+
+
+def test_an_empty_schedule_gives_an_empty_trace():
+    assert len(replay(Builder("empty", 2).finish(), gpus(2), NsCosts())) == 0
+
+
+def test_more_ranks_than_devices():
+    with pytest.raises(UserError, match="cluster 'test' has 2 GPUs, 3 asked for"):
+        replay(write("a: FORWARD@COMPUTE", ranks=3).schedule, gpus(2), NsCosts())
+
+
+def test_a_deadlock_names_who_waits_for_whom():
+    written = write(
+        """
+        p0: ALLREDUCE@COMM rank=0 group=1
+        q1: ALLREDUCE@COMM rank=1 group=2
+        q0: ALLREDUCE@COMM rank=0 group=2
+        p1: ALLREDUCE@COMM rank=1 group=1
+        z: OPTIMIZE@COMPUTE <- q0/0 p1/1""",
+        ranks=2,
+        name="crossed",
+    )
+    with pytest.raises(UserError) as error:
+        replay(written.schedule, gpus(2), NsCosts())
+    first, second = "task 0 (ALLREDUCE@COMM of rank 0, collective 1)", "task 1 (ALLREDUCE@COMM of rank 1, collective 2)"
+    assert str(error.value) == f"schedule 'crossed' deadlocks: {first} waits for {second} waits for {first}"
+
+
+def test_a_collective_that_waits_for_itself():
+    written = write("s: SEND@COMM rank=0 group=0\nr: RECV@COMM rank=1 group=0 <- s/0", ranks=2)
+    with pytest.raises(UserError, match=r"deadlocks: .*task 1 \(RECV@COMM of rank 1, collective 0\)"):
+        replay(written.schedule, gpus(2), NsCosts())
+
+
+def test_a_long_cycle_is_cut_short():
+    ranks = 9  # each sends to the next before it receives from the one before
+    sends = [f"s{r}: SEND@COMM rank={r} group={r}" for r in range(ranks)]
+    receives = [f"r{r}: RECV@COMM rank={(r + 1) % ranks} group={r}" for r in range(ranks)]
+    with pytest.raises(UserError) as error:
+        replay(write("\n".join(sends + receives), ranks, "ring").schedule, gpus(ranks), NsCosts())
+    assert str(error.value).startswith("schedule 'ring' deadlocks: task 0 (SEND@COMM of rank 0, collective 0) waits for task 1 (")
+    assert str(error.value).endswith("task 5 (SEND@COMM of rank 5, collective 5) waits for 3 more")
+
+
+@st.composite
+def schedules(draw: st.DrawFn) -> Schedule:
+    ranks = draw(st.integers(1, 4))
+    rows: list[tuple[int, Op, int, Lane, int, int]] = []  # position, op, rank, lane, ns or bytes, collective
+    for event in range(draw(st.integers(1, 14))):
+        work = st.integers(0, 9)
+        lane = st.sampled_from(list(Lane))
+        if draw(st.booleans()):
+            members = draw(st.lists(st.integers(0, ranks - 1), min_size=1, unique=True))
+            op = draw(st.sampled_from([Op.ALLREDUCE, Op.ALLTOALL, Op.ALLGATHER, Op.SEND]))
+            late = draw(st.integers(0, 9)) == 0  # now and then ranks meet their collectives in different orders
+            for rank in members:
+                position = draw(st.integers(event, event + 3)) if late else event
+                rows.append((position, op, rank, draw(lane), draw(work), event))
+        else:
+            rows.append((event, draw(st.sampled_from([Op.H2D, Op.AGGREGATE])), draw(st.integers(0, ranks - 1)), draw(lane), draw(work), -1))
+    rows.sort(key=lambda row: row[0])
+    builder = Builder("random", ranks)
+    for i, (_, op, rank, lane, work, collective) in enumerate(rows):
+        deps = draw(st.lists(st.integers(0, i - 1), max_size=3)) if i and (collective < 0 or draw(st.integers(0, 3)) == 0) else []
+        site = {"rank": rank, "order": i, "flops": work, "bytes": work, "collective": collective}
+        builder.add(op, lane, site, after=[np.array([dep]) for dep in deps])
+    return builder.finish()
+
+
+@settings(max_examples=300, deadline=None)
+@given(schedules(), st.sampled_from([None, CPU_STREAMS, ONE_STREAM]), st.sampled_from([1, 2, 4]))
+def test_the_engine_equals_the_oracle(schedule, streams, per_node):
+    assert_exact(schedule, gpus(4, per_node, streams))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 7, 64, 1024])
+def test_any_number_of_ranks(ranks):
+    written = write("h: H2D@H2D\nf: FORWARD@COMPUTE <- h\nr: ALLREDUCE@COMM all bytes=0 <- f\no: OPTIMIZE@COMPUTE <- r", ranks=ranks)
+    trace = replay(written.schedule, gpus(ranks), NsCosts())
+    assert len(trace) == 4 * ranks and trace.span_ns == 30
