@@ -123,6 +123,21 @@ class ModelShape:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """A model by name and the widths asked of it; a model reads those that it has.
+
+    inputs: width of generated features where a dataset of snapshots has none. hops, heads: of models that diffuse or attend.
+    """
+
+    name: str
+    hidden: int = 64
+    layers: int = 1
+    inputs: int = 64
+    hops: int = 2
+    heads: int = 4
+
+
+@dataclass(frozen=True, slots=True)
 class Hyper:
     """Hyper-parameters of training that planning depends on; a family reads its own."""
 
