@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import mmap
-from typing import Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.errors import UserError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Bool = NDArray[np.bool_]
 Int32 = NDArray[np.int32]
@@ -32,6 +36,14 @@ def require(array: NDArray[Any] | None, name: str, dtypes: str, shape: tuple[int
     if array.ndim != len(shape) or any(want is not None and want != got for want, got in zip(shape, array.shape, strict=True)):
         wanted = ", ".join("any" if n is None else str(n) for n in shape)
         raise UserError(f"{name}: expected shape ({wanted}), got {array.shape}")
+
+
+def check_columns(counts: DataclassInstance, shape: tuple[int, ...]) -> None:
+    """Check that every array of a table of counts is non-negative int64 of one shape. Raises ValueError."""
+    for entry in fields(counts):
+        column = getattr(counts, entry.name)
+        if isinstance(column, np.ndarray) and (column.shape != shape or column.dtype != np.int64 or (column < 0).any()):
+            raise ValueError(f"{type(counts).__name__}.{entry.name} must be non-negative int64 {list(shape)}")
 
 
 def require_ids(ids: NDArray[Any], name: str, num_nodes: int) -> None:

@@ -61,7 +61,7 @@ class Entry(_Strict):
     """A dataset by name: published (counts only), local (`file` in the data folder) or generated (`generator`)."""
 
     name: str
-    family: Literal["dtdg", "ctdg", "st"]
+    family: Literal["snapshots", "streams", "signals"]
     source: str
     published: tuple[Published, ...] = ()
     file: str | None = None
@@ -78,7 +78,7 @@ class Entry(_Strict):
             raise ValueError(f"{self.name}: unknown format {self.format}")
         if self.stands_for is not None and self.generator is None:
             raise ValueError(f"{self.name}: only a generated dataset stands for another")
-        if self.generator is not None and (self.generator.kind == "traffic") != (self.family == "st"):
+        if self.generator is not None and (self.generator.kind == "traffic") != (self.family == "signals"):
             raise ValueError(f"{self.name}: a generator of kind {self.generator.kind} does not make {self.family}")
         return self
 
@@ -156,13 +156,13 @@ def generator(name: str, seed: int = 0) -> Generator:
 
 
 def stream(name: str, seed: int = 0) -> Iterable[Snapshot]:
-    """The snapshots of a dtdg dataset one by one; generated ones are never in memory together.
+    """The snapshots of a dataset of snapshots one by one; generated ones are never in memory together.
 
     Raises UserError as `load` does, and for other families.
     """
     found = entry(name)
-    if found.family != "dtdg":
-        raise UserError(f"dataset '{name}' is {found.family}, not a sequence of snapshots; convert it first")
+    if found.family != "snapshots":
+        raise UserError(f"dataset '{name}' is of the family {found.family}, not a sequence of snapshots; convert it first")
     if found.generator is not None and not isinstance(built := found.generator.build(name, seed), TrafficSignal):
         return built
     dataset = load(name, seed)

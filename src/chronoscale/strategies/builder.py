@@ -30,8 +30,9 @@ class Builder:
     equal order keep the sequence in which they were added). A planner therefore reads like one iteration of its strategy.
     """
 
-    def __init__(self, name: str, ranks: int, resident: int = 0, kind: str = "groups", host: int = 0) -> None:
-        self.name, self.ranks, self.resident, self.kind, self.host = name, ranks, resident, kind, host
+    def __init__(self, name: str, ranks: int, resident: int = 0, kind: str = "groups", host: int = 0, feeding: str = "") -> None:
+        """As the fields of `Schedule`."""
+        self.name, self.ranks, self.resident, self.kind, self.host, self.feeding = name, ranks, resident, kind, host, feeding
         self._blocks: list[dict[str, NDArray[np.generic]]] = []
         self._order: list[Ints] = []
         self._edges: list[tuple[Ints, Ints]] = []
@@ -73,8 +74,7 @@ class Builder:
         """The schedule. Raises ValueError when a dependency points to a later row."""
         if not self._blocks:
             empty: dict[str, Any] = {name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}
-            ptr, dep = np.zeros(1, np.int64), np.empty(0, np.int64)
-            return Schedule(self.name, self.ranks, self.resident, **empty, dep_ptr=ptr, dep=dep, kind=self.kind, host=self.host)
+            return self._frozen(empty, np.zeros(1, np.int64), np.empty(0, np.int64))
         rows = np.argsort(np.concatenate(self._order), kind="stable")
         place = np.empty(self._count, np.int64)
         place[rows] = np.arange(self._count)
@@ -83,4 +83,8 @@ class Builder:
         dep = place[np.concatenate([e[1] for e in self._edges])] if self._edges else np.empty(0, np.int64)
         by_task = np.argsort(task, kind="stable")
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(task, minlength=self._count))])
-        return Schedule(self.name, self.ranks, self.resident, **columns, dep_ptr=ptr, dep=dep[by_task], kind=self.kind, host=self.host)
+        return self._frozen(columns, ptr, dep[by_task])
+
+    def _frozen(self, columns: dict[str, Any], ptr: Ints, dep: Ints) -> Schedule:
+        columns |= {"dep_ptr": ptr, "dep": dep, "kind": self.kind, "host": self.host, "feeding": self.feeding}
+        return Schedule(self.name, self.ranks, self.resident, **columns)

@@ -1,8 +1,12 @@
-"""Registry: strategies by name."""
+"""Registry: strategies by name; those of this package, of installed packages, and of files."""
 
 from __future__ import annotations
 
-from chronoscale.errors import UserError, unknown
+import warnings
+from collections.abc import Mapping
+from importlib import metadata
+
+from chronoscale.errors import ChronoscaleWarning, UserError, unknown
 from chronoscale.strategies.baselines.signals.ddp import DDP, DDP_BATCH
 from chronoscale.strategies.baselines.signals.pgt import PGT
 from chronoscale.strategies.baselines.snapshots.blad import BLAD
@@ -11,58 +15,58 @@ from chronoscale.strategies.baselines.snapshots.distdgl import DistDGL
 from chronoscale.strategies.baselines.snapshots.dynahb import DynaHB
 from chronoscale.strategies.baselines.snapshots.esdg import ESDG
 from chronoscale.strategies.baselines.snapshots.psg import PSG
+from chronoscale.strategies.outside import is_file, of_file, of_package
 from chronoscale.strategies.pgt_index.dist_index import DIST_INDEX
 from chronoscale.strategies.pgt_index.gen_dist_index import GEN_DIST_INDEX
 from chronoscale.strategies.pgt_index.gpu_index import GPU_INDEX
 from chronoscale.strategies.pgt_index.index import INDEX
-from chronoscale.strategies.real.greedy import RealG
-from chronoscale.strategies.real.greedy_plus import RealGPlus
-from chronoscale.strategies.real.ilp import RealL
-from chronoscale.strategies.real.reuse import RealReuse, RealType1
-from chronoscale.strategies.signals.strategy import SignalStrategy
+from chronoscale.strategies.real.greedy import REAL_G
+from chronoscale.strategies.real.greedy_plus import REAL_G_PLUS
+from chronoscale.strategies.real.ilp import REAL_L
+from chronoscale.strategies.real.reuse import REAL_REUSE, REAL_TYPE1
 from chronoscale.strategies.strategy import Strategy
-from chronoscale.strategies.workload import Family
 
-ALL: tuple[Strategy, ...] = (
-    PSG(), ESDG(), DistDGL(), BLAD(), DGC(), DynaHB(), RealType1(), RealReuse(), RealG(), RealGPlus(), RealL(),
+GROUP = "chronoscale.strategies"  # of entry points: strategies of installed packages, by name
+_OURS: tuple[Strategy, ...] = (
+    PSG, ESDG(), DistDGL(), BLAD, DGC(), DynaHB(), REAL_TYPE1, REAL_REUSE, REAL_G, REAL_G_PLUS, REAL_L,
+    PGT, DDP, DDP_BATCH, INDEX, GPU_INDEX, DIST_INDEX, GEN_DIST_INDEX,
 )  # fmt: skip
-SIGNALS: tuple[SignalStrategy, ...] = (PGT, DDP, DDP_BATCH, INDEX, GPU_INDEX, DIST_INDEX, GEN_DIST_INDEX)
-EVERY: tuple[Strategy, ...] = (*ALL, *SIGNALS)
-STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in EVERY}
-PARTITIONED = frozenset({DistDGL.name})  # plan with `Workload.partition`
-SPREAD = frozenset({ESDG.name, DistDGL.name})  # schedules of kind "snapshots" or "parts": a group's work is on all ranks
-SIMULATED_ONLY = frozenset({DGC.name, DynaHB.name})  # planned from a model of their partition: nothing that ranks could execute
+STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _OURS}
 
 
 def strategy(name: str) -> Strategy:
-    """The strategy of that name. Raises UserError with the nearest valid name."""
-    if name not in STRATEGIES:
-        raise unknown("strategy", name, STRATEGIES)
-    return STRATEGIES[name]
+    """By name, or of a file: `my_lab.py:Mine`. Raises UserError with the nearest valid name, and for a strategy that does not load."""
+    if is_file(name):
+        return of_file(name, STRATEGIES)
+    if name in STRATEGIES:
+        return STRATEGIES[name]
+    installed = {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
+    if name not in installed:
+        raise unknown("strategy", name, [*STRATEGIES, *installed])
+    return of_package(installed[name])
 
 
-def of(family: Family) -> dict[str, Strategy]:
-    """Strategies for one kind of dynamic graph, by name."""
-    return {name: planner for name, planner in STRATEGIES.items() if planner.family is family}
+def installed() -> Mapping[str, Strategy]:
+    """All strategies by name, ours first. One of another package that does not load is warned of and left out."""
+    found = dict(STRATEGIES)
+    for entry in metadata.entry_points(group=GROUP):
+        try:
+            if entry.name in STRATEGIES:
+                raise UserError(f"strategy '{entry.name}' ({entry.value}): the name is taken")
+            found[entry.name] = of_package(entry)
+        except UserError as error:
+            warnings.warn(f"left out: {error}", ChronoscaleWarning, stacklevel=2)
+    return found
 
 
-def signal_strategy(name: str) -> SignalStrategy:
-    """The strategy on signals of that name. Raises UserError with the nearest valid name."""
-    for found in SIGNALS:
-        if found.name == name:
-            return found
-    raise unknown("strategy on signals", name, [one.name for one in SIGNALS])
+def of(family: str) -> dict[str, Strategy]:
+    """This package's strategies for one kind of dynamic graph, by name."""
+    return {name: planner for name, planner in STRATEGIES.items() if planner.family == family}
 
 
 def executable(name: str) -> Strategy:
-    """The strategy of that name, to be run for real. Raises UserError for one that can only be simulated."""
-    if name in SIMULATED_ONLY:
+    """The strategy of that name, to be run for real. Raises UserError as `strategy`, and for one that can only be simulated."""
+    found = strategy(name)
+    if not found.executes:
         raise UserError(f"strategy '{name}' is simulated only (its partition is modelled): leave it out, or use `chronoscale simulate`")
-    return strategy(name)
-
-
-def staged(name: str) -> Strategy:
-    """The strategy of that name, to train in stages. Raises UserError as `executable`, and for one that spreads groups over ranks."""
-    if name in SPREAD:
-        raise UserError(f"strategy '{name}' spreads groups over ranks, `chronoscale train` keeps each on one: use `chronoscale bench`")
-    return executable(name)
+    return found

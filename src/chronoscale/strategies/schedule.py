@@ -100,7 +100,8 @@ class Schedule:
     keeps the three of the whole.
 
     `kind` says what executes it: "groups" of snapshots, each whole on a rank; "snapshots" of a group spread over ranks; "parts" of
-    snapshots; "windows" of a signal; "preparation", once before the first epoch.
+    snapshots; "windows" of a signal; "preparation", once before the first epoch. `feeding`: of the last two, where batches come from
+    (`strategies.signals.feeding`).
     """
 
     name: str
@@ -129,6 +130,7 @@ class Schedule:
     bound_ns: int = 0
     note: str = ""
     host: int = 0
+    feeding: str = ""
 
     def __post_init__(self) -> None:
         n = len(self.op)
@@ -209,7 +211,7 @@ class Schedule:
         """Parquet; dependencies as a list column."""
         deps = pa.LargeListArray.from_arrays(pa.array(self.dep_ptr), pa.array(self.dep))
         table = pa.table({**{name: getattr(self, name) for name in COLUMNS}, "deps": deps})
-        meta = {"name": self.name, "ranks": str(self.ranks), "resident": str(self.resident), "kind": self.kind}
+        meta = {"name": self.name, "ranks": str(self.ranks), "resident": str(self.resident), "kind": self.kind, "feeding": self.feeding}
         meta |= {"host": str(self.host), "planned_ns": str(self.planned_ns), "bound_ns": str(self.bound_ns), "note": self.note}
         pq.write_table(table.replace_schema_metadata(meta), path, compression="zstd")
 
@@ -225,7 +227,7 @@ class Schedule:
             dep = deps.values.to_numpy(zero_copy_only=False).astype(np.int64)
             plan = {"planned_ns": int(meta.get("planned_ns", 0)), "bound_ns": int(meta.get("bound_ns", 0)), "note": meta.get("note", "")}
             plan["host"] = int(meta.get("host", 0))
-            columns |= {**plan, "kind": meta.get("kind", "groups")}  # absent in older files
+            columns |= {**plan, "kind": meta.get("kind", "groups"), "feeding": meta.get("feeding", "")}  # absent in older files
             return cls(meta["name"], int(meta["ranks"]), int(meta["resident"]), **columns, dep_ptr=ptr, dep=dep)
         except (OSError, pa.ArrowException, KeyError) as error:
             raise UserError(f"{path}: not a readable schedule ({type(error).__name__}: {str(error).splitlines()[0]})") from error

@@ -1,40 +1,35 @@
-"""Strategy: turns a workload into a schedule. It runs nothing."""
+"""Strategy: turns a workload into a schedule. It runs nothing, and says of itself what it is."""
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from typing import ClassVar
 
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.workload import Family, Workload
+from chronoscale.strategies.workload import Workload
 
 
-class Strategy(Protocol):
-    """A subclass plans one epoch. Everything it decides (order, placement, forms, overlap) is in the rows it returns."""
+class Strategy(ABC):
+    """A subclass plans one epoch. Everything it decides (order, placement, forms, overlap) is in the rows it returns.
 
-    @property
-    def name(self) -> str: ...
+    name, title, source (paper and section): class attributes, or fields where several strategies differ in parameters alone.
+    """
 
-    @property
-    def title(self) -> str: ...
+    name: str
+    title: str
+    source: str
+    family: ClassVar[str]  # of dynamic graphs that it plans for, as `Workload.family`
+    kind: ClassVar[str]  # of its schedules, as `Schedule.kind`: what executes them
+    executes: ClassVar[bool] = True  # False: planned from a model of its data; there is nothing that ranks could execute
+    partitioned: ClassVar[bool] = False  # it plans with `Workload.partition`
+    prepares: ClassVar[bool] = False  # something happens once, before the first epoch
+    solves: ClassVar[bool] = False  # planning takes what time it gets, so that a training run has to limit it
 
-    @property
-    def source(self) -> str:
-        """Paper and section."""
-        ...
-
-    @property
-    def family(self) -> Family: ...
-
+    @abstractmethod
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch on `ranks` ranks. Raises UserError when the workload does not fit the strategy."""
-        ...
-
-
-@runtime_checkable
-class Prepares(Protocol):
-    """A strategy with work to do before the first epoch, once."""
 
     def prepare(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """That work as a schedule of kind "preparation". Raises UserError when the workload does not fit the strategy."""
-        ...
+        """What happens once as a schedule of kind "preparation", of a strategy that `prepares`. Raises UserError as `plan`."""
+        raise ValueError(f"strategy '{self.name}' prepares nothing")

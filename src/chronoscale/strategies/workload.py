@@ -2,69 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from enum import StrEnum
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
 import numpy as np
 
+from chronoscale.datasets.arrays import check_columns
+from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.signals.windows import Windows
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics
 from chronoscale.errors import UserError
 from chronoscale.strategies.schedule import Ints
 
 GATES = {"lstm": 4, "gru": 3}
+Kind = TypeVar("Kind", bound="Statistics")
 
 
-class Family(StrEnum):
-    """Kinds of dynamic graph."""
+class Statistics(Protocol):
+    """What planning needs of a dataset; `family` names its kind of dynamic graph, the same name in every room."""
 
-    DTDG = "dtdg"
-    CTDG = "ctdg"
-    ST = "st"
-
-
-def _check_columns(stats: BatchStatistics | Partition, shape: tuple[int, ...]) -> None:
-    for entry in fields(stats):
-        column = getattr(stats, entry.name)
-        if isinstance(column, np.ndarray) and (column.shape != shape or column.dtype != np.int64 or (column < 0).any()):
-            raise ValueError(f"{type(stats).__name__}.{entry.name} must be non-negative int64 {list(shape)}")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BatchStatistics:
-    """Event streams: int64 [B], one entry a batch of events, from one pass of the sampler."""
-
-    events: Ints
-    sampled: Ints  # neighbour slots filled, all layers
-    unique_nodes: Ints
-    unique_edges: Ints
-    updated_nodes: Ints  # rows of memory written
-    remote_nodes: Ints  # rows that another rank owns
-
-    def __post_init__(self) -> None:
-        _check_columns(self, self.events.shape)
-
-    def __len__(self) -> int:
-        return len(self.events)
-
-
-@dataclass(frozen=True, slots=True)
-class SignalStatistics:
-    """Signals: `steps` readings of `channels` values at `sensors` nodes of a static graph of `edges` edges.
-
-    itemsize: bytes a value. `missing`: readings that are not there.
-    """
-
-    steps: int
-    sensors: int
-    channels: int
-    edges: int
-    itemsize: int = 4
-    missing: int = 0
-
-    def __post_init__(self) -> None:
-        if min(self.steps, self.sensors, self.channels, self.itemsize) < 1 or min(self.edges, self.missing) < 0:
-            raise UserError("a signal has at least one step, sensor and channel")
+    @property
+    def family(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +36,7 @@ class Partition:
     origin: str = "METIS"
 
     def __post_init__(self) -> None:
-        _check_columns(self, self.rows.shape)
+        check_columns(self, self.rows.shape)
 
     @property
     def parts(self) -> int:
@@ -172,30 +130,31 @@ class Workload:
     """A dataset's statistics, a model's shape and hyper-parameters."""
 
     name: str
-    stats: SnapshotStatistics | BatchStatistics | SignalStatistics
+    stats: Statistics
     model: ModelShape
     hyper: Hyper = field(default_factory=Hyper)
     partition: Partition | None = None
 
     @property
-    def family(self) -> Family:
-        if isinstance(self.stats, SnapshotStatistics):
-            return Family.DTDG
-        return Family.CTDG if isinstance(self.stats, BatchStatistics) else Family.ST
+    def family(self) -> str:
+        """The kind of dynamic graph, by its name."""
+        return self.stats.family
+
+    def of(self, kind: type[Kind]) -> Kind:
+        """The statistics, which a strategy takes to be of its family's kind. Raises UserError for another."""
+        if not isinstance(self.stats, kind):
+            raise UserError(f"'{self.name}' is of the family {self.family}, this strategy plans for {kind.family}")
+        return self.stats
 
     @property
     def snapshots(self) -> SnapshotStatistics:
-        """Statistics of a DTDG. Raises UserError for another family."""
-        if not isinstance(self.stats, SnapshotStatistics):
-            raise UserError(f"'{self.name}' is {self.family}, this strategy plans for dtdg (snapshots)")
-        return self.stats
+        """Of a sequence of snapshots. Raises UserError as `of`."""
+        return self.of(SnapshotStatistics)
 
     @property
     def signal(self) -> SignalStatistics:
-        """Statistics of a signal. Raises UserError for another family."""
-        if not isinstance(self.stats, SignalStatistics):
-            raise UserError(f"'{self.name}' is {self.family}, this strategy plans for st (signals)")
-        return self.stats
+        """Of a signal. Raises UserError as `of`."""
+        return self.of(SignalStatistics)
 
     @property
     def windows(self) -> Windows:

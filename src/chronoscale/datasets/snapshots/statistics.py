@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ class SnapshotStatistics:
     map_rows: distinct destinations of changed edges, the rows of `edge_map`. num_nodes: size of the id space.
     """
 
+    family: ClassVar[str] = "snapshots"
     nodes: Int64
     edges: Int64
     changed_nodes: Int64

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chronoscale.strategies.signals.batches import Feeding, Store
+from chronoscale.strategies.signals.feeding import Feeding
+from chronoscale.strategies.signals.stores import DEVICE
 from chronoscale.strategies.signals.strategy import SignalStrategy
 
-DIST_INDEX = SignalStrategy("dist-index", "Distributed-index-batching", "PGT-I §4.2", Feeding(Store.DEVICE))
+DIST_INDEX = SignalStrategy("dist-index", "Distributed-index-batching", "PGT-I §4.2", Feeding(DEVICE))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chronoscale.strategies.signals.batches import Feeding, Store
+from chronoscale.strategies.signals.feeding import Feeding
+from chronoscale.strategies.signals.stores import PART
 from chronoscale.strategies.signals.strategy import SignalStrategy
 
-GEN_DIST_INDEX = SignalStrategy("gen-dist-index", "Generalized-distributed-index-batching", "PGT-I §5.4", Feeding(Store.PART, local=True))
+GEN_DIST_INDEX = SignalStrategy("gen-dist-index", "Generalized-distributed-index-batching", "PGT-I §5.4", Feeding(PART, local=True))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chronoscale.strategies.signals.batches import Feeding, Store
+from chronoscale.strategies.signals.feeding import Feeding
+from chronoscale.strategies.signals.stores import DEVICE
 from chronoscale.strategies.signals.strategy import SignalStrategy
 
-GPU_INDEX = SignalStrategy("gpu-index", "GPU-index-batching", "PGT-I §4.1", Feeding(Store.DEVICE))
+GPU_INDEX = SignalStrategy("gpu-index", "GPU-index-batching", "PGT-I §4.1", Feeding(DEVICE))

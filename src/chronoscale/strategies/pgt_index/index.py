@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chronoscale.strategies.signals.batches import Feeding, Store
+from chronoscale.strategies.signals.feeding import Feeding
+from chronoscale.strategies.signals.stores import ARRAY
 from chronoscale.strategies.signals.strategy import SignalStrategy
 
-INDEX = SignalStrategy("index", "Index-batching", "PGT-I §4.1, eq. 2", Feeding(Store.ARRAY))
+INDEX = SignalStrategy("index", "Index-batching", "PGT-I §4.1, eq. 2", Feeding(ARRAY))

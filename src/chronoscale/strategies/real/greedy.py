@@ -1,15 +1,14 @@
-"""REAL-G: cross-group scheduling by Algorithm 1 (REAL §5.3)."""
+"""REAL-G: cross-group scheduling by Algorithm 1 (REAL §5.3).
+
+Pairs of groups chosen so that the GPUs of an iteration finish together; type I reuse, and type II where a pair happens to share.
+"""
 
 from __future__ import annotations
 
 from chronoscale.cuda_ext.greedy import pair_groups
-from chronoscale.strategies.costs import CostModel
-from chronoscale.strategies.real.benefit import Benefit, benefit
-from chronoscale.strategies.real.plan import planned
-from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.real.benefit import Benefit
+from chronoscale.strategies.real.scheduled import Scheduled
 from chronoscale.strategies.snapshots.groups import Placement
-from chronoscale.strategies.snapshots.lowering import Reuse, lower
-from chronoscale.strategies.workload import Family, Workload
 
 EXACT = 2000  # groups up to which every candidate target is tried; Algorithm 1 is O(n^3)
 THINNED = 64  # targets tried beyond that, evenly spaced in rank
@@ -22,16 +21,4 @@ def place(benefits: Benefit, ranks: int) -> Placement:
     return Placement(ranks, pairing.gpu.astype("int64"), pairing.iteration.astype("int64"), pairing.slot.astype("int64"))
 
 
-class RealG:
-    """Pairs of groups chosen so that the GPUs of an iteration finish together; type I reuse, and type II where a pair happens to share."""
-
-    name = "real-g"
-    title = "REAL-G"
-    source = "REAL §5.3, Algorithm 1"
-    family = Family.DTDG
-
-    def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload that is not DTDG, or 0 ranks."""
-        found = benefit(workload, costs)
-        placement = place(found, ranks)
-        return planned(lower(self.name, workload, placement, Reuse(snapshots=True, groups=True), costs), found)
+REAL_G = Scheduled("real-g", "REAL-G", "REAL §5.3, Algorithm 1", place)

@@ -1,4 +1,7 @@
-"""REAL-G+: cross-group scheduling that sees reuse and balance at once (the problem of REAL §5.1)."""
+"""REAL-G+: cross-group scheduling that sees reuse and balance at once (the problem of REAL §5.1).
+
+Pairs of groups that share snapshots, as many as pay, so that the GPUs of an iteration still finish together.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from chronoscale.cuda_ext.matching import MAX_WIDTH, Mates, band_matching, exchange
-from chronoscale.strategies.costs import CostModel, Floats
+from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.real import greedy
-from chronoscale.strategies.real.benefit import Benefit, benefit
-from chronoscale.strategies.real.plan import planned
+from chronoscale.strategies.real.benefit import Benefit
+from chronoscale.strategies.real.scheduled import Scheduled
 from chronoscale.strategies.real.seats import mates, seat, seats
-from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.groups import Placement
-from chronoscale.strategies.snapshots.lowering import Reuse, lower
-from chronoscale.strategies.workload import Family, Workload
 
 WORK = 24_000_000  # exchange work in all, about a second of one core; less for few groups:
 LEAST_WORK, GROUP_WORK = 4_000_000, 20_000
@@ -83,17 +83,4 @@ def place(benefits: Benefit, ranks: int, alpha: float = 0.0) -> Placement:
     return seat(benefits, search(benefits, ranks, alpha), ranks)
 
 
-class RealGPlus:
-    """Pairs of groups that share snapshots, as many as pay, so that the GPUs of an iteration still finish together."""
-
-    name = "real-g+"
-    title = "REAL-G+"
-    source = "REAL §5.1; the search is this project's"
-    family = Family.DTDG
-
-    def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload that is not DTDG, or 0 ranks."""
-        found = benefit(workload, costs)
-        placement = place(found, ranks)
-        schedule = lower(self.name, workload, placement, Reuse(snapshots=True, groups=True), costs)
-        return planned(schedule, found)
+REAL_G_PLUS = Scheduled("real-g+", "REAL-G+", "REAL §5.1; the search is this project's", place)

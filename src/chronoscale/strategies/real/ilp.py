@@ -18,8 +18,10 @@ from chronoscale.strategies.real.plan import planned
 from chronoscale.strategies.real.seats import makespan, seat
 from chronoscale.strategies.real.solver import Name, Status, solve
 from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.snapshots.groups import Placement
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
-from chronoscale.strategies.workload import Family, Workload
+from chronoscale.strategies.snapshots.strategy import GroupStrategy
+from chronoscale.strategies.workload import Workload
 
 GAP = 0.10  # where the solver may stop (REAL §5.2)
 EPOCHS = 2.0  # the time limit, in estimated epochs (REAL §5.4: tau = 2 T_epoch)
@@ -112,31 +114,40 @@ def _columns(benefits: Benefit, gpus: int, formulation: str) -> int:
     return (n + int((benefits.reuse > 0).sum())) * -(-n // gpus) * gpus
 
 
-class RealL:
+@dataclass(frozen=True, slots=True)
+class RealL(GroupStrategy):
     """The ILP from REAL-G+'s schedule on; that schedule itself where the certified bound puts it within 10 %, and where the ILP is too
     large or fails.
 
     floor_s: the least time limit, seconds. always: run the solver even where the certified bound proves enough.
     """
 
+    floor_s: float = FLOOR_S
+    always: bool = False
     name = "real-l"
     title = "REAL-L"
     source = "REAL §5.2, §5.4"
-    family = Family.DTDG
+    reuse = Reuse(snapshots=True, groups=True)
+    solves = True
 
-    def __init__(self, floor_s: float = FLOOR_S, always: bool = False) -> None:
-        self.floor_s, self.always = floor_s, always
+    def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:
+        """As `GroupStrategy.place`: what `plan` settles for."""
+        return self._settled(benefit(workload, costs), ranks)[0]
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload that is not DTDG, or 0 ranks.
+        """One epoch. Raises UserError for a workload of another family, or 0 ranks.
 
         Falls back, with a ChronoscaleWarning and a note in the schedule, on time-out, where the solver fails, and at once where the model
         would be too large: not to REAL-G as in the paper but to REAL-G+, which is never longer, or to what the solver made of it in time.
         """
         found = benefit(workload, costs)
+        placement, least, note = self._settled(found, ranks)
+        return planned(lower(self.name, workload, placement, self.reuse, costs), found, least, note)
+
+    def _settled(self, found: Benefit, ranks: int) -> tuple[Placement, float, str]:
+        """The placement, the best lower bound known, and how the two came about."""
         start = search(found, ranks)
-        epoch = makespan(found, start, ranks)
-        limit = max(EPOCHS * epoch / 1e9, self.floor_s)
+        limit = max(EPOCHS * makespan(found, start, ranks) / 1e9, self.floor_s)
         certified = bound(found, ranks)
         try:
             answer = optimise(found, ranks, start, limit, certified=certified, always=self.always)
@@ -145,10 +156,8 @@ class RealL:
         else:
             fallback, mate, least = _fallback(answer, limit), answer.mate, answer.bound
         if fallback:
-            warnings.warn(f"{self.name} on {ranks} GPUs: {fallback}", ChronoscaleWarning, stacklevel=2)
-        placement = seat(found, mate, ranks)
-        schedule = lower(self.name, workload, placement, Reuse(snapshots=True, groups=True), costs)
-        return planned(schedule, found, least, fallback or _note(answer))
+            warnings.warn(f"{self.name} on {ranks} GPUs: {fallback}", ChronoscaleWarning, stacklevel=3)
+        return seat(found, mate, ranks), least, fallback or _note(answer)
 
 
 def _fallback(answer: Answer, limit: float) -> str:
@@ -176,3 +185,6 @@ def _note(answer: Answer) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:z.1f} %"
+
+
+REAL_L = RealL()

@@ -7,19 +7,22 @@ from dataclasses import dataclass
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals import batches
-from chronoscale.strategies.signals.batches import Feeding
-from chronoscale.strategies.workload import Family, Workload
+from chronoscale.strategies.signals.feeding import Feeding
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
-class SignalStrategy:
-    """As `Strategy`, for signals."""
+class SignalStrategy(Strategy):
+    """Plans for a signal on a static graph."""
 
     name: str
     title: str
     source: str
     feeding: Feeding
-    family: Family = Family.ST
+    family = "signals"
+    kind = "windows"
+    prepares = True
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch on `ranks` ranks. Raises UserError for another family or a series that is too short."""

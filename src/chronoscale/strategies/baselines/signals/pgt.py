@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chronoscale.strategies.signals.batches import Feeding, Store
+from chronoscale.strategies.signals.feeding import Feeding
+from chronoscale.strategies.signals.stores import WINDOWS
 from chronoscale.strategies.signals.strategy import SignalStrategy
 
-PGT = SignalStrategy("pgt", "PyTorch Geometric Temporal: windows materialised", "PGT-I §2.3, Algorithm 1", Feeding(Store.WINDOWS))
+PGT = SignalStrategy("pgt", "PyTorch Geometric Temporal: windows materialised", "PGT-I §2.3, Algorithm 1", Feeding(WINDOWS))

@@ -12,13 +12,14 @@ from chronoscale.strategies.builder import NONE, Builder
 from chronoscale.strategies.costs import CostModel, Floats
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.rows import FP32, Columns
-from chronoscale.strategies.workload import Family, ModelShape, Workload
+from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
+from chronoscale.strategies.workload import ModelShape, Workload
 
 GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True, slots=True)
-class DGC:
+class DGC(SnapshotStrategy):
     """Every rank has one chunk of vertices in every range of snapshots; chunks exchange boundary features and hidden states.
 
     DGC's partitioner (graph coarsening) is not run. A model of its cut stands in for it, and these are assumptions, not measurements:
@@ -39,14 +40,15 @@ class DGC:
     name = "dgc"
     title = "DGC (modelled)"
     source = "Chen, Li, Wu; PACMMOD 2023; REAL §1, Table 1"
-    family = Family.DTDG
+    kind = "modelled"
+    executes = False
 
     def __post_init__(self) -> None:
         if self.span < 1 or not 0 <= self.cut <= 1 or not 0 <= self.skew < 1:
             raise UserError(f"dgc: span at least 1, cut in 0..1 and skew in 0..1 expected, got {self.span}, {self.cut}, {self.skew}")
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload that is not DTDG, or 0 ranks."""
+        """One epoch. Raises UserError for a workload of another family, or 0 ranks."""
         workload.snapshots  # noqa: B018 (refuses other families)
         if ranks < 1:
             raise UserError(f"at least one GPU is needed, got {ranks}")
@@ -67,7 +69,7 @@ class _Chunks:
         self.dgc, self.workload, self.ranks = model, workload, ranks
         self.shape: ModelShape = workload.model
         self.batches, self.work = Batches(workload, ranks), Work(workload.model)
-        self.builder = Builder(model.name, ranks, resident=4 * self.shape.parameters * FP32, kind="modelled")
+        self.builder = Builder(model.name, ranks, resident=4 * self.shape.parameters * FP32, kind=model.kind)
         iterations = len(self.batches.first)
         iteration = np.repeat(np.arange(iterations), ranks)
         unit = np.repeat(self.batches.first, ranks)

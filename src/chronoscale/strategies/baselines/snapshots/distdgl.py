@@ -12,12 +12,13 @@ from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.cells import Cells, Region, stages, synchronise
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.rows import FP32
-from chronoscale.strategies.workload import Family, Partition, Workload
+from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
+from chronoscale.strategies.workload import Partition, Workload
 
 MOST = 30_000_000  # rows: some 12 GB while they are built
 
 
-class DistDGL:
+class DistDGL(SnapshotStrategy):
     """All ranks train every group together, each its own rows; remote neighbours' rows are fetched for every snapshot and layer.
 
     Nothing overlaps: REAL appendix D.2 finds no overlap of computation and transfer.
@@ -26,10 +27,11 @@ class DistDGL:
     name = "distdgl"
     title = "DistDGL"
     source = "REAL §7.1 [66]"
-    family = Family.DTDG
+    kind = "parts"
+    partitioned = True
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload that is not DTDG or has no partition into `ranks` parts, and for more rows than
+        """One epoch. Raises UserError for a workload of another family or has no partition into `ranks` parts, and for more rows than
         memory holds."""
         groups, size, each = workload.groups, workload.hyper.group_size, workload.hyper.groups_per_rank
         placement = deal(groups, 1 if ranks else 0, each)
@@ -41,7 +43,7 @@ class DistDGL:
         if rows > MOST:
             fit = max(MOST * groups // rows, 1)
             raise UserError(f"distdgl: {groups} groups on {ranks} ranks take {rows:,} rows; set `groups: {fit}` or fewer")
-        builder = Builder(self.name, ranks, resident=4 * workload.model.parameters * FP32, kind="parts")
+        builder = Builder(self.name, ranks, resident=4 * workload.model.parameters * FP32, kind=self.kind)
         parts = _Parts(workload, builder, partition, placement.iterations)
         unit = np.repeat(np.arange(groups), ranks)
         order = placement.iteration * (each + 1) + placement.slot

@@ -12,7 +12,8 @@ from chronoscale.strategies.builder import NONE, Builder
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.rows import FP32, Columns
-from chronoscale.strategies.workload import Family, Workload
+from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
+from chronoscale.strategies.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +28,7 @@ class Hops:
     inputs: Ints
 
 
-class DynaHB:
+class DynaHB(SnapshotStrategy):
     """Vertices are divided evenly; a rank gathers the multi-hop features of its own from host memory and computes alone.
 
     Parameters are averaged through host memory: a rank pushes after its step and pulls the values of the iteration before the last, and
@@ -40,7 +41,8 @@ class DynaHB:
     name = "dynahb"
     title = "DynaHB (modelled)"
     source = "Song et al.; PVLDB 17(11), 2024; REAL §1, Table 1"
-    family = Family.DTDG
+    kind = "modelled"
+    executes = False
 
     def hops(self, workload: Workload, ranks: int, step: int) -> Hops:
         """The neighbourhoods that ranks need of snapshot `step` of an iteration's groups."""
@@ -74,12 +76,12 @@ class DynaHB:
         return int(np.max(np.sum(each, axis=0))) * workload.model.inputs * FP32
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload that is not DTDG, or 0 ranks."""
+        """One epoch. Raises UserError for a workload of another family, or 0 ranks."""
         workload.snapshots  # noqa: B018 (refuses other families)
         if ranks < 1:
             raise UserError(f"at least one GPU is needed, got {ranks}")
         model, work, batches = workload.model, Work(workload.model), Batches(workload, ranks)
-        builder = Builder(self.name, ranks, resident=4 * model.parameters * FP32, kind="modelled")
+        builder = Builder(self.name, ranks, resident=4 * model.parameters * FP32, kind=self.kind)
         iterations = len(batches.first)
         iteration, groups = np.repeat(np.arange(iterations), ranks), np.repeat(batches.groups, ranks)
         site: Columns = {

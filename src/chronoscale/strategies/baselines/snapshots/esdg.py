@@ -11,10 +11,11 @@ from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.cells import Cells, Region, stages, synchronise
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.rows import FP32
-from chronoscale.strategies.workload import Family, Workload
+from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
+from chronoscale.strategies.workload import Workload
 
 
-class ESDG:
+class ESDG(SnapshotStrategy):
     """A team of up to `group_size` ranks trains a group: each convolves its snapshots, the state travels from rank to rank in time order.
 
     The gradient of the state travels back; gradient checkpointing keeps cell inputs only. Ranks that make up no whole team stay idle.
@@ -23,14 +24,14 @@ class ESDG:
     name = "esdg"
     title = "ESDG"
     source = "REAL §7.1 [3]"
-    family = Family.DTDG
+    kind = "snapshots"
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload that is not DTDG, or 0 ranks."""
+        """One epoch. Raises UserError for a workload of another family, or 0 ranks."""
         size, each = workload.hyper.group_size, workload.hyper.groups_per_rank
         team = min(max(ranks, 1), size)
         placement = deal(workload.groups, ranks // team, each)  # over teams
-        builder = Builder(self.name, ranks, resident=4 * workload.model.parameters * FP32, kind="snapshots")
+        builder = Builder(self.name, ranks, resident=4 * workload.model.parameters * FP32, kind=self.kind)
         chain = _Chain(workload, builder, placement.rank * team, np.arange(size) * team // size, placement.iterations)
         site: Site = {
             "order": placement.iteration * (each + 1) + placement.slot,

@@ -1,0 +1,28 @@
+"""SignalStatistics: what planning needs of a signal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from chronoscale.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class SignalStatistics:
+    """`steps` readings of `channels` values at `sensors` nodes of a static graph of `edges` edges.
+
+    itemsize: bytes a value. `missing`: readings that are not there.
+    """
+
+    family: ClassVar[str] = "signals"
+    steps: int
+    sensors: int
+    channels: int
+    edges: int
+    itemsize: int = 4
+    missing: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.steps, self.sensors, self.channels, self.itemsize) < 1 or min(self.edges, self.missing) < 0:
+            raise UserError("a signal has at least one step, sensor and channel")

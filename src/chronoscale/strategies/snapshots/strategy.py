@@ -1,0 +1,49 @@
+"""Strategies on snapshots: what they share, and those that keep every group whole on a rank."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.snapshots.groups import Placement, deal
+from chronoscale.strategies.snapshots.lowering import Reuse, lower
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Workload
+
+
+class SnapshotStrategy(Strategy):
+    """Plans for a sequence of snapshots."""
+
+    family = "snapshots"
+
+
+class GroupStrategy(SnapshotStrategy):
+    """A subclass says which rank trains which group when; `reuse` what is kept from snapshot to snapshot and from group to group."""
+
+    kind = "groups"
+    reuse: Reuse
+
+    @abstractmethod
+    def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:
+        """Every group on a rank and in an iteration. Raises UserError for a workload of another family, or 0 ranks."""
+
+    def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
+        """One epoch. Raises UserError as `place`."""
+        return lower(self.name, workload, self.place(workload, ranks, costs), self.reuse, costs)
+
+
+@dataclass(frozen=True, slots=True)
+class Dealt(GroupStrategy):
+    """Groups in time order, `each` consecutive ones to a rank and iteration; without it as many as the experiment says."""
+
+    name: str
+    title: str
+    source: str
+    reuse: Reuse
+    each: int | None = None
+
+    def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:
+        """As `GroupStrategy.place`."""
+        return deal(workload.groups, ranks, self.each or workload.hyper.groups_per_rank)
