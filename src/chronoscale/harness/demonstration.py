@@ -8,8 +8,9 @@ from pathlib import Path
 from rich.console import Console
 
 from chronoscale.harness import execution, publish, runs, simulation
-from chronoscale.harness.experiment import Experiment, check
-from chronoscale.harness.prepare import this_device
+from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.experiments import check, start
+from chronoscale.harness.machine import this_device
 from chronoscale.real_exec.environment import fingerprint
 
 MODEL = {"name": "wd-gcn", "hidden": 32, "inputs": 32}
@@ -49,6 +50,6 @@ def run(root: Path, out: Path, console: Console) -> Path:
 
 def _stage(command: str, data: Mapping[str, object], root: Path, console: Console) -> tuple[Experiment, runs.Run]:
     experiment = check(dict(data), "demo")
-    found, resumed = runs.start(root, command, experiment, runs.as_given(experiment), fingerprint(this_device(experiment)))
+    found, resumed = start(root, command, experiment, runs.as_given(experiment), fingerprint(this_device(experiment)))
     console.print(f"{'taking up' if resumed else 'starting'} {found.folder}")
     return experiment, found

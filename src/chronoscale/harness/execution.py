@@ -7,29 +7,21 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from chronoscale.datasets import store
-from chronoscale.datasets.snapshots.sequence import SnapshotSequence
-from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.prepare import fitted, job, load_passes, machine_for, schedules, this_machine
+from chronoscale.harness.families import family_of
+from chronoscale.harness.jobs import item, job, load_passes, schedules
+from chronoscale.harness.machine import admit, machine_for, this_machine
+from chronoscale.harness.planners import planners
+from chronoscale.harness.profiles import fitted
 from chronoscale.harness.runs import Run
-from chronoscale.harness.signals import data as signals
-from chronoscale.harness.snapshots.data import kept
-from chronoscale.harness.snapshots.partitions import counted, cut
 from chronoscale.real_exec.interpreter import Pass
-from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.launch import launch
 from chronoscale.real_exec.snapshots.probe import UNUSED
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check
 from chronoscale.strategies.cluster import Cluster
-from chronoscale.strategies.costs import CostModel
-from chronoscale.strategies.registry import PARTITIONED, executable
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.snapshots.models import model_shape
-from chronoscale.strategies.strategy import Prepares
-from chronoscale.strategies.workload import Family, Workload
 
 
 def execute(experiment: Experiment, run: Run) -> None:
@@ -39,19 +31,18 @@ def execute(experiment: Experiment, run: Run) -> None:
 
     Raises UserError before any rank starts for a strategy that can only be simulated, and for a schedule that does not fit in memory.
     """
-    planners = {name: executable(name) for name in experiment.strategies}
-    data = kept(experiment, run)
-    work, sequence = _planned_on(experiment, data)
+    executed, family = planners(experiment, executed=True), family_of(experiment)
+    data = family.store(experiment, run)
+    work = family.stored(experiment, data)
     planned: dict[int, dict[str, Schedule]] = {}
+    parts: dict[int, Path] = {}
     for ranks in experiment.ranks:
         if not (run.folder / f"ranks-{ranks}").exists():
-            costs = fitted(experiment, run, ranks)
-            planned[ranks] = {}
-            for name, planner in planners.items():
-                own = work
-                if name in PARTITIONED and sequence is not None:
-                    own = counted(work, sequence, cut(run, sequence, ranks), ranks)
-                planned[ranks][name] = planner.plan(own, ranks, costs)
+            costs, cut = fitted(experiment, run, ranks), work
+            if any(planner.partitioned for planner in executed.values()):
+                parts[ranks], partition = family.cut(experiment, run, data, ranks)
+                cut = replace(work, partition=partition)
+            planned[ranks] = {name: planner.plan(cut if planner.partitioned else work, ranks, costs) for name, planner in executed.items()}
             for schedule in planned[ranks].values():
                 admit(schedule, machine_for(experiment, costs, schedule), costs)
             _beside(planned[ranks], this_machine(experiment, costs, ranks))
@@ -59,15 +50,14 @@ def execute(experiment: Experiment, run: Run) -> None:
     def make(ranks: int, part: Path) -> None:
         items = []
         for name, schedule in planned[ranks].items():
-            file, prepare = part / f"{name}.schedule.parquet", part / f"{name}.prepare.parquet"
-            schedule.save(file)
-            item = Item(name, str(file), str(data), experiment.hyper)
-            if name in PARTITIONED and sequence is not None:
-                item = replace(item, parts=str(cut(run, sequence, ranks)))
-            if isinstance(planner := planners[name], Prepares):
+            one, planner = item(part, name, schedule, data, experiment.hyper), executed[name]
+            if planner.partitioned:
+                one = replace(one, parts=str(parts[ranks]))
+            if planner.prepares:
+                prepare = part / f"{name}.prepare.parquet"
                 planner.prepare(work, ranks, UNUSED).save(prepare)
-                item = replace(item, prepare=str(prepare))
-            items.append(item)
+                one = replace(one, prepare=str(prepare))
+            items.append(one)
         launch(job(experiment, f"ranks-{ranks}", items, part), ranks, part)
 
     for ranks in experiment.ranks:
@@ -85,27 +75,9 @@ def _beside(planned: Mapping[str, Schedule], machine: Cluster) -> None:
         )
 
 
-def _planned_on(experiment: Experiment, data: Path) -> tuple[Workload, SnapshotSequence | None]:
-    if experiment.family is Family.ST:
-        return signals.planned(experiment, signals.statistics(signals.mapped(data))), None
-    sequence, model = store.load(data), experiment.model
-    assert isinstance(sequence, SnapshotSequence)
-    shape = model_shape(model.name, model.inputs, model.hidden, model.layers)
-    return Workload(experiment.dataset.label, statistics_of(sequence), shape, experiment.hyper), sequence
-
-
-def admit(schedule: Schedule, machine: Cluster, costs: CostModel) -> None:
-    """Replay before anything runs. Raises UserError naming rank, peak and task when a rank's memory is too small for the schedule, and
-    when `costs` do not know one of its rows."""
-    try:
-        check(schedule, replay(schedule, machine, costs), machine)
-    except UserError as error:
-        raise UserError(f"strategy '{schedule.name}' on {schedule.ranks} rank{'s' * (schedule.ranks > 1)}: {error}") from None
-
-
-def passes(run: Run, ranks: int, name: str) -> list[Pass]:
+def passes(run: Run, ranks: int, name: str, repeats: int) -> list[Pass]:
     """Executed repeats of one strategy."""
-    return load_passes(run.folder / f"ranks-{ranks}", name, run.experiment.repeats)
+    return load_passes(run.folder / f"ranks-{ranks}", name, repeats)
 
 
 def rehearse(experiment: Experiment, run: Run) -> None:

@@ -12,11 +12,14 @@ import pandas as pd
 
 from chronoscale.errors import UserError
 from chronoscale.harness.execution import passes
-from chronoscale.harness.prepare import schedules
+from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.experiments import of_run
+from chronoscale.harness.families import family_of
+from chronoscale.harness.jobs import schedules
 from chronoscale.harness.runs import Run, write_text
 from chronoscale.harness.signals.data import NOTE
 from chronoscale.harness.simulation import refused
-from chronoscale.harness.snapshots import control_plane as training
+from chronoscale.harness.trained import FOLDER, result
 from chronoscale.reports.page import write
 from chronoscale.reports.report import Measured, Report
 from chronoscale.reports.tables import comparison, fidelity
@@ -44,29 +47,30 @@ def collect(found: Sequence[Run]) -> Report:
     notes: list[str] = []
     environment: dict[str, str] = {}
     work: dict[str, Run] = {}
+    experiments = {run.folder: of_run(run) for run in found}
     for run in found:
         if not run.complete:
             notes.append(f"{run.folder.name} is incomplete: only its finished parts are shown; the same command takes it up again.")
         environment |= run.read("environment.json")
-        if (batches := run.experiment.training.batches) > 0:
-            notes.append(f"{run.folder.name}: an epoch is its first {batches} optimiser steps and as many validation batches.")
+        experiment = experiments[run.folder]
+        notes += [f"{run.folder.name}: {note}" for note in family_of(experiment).notes(experiment)]
         if (run.folder / NOTE).exists():
             notes.append(run.read(NOTE)["note"])
-        for measured in [*_executed(run, losses, notes), *_simulated(run, notes)]:
+        for measured in [*_executed(run, experiment, losses, notes), *_simulated(run, experiment, notes)]:
             other = work.setdefault(measured.kind, run)
-            if other.experiment.digest(*WORK) != run.experiment.digest(*WORK):
+            if experiments[other.folder].digest(*WORK) != experiment.digest(*WORK):
                 raise UserError(f"{other.folder} and {run.folder} trained different things, which do not compare; give each its own report")
             points[measured.kind, measured.strategy, measured.ranks, measured.summary.device] = measured
-        tables |= _fidelity(run)
-    staged = [training.result(run) for run in found if (run.folder / "train").exists()]
+        tables |= _fidelity(run, experiment)
+    staged = [result(run, max(experiments[run.folder].ranks)) for run in found if (run.folder / FOLDER).exists()]
     staged = [run for run in staged if run.epochs]
     notes += [note for run in staged for note in run.notes]
     if not points and not staged:
         raise UserError(f"{', '.join(str(run.folder) for run in found)}: nothing finished to report")
     if any(measured.kind == "simulated" and measured.ranks > 1 for measured in points.values()):
         notes.append("Simulated times of several GPUs are a model's: no multi-GPU machine has confirmed them here.")
-    names = dict.fromkeys(run.experiment.dataset.label for run in found)
-    models = dict.fromkeys(run.experiment.model.name for run in found)
+    names = dict.fromkeys(one.dataset.label for one in experiments.values())
+    models = dict.fromkeys(one.model.name for one in experiments.values())
     return Report(
         title=f"{', '.join(models)} on {', '.join(names)}",
         subtitle=", ".join(run.folder.name for run in found),
@@ -79,13 +83,13 @@ def collect(found: Sequence[Run]) -> Report:
     )
 
 
-def _executed(run: Run, losses: dict[str, list[float]], notes: list[str]) -> list[Measured]:
+def _executed(run: Run, experiment: Experiment, losses: dict[str, list[float]], notes: list[str]) -> list[Measured]:
     found = []
     for folder in run.pieces("ranks-"):
         ranks = int(folder.name.split("-")[1])
         for name, schedule in schedules(folder).items():
-            done = passes(run, ranks, name)
-            shown = schedule if ranks == max(run.experiment.ranks) else None
+            done = passes(run, ranks, name, experiment.repeats)
+            shown = schedule if ranks == max(experiment.ranks) else None
             measured = Measured.of("executed", [one.trace for one in done], shown)
             before = folder / f"{name}-prepare-r0.parquet"
             prepare_s = Trace.load(before).span_ns / 1e9 if before.exists() else measured.prepare_s
@@ -98,7 +102,7 @@ def _executed(run: Run, losses: dict[str, list[float]], notes: list[str]) -> lis
     return found
 
 
-def _simulated(run: Run, notes: list[str]) -> list[Measured]:
+def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> list[Measured]:
     found = []
     notes += refused(run)
     for folder in run.pieces("sim-"):
@@ -107,7 +111,7 @@ def _simulated(run: Run, notes: list[str]) -> list[Measured]:
             continue
         if point["gpus"] > point["preset_gpus"]:
             notes.append(f"{point['cluster']} has {point['preset_gpus']} GPUs; {point['gpus']} are as many of its machines as that takes.")
-        drawn = point["gpus"] == min((g for g in run.experiment.gpus if g > 1), default=1)  # one timeline a strategy is enough to look at
+        drawn = point["gpus"] == min((g for g in experiment.gpus if g > 1), default=1)  # one timeline a strategy is enough to look at
         shown = Schedule.load(folder / "schedule.parquet") if drawn else None
         gap = point.get("gap")  # absent in older runs, null where no scheduler planned
         measured = Measured.of("simulated", [Trace.load(folder / "trace.parquet")], shown)
@@ -118,12 +122,12 @@ def _simulated(run: Run, notes: list[str]) -> list[Measured]:
     return found
 
 
-def _fidelity(run: Run) -> dict[tuple[str, int], pd.DataFrame]:
+def _fidelity(run: Run, experiment: Experiment) -> dict[tuple[str, int], pd.DataFrame]:
     found = {}
     for folder in run.pieces("replay-"):
         ranks = int(folder.name.split("-")[1])
         for path in sorted(folder.glob("*.parquet")):
-            measured = [one.trace for one in passes(run, ranks, path.stem)]
+            measured = [one.trace for one in passes(run, ranks, path.stem, experiment.repeats)]
             found[path.stem, ranks] = joined(Trace.load(path), measured)
     return found
 
@@ -154,7 +158,7 @@ def chrome(run: Run, out: Path) -> list[Path]:
     for folder in run.pieces("sim-"):
         trace, schedule = Trace.load(folder / "trace.parquet"), Schedule.load(folder / "schedule.parquet")
         written.append(_export(trace, schedule, out / f"{folder.name}.json"))
-    timeline = run.folder / "train" / "timeline.json"
+    timeline = run.folder / FOLDER / "timeline.json"
     if timeline.exists():
         write_text(out / "stages.json", timeline.read_text())
         written.append(out / "stages.json")

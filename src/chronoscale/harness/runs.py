@@ -6,16 +6,15 @@ import fcntl
 import json
 import os
 import shutil
-import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.harness.experiment import Experiment, check
+from chronoscale.errors import UserError
+from chronoscale.harness.experiment import Experiment
 
 STATUS = "status.json"
 
@@ -39,25 +38,9 @@ class Run:
             raise UserError(f"{self.folder}: not a run (no readable {STATUS})") from None
         return dict(data)
 
-    def readable(self) -> bool:
-        """Whether this version can read the run; says so when not, once a command, and goes on without it."""
-        try:
-            if not {"command", "digest", "state"} <= self.state.keys():
-                raise UserError(f"{self.folder}: not a run of this version")
-            self.experiment  # noqa: B018 (validated by reading)
-            self.read("environment.json")
-        except UserError as error:
-            warnings.warn(f"left aside: {error}", ChronoscaleWarning, stacklevel=2)
-            return False
-        return True
-
     @property
     def complete(self) -> bool:
         return bool(self.state["state"] == "complete")
-
-    @property
-    def experiment(self) -> Experiment:
-        return check(self.read("resolved.json"), str(self.folder / "resolved.json"))
 
     def read(self, name: str) -> Any:
         """A JSON file of the run. Raises UserError when it is missing or broken."""
@@ -100,38 +83,6 @@ class Run:
     def finish(self) -> None:
         """Mark as complete."""
         self.write(STATUS, {**self.state, "state": "complete"})
-
-
-def start(root: Path, command: str, experiment: Experiment, given: str, environment: Mapping[str, str]) -> tuple[Run, bool]:
-    """A new run, or the incomplete one of the same command, experiment and environment; and whether it is resumed.
-
-    A run that another process is working on is left to it.
-    """
-    digest = experiment.digest()
-    for run in find(root):
-        state = run.state
-        same = state["command"] == command and state["digest"] == digest and state["state"] != "complete"
-        if same and run.read("environment.json") == dict(environment) and run.lock():
-            return run, True
-    number = 1 + max(
-        (int(p.name.rsplit("-", 1)[1]) for p in root.glob(f"{experiment.name}-{command}-*") if p.name.rsplit("-", 1)[1].isdigit()),
-        default=0,
-    )
-    run = Run(root / f"{experiment.name}-{command}-{number}")
-    run.folder.mkdir(parents=True)
-    run.lock()
-    write_text(run.folder / "experiment.yaml", given)
-    run.write("resolved.json", experiment.model_dump(mode="json"))
-    run.write("environment.json", dict(environment))
-    run.write(STATUS, {"command": command, "digest": digest, "state": "running"})
-    return run, False
-
-
-def find(root: Path) -> list[Run]:
-    """All runs in a folder, oldest first. A folder without a status is the rest of a start that was killed, and no run."""
-    folders = [path for path in root.glob("*") if (path / STATUS).exists()] if root.exists() else []
-    found = [Run(path) for path in sorted(folders, key=lambda path: (path.stat().st_ctime, path.name))]
-    return [run for run in found if run.readable()]
 
 
 def as_given(experiment: Experiment) -> str:

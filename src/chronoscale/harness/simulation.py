@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from math import isnan
 from pathlib import Path
 
 from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.prepare import simulated_costs
+from chronoscale.harness.families import family_of
+from chronoscale.harness.planners import planners
+from chronoscale.harness.profiles import simulated_costs
 from chronoscale.harness.runs import Run
-from chronoscale.harness.snapshots.data import workload
-from chronoscale.harness.snapshots.partitions import simulated
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check, peaks
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.strategy import Prepares
+from chronoscale.strategies.workload import Workload
 
 
 def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lambda _: None) -> None:
     """A piece `sim-<gpus>-<strategy>` for every point: schedule, trace, and memory: peak bytes, or why it does not fit."""
     cluster = presets.cluster(experiment.cluster)
     specified = DatasheetCosts(cluster.device, engine=cluster.engine)  # of what happens once, which no profile times
-    costs, works = simulated_costs(experiment, cluster), simulated(experiment, workload(experiment), run)
+    costs, asked = simulated_costs(experiment, cluster), planners(experiment)
+    works = partitioned(experiment, family_of(experiment).workload(experiment), run)
 
     def make(gpus: int, name: str, part: Path) -> None:
-        planner, machines = strategy(name), presets.scaled(cluster, gpus)
+        planner, machines = asked[name], presets.scaled(cluster, gpus)
         schedule = planner.plan(works[gpus], gpus, costs)
         trace = replay(schedule, machines, costs)
         memory: dict[str, object] = {
@@ -41,9 +42,9 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
             "gap": None if isnan(schedule.gap) else schedule.gap,
             "note": schedule.note,
         }
-        if schedule.kind == "parts" and (partition := works[gpus].partition) is not None:
+        if planner.partitioned and (partition := works[gpus].partition) is not None:
             memory["partition"] = partition.origin
-        if isinstance(planner, Prepares):
+        if planner.prepares:
             memory["prepare_s"] = replay(planner.prepare(works[gpus], gpus, costs), machines, specified).span_ns / 1e9
         try:
             check(schedule, trace, machines)
@@ -54,9 +55,18 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
         (part / "point.json").write_text(json.dumps({"strategy": name, "gpus": gpus, **memory}))
 
     for gpus in experiment.gpus:
-        for name in experiment.strategies:
+        for name in asked:
             told(f"{name} on {gpus} GPUs")
             run.piece(f"sim-{gpus:05d}-{name}", partial(make, gpus, name))
+
+
+def partitioned(experiment: Experiment, work: Workload, run: Run | None = None) -> Mapping[int, Workload]:
+    """The workload for every simulated number of GPUs, cut where a strategy asks for parts. Raises UserError as `Trained.partitions`."""
+    counts = experiment.gpus
+    if not any(planner.partitioned for planner in planners(experiment).values()):
+        return dict.fromkeys(counts, work)
+    found = family_of(experiment).partitions(experiment, work, counts, run)
+    return {count: replace(work, partition=found[count]) for count in counts}
 
 
 def refused(run: Run) -> list[str]:

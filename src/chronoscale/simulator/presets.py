@@ -15,6 +15,7 @@ from chronoscale.errors import UserError, unknown
 from chronoscale.strategies.cluster import CPU_STREAMS, Cluster, Device, Link
 
 _DATA = resources.files("chronoscale.simulator")
+SUFFIXES = (".yaml", ".yml")  # of files; presets have none
 
 
 class _Entry(BaseModel):
@@ -78,7 +79,9 @@ def names() -> list[str]:
 
 
 def cluster(name: str) -> Cluster:
-    """A preset. Raises UserError for a name that is none, with the nearest that is."""
+    """A preset by name, or the user's file by its path. Raises UserError for an unknown name, with the nearest, and as `read`."""
+    if name.endswith(SUFFIXES):
+        return read(Path(name))
     if name not in names():
         raise unknown("cluster", name, names())
     return _cluster(name, _DATA / "clusters" / f"{name}.yaml")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 
 from chronoscale.errors import ChronoscaleWarning, UserError, unknown
@@ -34,15 +34,16 @@ _OURS: tuple[Strategy, ...] = (
 STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _OURS}
 
 
-def strategy(name: str) -> Strategy:
-    """By name, or of a file: `my_lab.py:Mine`. Raises UserError with the nearest valid name, and for a strategy that does not load."""
+def strategy(name: str, near: Iterable[str] = ()) -> Strategy:
+    """By name, or of a file: `my_lab.py:Mine`. Raises UserError with the nearest valid name (of those in `near`, if any are given), and for
+    a strategy that does not load."""
     if is_file(name):
         return of_file(name, STRATEGIES)
     if name in STRATEGIES:
         return STRATEGIES[name]
     installed = {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
     if name not in installed:
-        raise unknown("strategy", name, [*STRATEGIES, *installed])
+        raise unknown("strategy", name, [*(near or STRATEGIES), *installed])
     return of_package(installed[name])
 
 

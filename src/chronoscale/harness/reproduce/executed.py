@@ -10,7 +10,7 @@ from pathlib import Path
 from chronoscale.datasets import store
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.store import Dataset
-from chronoscale.harness.prepare import load_passes
+from chronoscale.harness.jobs import load_passes
 from chronoscale.real_exec.interpreter import Pass
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.launch import launch

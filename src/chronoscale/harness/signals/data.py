@@ -1,4 +1,4 @@
-"""Signals: readings as an experiment names them, on disk and as a workload."""
+"""Data: readings as an experiment names them, on disk and as a workload."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.generate.spec import TrafficSpec
 from chronoscale.datasets.signals.calendar import with_time_of_day
 from chronoscale.datasets.signals.signal import Signal
+from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.signals.windows import Windows
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.harness.experiment import Data, Experiment
 from chronoscale.harness.open import opened
 from chronoscale.harness.runs import Run
+from chronoscale.harness.signals.experiment import SignalData, SignalExperiment
 from chronoscale.strategies.signals.forecasters import forecaster_shape
-from chronoscale.strategies.workload import SignalStatistics, Workload
+from chronoscale.strategies.workload import Workload
 
 DEGREE = 10  # edges a sensor where a paper prints none
 PRINTED_ITEMSIZE = 8  # PGT-I Table 1: float64
@@ -23,7 +24,7 @@ SHOWN = 5  # sensors named
 NOTE = "signal.json"  # of a run
 
 
-def signal(experiment: Experiment) -> Signal:
+def signal(experiment: SignalExperiment) -> Signal:
     """The readings, absent ones marked. Raises UserError where the dataset is no signal."""
     data = experiment.dataset
     found = opened(data, experiment.seed)
@@ -53,7 +54,7 @@ def silenced(found: Signal) -> str:
     return ", ".join(map(str, first)) + (", …" if len(dead) > SHOWN else "")
 
 
-def stored(experiment: Experiment, run: Run) -> Path:
+def stored(experiment: SignalExperiment, run: Run) -> Path:
     """The folder that ranks map: the user's own where it can stay as it is, else a piece of the run; generated in blocks.
 
     Raises UserError where the dataset is no signal, or too short. Warns once a run of readings that are missing; the run keeps the
@@ -71,7 +72,7 @@ def stored(experiment: Experiment, run: Run) -> Path:
     own = data.path is not None and (Path(data.path) / store.META).exists() and data.missing is None and data.time_of_day is None
     folder = Path(str(data.path)).absolute() if own else run.piece("data", make) / "signal"
     found = mapped(folder)
-    Windows(len(found), experiment.training.window, experiment.horizon)
+    Windows(len(found), experiment.training.window, experiment.training.horizon)
     if not (run.folder / NOTE).exists() and (said := missing(found, data.label)):
         warnings.warn(said, ChronoscaleWarning, stacklevel=2)
         run.write(NOTE, {"note": said})
@@ -86,7 +87,7 @@ def mapped(folder: Path) -> Signal:
     return found
 
 
-def _generated(data: Data) -> TrafficSpec | None:
+def _generated(data: SignalData) -> TrafficSpec | None:
     if data.name is None or data.missing is not None or data.time_of_day is not None:
         return None
     generator = catalogue.entry(data.name).generator
@@ -99,7 +100,7 @@ def statistics(found: Signal) -> SignalStatistics:
     return SignalStatistics(steps, sensors, channels, found.edge_index.shape[1], found.values.dtype.itemsize, found.missing_count)
 
 
-def workload(experiment: Experiment) -> Workload:
+def workload(experiment: SignalExperiment) -> Workload:
     """Of readings at hand; of counts alone where a paper prints them and the readings are not at hand."""
     data = experiment.dataset
     if (spec := _generated(data)) is not None and not spec.missing:
@@ -117,16 +118,21 @@ def workload(experiment: Experiment) -> Workload:
 
 def _printed(name: str) -> SignalStatistics:
     counts = next((counts for counts in catalogue.entry(name).published if counts.steps), None)
-    if counts is None or catalogue.entry(name).family != "st":
+    if counts is None or catalogue.entry(name).family != "signals":
         raise UserError(f"dataset '{name}' is not a signal whose counts a paper prints")
     message = f"dataset '{name}': counts as printed, {PRINTED_ITEMSIZE} bytes a value; edges are not printed, {DEGREE} a sensor are assumed"
     warnings.warn(message, ChronoscaleWarning, stacklevel=2)
     return SignalStatistics(counts.steps or 0, counts.nodes, counts.node_features or 1, DEGREE * counts.nodes, PRINTED_ITEMSIZE)
 
 
-def planned(experiment: Experiment, stats: SignalStatistics) -> Workload:
+def planned(experiment: SignalExperiment, stats: SignalStatistics) -> Workload:
     """Statistics with the experiment's model and hyper-parameters. Raises UserError for a series that is too short."""
     model, hyper = experiment.model, experiment.hyper
     Windows(stats.steps, hyper.window, hyper.horizon)
     sizes = (stats.sensors, stats.channels, model.hidden, model.layers, hyper.window, hyper.horizon, model.hops, model.heads)
     return Workload(experiment.dataset.label, stats, forecaster_shape(model.name, *sizes, hyper.variant), hyper)
+
+
+def loaded(experiment: SignalExperiment, folder: Path) -> Workload:
+    """Of a stored signal. Raises UserError as `mapped` and `planned`."""
+    return planned(experiment, statistics(mapped(folder)))

@@ -1,41 +1,39 @@
-"""SignalTraining: epochs on a signal with one strategy, resumable after any of them."""
+"""Training on a signal: epochs with one strategy, resumable after any of them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from chronoscale.errors import MachineError
-from chronoscale.harness.execution import admit
-from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.prepare import job, machine_for, this_device
+from chronoscale.harness.jobs import job
+from chronoscale.harness.machine import admit, machine_for, this_device
+from chronoscale.harness.planners import planners
 from chronoscale.harness.runs import Run
-from chronoscale.harness.signals import data as signals
-from chronoscale.harness.snapshots import control_plane as training
-from chronoscale.harness.snapshots.data import kept
+from chronoscale.harness.signals.data import loaded, stored
+from chronoscale.harness.signals.experiment import SignalExperiment
+from chronoscale.harness.trained import FOLDER
 from chronoscale.real_exec.checkpoint import records
 from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.launch import start, wait
 from chronoscale.real_exec.signals.epochs import ENTRY
 from chronoscale.real_exec.snapshots.probe import UNUSED
-from chronoscale.reports.stages import Staged
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.costs import DatasheetCosts, FittedCosts
-from chronoscale.strategies.registry import signal_strategy
 
 ENGINE = Link(1e9, 1e-3)  # a data engine for a replay that is asked for memory alone
 
 
-def train(experiment: Experiment, run: Run) -> Staged:
+def train(experiment: SignalExperiment, run: Run) -> None:
     """Train `experiment.epochs` epochs on the largest of its rank counts with its first strategy.
 
     A run that was killed goes on after its last whole epoch. Raises UserError before anything starts for a schedule that does not fit in
     memory, and MachineError when a rank is lost: what the last whole epoch left is kept.
     """
-    planner, ranks = signal_strategy(experiment.strategies[0]), max(experiment.ranks)
-    data, folder = kept(experiment, run), run.folder / "train"
-    work = signals.planned(experiment, signals.statistics(signals.mapped(data)))
+    (planner,), ranks = planners(experiment, executed=True).values(), max(experiment.ranks)
+    data, folder = stored(experiment, run), run.folder / FOLDER
+    work = loaded(experiment, data)
     schedule = planner.plan(work, ranks, UNUSED)
     rough = DatasheetCosts(presets.cluster(experiment.cluster).device, engine=ENGINE)
     admit(schedule, machine_for(experiment, FittedCosts(device_name(this_device(experiment)), (), {}), schedule), rough)
@@ -51,4 +49,3 @@ def train(experiment: Experiment, run: Run) -> Staged:
     except MachineError as error:
         done = len(records(folder))
         raise MachineError(f"{error}; {done} of {experiment.epochs} epochs are kept, the same command goes on after them") from None
-    return training.result(run)

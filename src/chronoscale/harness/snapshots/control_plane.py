@@ -1,4 +1,4 @@
-"""Training: REAL's three stages. Ranks train while the control plane prepares, profiles and schedules (REAL §3.3, §5.4, appendix A)."""
+"""ControlPlane: REAL's three stages of training. Ranks train while it prepares, profiles and schedules (REAL §3.3, §5.4, appendix A)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shutil
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,61 +17,61 @@ from subprocess import Popen
 import numpy as np
 import torch
 
-from chronoscale.datasets import store
-from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
-from chronoscale.harness.execution import admit
-from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.prepare import known, machine_for, this_device
+from chronoscale.harness.machine import admit, machine_for, this_device
+from chronoscale.harness.planners import planners
 from chronoscale.harness.runs import Run, write_text
-from chronoscale.harness.snapshots.data import snapshots
+from chronoscale.harness.snapshots.data import kept, stored
+from chronoscale.harness.snapshots.experiment import SnapshotExperiment
+from chronoscale.harness.trained import CONTROL, FOLDER, control
 from chronoscale.real_exec.checkpoint import EpochRecord, records
 from chronoscale.real_exec.collective import Alone
 from chronoscale.real_exec.environment import device_name, fingerprint
 from chronoscale.real_exec.fit import fit, tabulate
 from chronoscale.real_exec.interpreter import Pass, medians
 from chronoscale.real_exec.launch import start, stop, wait
-from chronoscale.real_exec.signals.epochs import TEST
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.shipment import ship
 from chronoscale.real_exec.snapshots.staged import ENTRY, StagedJob, material_of, model_of, newest
-from chronoscale.reports.stages import WAITING, Activity, Epoch, Staged
-from chronoscale.simulator import presets
+from chronoscale.reports.stages import WAITING, Activity
+from chronoscale.strategies.baselines.snapshots.psg import PSG
 from chronoscale.strategies.calibrated import Calibrated, factor
-from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
+from chronoscale.strategies.costs import CostModel, FittedCosts
 from chronoscale.strategies.limited import LOW, plan_within
-from chronoscale.strategies.registry import executable, staged
+from chronoscale.strategies.real.greedy_plus import REAL_G_PLUS
+from chronoscale.strategies.real.reuse import REAL_TYPE1
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.snapshots.models import model_shape
+from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.trace import Trace
-from chronoscale.strategies.workload import Family, Workload
+from chronoscale.strategies.workload import Workload
 
 STAGES = ("cold start", "profiling", "optimised")
-COLD, REUSING, GREEDY = "psg", "real-type1", "real-g+"
-PREFERRED = {Family.DTDG: "real-l", Family.ST: "dist-index"}  # unless the user names another; of REAL, for the last stage
-SOLVED = frozenset({"real-l"})  # planned within TAU epochs, or not at all (REAL §5.4)
-TAU = 2.0  # estimated epochs
+COLD, REUSING, GREEDY = PSG, REAL_TYPE1, REAL_G_PLUS
+TAU = 2.0  # estimated epochs that a strategy which solves gets (REAL §5.4)
 MARGIN_S = 15.0  # beyond them: a solver that keeps to tau by itself builds its model first, and answers
 PROFILED = 3  # epochs that runtime statistics are taken from, after one to warm up
 ENOUGH = 8  # rows of an operation that a curve is fitted to
 LOOK_S = 0.02
 
 
-def train(experiment: Experiment, run: Run) -> Staged:
+def train(experiment: SnapshotExperiment, run: Run, rough: Callable[[], CostModel]) -> None:
     """Train `experiment.epochs` epochs on the largest of its rank counts, ending with its first strategy.
 
     A run that was killed goes on after its last whole epoch.
+
+    `rough()`: costs before anything is measured.
 
     Raises UserError before anything starts for a strategy that can only be simulated or does not keep whole groups on a rank, and when the
     first schedule does not fit in memory.
     What the control plane cannot do later is warned of, and training goes on with the schedule it has.
     """
-    staged(experiment.strategies[0])
-    sequence, model, ranks = snapshots(experiment), experiment.model, max(experiment.ranks)
-    shape = model_shape(model.name, model.inputs, model.hidden, model.layers)
-    work = Workload(experiment.dataset.label, statistics_of(sequence), shape, experiment.hyper)
-    data = run.piece("data", lambda part: store.save(part / "snapshots", sequence)) / "snapshots"
-    folder = run.folder / "train"
+    (planner,) = planners(experiment, executed=True).values()
+    if planner.kind != COLD.kind:
+        raise UserError(
+            f"strategy '{planner.name}' spreads groups over ranks, `chronoscale train` keeps each on one: use `chronoscale bench`"
+        )
+    data, model, ranks = kept(experiment, run), experiment.model, max(experiment.ranks)
+    work, folder = stored(experiment, data)[0], run.folder / FOLDER
     for part in ("plans", "epochs"):
         (folder / part).mkdir(parents=True, exist_ok=True)
     job = StagedJob(
@@ -90,9 +90,9 @@ def train(experiment: Experiment, run: Run) -> Staged:
         device=experiment.device,
         transfer_thread=experiment.transfer_thread,
     )
-    control = ControlPlane(experiment, run, work, job, ranks)
+    control = ControlPlane(experiment, planner, work, job, ranks, rough())
     if newest(folder) < 0:
-        control.publish(0, executable(COLD).plan(work, ranks, control.rough))
+        control.publish(0, COLD.plan(work, ranks, control.rough))
     job.save(folder / "train.job.json")
     worker = start(ENTRY, folder / "train.job.json", ranks, job.threads)
     thread = threading.Thread(target=control.run, args=(worker,), daemon=True)
@@ -107,30 +107,6 @@ def train(experiment: Experiment, run: Run) -> Staged:
     thread.join()
     if control.failure is not None:
         raise control.failure
-    write_text(folder / "timeline.json", result(run).chrome())
-    return result(run)
-
-
-def result(run: Run) -> Staged:
-    """What a training run has done so far."""
-    folder = run.folder / "train"
-    epochs = tuple(Epoch(r.epoch, r.stage, r.strategy, r.switch_ns, r.start_ns, r.end_ns, r.loss, *r.errors) for r in records(folder))
-    activities, notes = _control(folder)
-    return Staged(run.folder.name, max(run.experiment.ranks), epochs, tuple(activities), (*notes, *_tested(folder)))
-
-
-def _tested(folder: Path) -> list[str]:
-    """The errors of the test windows in words, if training has come to its end."""
-    if not (folder / TEST).exists():
-        return []
-    mae, rmse, mape = json.loads((folder / TEST).read_text())
-    return [f"Test windows, after the last epoch: MAE {mae:.4g}, RMSE {rmse:.4g}, MAPE {mape:.2%}."]
-
-
-def _control(folder: Path) -> tuple[list[Activity], list[str]]:
-    path = folder / "control.json"
-    data = json.loads(path.read_text()) if path.exists() else {"activities": [], "notes": []}
-    return [Activity(**activity) for activity in data["activities"]], data["notes"]
 
 
 class Over(Exception):
@@ -140,12 +116,14 @@ class Over(Exception):
 class ControlPlane:
     """Prepares the next plan while ranks train, at low priority, and publishes it as files that appear whole."""
 
-    def __init__(self, experiment: Experiment, run: Run, work: Workload, job: StagedJob, ranks: int) -> None:
-        self.experiment, self.work, self.job, self.ranks, self.folder = experiment, work, job, ranks, Path(job.folder)
-        self.rough = _rough(experiment, run, ranks)
+    def __init__(
+        self, experiment: SnapshotExperiment, planner: Strategy, work: Workload, job: StagedJob, ranks: int, rough: CostModel
+    ) -> None:
+        self.experiment, self.planner, self.work, self.job, self.ranks, self.rough = experiment, planner, work, job, ranks, rough
+        self.folder = Path(job.folder)
         self.over = threading.Event()
         self.failure: BaseException | None = None
-        self.activities, self.notes = _control(self.folder)
+        self.activities, self.notes = control(self.folder)
         self._material, self._shipped = material_of(job, pin=False), dict[str, set[int]]()
         self._records: dict[int, EpochRecord] = {}
 
@@ -196,7 +174,7 @@ class ControlPlane:
 
     def _preprocess(self) -> None:
         with self._doing("choice of forms"):
-            schedule = executable(REUSING).plan(self.work, self.ranks, self.rough)
+            schedule = REUSING.plan(self.work, self.ranks, self.rough)
         self.publish(1, schedule)
 
     def _statistics(self) -> list[tuple[Schedule, list[Pass]]]:
@@ -214,19 +192,21 @@ class ControlPlane:
         return seen
 
     def _optimise(self, seen: list[tuple[Schedule, list[Pass]]]) -> None:
-        name = self.experiment.strategies[0]
+        planner, name = self.planner, self.planner.name
         with self._doing("fit"):
             costs = self._fit(seen)
         seconds = MARGIN_S + TAU * float(np.median([e.end_ns - e.start_ns for e in self._epochs(1)[1:]])) / 1e9
         with self._doing(f"scheduling by {name}"):
-            if name in SOLVED:
-                schedule = plan_within(seconds, executable(name), self.work, self.ranks, costs)
+            if planner.solves:
+                schedule = plan_within(seconds, planner, self.work, self.ranks, costs)
             else:
-                schedule = executable(name).plan(self.work, self.ranks, costs)
+                schedule = planner.plan(self.work, self.ranks, costs)
         if schedule is None:
-            self._note(f"{name} had no schedule after {seconds:.3g} s ({TAU:g} epochs and {MARGIN_S:g} s): {GREEDY} instead (REAL §5.4)")
-            with self._doing(f"scheduling by {GREEDY}"):
-                schedule = executable(GREEDY).plan(self.work, self.ranks, costs)
+            self._note(
+                f"{name} had no schedule after {seconds:.3g} s ({TAU:g} epochs and {MARGIN_S:g} s): {GREEDY.name} instead (REAL §5.4)"
+            )
+            with self._doing(f"scheduling by {GREEDY.name}"):
+                schedule = GREEDY.plan(self.work, self.ranks, costs)
         if schedule.note:
             self._note(schedule.note, warn=False)  # the planner itself warns where there is reason to
         self.publish(2, schedule)
@@ -268,14 +248,4 @@ class ControlPlane:
 
     def _save(self) -> None:
         data = {"activities": [asdict(activity) for activity in self.activities], "notes": self.notes}
-        write_text(self.folder / "control.json", json.dumps(data, indent=1))
-
-
-def _rough(experiment: Experiment, run: Run, ranks: int) -> CostModel:
-    """Costs before anything is measured: those that the experiment names, of an earlier profile of it, or a datasheet's."""
-    if experiment.costs not in ("auto", "fitted", "datasheet"):
-        return FittedCosts.load(Path(experiment.costs), extrapolate=True)
-    earlier = None if experiment.costs == "datasheet" else known(experiment, run.folder.parent)
-    if earlier is not None:
-        return FittedCosts.load(earlier.folder / "profile" / f"costs-{ranks}.json", extrapolate=True)
-    return DatasheetCosts(presets.cluster(experiment.cluster).device)
+        write_text(self.folder / CONTROL, json.dumps(data, indent=1))

@@ -1,4 +1,4 @@
-"""Source: the data and the workload that an experiment names."""
+"""Data: the snapshots that an experiment names, and the workload that they make."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
-from chronoscale.harness.experiment import Data, Experiment
 from chronoscale.harness.open import opened
 from chronoscale.harness.runs import Run
-from chronoscale.harness.signals import data as signals
+from chronoscale.harness.snapshots.experiment import SnapshotData, SnapshotExperiment
 from chronoscale.strategies.signals.forecasters import FORECASTERS
 from chronoscale.strategies.snapshots.models import model_shape
-from chronoscale.strategies.workload import Family, Workload
+from chronoscale.strategies.workload import ModelShape, Workload
 
 
-def snapshots(experiment: Experiment) -> SnapshotSequence:
+def snapshots(experiment: SnapshotExperiment) -> SnapshotSequence:
     """Snapshots without self-edges (A + I has one of each already), events cut as asked; as many as `groups` needs.
 
     Raises UserError where events come without a cut, snapshots with one, the dataset is a signal, or it is too short for one group.
@@ -33,7 +32,8 @@ def snapshots(experiment: Experiment) -> SnapshotSequence:
         cut = data.cut
         if cut is None:
             raise UserError(
-                f"dataset '{data.label}' is a stream of events: say how to cut it, as in `cut: {{width: 604800}}` or `cut: {{count: 1000}}`"
+                f"dataset '{data.label}' is a stream of events, which can be described (`chronoscale data info`), converted, and cut into "
+                "snapshots to train on, as in `cut: {width: 604800}` or `cut: {count: 1000}`; training on events is not there yet"
             )
         if cut.width is not None:
             found = convert.by_width(found, cut.width, cumulative=cut.cumulative, sliding=cut.sliding)
@@ -46,35 +46,48 @@ def snapshots(experiment: Experiment) -> SnapshotSequence:
         raise UserError(f"dataset '{data.label}' is a signal, model '{experiment.model.name}' trains on snapshots: name one of {one_of}")
     if data.window is not None:
         found = found.window(data.window)
-    needed = experiment.training.group_size + experiment.horizon
+    needed = experiment.training.group_size + experiment.training.horizon
     if len(found) < needed:
-        raise UserError(f"dataset '{data.label}' has {len(found)} snapshots; a group of {needed - experiment.horizon} needs {needed}")
+        raise UserError(
+            f"dataset '{data.label}' has {len(found)} snapshots; a group of {needed - experiment.training.horizon} needs {needed}"
+        )
     if experiment.length is not None and experiment.length > len(found):
         raise UserError(f"groups: {experiment.groups} need {experiment.length} snapshots, dataset '{data.label}' has {len(found)}")
     return found.head(experiment.length or len(found)).without_self_edges()
 
 
-def generated(data: Data) -> bool:
+def generated(data: SnapshotData) -> bool:
     """Whether snapshots are generated as they are read, one by one."""
     return data.name is not None and data.cut is None and data.window is None and catalogue.entry(data.name).origin == "generated"
 
 
-def workload(experiment: Experiment) -> Workload:
-    """Statistics, model shape and hyper-parameters; generated snapshots are streamed, never held together. Of signals, as
-    `signals.workload`."""
-    if experiment.family is Family.ST:
-        return signals.workload(experiment)
-    data, model = experiment.dataset, experiment.model
+def streamed(experiment: SnapshotExperiment) -> Iterable[Snapshot]:
+    """The snapshots one by one, `scale` left aside; generated ones are never held together. Raises UserError as `snapshots`."""
+    data = experiment.dataset
     plain = experiment.model_copy(update={"dataset": data.model_copy(update={"scale": 1})})
     stream: Iterable[Snapshot] = catalogue.stream(str(data.name), experiment.seed) if generated(data) else snapshots(plain)
-    stats = statistics_of(snapshot.without_self_edges() for snapshot in islice(stream, experiment.length))
-    return Workload(
-        data.label, stats.scaled(data.scale), model_shape(model.name, model.inputs, model.hidden, model.layers), experiment.hyper
-    )
+    return (snapshot.without_self_edges() for snapshot in islice(stream, experiment.length))
 
 
-def kept(experiment: Experiment, run: Run) -> Path:
-    """The folder of the data to execute on, prepared once a run. Raises UserError as `snapshots` and `signals.stored`."""
-    if experiment.family is Family.ST:
-        return signals.stored(experiment, run)
+def shape(experiment: SnapshotExperiment) -> ModelShape:
+    """Of the experiment's model."""
+    model = experiment.model
+    return model_shape(model.name, model.inputs, model.hidden, model.layers)
+
+
+def workload(experiment: SnapshotExperiment) -> Workload:
+    """Statistics, model shape and hyper-parameters. Raises UserError as `snapshots`."""
+    stats = statistics_of(streamed(experiment)).scaled(experiment.dataset.scale)
+    return Workload(experiment.dataset.label, stats, shape(experiment), experiment.hyper)
+
+
+def stored(experiment: SnapshotExperiment, folder: Path) -> tuple[Workload, SnapshotSequence]:
+    """Of snapshots on disk."""
+    sequence = store.load(folder)
+    assert isinstance(sequence, SnapshotSequence)
+    return Workload(experiment.dataset.label, statistics_of(sequence), shape(experiment), experiment.hyper), sequence
+
+
+def kept(experiment: SnapshotExperiment, run: Run) -> Path:
+    """The folder of the snapshots to execute on, a piece of the run. Raises UserError as `snapshots`."""
     return run.piece("data", lambda part: store.save(part / "snapshots", snapshots(experiment))) / "snapshots"

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import numpy as np
 
-from chronoscale.datasets import catalogue
 from chronoscale.datasets.snapshots.partition import Cut, expected_halos, metis
-from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.runs import Run
-from chronoscale.harness.snapshots.data import generated, snapshots
-from chronoscale.strategies.registry import PARTITIONED
+from chronoscale.harness.snapshots.data import generated, snapshots, streamed
+from chronoscale.harness.snapshots.experiment import SnapshotExperiment
 from chronoscale.strategies.workload import Partition, Workload
 
 
@@ -30,37 +26,31 @@ def cut(run: Run, sequence: SnapshotSequence, parts: int) -> Path:
     return run.piece(f"parts-{parts}", make) / "assignment.npy"
 
 
-def counted(work: Workload, sequence: SnapshotSequence, assignment: Path, parts: int) -> Workload:
-    """The workload with an exact partition."""
-    return replace(work, partition=Partition(*Cut(np.load(assignment), parts).count(sequence)))
+def counted(sequence: SnapshotSequence, assignment: Path, parts: int) -> Partition:
+    """An exact partition."""
+    return Partition(*Cut(np.load(assignment), parts).count(sequence))
 
 
-def simulated(experiment: Experiment, work: Workload, run: Run | None = None) -> Mapping[int, Workload]:
-    """The workload for every simulated number of GPUs, cut where a strategy asks for parts: by METIS where snapshots are at hand and a
-    `run` keeps what it found; else as if nodes fell into parts at random, and a ChronoscaleWarning says so.
+def simulated(experiment: SnapshotExperiment, work: Workload, counts: Collection[int], run: Run | None) -> Mapping[int, Partition]:
+    """By number of parts: cut by METIS where snapshots are at hand and a `run` keeps what it found; else as if nodes fell into parts at
+    random, and a ChronoscaleWarning says so.
 
     Raises UserError for more parts than nodes.
     """
-    counts = experiment.gpus
-    if not PARTITIONED & set(experiment.strategies):
-        return dict.fromkeys(counts, work)
     if max(counts) > work.snapshots.num_nodes:
         raise UserError(f"dataset '{work.name}' has {work.snapshots.num_nodes} nodes, which cannot be cut into {max(counts)} parts")
     if run is not None and experiment.dataset.scale == 1 and not generated(experiment.dataset):
         sequence = snapshots(experiment)
-        return {count: counted(work, sequence, cut(run, sequence, count), count) for count in counts}
+        return {count: counted(sequence, cut(run, sequence, count), count) for count in counts}
     return estimated(experiment, work, counts)
 
 
-def estimated(experiment: Experiment, work: Workload, counts: Collection[int]) -> Mapping[int, Workload]:
-    """The workload with the expected counts of a uniform random partition (`datasets.partition.expected_halo`), by number of parts."""
-    data = experiment.dataset
-    plain = experiment.model_copy(update={"dataset": data.model_copy(update={"scale": 1})})
-    stream: Iterable[Snapshot] = catalogue.stream(str(data.name), experiment.seed) if generated(data) else snapshots(plain)
-    halos = expected_halos((snapshot.without_self_edges() for snapshot in islice(stream, experiment.length)), list(counts))
+def estimated(experiment: SnapshotExperiment, work: Workload, counts: Collection[int]) -> Mapping[int, Partition]:
+    """The expected counts of a uniform random partition (`datasets.snapshots.partition.expected_halo`), by number of parts."""
+    halos = expected_halos(streamed(experiment), list(counts))
     message = f"distdgl on '{work.name}': remote rows are those of a random partition, an estimate from degrees; METIS would cut less"
     warnings.warn(message, ChronoscaleWarning, stacklevel=2)
-    return {count: replace(work, partition=_even(work, halos[:, i] * data.scale, count)) for i, count in enumerate(counts)}
+    return {count: _even(work, halos[:, i] * experiment.dataset.scale, count) for i, count in enumerate(counts)}
 
 
 def _even(work: Workload, halo: np.ndarray, parts: int) -> Partition:

@@ -12,7 +12,6 @@ import torch
 import torch.distributed as dist
 
 from chronoscale.cuda_ext.backend import set_threads
-from chronoscale.datasets.signals.windows import Deal, Windows
 from chronoscale.errors import UserError
 from chronoscale.real_exec.checkpoint import EpochRecord, keep, restore
 from chronoscale.real_exec.collective import Alone, Collective, TorchCollective
@@ -22,9 +21,8 @@ from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.lanes import lanes_for, threaded
 from chronoscale.real_exec.signals.recipe import prepared
 from chronoscale.real_exec.worker import leave, pick_device, recipe, serve
-from chronoscale.strategies.registry import signal_strategy
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.workload import Hyper
+from chronoscale.strategies.signals.feeding import Feeding
 
 ENTRY = "chronoscale.real_exec.signals.epochs"
 STAGE, TEST = "training", "test.json"
@@ -64,15 +62,10 @@ def train(job: Job) -> None:
                 switch = start - looked if epoch == begin else 0
                 record = EpochRecord(epoch, 0, STAGE, schedule.name, switch, start, end, tuple(done.losses.tolist()), errors)
                 keep(folder, record, program.model, program.optimizer)
-        tested = program.evaluate(test_deal(schedule, item.hyper, program.feed.windows))
+        tested = program.evaluate(Feeding.of(schedule).test(program.feed.windows, item.hyper, ranks))
         if rank == 0:
             (folder / TEST).write_text(json.dumps(tested.means.tolist()))
         together.barrier()  # none ends what others still read
-
-
-def test_deal(schedule: Schedule, hyper: Hyper, windows: Windows) -> Deal:
-    """The test windows, in order of time."""
-    return Deal(windows.test, schedule.ranks, hyper.batch_size, signal_strategy(schedule.name).feeding.local, shuffled=False)
 
 
 def main(path: str) -> int:

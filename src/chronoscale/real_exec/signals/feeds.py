@@ -16,7 +16,7 @@ from chronoscale.datasets.signals.materialise import materialise
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.standard import Moments, Period, Scaler, blocks, moments, readings, standardised
 from chronoscale.datasets.signals.windows import Windows
-from chronoscale.strategies.signals.batches import Store
+from chronoscale.strategies.signals.stores import ARRAY, DEVICE, PART, WINDOWS, Store
 
 TRANSFER_BYTES = 1 << 26  # a block on its way to the device
 
@@ -153,5 +153,5 @@ class Mapped(LocalFeed):
 
 
 FEEDS: dict[Store, type[Materialised | Indexed | Resident | Mapped]] = {
-    Store.WINDOWS: Materialised, Store.ARRAY: Indexed, Store.DEVICE: Resident, Store.PART: Mapped,
+    WINDOWS: Materialised, ARRAY: Indexed, DEVICE: Resident, PART: Mapped,
 }  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from chronoscale.real_exec.snapshots.probe import UNUSED
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.signals.batches import Feeding
+from chronoscale.strategies.signals.feeding import Feeding
 from chronoscale.strategies.signals.strategy import SignalStrategy
 from chronoscale.strategies.workload import Hyper, Workload
 

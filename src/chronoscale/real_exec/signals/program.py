@@ -17,7 +17,8 @@ from chronoscale.real_exec.signals.forecast.masked import MaskedErrors, masked_s
 from chronoscale.real_exec.signals.forecast.model import Forecaster
 from chronoscale.real_exec.task import Task, tasks_of
 from chronoscale.strategies.schedule import Op, Schedule
-from chronoscale.strategies.signals.batches import MEASURE, VALIDATE
+from chronoscale.strategies.signals.batches import VALIDATE
+from chronoscale.strategies.signals.stores import MEASURE
 
 
 class PreparationProgram:

@@ -22,10 +22,10 @@ from chronoscale.real_exec.signals.engine import Engine, Spread
 from chronoscale.real_exec.signals.feeds import FEEDS, Feed
 from chronoscale.real_exec.signals.forecast.model import forecaster
 from chronoscale.real_exec.signals.program import PreparationProgram, WindowProgram
-from chronoscale.strategies.registry import signal_strategy
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.signals.batches import Store
+from chronoscale.strategies.signals.feeding import Feeding
 from chronoscale.strategies.signals.forecasters import forecaster_shape
+from chronoscale.strategies.signals.stores import SPREAD
 from chronoscale.strategies.workload import Hyper
 
 
@@ -68,7 +68,7 @@ def prepared(
         series = (signal, windows, cast(Period, hyper.standardise), device)
         feeds[recipe.prepare], one = _prepare(recipe, schedule, series, rank, together, stack)
         done.append(one)
-    feed, feeding = feeds[recipe.prepare], signal_strategy(schedule.name).feeding
+    feed, feeding = feeds[recipe.prepare], Feeding.of(schedule)
     sizes = (signal.num_nodes, signal.num_channels, recipe.hidden, recipe.layers, hyper.window, hyper.horizon, recipe.hops, recipe.heads)
     shape = forecaster_shape(recipe.model, *sizes, hyper.variant)
     graph = (signal.edge_index, signal.edge_weight, signal.num_nodes)
@@ -86,14 +86,14 @@ def _prepare(
     together: Collective,
     stack: ExitStack,
 ) -> tuple[Feed, Pass]:
-    device, strategy = series[-1], signal_strategy(schedule.name)
+    device, where = series[-1], Feeding.of(schedule).store
     feed: Feed
-    if strategy.feeding.store is Store.SPREAD:
+    if where is SPREAD:
         engine = Engine(rank, together.ranks)
         stack.callback(engine.close)
         feed = Spread(engine, Path(recipe.dataset), *series, rank)
     else:
-        feed = FEEDS[strategy.feeding.store](*series)
+        feed = FEEDS[where](*series)
     program = PreparationProgram(Schedule.load(Path(recipe.prepare)), rank, feed, device, together)
     lanes = lanes_for(device) if device.type == "cuda" else CpuLanes(False)
     return feed, execute(Schedule.load(Path(recipe.prepare)), program, lanes, device_name(device))

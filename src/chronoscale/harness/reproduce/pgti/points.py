@@ -9,9 +9,9 @@ from functools import cache
 import numpy as np
 
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.harness.experiment import check
+from chronoscale.harness.experiments import check
+from chronoscale.harness.families import family_of
 from chronoscale.harness.reproduce.study import NAN
-from chronoscale.harness.snapshots.data import workload
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check as fits
@@ -19,7 +19,7 @@ from chronoscale.simulator.memory import peaks
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.metrics import time_by_op
-from chronoscale.strategies.registry import signal_strategy
+from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Lane
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Workload
@@ -99,15 +99,16 @@ def planned(point: Point) -> Workload:
     training = {"batch_size": point.batch, "variant": point.variant}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ChronoscaleWarning)
-        return workload(check({"dataset": point.dataset, "model": model, "training": training, "cluster": "polaris"}, "pgt-i"))
+        experiment = check({"dataset": point.dataset, "model": model, "training": training, "cluster": "polaris"}, "pgt-i")
+        return family_of(experiment).workload(experiment)
 
 
 @cache
 def simulate(point: Point) -> Outcome:
     """One point; lack of memory is an outcome."""
-    cluster, strategy, work = point.assumed.cluster(point.gpus), signal_strategy(point.strategy), planned(replace(point, assumed=POLARIS))
+    cluster, planner, work = point.assumed.cluster(point.gpus), strategy(point.strategy), planned(replace(point, assumed=POLARIS))
     costs = DatasheetCosts(cluster.device, point.assumed.efficiency, cluster.engine)
-    schedule, before = strategy.plan(work, point.gpus, costs), strategy.prepare(work, point.gpus, costs)
+    schedule, before = planner.plan(work, point.gpus, costs), planner.prepare(work, point.gpus, costs)
     trace, once = replay(schedule, cluster, costs), replay(before, cluster, costs)
     refused = ""
     try:
@@ -128,7 +129,7 @@ def moved_s(point: Point, op: str) -> float:
     """Seconds that a rank spends in one operation of an epoch, hidden or not, mean of ranks."""
     cluster = point.assumed.cluster(point.gpus)
     costs = DatasheetCosts(cluster.device, point.assumed.efficiency, cluster.engine)
-    schedule = signal_strategy(point.strategy).plan(planned(replace(point, assumed=POLARIS)), point.gpus, costs)
+    schedule = strategy(point.strategy).plan(planned(replace(point, assumed=POLARIS)), point.gpus, costs)
     return float(time_by_op(replay(schedule, cluster, costs)).get(op, 0.0)) / point.gpus
 
 

@@ -10,14 +10,14 @@ import numpy as np
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
-from chronoscale.harness.experiment import check
+from chronoscale.harness.experiments import check
 from chronoscale.harness.reproduce import executed
 from chronoscale.harness.reproduce.sampled import Sampler
 from chronoscale.harness.reproduce.study import NAN
 from chronoscale.harness.signals.data import planned, statistics
 from chronoscale.real_exec.snapshots.probe import UNUSED
 from chronoscale.strategies.costs import Floats
-from chronoscale.strategies.registry import signal_strategy
+from chronoscale.strategies.registry import strategy
 
 WIDTH, RATE = 16, 0.01
 FEW = "Times are of few and short epochs, pgt's before index's in every pair: too few to say which is faster."
@@ -74,8 +74,8 @@ def trained(one: Training) -> dict[str, Trained]:
     work = planned(experiment, statistics(data))
     plans = {}
     for name in one.strategies:
-        strategy = signal_strategy(name)
-        plans[name] = executed.Planned(strategy.plan(work, one.ranks, UNUSED), work.hyper, strategy.prepare(work, one.ranks, UNUSED))
+        planner = strategy(name)
+        plans[name] = executed.Planned(planner.plan(work, one.ranks, UNUSED), work.hyper, planner.prepare(work, one.ranks, UNUSED))
     with Sampler() as held:
         done = executed.in_turn(plans, data, work.model, one.epochs, learning_rate=RATE)
     sampled, found = float(held.bytes) if len(plans) == 1 else NAN, {}

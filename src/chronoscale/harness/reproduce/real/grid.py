@@ -22,7 +22,7 @@ from chronoscale.simulator.memory import check, peaks
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.metrics import busy_ns, imbalance
-from chronoscale.strategies.registry import PARTITIONED, strategy
+from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.trace import Trace
@@ -110,7 +110,7 @@ def workload(point: Point) -> Workload:
     """Groups of four, stride 1, hidden 64, input width as in Table 3 (§7.1)."""
     stands_for = catalogue.entry(f"{point.dataset}_like").stands_for
     widths = catalogue.entry(stands_for.dataset if stands_for else point.dataset).as_published("real").node_features
-    cut = partition(point.dataset, point.gpus) if point.strategy in PARTITIONED else None
+    cut = partition(point.dataset, point.gpus) if strategy(point.strategy).partitioned else None
     model = model_shape(point.model, int(widths or 1), hidden=64, layers=point.layers)
     return Workload(f"{point.dataset}, generated", statistics(point.dataset), model, Hyper(variant=point.variant), cut)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from chronoscale.harness.experiment import check
+from chronoscale.harness.experiments import check
+from chronoscale.harness.families import family_of
 from chronoscale.harness.reproduce import notes
 from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Study, Told, row
-from chronoscale.harness.snapshots.data import workload
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import published
 from chronoscale.simulator import presets
@@ -39,7 +39,7 @@ def run(told: Told, quick: bool) -> Findings:
     """10,000 generated snapshots, counts times 100; each strategy against its own single GPU, and against the best single GPU."""
     printed = published("real").figures[15]
     experiment = check({**EXPERIMENT, **({"groups": QUICK_GROUPS} if quick else {})}, "figure 15")
-    work, cluster = workload(experiment), presets.cluster(experiment.cluster)
+    work, cluster = family_of(experiment).workload(experiment), presets.cluster(experiment.cluster)
     costs = DatasheetCosts(cluster.device)
     found: dict[str, dict[int, Summary]] = {}
     moved: dict[tuple[str, int], float] = {}

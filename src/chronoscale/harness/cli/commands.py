@@ -1,0 +1,40 @@
+"""Commands: the table of them. What a command imports is imported when it is called."""
+
+from __future__ import annotations
+
+from chronoscale.harness.cli.lazy import Entry, LazyGroup
+
+_HERE = "chronoscale.harness.cli"
+
+
+class DataCommands(LazyGroup):
+    """`chronoscale data …`"""
+
+    entries = {  # noqa: RUF012 (read only)
+        "list": Entry(f"{_HERE}.data_list:data_list", "All datasets that the catalogue knows."),
+        "info": Entry(f"{_HERE}.data:info", "What a dataset holds, and what the papers print of it."),
+        "get": Entry(f"{_HERE}.data:get", "Write a catalogue dataset that is local or generated to a folder of memory-mappable columns."),
+        "make": Entry(f"{_HERE}.data:make", "Generate a dataset of any size into a folder of memory-mappable columns."),
+        "convert": Entry(f"{_HERE}.data:convert", "Read any known format and write it as a folder of memory-mappable columns."),
+    }
+
+
+class Commands(LazyGroup):
+    """`chronoscale …`"""
+
+    entries = {  # noqa: RUF012
+        "profile": Entry(f"{_HERE}.loop:profile", "Measure operations on this device, fit cost curves, report their held-out error."),
+        "bench": Entry(f"{_HERE}.loop:bench", "Train with every strategy for real, on every rank count (torchrun for several)."),
+        "validate": Entry(f"{_HERE}.loop:validate", "Execute and replay the same schedules; print the error per operation and in total."),
+        "simulate": Entry(f"{_HERE}.loop:simulate", "Replay every strategy on every number of GPUs of the cluster."),
+        "train": Entry(f"{_HERE}.train:train", "Train, resumable after any epoch."),
+        "report": Entry(f"{_HERE}.report:report", "One HTML page over runs, with tables as CSV and Markdown and figures as SVG and PNG."),
+        "trace": Entry(f"{_HERE}.report:trace", "Export the traces of a run for a timeline viewer."),
+        "demo": Entry(f"{_HERE}.report:demo", "The whole loop on generated data. Minutes on two cores."),
+        "reproduce": Entry(
+            f"{_HERE}.reproduce:reproduce", "A paper's figure or table, published beside ours. Without a number: what there is."
+        ),
+        "strategies": Entry(f"{_HERE}.strategies:strategies", "Strategies by name, with their source."),
+        "keys": Entry(f"{_HERE}.keys:keys", "The keys of an experiment file: type, default, family, meaning."),
+        "data": Entry(f"{_HERE}.commands:DataCommands", "List, describe, fetch, make and convert datasets."),
+    }

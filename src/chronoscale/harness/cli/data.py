@@ -1,0 +1,83 @@
+"""Data: info, get, make, convert."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from chronoscale.datasets import catalogue, store
+from chronoscale.datasets.formats.registry import open_dataset
+from chronoscale.datasets.generate import spec
+from chronoscale.datasets.generate.traffic import TrafficSignal
+from chronoscale.errors import MachineError, UserError
+from chronoscale.harness import describe
+from chronoscale.harness.cli.options import AsJson
+from chronoscale.harness.cli.output import err, say
+
+
+def info(name: Annotated[str, typer.Argument(help="Name or path.", show_default=False)], as_json: AsJson = False) -> None:
+    """What a dataset holds, and what the papers print of it."""
+    say(describe.dataset(name), name, as_json)
+
+
+def get(
+    name: str,
+    out: Annotated[Path, typer.Argument(show_default=False)],
+    seed: Annotated[int, typer.Option(min=0, help="Of a generated dataset.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Write a catalogue dataset that is local or generated to a folder of memory-mappable columns."""
+    if catalogue.entry(name).origin == "generated":
+        return _make(catalogue.generator(name, seed), out, as_json)
+    store.save(out, catalogue.load(name, seed))
+    typer.echo(json.dumps({"folder": str(out)}) if as_json else str(out))
+
+
+def make(
+    what: Annotated[str, typer.Argument(help="Generator (YAML), or the name of a generated dataset.", metavar="SPEC", show_default=False)],
+    out: Annotated[Path, typer.Argument(show_default=False)],
+    seed: Annotated[int | None, typer.Option(min=0, help="Overrides the file's seed.", show_default=False)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Generate a dataset of any size into a folder of memory-mappable columns; only a part of it is ever in memory.
+
+    SPEC as in {kind: traffic, sensors: 11160, steps: 105120, channels: 2}; kinds: growth, dygraph, traffic.
+    """
+    path = Path(what)
+    if not path.is_file() and (path.suffix or len(path.parts) > 1):
+        raise UserError(f"{path}: no such file")
+    _make(spec.from_file(path, seed) if path.is_file() else catalogue.generator(what, seed or 0), out, as_json)
+
+
+def _make(generator: spec.Generator, out: Path, as_json: bool) -> None:
+    parts = f"{len(generator):,} {'steps' if isinstance(generator, TrafficSignal) else 'snapshots'}"
+    try:
+        with err.status(f"writing {out}") as status:
+            spec.write(out, generator, lambda made: status.update(f"writing {out}: {made:,} of {parts}"))
+    except KeyboardInterrupt:
+        raise MachineError(f"interrupted while writing {out}; nothing was kept") from None
+    typer.echo(json.dumps({"folder": str(out)}) if as_json else str(out))
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(show_default=False)],
+    out: Annotated[Path, typer.Argument(show_default=False)],
+    form: Annotated[str | None, typer.Option("--format", help="Format, where the file does not tell.")] = None,
+    sort: Annotated[bool, typer.Option("--sort", help="Sort events by time.")] = False,
+    option: Annotated[list[str] | None, typer.Option("--option", help="KEY=VALUE for the reader; may be repeated.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read any known format and write it as a folder of memory-mappable columns."""
+    if not source.exists():
+        raise UserError(f"{source}: no such file or folder")
+    options: dict[str, Any] = {"sort": True} if sort else {}
+    for entry in option or []:
+        key, separator, value = entry.partition("=")
+        if not separator:
+            raise UserError(f"--option {entry}: expected KEY=VALUE")
+        options[key] = value
+    store.save(out, open_dataset(source, form, **options))
+    typer.echo(json.dumps({"folder": str(out)}) if as_json else str(out))

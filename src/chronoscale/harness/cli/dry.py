@@ -1,0 +1,35 @@
+"""Dry: what a command would run, planned with a datasheet's costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from chronoscale.harness.cli.output import say
+from chronoscale.harness.cli.session import asked
+from chronoscale.harness.families import family_of
+from chronoscale.harness.planners import planners
+from chronoscale.harness.simulation import partitioned
+from chronoscale.simulator import presets
+from chronoscale.strategies.costs import DatasheetCosts
+
+NAN = float("nan")
+
+
+def dry(command: str, file: Path, seed: int | None, as_json: bool, *, executed: bool = False, ranks: Sequence[int] | None = None) -> None:
+    """One row a strategy and number of ranks: those given, those of the file if it is to be `executed`, else its GPUs."""
+    experiment = asked(file, seed)
+    found, family = planners(experiment, executed), family_of(experiment)
+    work, counts = family.workload(experiment), list(ranks or (experiment.ranks if executed else experiment.gpus))
+    works = partitioned(experiment.model_copy(update={"gpus": tuple(counts)}), work)
+    costs = DatasheetCosts(presets.cluster(experiment.cluster).device)
+    rows = []
+    for name, planner in found.items():
+        for count in counts:
+            plan = planner.plan(works[count], count, costs)
+            row = {"strategy": name, "ranks": count, "tasks": len(plan), "iterations": plan.iterations, **family.columns(work, plan)}
+            planned = {"planned_s": plan.planned_ns / 1e9 or NAN, "bound_s": plan.bound_ns / 1e9 or NAN, "gap": plan.gap}
+            rows.append(row | planned | {"note": plan.note})
+    say(pd.DataFrame(rows), f"{command}: {work.name}, {family.size(work)} (planned with datasheet costs)", as_json)

@@ -1,0 +1,22 @@
+"""Keys."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from chronoscale.harness import reference
+from chronoscale.harness.cli.options import AsJson
+from chronoscale.harness.cli.output import listed
+
+
+def keys(
+    key: Annotated[str | None, typer.Argument(help="One key, as in `training.window`, or what starts with it.", show_default=False)] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/experiments.md.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """The keys of an experiment file: type, default, family, meaning."""
+    if markdown:
+        return typer.echo(reference.document(), nl=False)
+    listed([one._asdict() for one in reference.keys(key or "")], "keys of an experiment file", as_json)

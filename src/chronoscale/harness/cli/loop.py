@@ -1,0 +1,54 @@
+"""The loop: profile, bench, validate, simulate."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from chronoscale.harness import describe, execution, publish, simulation
+from chronoscale.harness.cli.dry import dry
+from chronoscale.harness.cli.options import RUNS, AsJson, Dry, File, Root, Seed
+from chronoscale.harness.cli.output import stage
+from chronoscale.harness.cli.session import begin, end
+from chronoscale.harness.profiles import measure
+
+
+def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
+    """Measure operations on this device, fit cost curves, report their held-out error."""
+    if dry_run:
+        return dry("profile", file, seed, as_json, ranks=(1,))
+    experiment, run = begin("profile", file, root, seed)
+    with stage("profiling"):
+        run.piece("profile", partial(measure, experiment, run))
+    end(run, describe.profile(run), "fitted costs", as_json)
+
+
+def bench(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
+    """Train with every strategy for real, on every rank count (torchrun for several)."""
+    if dry_run:
+        return dry("bench", file, seed, as_json, executed=True)
+    experiment, run = begin("bench", file, root, seed)
+    with stage("executing"):
+        execution.execute(experiment, run)
+    end(run, publish.compared(run), "executed", as_json)
+
+
+def validate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
+    """Execute and replay the same schedules; print the error per operation and in total, beside the spread of the repeats."""
+    if dry_run:
+        return dry("validate", file, seed, as_json, executed=True)
+    experiment, run = begin("validate", file, root, seed)
+    with stage("executing"):
+        execution.execute(experiment, run)
+    with stage("replaying"):
+        execution.rehearse(experiment, run)
+    end(run, publish.fidelity_table(run), "predicted against measured", as_json)
+
+
+def simulate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
+    """Replay every strategy on every number of GPUs of the cluster."""
+    if dry_run:
+        return dry("simulate", file, seed, as_json)
+    experiment, run = begin("simulate", file, root, seed)
+    with stage("simulating") as told:
+        simulation.simulate(experiment, run, told)
+    end(run, publish.compared(run), f"simulated on {experiment.cluster}", as_json, simulation.refused(run))

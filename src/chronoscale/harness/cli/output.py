@@ -1,0 +1,65 @@
+"""Output: tables, notes and progress on the terminal, or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from chronoscale.errors import MachineError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+err = Console(stderr=True)
+
+
+def say(frame: pd.DataFrame, title: str, as_json: bool) -> None:
+    """A table on the terminal, or JSON records."""
+    if as_json:
+        typer.echo(frame.to_json(orient="records"))
+        return
+    table = Table(title=title, title_justify="left", box=None, header_style="bold")
+    for name in frame.columns:
+        table.add_column(str(name), justify="right" if frame[name].dtype.kind in "biufc" else "left", no_wrap=True)
+    for row in frame.itertuples(index=False):
+        table.add_row(*map(_shown, frame.columns, row))
+    width = Console(width=10_000).measure(table).maximum  # a row is a line: terminals wrap it, files do not
+    Console(width=max(Console().width, width)).print(table)
+
+
+def _shown(column: str, value: object) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    if value != value:
+        return "–"
+    return f"{100 * value:z.1f} %" if column == "gap" else f"{value:,.4g}"
+
+
+def listed(rows: Sequence[Mapping[str, object]], title: str, as_json: bool, left_out: Sequence[str] = ()) -> None:
+    """Rows of text, of equal keys, within 80 columns: what is too long goes on in the next line. JSON has what is `left_out`, too."""
+    if as_json:
+        typer.echo(json.dumps(list(rows)))
+        return
+    table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    shown = [key for key in rows[0] if key not in left_out]
+    for key in shown:
+        table.add_column(key, overflow="fold")
+    for row in rows:
+        table.add_row(*(str(row[key]) for key in shown))
+    Console(width=min(Console().width, 80)).print(table)
+
+
+@contextmanager
+def stage(what: str) -> Iterator[Callable[[str], None]]:
+    """A spinner on stderr; the callable changes what it says."""
+    try:
+        with err.status(what) as status:
+            yield lambda detail: status.update(f"{what}: {detail}")
+    except KeyboardInterrupt:
+        raise MachineError(f"interrupted while {what}; the same command takes it up again") from None

@@ -1,0 +1,47 @@
+"""Reports of runs, their traces, and a demonstration of both."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from chronoscale.errors import UserError
+from chronoscale.harness import demonstration, publish
+from chronoscale.harness.cli.options import RUNS, AsJson, Root
+from chronoscale.harness.cli.output import err, stage
+from chronoscale.harness.runs import Run
+
+
+def report(
+    folders: Annotated[list[Path], typer.Argument(help="Runs.", metavar="RUN...", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("report"),
+    as_json: AsJson = False,
+) -> None:
+    """One HTML page over runs, with the tables as CSV and Markdown and the figures as SVG and PNG."""
+    with stage("drawing"):
+        page = publish.page([Run(folder) for folder in folders], out)
+    typer.echo(json.dumps({"page": str(page)}) if as_json else str(page))
+
+
+def trace(
+    folder: Annotated[Path, typer.Argument(help="A run.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("traces"),
+    form: Annotated[str, typer.Option("--format", help="perfetto: Chrome trace-event JSON.")] = "perfetto",
+    as_json: AsJson = False,
+) -> None:
+    """Export the traces of a run for a timeline viewer."""
+    if form != "perfetto":
+        raise UserError(f"--format: unknown format '{form}'; valid: perfetto")
+    written = publish.chrome(Run(folder), out)
+    typer.echo(json.dumps([str(path) for path in written]) if as_json else "\n".join(str(path) for path in written))
+
+
+def demo(
+    root: Root = RUNS, out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path("report"), as_json: AsJson = False
+) -> None:
+    """The whole loop on generated data: profile, execute, validate, simulate, report. Minutes on two cores."""
+    page = demonstration.run(root, out, err)
+    typer.echo(json.dumps({"page": str(page)}) if as_json else f"\nreport: {page.resolve()}")

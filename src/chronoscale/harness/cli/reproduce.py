@@ -1,0 +1,44 @@
+"""Reproduce."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from chronoscale.errors import UserError
+from chronoscale.harness.cli.options import AsJson
+from chronoscale.harness.cli.output import err, say, stage
+from chronoscale.harness.reproduce import pages, registry
+from chronoscale.harness.reproduce.study import KINDS, Kind
+
+
+def reproduce(
+    paper: Annotated[str, typer.Argument(help="Paper: real or pgt-i.", show_default=False)],
+    figure: Annotated[int | None, typer.Option(help="Number of a figure.")] = None,
+    table: Annotated[int | None, typer.Option(help="Number of a table.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("reproduced"),
+    everything: Annotated[bool, typer.Option("--all", help="Every figure and table, and one document of them.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A subset, named in the notes.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """A paper's figure or table: published beside ours, their ratio, and why they differ. Without a number: what there is."""
+    asked: list[tuple[Kind, int]] = [(kind, number) for kind, number in zip(KINDS, (figure, table), strict=True) if number is not None]
+    if len(asked) + everything > 1:
+        raise UserError("give one of --figure, --table, --all")
+    if not asked and not everything:
+        return say(registry.overview(paper), f"{paper}: what can be reproduced", as_json)
+    made = []
+    for study in registry.of(paper) if everything else [registry.find(paper, *asked[0])]:
+        with stage(f"{study.kind} {study.number}") as told:
+            found = study.run(told, quick)
+            page = pages.write(study, found, out)
+        title = f"{study.kind} {study.number}: {study.title} ({study.way})"
+        say(found.rows if as_json else pages.readable(found.rows), title, as_json)
+        for note in found.notes:
+            err.print(note, highlight=False, markup=False)
+        err.print(f"page: {page}")
+        made.append((study, found))
+    if everything:
+        err.print(f"document: {pages.document(paper, made, out)}")

@@ -1,0 +1,42 @@
+"""Train."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from chronoscale.harness.cli.options import RUNS, AsJson, File, Root, Seed
+from chronoscale.harness.cli.output import stage
+from chronoscale.harness.cli.session import begin, end
+from chronoscale.harness.experiments import load
+from chronoscale.harness.families import TRAINED, family_of
+from chronoscale.harness.trained import FOLDER, tested
+from chronoscale.harness.training import train as run_training
+
+_PREFERRED = " or ".join(family.preferred for family in TRAINED.values())
+
+
+def train(
+    file: File,
+    epochs: Annotated[int | None, typer.Option(help="Overrides the experiment's epochs.", show_default=False)] = None,
+    name: Annotated[
+        str | None, typer.Option("--strategy", help=f"By default the file's last, or {_PREFERRED}.", show_default=False)
+    ] = None,
+    ranks: Annotated[int | None, typer.Option(help="By default the most that the experiment names.", show_default=False)] = None,
+    root: Root = RUNS,
+    as_json: AsJson = False,
+    seed: Seed = None,
+) -> None:
+    """Train, resumable after any epoch. On snapshots in REAL's three stages: at once without reuse, then with difference maps, then as
+    scheduled from what was measured."""
+    if name is None:
+        asked = load(file)
+        name = asked.strategies[-1] if "strategies" in asked.model_fields_set else family_of(asked).preferred
+    changes = {"epochs": epochs, "ranks": None if ranks is None else [ranks]}
+    given = {key: value for key, value in changes.items() if value is not None}
+    experiment, run = begin("train", file, root, seed, **given, strategies=[name])
+    with stage("training"):
+        done = run_training(experiment, run)
+    title = f"trained {len(done.epochs)} epochs on {done.ranks} rank{'s' * (done.ranks != 1)}"
+    end(run, done.table(), title, as_json, tested(run.folder / FOLDER))  # a control plane has said its notes when it made them

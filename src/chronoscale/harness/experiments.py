@@ -1,0 +1,149 @@
+"""Experiments: from files and from runs, with the keys of the family that their model trains on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from inspect import isclass
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from chronoscale.documents import mapping
+from chronoscale.errors import ChronoscaleWarning, UserError, unknown
+from chronoscale.harness.experiment import Experiment, Model
+from chronoscale.harness.families import TRAINED, training
+from chronoscale.harness.planners import planners, trains_on
+from chronoscale.harness.runs import STATUS, Run, write_text
+from chronoscale.simulator import presets
+from chronoscale.strategies.outside import anchored
+
+
+def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Experiment:
+    """Read an experiment file (YAML); `overrides` replace top-level keys. Strategies' files are relative to its folder.
+
+    Raises UserError in one line: the file, the key, what was expected, the nearest valid name.
+    """
+    data = mapping(path, "experiment file", ", such as `dataset: math_overflow_monthly`")
+    data.setdefault("name", path.stem)
+    data.update(overrides or {})
+    return check(data, str(path), path.parent)
+
+
+def check(data: Mapping[str, Any], where: str, folder: Path = Path()) -> Experiment:
+    """Validate, and see that strategies and cluster are there. Raises UserError as `load`."""
+    given = data.get("strategies")
+    if isinstance(given, (list, tuple)):
+        data = {**data, "strategies": [anchored(name, folder) if isinstance(name, str) else name for name in given]}
+    experiment = parse(data, where)
+    try:
+        presets.cluster(experiment.cluster)
+        planners(experiment)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    return experiment
+
+
+def of_run(run: Run) -> Experiment:
+    """The experiment of a run. Raises UserError for a run of another version."""
+    return parse(run.read("resolved.json"), str(run.folder / "resolved.json"))
+
+
+def start(root: Path, command: str, experiment: Experiment, given: str, environment: Mapping[str, str]) -> tuple[Run, bool]:
+    """A new run, or the incomplete one of the same command, experiment and environment; and whether it is resumed.
+
+    A run that another process is working on is left to it.
+    """
+    digest = experiment.digest()
+    for run in find(root):
+        state = run.state
+        same = state["command"] == command and state["digest"] == digest and state["state"] != "complete"
+        if same and run.read("environment.json") == dict(environment) and run.lock():
+            return run, True
+    number = 1 + max(
+        (int(p.name.rsplit("-", 1)[1]) for p in root.glob(f"{experiment.name}-{command}-*") if p.name.rsplit("-", 1)[1].isdigit()),
+        default=0,
+    )
+    run = Run(root / f"{experiment.name}-{command}-{number}")
+    run.folder.mkdir(parents=True)
+    run.lock()
+    write_text(run.folder / "experiment.yaml", given)
+    run.write("resolved.json", experiment.model_dump(mode="json"))
+    run.write("environment.json", dict(environment))
+    run.write(STATUS, {"command": command, "digest": digest, "state": "running"})
+    return run, False
+
+
+def find(root: Path) -> list[Run]:
+    """All runs in a folder, oldest first. A folder without a status is the rest of a start that was killed, and no run."""
+    folders = [path for path in root.glob("*") if (path / STATUS).exists()] if root.exists() else []
+    found = [Run(path) for path in sorted(folders, key=lambda path: (path.stat().st_ctime, path.name))]
+    return [run for run in found if _readable(run)]
+
+
+def _readable(run: Run) -> bool:
+    """Whether this version can read the run; says so when not, once a command, and goes on without it."""
+    try:
+        if not {"command", "digest", "state"} <= run.state.keys():
+            raise UserError(f"{run.folder}: not a run of this version")
+        of_run(run)
+        run.read("environment.json")
+    except UserError as error:
+        warnings.warn(f"left aside: {error}", ChronoscaleWarning, stacklevel=2)
+        return False
+    return True
+
+
+def parse(data: Mapping[str, Any], where: str) -> Experiment:
+    """Keys and values as an experiment; strategies and cluster are names alone, which may be gone since. Raises UserError as `load`."""
+    try:
+        name = _model(data)
+        family = training(name)
+        others = {other.name: other.keys for other in TRAINED.values() if other is not family}
+        experiment: Experiment = family.keys.model_validate(_own(family.keys, others, data, trains_on(name, family.name)))
+        return experiment
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            part: type[BaseModel] = family.keys
+            for step in first["loc"][:-1]:
+                part = part_of(part, str(step)) or part
+            raise UserError(f"{where}: {unknown('key', key, part.model_fields)}") from None
+        raise UserError(f"{where}: {key}: {first['msg']} (got {first['input']!r})") from None
+
+
+def part_of(keys: type[BaseModel], key: str) -> type[BaseModel] | None:
+    """The keys of a mapping that stands under a key; None where there is none."""
+    field = keys.model_fields.get(key)
+    kinds = () if field is None else (field.annotation, *get_args(field.annotation))
+    return next((kind for kind in kinds if isclass(kind) and issubclass(kind, BaseModel)), None)
+
+
+def _model(data: Mapping[str, Any]) -> str:
+    """The model's name; the default one's where the file gives none, or something that is no name."""
+    given = data.get("model")
+    name = given.get("name") if isinstance(given, Mapping) else given
+    return name if isinstance(name, str) else str(Model.model_fields["name"].default)
+
+
+def _own(keys: type[BaseModel], others: Mapping[str, type[BaseModel]], data: Mapping[str, Any], on: str, above: str = "") -> dict[str, Any]:
+    """Without keys that another family alone reads, where they say what they say by default: runs of earlier versions have them all.
+
+    Raises UserError for one that says something else: what is not read is not taken either.
+    """
+    kept = {}
+    for key, value in data.items():
+        readers = [name for name, theirs in others.items() if key in theirs.model_fields]
+        if key in keys.model_fields or not readers:
+            part = part_of(keys, key)
+            if part is not None and isinstance(value, Mapping):
+                theirs = {name: found for name, other in others.items() if (found := part_of(other, key)) is not None}
+                value = _own(part, theirs, value, on, f"{above}{key}.")
+            kept[key] = value
+        elif value != others[readers[0]].model_fields[key].default:
+            raise UserError(f"{above}{key}: for {readers[0]} alone, and {on}")
+    return kept

@@ -1,0 +1,110 @@
+"""Family: a kind of dynamic graph, as the harness deals with it. Callers hold the object and never ask which it is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from chronoscale.datasets.catalogue import Published
+from chronoscale.datasets.store import Dataset
+from chronoscale.errors import UserError
+from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.runs import Run
+from chronoscale.real_exec.job import Item
+from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Partition, Workload
+
+E = TypeVar("E", bound=Experiment)
+Rows = list[tuple[str, str]]  # key and value, for people
+Planned = tuple[Item, Schedule]
+
+
+class Family(ABC):
+    """What is known of every kind: its name in all rooms, its container, and how to describe a dataset.
+
+    trains: whether experiments can be run on it, so that it is a `Trained`.
+    """
+
+    name: str
+    container: type[Dataset]
+
+    @abstractmethod
+    def describe(self, found: Any, horizon: int) -> Rows:
+        """What is counted in a dataset of this kind; `horizon`: of windows, where a paper names one."""
+
+    def printed(self, counts: Published, horizon: int) -> Rows:
+        """What follows from counts that a paper prints."""
+        return []
+
+
+class Trained(Family, Generic[E]):
+    """A family that experiments can be run on.
+
+    keys: what an experiment file may say. models: by name. preferred: the strategy of `chronoscale train` where the file names none.
+    """
+
+    keys: type[E]
+    models: Collection[str]
+    preferred: str
+
+    @abstractmethod
+    def workload(self, experiment: E) -> Workload:
+        """Statistics, model shape and hyper-parameters, to plan with; data are not kept. Raises UserError for data of another family,
+        absent, or too short."""
+
+    @abstractmethod
+    def store(self, experiment: E, run: Run) -> Path:
+        """The folder of the data that ranks read, prepared once a run. Raises UserError as `workload`."""
+
+    @abstractmethod
+    def stored(self, experiment: E, data: Path) -> Workload:
+        """The workload of what `store` has kept."""
+
+    @abstractmethod
+    def probed(self, planner: Strategy) -> str:
+        """What a profile must have probed to know the strategy's costs."""
+
+    @abstractmethod
+    def probes(self, experiment: E, run: Run, folder: Path) -> Probes:
+        """What a profile times. Files go to `folder`."""
+
+    @abstractmethod
+    def train(self, experiment: E, run: Run, rough: Callable[[], CostModel]) -> None:
+        """Train `experiment.epochs` epochs on the largest of its rank counts with its first strategy, into the run's folder `train`; a run
+        that was killed goes on after its last whole epoch. `rough()`: costs before anything is measured.
+
+        Raises UserError before anything starts for a strategy that cannot, and for a schedule that does not fit in memory.
+        """
+
+    @abstractmethod
+    def size(self, work: Workload) -> str:
+        """How much there is, in a few words."""
+
+    @abstractmethod
+    def columns(self, work: Workload, schedule: Schedule) -> Mapping[str, object]:
+        """What a dry run says of a schedule beside its tasks."""
+
+    def cut(self, experiment: E, run: Run, data: Path, parts: int) -> tuple[Path, Partition]:
+        """Vertices cut into parts, once a run: the file of the assignment, and what it comes to. Raises UserError where there is none."""
+        raise UserError(f"{self.name} are not cut into vertex parts")
+
+    def partitions(self, experiment: E, work: Workload, counts: Collection[int], run: Run | None) -> Mapping[int, Partition]:
+        """Partitions to simulate with, by number of parts; estimates where nothing can be cut, or no `run` keeps it. Raises UserError as
+        `cut`."""
+        raise UserError(f"{self.name} are not cut into vertex parts")
+
+    def notes(self, experiment: E) -> list[str]:
+        """What a reader of the experiment's results must know."""
+        return []
+
+
+class Probes(ABC):
+    """What a profile times, for one number of ranks after another."""
+
+    @abstractmethod
+    def of(self, ranks: int) -> Iterator[Planned]:
+        """Items of a job, their files written, and their schedules."""

@@ -1,0 +1,54 @@
+"""Machine: the one at hand, as the interpreter runs schedules on it and as the simulator sees it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import psutil
+import torch
+
+from chronoscale.errors import UserError
+from chronoscale.harness.experiment import Experiment
+from chronoscale.real_exec.lanes import lanes_for, threaded
+from chronoscale.simulator import presets
+from chronoscale.simulator.engine import replay
+from chronoscale.simulator.memory import check
+from chronoscale.strategies.cluster import Cluster, Link
+from chronoscale.strategies.costs import CostModel, FittedCosts
+from chronoscale.strategies.schedule import Schedule
+
+
+def this_device(experiment: Experiment) -> torch.device:
+    """Where the experiment runs here."""
+    return torch.device("cuda" if experiment.device != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def machine_for(experiment: Experiment, costs: FittedCosts, schedule: Schedule) -> Cluster:
+    """`this_machine` as the interpreter runs a schedule on it."""
+    return this_machine(experiment, costs, schedule.ranks, threaded(schedule, experiment.transfer_thread))
+
+
+def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, host_thread: bool = False) -> Cluster:
+    """The machine at hand as the simulator sees it: its lanes as the interpreter runs them, its link as fitted.
+
+    A rank has a GPU's whole memory, or its share of what the machine has available; less where the experiment says so.
+    """
+    link = costs.collective or Link(bandwidth=1e9, latency_s=0.0)
+    device = this_device(experiment)
+    there = torch.cuda.mem_get_info(device)[1] * ranks if device.type == "cuda" else psutil.virtual_memory().available
+    memory = there if experiment.memory is None else min(there, experiment.memory * ranks)
+    cluster = presets.local_cpu(ranks, float(memory), link)
+    streams = lanes_for(device, host_thread).streams
+    named = replace(cluster.device, name=costs.device, streams=streams)
+    if device.type == "cuda":
+        return replace(cluster, device=replace(named, on_host=False), host_memory=float(psutil.virtual_memory().available))
+    return replace(cluster, device=named)
+
+
+def admit(schedule: Schedule, machine: Cluster, costs: CostModel) -> None:
+    """Replay before anything runs. Raises UserError naming rank, peak and task when a rank's memory is too small for the schedule, and
+    when `costs` do not know one of its rows."""
+    try:
+        check(schedule, replay(schedule, machine, costs), machine)
+    except UserError as error:
+        raise UserError(f"strategy '{schedule.name}' on {schedule.ranks} rank{'s' * (schedule.ranks > 1)}: {error}") from None

@@ -1,0 +1,115 @@
+"""Profiles: the cost model that an experiment plans and replays with, measured on this machine, named, or of a datasheet."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from chronoscale.errors import UserError
+from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.experiments import find, of_run
+from chronoscale.harness.families import family_of
+from chronoscale.harness.jobs import item, job, load_passes
+from chronoscale.harness.machine import this_device
+from chronoscale.harness.planners import planners
+from chronoscale.harness.runs import Run
+from chronoscale.real_exec.environment import device_name, fingerprint
+from chronoscale.real_exec.fit import fit, tabulate
+from chronoscale.real_exec.launch import launch
+from chronoscale.real_exec.snapshots.probe import all_reduces
+from chronoscale.simulator import presets
+from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
+
+PASSES = 3  # over the probes at most: a fit sees many tasks of a kind
+PROFILED = ("dataset", "model", "training", "groups", "threads", "device", "transfer_thread", "seed")  # what a profile depends on
+PROBED = "probed.json"  # of a profile: the kinds of work that it has timed
+
+
+def measure(experiment: Experiment, run: Run, folder: Path) -> None:
+    """Time probes on this machine and fit: profile.parquet (a row a task), and costs-<ranks>.json for every rank count, in `folder`."""
+    device = this_device(experiment)
+    work = folder / "work"
+    work.mkdir()
+    probes, tables = family_of(experiment).probes(experiment, run, work), []
+    for ranks in sorted(set(experiment.ranks)):
+        found = list(probes.of(ranks))
+        if ranks > 1:
+            alone = all_reduces(ranks)
+            found.append((item(work, alone.name, alone, "", experiment.hyper), alone))
+        repeats = min(experiment.repeats, PASSES)
+        launch(replace(job(experiment, f"probes-{ranks}", [one for one, _ in found], work), repeats=repeats), ranks, work)
+        measured = [(schedule, load_passes(work, one.label, repeats)) for one, schedule in found]
+        tables.append(tabulate(measured))
+        fit(tables[-1], device_name(device), fingerprint(device), experiment.seed).save(folder / f"costs-{ranks}.json")
+    pd.concat(tables, ignore_index=True).to_parquet(folder / "profile.parquet")
+    (folder / PROBED).write_text(json.dumps(sorted(_probed(experiment))))
+    shutil.rmtree(work)
+
+
+def _probed(experiment: Experiment) -> set[str]:
+    family = family_of(experiment)
+    return {family.probed(planner) for planner in planners(experiment).values()}
+
+
+def fitted(experiment: Experiment, run: Run, ranks: int) -> FittedCosts:
+    """Costs fitted on this machine with `ranks` ranks busy.
+
+    Those that the experiment names, or of the newest profile of the same experiment, or measured now as a piece of `run`.
+
+    Raises UserError when a named file is not a cost model.
+    """
+    if experiment.costs not in ("auto", "fitted"):
+        return FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
+    folder = run.folder / "profile"
+    if not folder.exists():
+        same = known(experiment, run.folder.parent)
+        run.piece("profile", partial(_copy, same.folder / "profile") if same else partial(measure, experiment, run))
+    return FittedCosts.load(folder / f"costs-{ranks}.json", experiment.extrapolate)
+
+
+def known(experiment: Experiment, root: Path) -> Run | None:
+    """The newest run in `root` that profiled the same experiment on this machine."""
+    key, wanted, newest = experiment.digest(*PROFILED), _probed(experiment), None
+    for run in find(root):
+        if (probed := run.folder / "profile" / PROBED).exists() and wanted <= set(json.loads(probed.read_text())):
+            earlier = of_run(run)
+            if earlier.digest(*PROFILED) == key and set(earlier.ranks) >= set(experiment.ranks) and _here(run):
+                newest = run
+    return newest
+
+
+def _copy(source: Path, part: Path) -> None:
+    shutil.copytree(source, part, dirs_exist_ok=True)
+
+
+def _here(run: Run) -> bool:
+    """Whether a profile was made on this machine with these libraries."""
+    mine = fingerprint(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    theirs = run.read("environment.json")
+    return all(theirs.get(key) == mine[key] for key in ("device", "cores", "torch", "kernels", "chronoscale"))
+
+
+def simulated_costs(experiment: Experiment, cluster: Cluster) -> CostModel:
+    """Costs to replay a large cluster with. Raises UserError for 'fitted' without a file: a profile of which device?"""
+    if experiment.costs in ("auto", "datasheet"):
+        return DatasheetCosts(cluster.device, engine=cluster.engine)
+    if experiment.costs == "fitted":
+        raise UserError("costs: to simulate with fitted costs, name the file: costs: runs/<profile run>/profile/costs-1.json")
+    return FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
+
+
+def rough(experiment: Experiment, run: Run, ranks: int) -> CostModel:
+    """Costs before anything is measured: those that the experiment names, of an earlier profile of it, or a datasheet's."""
+    if experiment.costs not in ("auto", "fitted", "datasheet"):
+        return FittedCosts.load(Path(experiment.costs), extrapolate=True)
+    earlier = None if experiment.costs == "datasheet" else known(experiment, run.folder.parent)
+    if earlier is not None:
+        return FittedCosts.load(earlier.folder / "profile" / f"costs-{ranks}.json", extrapolate=True)
+    return DatasheetCosts(presets.cluster(experiment.cluster).device)

@@ -1,0 +1,94 @@
+"""Signals: readings at the nodes of a static graph (ST), trained in batches of windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from chronoscale.datasets.catalogue import Published
+from chronoscale.datasets.signals.signal import Signal
+from chronoscale.datasets.signals.windows import Windows
+from chronoscale.errors import UserError
+from chronoscale.harness.family import Rows, Trained
+from chronoscale.harness.runs import Run
+from chronoscale.harness.signals import data, training
+from chronoscale.harness.signals.experiment import SignalExperiment
+from chronoscale.harness.signals.probing import SignalProbes, feeds
+from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.pgt_index.dist_index import DIST_INDEX
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.signals.forecasters import FORECASTERS
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Workload
+
+
+class Signals(Trained[SignalExperiment]):
+    """As `Trained` says."""
+
+    name = "signals"
+    container = Signal
+    keys = SignalExperiment
+    models = FORECASTERS.keys()
+    preferred = DIST_INDEX.name
+
+    def workload(self, experiment: SignalExperiment) -> Workload:
+        return data.workload(experiment)
+
+    def store(self, experiment: SignalExperiment, run: Run) -> Path:
+        return data.stored(experiment, run)
+
+    def stored(self, experiment: SignalExperiment, folder: Path) -> Workload:
+        return data.loaded(experiment, folder)
+
+    def probed(self, planner: Strategy) -> str:
+        return str(feeds(planner).feeding)
+
+    def probes(self, experiment: SignalExperiment, run: Run, folder: Path) -> SignalProbes:
+        return SignalProbes(experiment, run, folder)
+
+    def train(self, experiment: SignalExperiment, run: Run, rough: Callable[[], CostModel]) -> None:
+        training.train(experiment, run)
+
+    def size(self, work: Workload) -> str:
+        return f"{work.signal.steps} steps of {work.signal.sensors} sensors"
+
+    def columns(self, work: Workload, schedule: Schedule) -> Mapping[str, object]:
+        return {"windows": len(work.windows), "host_bytes": schedule.host}
+
+    def notes(self, experiment: SignalExperiment) -> list[str]:
+        batches = experiment.training.batches
+        return [f"an epoch is its first {batches} optimiser steps and as many validation batches."] if batches else []
+
+    def describe(self, found: Signal, horizon: int) -> Rows:
+        steps, sensors, channels = found.values.shape
+        absent, dead = found.missing_count, found.dead_sensors
+        return [
+            ("sensors", f"{sensors:,}"),
+            ("steps", f"{steps:,}"),
+            ("channels", f"{channels:,}"),
+            ("edges", f"{found.edge_index.shape[1]:,}"),
+            ("missing readings", f"{absent:,} ({absent / max(found.values.size, 1):.2%})"),
+            ("sensors without a reading", f"{len(dead):,}" + (f": {data.silenced(found)}" if len(dead) else "")),
+            *_sizes((steps, sensors, channels), horizon, found.values.dtype),
+        ]
+
+    def printed(self, counts: Published, horizon: int) -> Rows:
+        if not counts.steps or not counts.node_features:
+            return []
+        return _sizes((counts.steps, counts.nodes, counts.node_features), horizon, np.dtype(np.float64), "published counts, ")
+
+
+def _sizes(shape: tuple[int, int, int], horizon: int, dtype: np.dtype[Any], of: str = "") -> Rows:
+    """Bytes of [steps, sensors, channels]: one array, all windows copied out (PGT-I eq. 1), one array and an index (eq. 2)."""
+    steps, sensors, channels = shape
+    rows = [(f"bytes, one array ({of}{dtype})", f"{steps * sensors * channels * dtype.itemsize:,}")]
+    labels = [f"bytes, {what} ({of}{dtype}, horizon {horizon})" for what in ("windows copied, eq. 1", "index-batching, eq. 2")]
+    try:
+        windows = Windows(steps, horizon, horizon)
+    except UserError as error:
+        return rows + [(label, str(error)) for label in labels]
+    sizes = (size(sensors, channels, dtype.itemsize) for size in (windows.materialised_bytes, windows.index_bytes))
+    return rows + [(label, f"{size:,}") for label, size in zip(labels, sizes, strict=True)]

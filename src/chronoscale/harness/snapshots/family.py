@@ -1,0 +1,74 @@
+"""Snapshots: sequences of graphs (DTDG), trained in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.datasets.snapshots.statistics import statistics_of
+from chronoscale.harness.family import Rows, Trained
+from chronoscale.harness.runs import Run
+from chronoscale.harness.snapshots import control_plane, data, partitions
+from chronoscale.harness.snapshots.experiment import SnapshotExperiment
+from chronoscale.harness.snapshots.probing import SnapshotProbes, probed
+from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.real.ilp import REAL_L
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.snapshots.models import MODELS
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Partition, Workload
+
+
+class Snapshots(Trained[SnapshotExperiment]):
+    """As `Trained` says; training is REAL's, in three stages."""
+
+    name = "snapshots"
+    container = SnapshotSequence
+    keys = SnapshotExperiment
+    models = MODELS.keys()
+    preferred = REAL_L.name
+
+    def workload(self, experiment: SnapshotExperiment) -> Workload:
+        return data.workload(experiment)
+
+    def store(self, experiment: SnapshotExperiment, run: Run) -> Path:
+        return data.kept(experiment, run)
+
+    def stored(self, experiment: SnapshotExperiment, data_: Path) -> Workload:
+        return data.stored(experiment, data_)[0]
+
+    def probed(self, planner: Strategy) -> str:
+        return probed(planner)
+
+    def probes(self, experiment: SnapshotExperiment, run: Run, folder: Path) -> SnapshotProbes:
+        return SnapshotProbes(experiment, folder)
+
+    def train(self, experiment: SnapshotExperiment, run: Run, rough: Callable[[], CostModel]) -> None:
+        control_plane.train(experiment, run, rough)
+
+    def cut(self, experiment: SnapshotExperiment, run: Run, folder: Path, parts: int) -> tuple[Path, Partition]:
+        sequence = data.stored(experiment, folder)[1]
+        assignment = partitions.cut(run, sequence, parts)
+        return assignment, partitions.counted(sequence, assignment, parts)
+
+    def partitions(
+        self, experiment: SnapshotExperiment, work: Workload, counts: Collection[int], run: Run | None
+    ) -> Mapping[int, Partition]:
+        return partitions.simulated(experiment, work, counts, run)
+
+    def size(self, work: Workload) -> str:
+        return f"{len(work.snapshots)} snapshots"
+
+    def columns(self, work: Workload, schedule: Schedule) -> Mapping[str, object]:
+        return {"groups": work.groups}
+
+    def describe(self, found: SnapshotSequence, horizon: int) -> Rows:
+        stats = statistics_of(found)
+        spans = {"edges a snapshot": stats.edges, "active nodes": stats.nodes}
+        compared = {"changed edges": stats.changed_edges, "effective edges": stats.effective_edges, "touched rows": stats.touched_rows}
+        spans |= {key: column[1:] for key, column in compared.items()}
+        counted = [("nodes", f"{found.num_nodes:,}"), ("snapshots", f"{len(found):,}"), ("edges", f"{int(stats.edges.sum()):,}")]
+        return counted + [
+            (key, f"{column.min():,} .. {column.max():,}, mean {column.mean():,.0f}") for key, column in spans.items() if len(column)
+        ]

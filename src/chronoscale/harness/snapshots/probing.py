@@ -1,0 +1,49 @@
+"""Probing: what a profile of snapshots times, for the kinds of schedules that an experiment's strategies have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from chronoscale.datasets import store
+from chronoscale.harness.family import Planned, Probes
+from chronoscale.harness.jobs import item
+from chronoscale.harness.planners import planners
+from chronoscale.harness.snapshots.data import shape, snapshots
+from chronoscale.harness.snapshots.experiment import SnapshotExperiment
+from chronoscale.real_exec.snapshots.probe import cell_probes, probes
+from chronoscale.strategies.strategy import Strategy
+
+GROUPS = "groups"  # the kind of whole groups, which every profile can time
+
+
+def probed(planner: Strategy) -> str:
+    """Its kind; for one that cannot be executed whole groups, whose operations are nearest."""
+    return planner.kind if planner.executes else GROUPS
+
+
+class SnapshotProbes(Probes):
+    """Short epochs on the snapshots themselves and on generated ones."""
+
+    def __init__(self, experiment: SnapshotExperiment, folder: Path) -> None:
+        self._experiment, self._folder = experiment, folder
+        self._snapshots, self._shape = snapshots(experiment), shape(experiment)
+        self._kinds = {probed(planner) for planner in planners(experiment).values()}
+
+    def of(self, ranks: int) -> Iterator[Planned]:
+        """As `Probes.of`."""
+        one, asked = self._experiment, (self._snapshots, self._shape, self._experiment.hyper, ranks)
+        found = cell_probes(*asked, self._kinds, one.seed)
+        for probe in chain(probes(*asked, seed=one.seed), found) if GROUPS in self._kinds else found:
+            data, label = self._folder / probe.label, f"{probe.label}-x{ranks}"
+            if not data.exists():
+                store.save(data, probe.snapshots)
+            job = item(self._folder, label, probe.schedule, data, probe.hyper)
+            if probe.parts is not None:
+                np.save(self._folder / f"{label}.npy", probe.parts)
+                job = replace(job, parts=str(self._folder / f"{label}.npy"))
+            yield job, probe.schedule
