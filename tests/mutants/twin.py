@@ -93,7 +93,7 @@ class Twin:
         command = [self.python, "-m", "pytest", "-x", "-q", "-rfE", "--tb=no", "-p", "no:cacheprovider", "--hypothesis-seed=0", *tests]
         begin = time.monotonic()
         running = subprocess.Popen(
-            command, cwd=self.root, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+            command, cwd=self.root, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0
         )
         try:
             said, _ = running.communicate(timeout=LIMIT_S)

@@ -41,7 +41,7 @@ def test_a_median_leaves_out_what_stands_apart() -> None:
 
 
 def profile(op: str, ns: object, **columns: object) -> pd.DataFrame:
-    same = {name: 1 for name in RANGED} | {"lane": "", "width": 8, "collective": -1, "ranks": 1, "alone": False, "spread": 0.0}
+    same = dict.fromkeys(RANGED, 1) | {"lane": "", "width": 8, "collective": -1, "ranks": 1, "alone": False, "spread": 0.0}
     return pd.DataFrame({**same, **columns, "op": op, "ns": ns})
 
 
