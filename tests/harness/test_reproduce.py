@@ -256,7 +256,7 @@ def test_overlap_falls_as_edges_survive():
 
 
 def test_figure_15_is_the_example():
-    example = load(cli.Path(__file__).parents[1] / "examples" / "real_figure15.yaml")
+    example = load(cli.Path(__file__).parents[2] / "examples" / "real_figure15.yaml")
     ours = scalability.EXPERIMENT
     assert example.dataset.name == ours["dataset"]["name"] and example.dataset.scale == ours["dataset"]["scale"]
     assert example.model.model_dump().items() >= ours["model"].items() and example.cluster == ours["cluster"]

@@ -113,7 +113,7 @@ def test_a_plan_is_taken_up_at_an_epochs_end_and_what_was_shipped_is_not_built_a
     SnapshotProgram(schedule, 0, material, model_of(job), job.hyper, torch.device("cpu"), Alone())
     ship(Path(job.folder) / "plans" / "001" / "forms", material.stores(), {})
     for room in ("_whole", "_change", "_map"):
-        monkeypatch.setattr(f"chronoscale.real_exec.material.Material.{room}", lambda *_: pytest.fail("built, not mapped"))
+        monkeypatch.setattr(f"chronoscale.real_exec.snapshots.material.Material.{room}", lambda *_: pytest.fail("built, not mapped"))
     staged.train(job)
     found = records(Path(job.folder))
     assert [r.epoch for r in found] == [0, 1, 2, 3] and [r.plan for r in found] == [0, 0, 1, 1]
