@@ -21,7 +21,7 @@ from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.launch import launch
 from chronoscale.real_exec.signals.feeds import FEEDS
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.signals.batches import Store
+from chronoscale.strategies.signals import stores
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Hyper
 
@@ -44,7 +44,7 @@ def alone(path: Path, repeats: int) -> np.ndarray:
     """Seconds of reading an epoch's training batches, float64 [repeats, turns]."""
     signal = mapped(path)
     windows = Windows(len(signal), HYPER.window, HYPER.horizon)
-    kinds = {"pgt": Store.WINDOWS, "index": Store.ARRAY}
+    kinds = {"pgt": stores.WINDOWS, "index": stores.ARRAY}
     feeds = {name: FEEDS[kind](signal, windows, "training", torch.device("cpu")) for name, kind in kinds.items()}
     for feed in feeds.values():
         feed.materialise()

@@ -32,7 +32,7 @@ from chronoscale.real_exec.launch import QUIET
 from chronoscale.real_exec.signals.feeds import FEEDS
 from chronoscale.real_exec.signals.program import PreparationProgram
 from chronoscale.real_exec.worker import leave, run_job, serve
-from chronoscale.strategies.registry import signal_strategy
+from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Hyper
 
@@ -78,7 +78,7 @@ def work(options: argparse.Namespace) -> None:
     else:
         signal, prepare = mapped(path), Schedule.load(Path(planned.prepare))
         windows = Windows(len(signal))
-        feed = FEEDS[signal_strategy(NAME).feeding.store](signal, windows, "training", CPU)
+        feed = FEEDS[strategy(NAME).feeding.store](signal, windows, "training", CPU)
         execute(prepare, PreparationProgram(prepare, rank, feed, CPU, TorchCollective()), CpuLanes(False), "cpu")
         seen = torch.zeros(len(windows), dtype=torch.int32)
         for starts in Deal(range(len(windows)), ranks, options.batch, local=True).starts(rank, 0):

@@ -33,7 +33,7 @@ from chronoscale.real_exec.launch import QUIET
 from chronoscale.real_exec.signals.feeds import FEEDS, Feed
 from chronoscale.real_exec.task import Task, tasks_of
 from chronoscale.real_exec.worker import run_job
-from chronoscale.strategies.registry import signal_strategy
+from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.workload import Hyper
 
@@ -85,7 +85,7 @@ def load(path: Path, hyper: Hyper, repeats: int, cold: bool) -> tuple[list[list[
     windows = Windows(len(signal))
     for name in (MAPPED, MEMORY):
         schedule = Schedule.load(Path(item(name, name, path, 1, hyper, ("pgt-dcrnn", 2), path.parent).schedule))
-        feeding = signal_strategy(name).feeding
+        feeding = strategy(name).feeding
         feed = FEEDS[feeding.store](signal, windows, "training", torch.device("cpu"))
         feed.materialise()
         contestants.append((schedule, feed, feeding.training(windows, hyper, 1), CpuLanes(name == MAPPED)))

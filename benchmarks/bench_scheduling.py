@@ -18,7 +18,8 @@ import numpy as np
 
 from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.cuda_ext.greedy import pair_groups
-from chronoscale.harness.experiment import Experiment, load
+from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.experiments import load
 from chronoscale.harness.snapshots.data import workload
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts

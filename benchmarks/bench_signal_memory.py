@@ -31,7 +31,7 @@ from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.launch import QUIET
 from chronoscale.real_exec.signals.feeds import FEEDS
 from chronoscale.real_exec.worker import run_job
-from chronoscale.strategies.registry import signal_strategy
+from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.workload import Hyper
 
 BATCH, HORIZON, STEPS = 64, 12, 5
@@ -60,7 +60,7 @@ def read(path: Path, name: str) -> list[int]:
     few = Signal(signal.values[: 4 * HORIZON], signal.edge_index)
     for given in (few, signal):  # a first, small one loads the code
         base, windows = begin(), Windows(len(given), HORIZON, HORIZON)
-        feed = FEEDS[signal_strategy(name).feeding.store](given, windows, "training", torch.device("cpu"))
+        feed = FEEDS[strategy(name).feeding.store](given, windows, "training", torch.device("cpu"))
         feed.materialise()
         prepared = status("VmHWM") - base
         for part in (windows.train, windows.validation):

@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.harness import execution, runs
-from chronoscale.harness.experiment import check
-from chronoscale.harness.prepare import schedules, this_device
+from chronoscale.harness.experiments import check
+from chronoscale.harness.jobs import schedules
+from chronoscale.harness.machine import this_device
 from chronoscale.real_exec.environment import fingerprint
 from chronoscale.strategies.schedule import Op
 

@@ -15,13 +15,13 @@ from chronoscale.cuda_ext.loader import versions
 from chronoscale.datasets import store
 from chronoscale.datasets.catalogue import load
 from chronoscale.datasets.signals.signal import Signal
+from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.job import Item
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.registry import signal_strategy
 from chronoscale.strategies.signals.forecasters import forecaster_shape
-from chronoscale.strategies.workload import Hyper, SignalStatistics, Workload
+from chronoscale.strategies.workload import Hyper, Workload
 
 COSTS = DatasheetCosts(Device("none", 1, 1, 1, Link(1, 0), 0))  # schedules of signals do not ask for costs
 
@@ -46,7 +46,7 @@ def item(label: str, strategy: str, path: Path, ranks: int, hyper: Hyper, model:
     signal = mapped(path)
     shape = forecaster_shape(model[0], signal.num_nodes, signal.num_channels, model[1], 1, hyper.window, hyper.horizon)
     sizes = (len(signal), signal.num_nodes, signal.num_channels, signal.edge_index.shape[1], signal.values.dtype.itemsize)
-    work, found = Workload(path.name, SignalStatistics(*sizes), shape, hyper), signal_strategy(strategy)
+    work, found = Workload(path.name, SignalStatistics(*sizes), shape, hyper), strategy(strategy)
     files = [out / f"{label}.{kind}.parquet" for kind in ("epoch", "prepare")]
     for file, schedule in zip(files, (found.plan(work, ranks, COSTS), found.prepare(work, ranks, COSTS)), strict=True):
         schedule.save(file)

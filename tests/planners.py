@@ -7,20 +7,20 @@ from dataclasses import replace
 
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.strategies.baselines.snapshots.psg import PSG
-from chronoscale.strategies.workload import Family
+from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
 
 
-class Slow:
+class Slow(SnapshotStrategy):
     """Never done within the time it gets."""
 
-    name, title, source, family = "slow", "Slow", "a test", Family.DTDG
+    name, title, source, kind, solves = "slow", "Slow", "a test", "groups", True
 
     def plan(self, workload, ranks, costs):
         time.sleep(60)
 
 
 class Wrong(Slow):
-    name = "wrong"
+    name, solves = "wrong", False
 
     def plan(self, workload, ranks, costs):
         raise UserError("no such thing")
@@ -39,7 +39,7 @@ class Noting(Slow):
     name = "noting"
 
     def plan(self, workload, ranks, costs):
-        return replace(PSG().plan(workload, ranks, costs), name=self.name, note="as planned")
+        return replace(PSG.plan(workload, ranks, costs), name=self.name, note="as planned")
 
 
 class Uneasy(Noting):

@@ -12,7 +12,7 @@ from chronoscale.strategies.baselines.snapshots.psg import PSG
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costs import DatasheetCosts, durations
 from chronoscale.strategies.metrics import Summary, fidelity
-from chronoscale.strategies.real.reuse import RealReuse
+from chronoscale.strategies.real.reuse import REAL_REUSE
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Source, Trace
 from chronoscale.strategies.workload import Hyper, ModelShape, Workload
@@ -20,7 +20,7 @@ from chronoscale.strategies.workload import Hyper, ModelShape, Workload
 COSTS = DatasheetCosts(Device("H200", 141e9, 67e12, 4.8e12, Link(55e9, 5e-6), 4e-6))
 MODEL = ModelShape("wd-gcn", "gcn", "lstm", layers=2, inputs=16, hidden=16, outputs=1, parameters=5000)
 WORKLOAD = Workload("tiny", EvolvingGraph(200, 600, snapshots=24).statistics(), MODEL, Hyper(group_size=3))
-STRATEGIES = (PSG(), RealReuse())
+STRATEGIES = (PSG, REAL_REUSE)
 
 
 def replay(schedule: Schedule) -> Trace:

@@ -15,14 +15,13 @@ import pytest
 from command_line import command, one_line, outside
 
 from chronoscale.harness import runs
-from chronoscale.harness.experiment import check
-from chronoscale.strategies.registry import SIMULATED_ONLY, of
-from chronoscale.strategies.workload import Family
+from chronoscale.harness.experiments import check
+from chronoscale.strategies.registry import of
 
 
 def test_the_loop_from_file_to_report(experiment, capsys):
     """validate, simulate, report and trace on two ranks; every table is there, executed and simulated say so."""
-    executed = sorted(of(Family.DTDG).keys() - SIMULATED_ONLY)
+    executed = sorted(name for name, planner in of("snapshots").items() if planner.executes)
     file = experiment(ranks=[2], strategies=executed, gpus=[1, 4, 16])
     command("validate", file, "--json")
     rows = json.loads(capsys.readouterr().out)

@@ -16,7 +16,7 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.harness import execution
 from chronoscale.harness import experiment as files
-from chronoscale.harness.prepare import this_machine
+from chronoscale.harness.machine import this_machine
 from chronoscale.real_exec.collective import Alone
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.lanes import INLINE, CpuLanes

@@ -10,8 +10,8 @@ from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.partition import Cut, expected_halo
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
-from chronoscale.harness.experiment import check
-from chronoscale.harness.prepare import job
+from chronoscale.harness.experiments import check
+from chronoscale.harness.jobs import job
 from chronoscale.harness.runs import Run
 from chronoscale.harness.snapshots import partitions
 from chronoscale.harness.snapshots.data import snapshots, workload

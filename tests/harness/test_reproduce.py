@@ -10,7 +10,7 @@ from chronoscale.datasets import catalogue
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.harness import cli
-from chronoscale.harness.experiment import load
+from chronoscale.harness.experiments import load
 from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.reproduce.real import (
     degree,

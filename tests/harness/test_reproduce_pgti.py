@@ -24,7 +24,7 @@ from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.snapshots.probe import UNUSED
 from chronoscale.real_exec.worker import run_job, save_passes
 from chronoscale.reports.published import published
-from chronoscale.strategies.registry import signal_strategy
+from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op
 
 
@@ -61,7 +61,7 @@ def test_pgt_does_not_fit_the_node_as_printed() -> None:
 
 
 def test_an_engine_moves_every_window_once() -> None:
-    schedule = signal_strategy("ddp").plan(planned(Point("ddp", 4)), 4, UNUSED)
+    schedule = strategy("ddp").plan(planned(Point("ddp", 4)), 4, UNUSED)
     assert schedule.bytes[schedule.op == Op.FETCH].sum() == windows_bytes()
     one = simulate(Point("ddp", 4))
     assert 0 < one.waiting_s < one.epoch_s and one.waiting_s == pytest.approx(moved_s(Point("ddp", 4), "FETCH"), rel=0.1)

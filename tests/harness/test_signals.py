@@ -20,10 +20,9 @@ from command_line import command, one_line
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.datasets.signals.signal import Signal
-from chronoscale.harness.experiment import check
+from chronoscale.harness.experiments import check
 from chronoscale.real_exec.checkpoint import records
 from chronoscale.strategies.registry import of
-from chronoscale.strategies.workload import Family
 
 TRAINING = {"batch_size": 2, "window": 4, "horizon": 3, "batches": 4}
 SMALL = {"model": {"name": "pgt-dcrnn", "hidden": 4}, "training": TRAINING, "ranks": [1], "repeats": 2, "warmup": 0}
@@ -56,7 +55,7 @@ def test_the_loop_from_file_to_report(experiment, capsys):
     assert {row["strategy"] for row in rows} == set(strategies)
     assert all(row["predicted_ms"] > 0 and row["measured_ms"] > 0 for row in rows)
     assert re.search(r"126 of 720 readings are missing \(17\.50%\), 1 of 6 sensors have none \(5\)", " ".join(said.err.split()))
-    every = [*of(Family.ST)]
+    every = [*of("signals")]
     command("simulate", experiment(strategies=every, gpus=[1, 4]), "--json")
     simulated = json.loads(capsys.readouterr().out)
     assert len(simulated) == 2 * len(every)

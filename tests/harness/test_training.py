@@ -15,18 +15,18 @@ from command_line import command, one_line
 from planners import Noting, Slow, Uneasy, Wrong
 
 from chronoscale.errors import UserError
-from chronoscale.harness import runs
+from chronoscale.harness import families, runs
 from chronoscale.harness.snapshots import control_plane as training
+from chronoscale.harness.trained import result
 from chronoscale.real_exec.checkpoint import records
 from chronoscale.real_exec.snapshots import staged
 from chronoscale.real_exec.snapshots.staged import StagedJob
 from chronoscale.reports.stages import WAITING, Activity, Epoch, Staged, drawing
 from chronoscale.strategies.registry import STRATEGIES
-from chronoscale.strategies.workload import Family
 
 
 def stages_of(run: Path) -> list[str]:
-    return list(dict.fromkeys(epoch.stage for epoch in training.result(runs.Run(run)).epochs))
+    return list(dict.fromkeys(epoch.stage for epoch in result(runs.Run(run), 1).epochs))
 
 
 class Ranks:
@@ -73,7 +73,7 @@ def test_the_command_goes_through_all_stages(experiment, here, capsys):
     rows = json.loads(capsys.readouterr().out)
     assert [row["stage"] for row in rows] == list(training.STAGES) and [row["strategy"] for row in rows] == ["psg", "real-type1", "real-g"]
     assert all(row["epoch_s"] > 0 for row in rows)
-    done = training.result(runs.Run(Path("runs/small-train-1")))
+    done = result(runs.Run(Path("runs/small-train-1")), 1)
     assert [epoch.number for epoch in done.epochs] == list(range(len(done.epochs))) and not done.notes
     whats = [activity.what for activity in done.activities]
     assert whats == ["choice of forms", "difference maps", WAITING, "fit", "scheduling by real-g", "further forms"]
@@ -123,21 +123,20 @@ def test_epochs_never_wait_for_a_plan(experiment, here, monkeypatch, capsys):
     here()
     monkeypatch.setattr(training.ControlPlane, "_preprocess", idle)
     command("train", experiment(epochs=12), "--strategy", "real-g")
-    done = training.result(runs.Run(Path("runs/small-train-1")))
+    done = result(runs.Run(Path("runs/small-train-1")), 1)
     assert len(done.epochs) == 12 and list(done.stages) == ["cold start"]
     assert done.notes == ("training ended in stage 'cold start', before the next one was ready",)
 
 
 def test_time_out_falls_back_to_the_greedy(experiment, here, monkeypatch, capsys):
-    here(last(1, training.GREEDY))
+    here(last(1, training.GREEDY.name))
     monkeypatch.setattr(training, "MARGIN_S", 0.0)
     monkeypatch.setitem(STRATEGIES, "slow", Slow())
-    monkeypatch.setattr(training, "SOLVED", frozenset({"slow"}))
     command("train", experiment(epochs=100_000), "--strategy", "slow")
-    done = training.result(runs.Run(Path("runs/small-train-1")))
-    said = f"{training.GREEDY} instead"
+    done = result(runs.Run(Path("runs/small-train-1")), 1)
+    said = f"{training.GREEDY.name} instead"
     assert re.search(r"slow had no schedule after [\d.e-]+ s \(2 epochs and 0 s\): " + re.escape(said), done.notes[0])
-    assert done.epochs[-1].strategy == training.GREEDY and said in " ".join(capsys.readouterr().err.split())
+    assert done.epochs[-1].strategy == training.GREEDY.name and said in " ".join(capsys.readouterr().err.split())
 
 
 def test_what_a_planner_says_is_said_once(experiment, here, monkeypatch, capfd):
@@ -145,9 +144,8 @@ def test_what_a_planner_says_is_said_once(experiment, here, monkeypatch, capfd):
     for planner in (Uneasy(), Noting()):
         here(last(1, planner.name))
         monkeypatch.setitem(STRATEGIES, planner.name, planner)
-        monkeypatch.setattr(training, "SOLVED", frozenset({planner.name}))
         command("train", experiment(planner.name, epochs=100_000), "--strategy", planner.name)
-        done = training.result(runs.Run(Path(f"runs/{planner.name}-train-1")))
+        done = result(runs.Run(Path(f"runs/{planner.name}-train-1")), 1)
         said = " ".join(capfd.readouterr().err.split())
         assert done.notes == ("as planned",) and "as planned" not in said
         assert said.count("worse than it might be") == (planner.name == "uneasy")
@@ -157,13 +155,13 @@ def test_the_files_last_strategy_ends_the_training(experiment, here, monkeypatch
     """Where it names any, and the command does not."""
     asked = []
     monkeypatch.setattr(
-        training, "train", lambda experiment, run: asked.append(experiment.strategies) or (_ for _ in ()).throw(UserError(""))
+        training, "train", lambda experiment, run, rough: asked.append(experiment.strategies) or (_ for _ in ()).throw(UserError(""))
     )
     named = experiment("named", strategies=["psg", "real-g+"])
     command("train", named, expect=2)
     command("train", experiment("silent"), expect=2)
     command("train", named, "--strategy", "real-g", expect=2)
-    assert asked == [("real-g+",), (training.PREFERRED[Family.DTDG],), ("real-g",)]
+    assert asked == [("real-g+",), (families.TRAINED["snapshots"].preferred,), ("real-g",)]
 
 
 def test_what_fails_in_the_control_plane(experiment, here, monkeypatch, capsys):
@@ -172,7 +170,7 @@ def test_what_fails_in_the_control_plane(experiment, here, monkeypatch, capsys):
     folder = Path("runs/small-train-1/train")
     here(lambda found: (folder / "control.json").exists() and "no such thing" in (folder / "control.json").read_text())
     command("train", experiment(epochs=100_000), "--strategy", "wrong")
-    done = training.result(runs.Run(folder.parent))
+    done = result(runs.Run(folder.parent), 1)
     assert "stage 'optimised' was not reached, training went on with the schedule it had: no such thing" in done.notes[0]
     assert done.epochs[-1].strategy == "real-type1"
     here()

@@ -11,10 +11,10 @@ from chronoscale.real_exec.snapshots import probe
 from chronoscale.real_exec.snapshots.probe import CELLS, cell_probes, probes
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import RANGED, DatasheetCosts
-from chronoscale.strategies.registry import SIMULATED_ONLY, of, strategy
+from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import COLLECTIVES, Op
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
-from chronoscale.strategies.workload import Family, Hyper, Partition, Workload
+from chronoscale.strategies.workload import Hyper, Partition, Workload
 
 COSTS = DatasheetCosts(presets.cluster("h200").device)
 GRAPHS = {
@@ -34,8 +34,9 @@ def test_every_descriptor_is_in_range(graph, ranks, name, layers, size):
     found = list(probes(snapshots, model, hyper, ranks))
     assert len({p.label for p in found}) == len(found)
     work = Workload("w", statistics_of(snapshots), model, hyper)
-    for planner in set(of(Family.DTDG)) - set(CELLS) - SIMULATED_ONLY:
-        covers(found, strategy(planner).plan(work, ranks, COSTS))
+    for planner in of("snapshots").values():
+        if planner.kind == "groups":
+            covers(found, planner.plan(work, ranks, COSTS))
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
@@ -48,7 +49,7 @@ def test_every_descriptor_of_a_cell_is_in_range(graph, ranks, model, monkeypatch
     monkeypatch.setattr(probe, "metis", lambda *_: first)
     work = Workload("w", statistics_of(snapshots), shape, hyper, Partition(*Cut(second, ranks).count(snapshots)))
     for name in CELLS:
-        found = list(cell_probes(snapshots, shape, hyper, ranks, [name]))
+        found = list(cell_probes(snapshots, shape, hyper, ranks, [strategy(name).kind]))
         assert len({p.label for p in found}) == len(found)
         covers(found, strategy(name).plan(work, ranks, COSTS))
 

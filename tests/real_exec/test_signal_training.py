@@ -14,6 +14,7 @@ import torch
 from chronoscale.datasets import store
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.standard import scaler
+from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.signals.windows import Deal, Windows
 from chronoscale.real_exec.collective import Alone
 from chronoscale.real_exec.interpreter import execute
@@ -25,11 +26,11 @@ from chronoscale.real_exec.signals.program import WindowProgram
 from chronoscale.real_exec.signals.recipe import Recipe, prepared
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.registry import signal_strategy
+from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.signals.batches import Store
+from chronoscale.strategies.signals import stores
 from chronoscale.strategies.signals.forecasters import forecaster_shape
-from chronoscale.strategies.workload import Hyper, SignalStatistics, Workload
+from chronoscale.strategies.workload import Hyper, Workload
 
 CPU = torch.device("cpu")
 COSTS = DatasheetCosts(Device("none", 1, 1, 1, Link(1, 0), 0))
@@ -64,10 +65,10 @@ def workload(hyper: Hyper = HYPER) -> Workload:
 
 
 def schedules(name: str, ranks: int, out: Path, hyper: Hyper = HYPER) -> tuple[Schedule, Path]:
-    strategy = signal_strategy(name)
+    planner = strategy(name)
     path = out / f"{name}-{ranks}.prepare.parquet"
-    strategy.prepare(workload(hyper), ranks, COSTS).save(path)
-    return strategy.plan(workload(hyper), ranks, COSTS), path
+    planner.prepare(workload(hyper), ranks, COSTS).save(path)
+    return planner.plan(workload(hyper), ranks, COSTS), path
 
 
 def trained(name: str, folder: Path, out: Path, epochs: int = 2, hyper: Hyper = HYPER) -> tuple[WindowProgram, np.ndarray]:
@@ -90,18 +91,18 @@ def test_feeds_give_the_same_batches(dtype: type[np.floating]) -> None:
         for starts in Deal(windows.train, 1, 8, local, seed=1).starts(0, 0):
             expected = np.stack([whole[s : s + 7] for s in starts])
             for kind, make in FEEDS.items():
-                if kind is Store.PART and not local:
+                if kind is stores.PART and not local:
                     continue
                 feed = make(data, windows, "training", CPU)
-                if kind is Store.DEVICE:
+                if kind is stores.DEVICE:
                     feed.transfer()
                 feed.materialise()
-                found = feed.cut(feed.read(starts), starts) if kind is Store.PART else feed.read(starts)
+                found = feed.cut(feed.read(starts), starts) if kind is stores.PART else feed.read(starts)
                 np.testing.assert_array_equal(found.numpy(), expected, err_msg=kind)
 
 
 def test_a_block_must_be_contiguous() -> None:
-    feed = FEEDS[Store.PART](signal(), Windows(STEPS, 4, 3), "training", CPU)
+    feed = FEEDS[stores.PART](signal(), Windows(STEPS, 4, 3), "training", CPU)
     feed.materialise()
     with pytest.raises(ValueError, match="consecutive"):
         feed.read(np.array([1, 3]))
@@ -120,7 +121,7 @@ def test_a_mapped_signal_does_not_gather_in_memory(tmp_path: Path) -> None:
 
     np.testing.assert_array_equal(mapped.values[::64], values[::64])
     before = held()
-    feed = FEEDS[Store.PART](mapped, Windows(1 << 12, 4, 3), "series", CPU)
+    feed = FEEDS[stores.PART](mapped, Windows(1 << 12, 4, 3), "series", CPU)
     feed.materialise()
     found = feed.read(np.arange(9, 4000)).numpy() * feed.scale.deviation + feed.scale.mean
     np.testing.assert_allclose(found, values[9:4006], atol=2)

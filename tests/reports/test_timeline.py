@@ -45,7 +45,7 @@ def test_wrong_iterations_and_traces_are_refused() -> None:
 
 
 def test_many_ranks_show_the_most_and_the_least_loaded() -> None:
-    schedule = PSG().plan(WORKLOAD, 10, COSTS)
+    schedule = PSG.plan(WORKLOAD, 10, COSTS)
     trace = replay(schedule)
     slow = np.isin(trace.rank, (2, 7))
     trace = replace(trace, end_ns=np.where(slow & (trace.op == Op.BACKWARD), trace.end_ns + 10**6, trace.end_ns))

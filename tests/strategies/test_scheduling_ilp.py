@@ -12,6 +12,7 @@ import pytest
 from pairings import KINDS, QUICK, generated, optimum
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
+from chronoscale.datasets.snapshots.statistics import COLUMNS
 from chronoscale.errors import ChronoscaleWarning, MachineError
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
@@ -214,7 +215,7 @@ def test_a_real_time_out():
 
 def test_too_large_falls_back_at_once():
     stats = WORK.snapshots
-    many = replace(stats, **{name: np.resize(getattr(stats, name), 800) for name in stats.__dataclass_fields__ if name != "num_nodes"})
+    many = replace(stats, **{name: np.resize(getattr(stats, name), 800) for name in COLUMNS})
     with pytest.warns(ChronoscaleWarning, match="not built: more than 200,000 variables; REAL-G\\+ instead"):
         schedule = RealL(always=True).plan(Workload("long", many, WORK.model, WORK.hyper), 8, COSTS)
     assert schedule.note == "ILP not built: more than 200,000 variables; REAL-G+ instead"

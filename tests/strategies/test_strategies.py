@@ -15,15 +15,15 @@ from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.real import greedy
 from chronoscale.strategies.real.benefit import benefit
 from chronoscale.strategies.real.greedy import place
-from chronoscale.strategies.registry import SIMULATED_ONLY, of, strategy
+from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.snapshots.groups import Placement, deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import model_shape
-from chronoscale.strategies.workload import Family, Hyper, Workload
+from chronoscale.strategies.workload import Hyper, Workload
 
 # Whole groups on a rank; the others: tests/strategies/test_baselines_plans.py.
-GROUPED = sorted(set(of(Family.DTDG)) - {"esdg", "distdgl"} - SIMULATED_ONLY)
+GROUPED = sorted(name for name, planner in of("snapshots").items() if planner.kind == "groups")
 COSTS = DatasheetCosts(presets.cluster("h200").device)
 STATS = EvolvingGraph(400, 2000, snapshots=60, churn=0.05, seed=3).statistics()
 

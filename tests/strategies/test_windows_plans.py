@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronoscale.datasets.generate.growth import GrowthGraph
+from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.signals.windows import Deal, Windows
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
@@ -19,23 +20,22 @@ from chronoscale.simulator import memory, presets
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.registry import of, signal_strategy, strategy
+from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
-from chronoscale.strategies.signals.batches import requests
 from chronoscale.strategies.signals.forecasters import forecaster_shape, forward_flops
+from chronoscale.strategies.signals.stores import requests
 from chronoscale.strategies.snapshots.models import model_shape
-from chronoscale.strategies.strategy import Prepares
-from chronoscale.strategies.workload import Family, Hyper, SignalStatistics, Workload
+from chronoscale.strategies.workload import Hyper, Workload
 
 POLARIS = presets.cluster("polaris")
 COSTS = DatasheetCosts(POLARIS.device, engine=POLARIS.engine)
-NAMES = sorted(of(Family.ST))
+NAMES = sorted(of("signals"))
 PREFETCHED = ("pgt", "index", "gen-dist-index")
 PEMS = SignalStatistics(105_120, 11_160, 2, 111_600, 8)
 
 
 def deals(windows: Windows, hyper: Hyper, ranks: int, name: str) -> tuple[Deal, Deal]:
-    feeding = signal_strategy(name).feeding
+    feeding = strategy(name).feeding
     return feeding.training(windows, hyper, ranks), feeding.validation(windows, hyper, ranks)
 
 
@@ -52,7 +52,7 @@ def plan(name: str, work: Workload, ranks: int = 1) -> Schedule:
 
 def prepare(name: str, work: Workload, ranks: int = 1) -> Schedule:
     planner = strategy(name)
-    assert isinstance(planner, Prepares)
+    assert planner.prepares
     return planner.prepare(work, ranks, COSTS)
 
 
@@ -275,7 +275,7 @@ def test_a_cpu_rank_has_one_memory() -> None:
 def test_what_is_no_signal_is_refused(name: str) -> None:
     snapshots = Workload("g", statistics_of(GrowthGraph.rmat(64, 300, 12, 0.1, 1).sequence()), model_shape("wd-gcn", 8))
     for asked in (plan, prepare):
-        with pytest.raises(UserError, match=r"'g' is dtdg, this strategy plans for st"):
+        with pytest.raises(UserError, match=r"'g' is of the family snapshots, this strategy plans for signals"):
             asked(name, snapshots)
         with pytest.raises(UserError, match="at least"):
             asked(name, signal(), 0)
@@ -284,9 +284,9 @@ def test_what_is_no_signal_is_refused(name: str) -> None:
 
 
 def test_snapshot_strategies_refuse_signals() -> None:
-    for name, planner in of(Family.DTDG).items():
-        assert not isinstance(planner, Prepares), name
-        with pytest.raises(UserError, match="'w' is st, this strategy plans for dtdg"):
+    for name, planner in of("snapshots").items():
+        assert not planner.prepares, name
+        with pytest.raises(UserError, match="'w' is of the family signals, this strategy plans for snapshots"):
             planner.plan(signal(), 1, COSTS)
 
 

@@ -46,7 +46,8 @@ def check(data: Mapping[str, Any], where: str, folder: Path = Path()) -> Experim
 
 
 def of_run(run: Run) -> Experiment:
-    """The experiment of a run. Raises UserError for a run of another version."""
+    """The experiment of a run. Raises UserError for a folder that is no run, and for a run of another version."""
+    run.state  # noqa: B018 (refuses what is no run)
     return parse(run.read("resolved.json"), str(run.folder / "resolved.json"))
 
 

@@ -24,4 +24,4 @@ def data_list(as_json: AsJson = False) -> None:
                 "source": entry.source,
             }
         )
-    listed(rows, "datasets", as_json, left_out=("source",))
+    listed(rows, "datasets", as_json, wrapped=("papers",), left_out=("source",))

@@ -19,4 +19,6 @@ def keys(
     """The keys of an experiment file: type, default, family, meaning."""
     if markdown:
         return typer.echo(reference.document(), nl=False)
-    listed([one._asdict() for one in reference.keys(key or "")], "keys of an experiment file", as_json)
+    listed(
+        [one._asdict() for one in reference.keys(key or "")], "keys of an experiment file", as_json, wrapped=("type", "default", "meaning")
+    )

@@ -41,18 +41,20 @@ def _shown(column: str, value: object) -> str:
     return f"{100 * value:z.1f} %" if column == "gap" else f"{value:,.4g}"
 
 
-def listed(rows: Sequence[Mapping[str, object]], title: str, as_json: bool, left_out: Sequence[str] = ()) -> None:
-    """Rows of text, of equal keys, within 80 columns: what is too long goes on in the next line. JSON has what is `left_out`, too."""
+def listed(
+    rows: Sequence[Mapping[str, object]], title: str, as_json: bool, wrapped: Sequence[str] = (), left_out: Sequence[str] = ()
+) -> None:
+    """Rows of text, of equal keys, within 80 columns: what is `wrapped` goes on in the next line. JSON has what is `left_out`, too."""
     if as_json:
         typer.echo(json.dumps(list(rows)))
         return
     table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
     shown = [key for key in rows[0] if key not in left_out]
     for key in shown:
-        table.add_column(key, overflow="fold")
+        table.add_column(key, overflow="fold", no_wrap=key not in wrapped)
     for row in rows:
         table.add_row(*(str(row[key]) for key in shown))
-    Console(width=min(Console().width, 80)).print(table)
+    Console(width=80).print(table)
 
 
 @contextmanager

@@ -10,4 +10,4 @@ from chronoscale.strategies.registry import installed
 def strategies(as_json: AsJson = False) -> None:
     """Strategies by name, with their source."""
     rows = [{"name": one.name, "title": one.title, "family": one.family, "source": one.source} for one in installed().values()]
-    listed(rows, "strategies", as_json)
+    listed(rows, "strategies", as_json, wrapped=("title", "source"))

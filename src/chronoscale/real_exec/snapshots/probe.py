@@ -110,7 +110,7 @@ def cell_probes(
     Parts are METIS's for the windows. Generated graphs are dealt out node by node, which cuts most, or all to one rank, which makes the
     largest part and the smallest.
     """
-    if not (wanted := [name for name in CELLS if name in strategies]):
+    if not (wanted := [name for name in CELLS if {"esdg": "snapshots", "distdgl": "parts"}[name] in strategies]):
         return
     size = hyper.group_size + hyper.horizon
     apart = replace(hyper, stride=size, groups_per_rank=1)

@@ -15,6 +15,7 @@ from chronoscale.harness.reproduce import executed
 from chronoscale.harness.reproduce.sampled import Sampler
 from chronoscale.harness.reproduce.study import NAN
 from chronoscale.harness.signals.data import planned, statistics
+from chronoscale.harness.signals.experiment import SignalExperiment
 from chronoscale.real_exec.snapshots.probe import UNUSED
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.registry import strategy
@@ -71,6 +72,7 @@ def trained(one: Training) -> dict[str, Trained]:
     model = {"name": one.model, "hidden": one.hidden}
     training = {"batch_size": one.batch, "window": one.horizon, "horizon": one.horizon, "batches": one.batches}
     experiment = check({"dataset": one.dataset, "model": model, "training": training}, "pgt-i")
+    assert isinstance(experiment, SignalExperiment)
     work = planned(experiment, statistics(data))
     plans = {}
     for name in one.strategies:

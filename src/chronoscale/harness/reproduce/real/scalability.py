@@ -17,9 +17,10 @@ from chronoscale.strategies.metrics import Summary, parallel_efficiency
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op
 
+SCALE = 100
 # examples/real_figure15.yaml, as a study.
 EXPERIMENT = {
-    "dataset": {"name": "dygraph_10k", "scale": 100},
+    "dataset": {"name": "dygraph_10k", "scale": SCALE},
     "model": {"name": "wd-gcn", "hidden": 64, "inputs": 64},
     "cluster": "h200-1024",
 }
@@ -86,7 +87,7 @@ def run(told: Told, quick: bool) -> Findings:
     said: tuple[str, ...] = (f"Quick: {work.groups:,} groups.",) if quick else ()
     said += (
         notes.SIMULATED[0],
-        f"{work.groups:,} groups of {len(work.snapshots.edges):,} DyGraph-like snapshots, counts times {experiment.dataset.scale:g}, "
+        f"{work.groups:,} groups of {len(work.snapshots.edges):,} DyGraph-like snapshots, counts times {SCALE}, "
         "WD-GCN, 8 H200 a node. efficiency_best: against the fastest single GPU.",
     )
     caption = "Each strategy against its own single GPU; imbalance of busy times, waiting excluded. Simulated, durations specified."
