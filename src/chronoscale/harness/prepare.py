@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -23,19 +22,19 @@ from chronoscale.harness.snapshots.data import snapshots
 from chronoscale.real_exec.environment import device_name, fingerprint
 from chronoscale.real_exec.fit import fit, tabulate
 from chronoscale.real_exec.interpreter import Pass
-from chronoscale.real_exec.job import Item, Job
+from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.lanes import lanes_for, threaded
 from chronoscale.real_exec.launch import launch
 from chronoscale.real_exec.signals.probe import signal_probes
-from chronoscale.real_exec.snapshots.probe import CELLS, all_reduces, cell_probes, probes
+from chronoscale.real_exec.snapshots.probe import all_reduces, probes
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
-from chronoscale.strategies.registry import signal_strategy
+from chronoscale.strategies.registry import PARTITIONED, SPREAD, signal_strategy
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.trace import Trace
-from chronoscale.strategies.workload import Family, Hyper
+from chronoscale.strategies.workload import Family, Hyper, ModelChoice
 
 PASSES = 3  # over the probes at most: a fit sees many tasks of a kind
 PROFILED = ("dataset", "model", "training", "groups", "threads", "device", "transfer_thread", "seed")  # what a profile depends on
@@ -71,10 +70,7 @@ def _probed(experiment: Experiment, work: Path) -> Probed:
 
     def of(ranks: int) -> tuple[list[Item], list[Schedule]]:
         items, planned = [], []
-        found = cell_probes(sequence, shape, experiment.hyper, ranks, experiment.strategies, experiment.seed)
-        if "groups" in _kinds(experiment):
-            found = chain(probes(sequence, shape, experiment.hyper, ranks, seed=experiment.seed), found)
-        for probe in found:
+        for probe in probes(sequence, shape, experiment.hyper, ranks, _kinds(experiment), experiment.seed):
             data, label = work / probe.label, f"{probe.label}-x{ranks}"
             if not data.exists():
                 store.save(data, probe.snapshots)
@@ -114,25 +110,9 @@ def _item(folder: Path, label: str, schedule: Schedule, data: str, hyper: Hyper)
 
 def job(experiment: Experiment, name: str, items: list[Item], out: Path) -> Job:
     """A job with the experiment's settings."""
-    model = experiment.model
-    return Job(
-        name=name,
-        items=tuple(items),
-        out=str(out),
-        model=model.name,
-        hidden=model.hidden,
-        layers=model.layers,
-        inputs=model.inputs,
-        repeats=experiment.repeats,
-        warmup=experiment.warmup,
-        threads=experiment.threads,
-        learning_rate=experiment.training.learning_rate,
-        seed=experiment.seed,
-        device=experiment.device,
-        transfer_thread=experiment.transfer_thread,
-        hops=model.hops,
-        heads=model.heads,
-    )
+    choice, rate = ModelChoice(**experiment.model.model_dump()), experiment.training.learning_rate
+    settings = Settings(experiment.threads, rate, experiment.seed, experiment.device, experiment.transfer_thread)
+    return Job(name, tuple(items), str(out), choice, experiment.repeats, experiment.warmup, settings)
 
 
 def load_passes(folder: Path, label: str, repeats: int) -> list[Pass]:
@@ -167,10 +147,10 @@ def known(experiment: Experiment, root: Path) -> Run | None:
 
 
 def _kinds(experiment: Experiment) -> set[str]:
-    """What a profile has to probe for: each strategy that spreads groups, and whole groups; each way to feed batches."""
+    """What a profile has to probe for: kinds of schedules on snapshots; each way to feed batches."""
     if experiment.family is Family.ST:
         return {str(signal_strategy(name).feeding) for name in experiment.strategies}
-    return {name if name in CELLS else "groups" for name in experiment.strategies}
+    return {"parts" if name in PARTITIONED else "snapshots" if name in SPREAD else "groups" for name in experiment.strategies}
 
 
 def _copy(source: Path, part: Path) -> None:

@@ -15,7 +15,7 @@ from chronoscale.harness.experiment import Data, Experiment
 from chronoscale.harness.open import opened
 from chronoscale.harness.runs import Run
 from chronoscale.strategies.signals.forecasters import forecaster_shape
-from chronoscale.strategies.workload import SignalStatistics, Workload
+from chronoscale.strategies.workload import ModelChoice, SignalStatistics, Workload
 
 DEGREE = 10  # edges a sensor where a paper prints none
 PRINTED_ITEMSIZE = 8  # PGT-I Table 1: float64
@@ -128,5 +128,5 @@ def planned(experiment: Experiment, stats: SignalStatistics) -> Workload:
     """Statistics with the experiment's model and hyper-parameters. Raises UserError for a series that is too short."""
     model, hyper = experiment.model, experiment.hyper
     Windows(stats.steps, hyper.window, hyper.horizon)
-    sizes = (stats.sensors, stats.channels, model.hidden, model.layers, hyper.window, hyper.horizon, model.hops, model.heads)
-    return Workload(experiment.dataset.label, stats, forecaster_shape(model.name, *sizes, hyper.variant), hyper)
+    sizes = (stats.sensors, stats.channels, hyper.window, hyper.horizon)
+    return Workload(experiment.dataset.label, stats, forecaster_shape(ModelChoice(**model.model_dump()), *sizes, hyper.variant), hyper)
