@@ -34,6 +34,7 @@ from chronoscale.datasets.signals.windows import Deal, Windows
 from chronoscale.real_exec.signals.forecast.masked import masked_sum
 from chronoscale.real_exec.signals.forecast.model import forecaster
 from chronoscale.strategies.signals.forecasters import forecaster_shape
+from chronoscale.strategies.workload import ModelChoice
 
 WINDOW = HORIZON = 12
 BATCH, HOPS = 64, 2
@@ -91,7 +92,7 @@ def _edges(signal: Signal) -> tuple[Tensor, Tensor]:
 
 
 def ours(name: str, signal: Signal, hidden: int) -> nn.Module:
-    shape = forecaster_shape(name, signal.num_nodes, 1, hidden, window=WINDOW, horizon=HORIZON, hops=HOPS)
+    shape = forecaster_shape(ModelChoice(name, hidden, hops=HOPS), signal.num_nodes, 1, WINDOW, HORIZON)
     return forecaster(shape, signal.edge_index, signal.edge_weight, signal.num_nodes, WINDOW, HORIZON, seed=0)
 
 

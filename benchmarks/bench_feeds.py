@@ -17,13 +17,13 @@ import torch
 from planned import item, machine, mapped, spread, stored
 
 from chronoscale.datasets.signals.windows import Deal, Windows
-from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.launch import launch
 from chronoscale.real_exec.signals.feeds import FEEDS
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.signals import stores
 from chronoscale.strategies.trace import Trace
-from chronoscale.strategies.workload import Hyper
+from chronoscale.strategies.workload import Hyper, ModelChoice
 
 HYPER = Hyper(batch_size=64, window=12, horizon=12)
 TURNS = ("pgt", "index", "index", "pgt")
@@ -33,8 +33,7 @@ def epochs(path: Path, model: tuple[str, int], repeats: int, threads: int, batch
     """Seconds of an epoch and of its GATHER rows, float64 [repeats, turns], of a job in a fresh process."""
     hyper = Hyper(batch_size=64, window=12, horizon=12, batches=batches)
     items = tuple(item(f"{i}-{name}", name, path, 1, hyper, model, out) for i, name in enumerate(TURNS))
-    channels = mapped(path).num_channels
-    launch(Job("feeds", items, str(out), model[0], model[1], 1, channels, repeats, 1, threads, 0.01, 1, "cpu"), 1, out)
+    launch(Job("feeds", items, str(out), ModelChoice(*model), repeats, 1, Settings(threads, seed=1, device="cpu")), 1, out)
     traces = [[Trace.load(out / f"{one.label}-r{repeat}.parquet") for one in items] for repeat in range(repeats)]
     span = [[trace.span_ns / 1e9 for trace in row] for row in traces]
     return np.array(span), np.array([[trace.duration_ns[trace.op == Op.GATHER].sum() / 1e9 for trace in row] for row in traces])

@@ -25,16 +25,18 @@ from chronoscale.datasets import store
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.datasets.signals.windows import Deal, Windows
 from chronoscale.real_exec.collective import TorchCollective
+from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.interpreter import execute
-from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.launch import QUIET
+from chronoscale.real_exec.rank import leave, serve
 from chronoscale.real_exec.signals.feeds import FEEDS
 from chronoscale.real_exec.signals.program import PreparationProgram
-from chronoscale.real_exec.worker import leave, run_job, serve
+from chronoscale.real_exec.worker import run_job
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.workload import Hyper
+from chronoscale.strategies.workload import Hyper, ModelChoice
 
 CPU, NAME = torch.device("cpu"), "gen-dist-index"
 GIB = 1 << 30
@@ -72,14 +74,15 @@ def work(options: argparse.Namespace) -> None:
     hyper = Hyper(batch_size=options.batch, window=12, horizon=12, batches=options.steps, validate=False)
     planned, start = item(f"{rank}", NAME, path, ranks, hyper, ("pgt-dcrnn", options.hidden), out), time.perf_counter()
     if options.part == "train":
-        job = Job("train", (planned,), str(out), "pgt-dcrnn", options.hidden, 1, 1, 1, 0, 1, 0.01, device="cpu")
+        job = Job("train", (planned,), str(out), ModelChoice("pgt-dcrnn", options.hidden), 1, settings=Settings(device="cpu"))
         losses = run_job(job)[planned.label][0].losses
         said = f"{len(losses)} optimiser steps, loss of the first ten {losses[:10].mean():.2f}, of the last ten {losses[-10:].mean():.2f}"
     else:
         signal, prepare = mapped(path), Schedule.load(Path(planned.prepare))
         windows = Windows(len(signal))
         feed = FEEDS[strategy(NAME).feeding.store](signal, windows, "training", CPU)
-        execute(prepare, PreparationProgram(prepare, rank, feed, CPU, TorchCollective()), CpuLanes(False), "cpu")
+        context = Context(rank=rank, collective=TorchCollective())
+        execute(prepare, PreparationProgram(prepare, feed, context), CpuLanes(False), "cpu")
         seen = torch.zeros(len(windows), dtype=torch.int32)
         for starts in Deal(range(len(windows)), ranks, options.batch, local=True).starts(rank, 0):
             batch = feed.cut(feed.read(starts), starts)

@@ -27,15 +27,16 @@ from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.datasets.signals.windows import Windows
 from chronoscale.real_exec.collective import Alone
 from chronoscale.real_exec.interpreter import execute
-from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.launch import QUIET
+from chronoscale.real_exec.program import EpochResult
 from chronoscale.real_exec.signals.feeds import FEEDS, Feed
 from chronoscale.real_exec.task import Task, tasks_of
 from chronoscale.real_exec.worker import run_job
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
-from chronoscale.strategies.workload import Hyper
+from chronoscale.strategies.workload import Hyper, ModelChoice
 
 MAPPED, MEMORY = "gen-dist-index", "index"
 
@@ -55,8 +56,8 @@ class Loader:
         elif task.op is Op.FORWARD:
             self.batch.pop(task.unit)
 
-    def losses(self) -> dict[int, float]:
-        return {}
+    def finish(self) -> EpochResult:
+        return EpochResult()
 
 
 def resident(file: Path) -> float:
@@ -108,7 +109,7 @@ def load(path: Path, hyper: Hyper, repeats: int, cold: bool) -> tuple[list[list[
 def train(path: Path, hyper: Hyper, repeats: int, hidden: int) -> list[list[float]]:
     """As `load`, with the program that trains."""
     items = tuple(item(name, name, path, 1, hyper, ("pgt-dcrnn", hidden), path.parent) for name in (MAPPED, MEMORY))
-    job = Job("both", items, str(path.parent), "pgt-dcrnn", hidden, 1, 1, repeats, 1, 1, 0.01, device="cpu")
+    job = Job("both", items, str(path.parent), ModelChoice("pgt-dcrnn", hidden), repeats, 1, Settings(device="cpu"))
     passes = run_job(job)
     seen = hyper.batch_size * hyper.batches
     return [[seen / passes[one.label][repeat].trace.span_ns * 1e9 for one in items] for repeat in range(repeats)]

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import torch
 from torch.profiler import ProfilerActivity, profile
 
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.collective import Alone
+from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.lanes import INLINE, CpuLanes
+from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
@@ -42,7 +42,8 @@ def ratio(name: str, model: str, layers: int, hidden: int) -> float:
     schedule = strategy(name).plan(work, 1, costs)
     planned = peaks(schedule, replay(schedule, machine, costs))[0]
     material = Material(GRAPHS, hidden, weighted=shape.spatial == "gcn")
-    program = SnapshotProgram(schedule, 0, material, SnapshotModel(shape), work.hyper, torch.device("cpu"), Alone())
+    context = Context()
+    program = SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), context), work.hyper, context)
     execute(schedule, program, CpuLanes(False), "cpu")  # the optimiser's moments are there from now on
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
         execute(schedule, program, CpuLanes(False), "cpu")
@@ -50,7 +51,7 @@ def ratio(name: str, model: str, layers: int, hidden: int) -> float:
         seen.export_chrome_trace(path := str(Path(folder) / "trace.json"))
         events = [event for event in json.loads(Path(path).read_text())["traceEvents"] if event.get("name") == "[memory]"]
     held = np.cumsum([event["args"]["Bytes"] for event in sorted(events, key=lambda event: event["ts"])])
-    return float((held.max() + schedule.resident * 3 // 4) / planned)  # parameters and moments were taken before
+    return float((held.max() + schedule.resident) / planned)  # parameters, gradients and moments were taken before
 
 
 def main() -> None:

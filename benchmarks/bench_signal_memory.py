@@ -27,12 +27,12 @@ from chronoscale.datasets import store
 from chronoscale.datasets.catalogue import load
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.windows import Deal, Windows
-from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.launch import QUIET
 from chronoscale.real_exec.signals.feeds import FEEDS
 from chronoscale.real_exec.worker import run_job
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.workload import Hyper
+from chronoscale.strategies.workload import Hyper, ModelChoice
 
 BATCH, HORIZON, STEPS = 64, 12, 5
 STRATEGIES = ("pgt", "index")
@@ -74,7 +74,7 @@ def train(path: Path, name: str, out: Path) -> list[int]:
     hyper = Hyper(batch_size=BATCH, window=HORIZON, horizon=HORIZON, batches=STEPS)
     one = item(name, name, path, 1, hyper, MODEL, out)
     base = begin()
-    run_job(Job("memory", (one,), str(out), *MODEL, 1, mapped(path).num_channels, 1, 0, 1, 0.01, device="cpu"))
+    run_job(Job("memory", (one,), str(out), ModelChoice(*MODEL), 1, settings=Settings(device="cpu")))
     return [status("VmHWM") - base]
 
 

@@ -21,7 +21,7 @@ from chronoscale.real_exec.job import Item
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.signals.forecasters import forecaster_shape
-from chronoscale.strategies.workload import Hyper, Workload
+from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 
 COSTS = DatasheetCosts(Device("none", 1, 1, 1, Link(1, 0), 0))  # schedules of signals do not ask for costs
 
@@ -44,7 +44,7 @@ def mapped(path: Path) -> Signal:
 def item(label: str, strategy: str, path: Path, ranks: int, hyper: Hyper, model: tuple[str, int], out: Path) -> Item:
     """A strategy's epoch on a stored signal and its preparation, planned and saved; `model`: name and hidden width."""
     signal = mapped(path)
-    shape = forecaster_shape(model[0], signal.num_nodes, signal.num_channels, model[1], 1, hyper.window, hyper.horizon)
+    shape = forecaster_shape(ModelChoice(*model), signal.num_nodes, signal.num_channels, hyper.window, hyper.horizon)
     sizes = (len(signal), signal.num_nodes, signal.num_channels, signal.edge_index.shape[1], signal.values.dtype.itemsize)
     work, found = Workload(path.name, SignalStatistics(*sizes), shape, hyper), strategy(strategy)
     files = [out / f"{label}.{kind}.parquet" for kind in ("epoch", "prepare")]

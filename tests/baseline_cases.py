@@ -17,11 +17,12 @@ from dense_trainer import RATE, iterations_of
 from chronoscale.datasets import store
 from chronoscale.datasets.snapshots.partition import Cut
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.collective import Alone, TorchCollective
-from chronoscale.real_exec.exchange import NoExchange, TorchExchange
+from chronoscale.real_exec.context import Context, joined
 from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.lanes import CpuLanes
-from chronoscale.real_exec.snapshots.cells import CellProgram
+from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.snapshots.cells.program import CellProgram
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
@@ -88,23 +89,21 @@ CASES = [
 ]
 
 
-def train(case: Case, folder: Path, rank: int, ranks: int):
+def train(case: Case, folder: Path, context: Context):
     """One epoch: its losses; planned and moved bytes of this rank's communication rows; what is left on the device."""
-    sequence = store.load(folder / case.data)
+    sequence, rank, ranks = store.load(folder / case.data), context.rank, context.ranks
     cut = Cut(np.load(folder / f"{case.data}-{case.cut}-{ranks}.npy"), ranks)
     work = Workload("w", statistics_of(sequence), case.shape, case.hyper, Partition(*cut.count(sequence)))
     schedule = strategy(case.strategy).plan(work, ranks, Changing() if case.forms else COSTS)
     assert not case.forms or {Op.INCREMENT, Op.RECONSTRUCT} <= {Op(op) for op in schedule.op} or case.strategy == "real-g"
     material = Material(sequence, INPUTS, case.hyper.variant, weighted=case.shape.spatial == "gcn")
-    model, steps = SnapshotModel(case.shape, SEED), iterations_of(schedule)
-    together, exchange = (TorchCollective(), TorchExchange()) if ranks > 1 else (Alone(), NoExchange())
+    learner, steps = Learner(SnapshotModel(case.shape, SEED), context), iterations_of(schedule)
+    learner.optimizer = torch.optim.SGD(learner.model.parameters(), RATE)
     if schedule.kind == "groups":
-        program = SnapshotProgram(schedule, rank, material, model, case.hyper, CPU, together)
-        program.optimizer = torch.optim.SGD(model.parameters(), RATE)
+        program = SnapshotProgram(schedule, material, learner, case.hyper, context)
         return execute(schedule, program, CpuLanes(False), "cpu").losses, {}, len(program.board.shelves), steps
     region = Whole(material) if case.strategy == "esdg" else Part(material, cut, rank, CPU)
-    program = CellProgram(schedule, rank, region, model, case.hyper, CPU, together, exchange)
-    program.optimizer = torch.optim.SGD(model.parameters(), RATE)
+    program = CellProgram(schedule, region, learner, case.hyper, context)
     losses = execute(schedule, program, CpuLanes(False), "cpu").losses
     for task in schedule.tasks(Op.H2D):  # what is planned is what is copied
         if schedule.rank[task] == rank:
@@ -112,17 +111,18 @@ def train(case: Case, folder: Path, rank: int, ranks: int):
             assert schedule.bytes[task] == region.graph(snapshot).nbytes + region.features.nbytes
     exchanged = COLLECTIVES - {Op.ALLREDUCE}
     planned = {t.task: t.bytes for t in program.tasks if t.op in exchanged}
-    assert planned == program.moved, "planned and moved bytes differ"
-    return losses, planned, len(program._held) + len(program._cells), steps
+    assert planned == program.exchange.moved, "planned and moved bytes differ"
+    return losses, planned, len(program.grid.held) + len(program.grid.cells), steps
 
 
 def run(folder: Path, rank: int, ranks: int) -> None:
     """All cases on this rank; a file of what they gave."""
     found = {}
-    for case in CASES:
-        if (folder / case.data).exists():
-            losses, planned, left, steps = train(case, folder, rank, ranks)
-            found[case.label] = {"losses": losses.tolist(), "planned": sum(planned.values()), "left": left, "steps": steps}
+    with joined(Settings(device="cpu")) as context:
+        for case in CASES:
+            if (folder / case.data).exists():
+                losses, planned, left, steps = train(case, folder, context)
+                found[case.label] = {"losses": losses.tolist(), "planned": sum(planned.values()), "left": left, "steps": steps}
     (folder / f"found-{ranks}-{rank}.json").write_text(json.dumps(found))
 
 

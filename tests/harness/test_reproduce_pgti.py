@@ -21,9 +21,9 @@ from chronoscale.harness.reproduce.pgti.trained import Training, trained
 from chronoscale.harness.reproduce.sampled import Sampler
 from chronoscale.harness.reproduce.study import Findings, Kind, beside
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.snapshots.probe import UNUSED
 from chronoscale.real_exec.worker import run_job, save_passes
 from chronoscale.reports.published import published
+from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op
 

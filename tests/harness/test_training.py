@@ -19,14 +19,23 @@ from chronoscale.harness import families, runs
 from chronoscale.harness.snapshots import control_plane as training
 from chronoscale.harness.trained import result
 from chronoscale.real_exec.checkpoint import records
-from chronoscale.real_exec.snapshots import staged
-from chronoscale.real_exec.snapshots.staged import StagedJob
+from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.training import train
 from chronoscale.reports.stages import WAITING, Activity, Epoch, Staged, drawing
 from chronoscale.strategies.registry import STRATEGIES
 
 
 def stages_of(run: Path) -> list[str]:
     return list(dict.fromkeys(epoch.stage for epoch in result(runs.Run(run), 1).epochs))
+
+
+def moved(folder: Path, to: str) -> Job:
+    """A training's job in another folder, with its first plan alone."""
+    job = Job.load(folder / "train.job.json")
+    for part in ("plans", "epochs"):
+        Path(to, part).mkdir(parents=True)
+    (folder / "plans" / "000").rename(Path(to, "plans", "000"))
+    return replace(job, out=to, items=(replace(job.items[0], schedule=f"{to}/plans/000/schedule.parquet"),))
 
 
 class Ranks:
@@ -36,13 +45,13 @@ class Ranks:
         self.enough, self.killed = enough, False
 
     def start(self, entry, path, ranks, threads):
-        self.job = StagedJob.load(path)
+        self.job = Job.load(path)
         return self
 
     def wait(self, worker, name):
-        for until in range(1, self.job.epochs + 1):
-            staged.train(replace(self.job, epochs=until))
-            if self.killed or self.enough(records(Path(self.job.folder))):
+        for until in range(1, self.job.repeats + 1):
+            train(replace(self.job, repeats=until))
+            if self.killed or self.enough(records(Path(self.job.out))):
                 return
 
     def stop(self, worker):
@@ -103,11 +112,7 @@ def test_losses_go_on_across_stages(experiment, here, capsys):
     command("train", experiment(**changes), "--strategy", "real-type1")
     mixed = records(Path("runs/small-train-1/train"))
     assert {record.stage for record in mixed} >= {"cold start", "profiling"}
-    job = StagedJob.load(Path("runs/small-train-1/train/train.job.json"))
-    for part in ("plans", "epochs"):
-        Path("alone", part).mkdir(parents=True)
-    Path("runs/small-train-1/train/plans/000").rename("alone/plans/000")
-    staged.train(replace(job, folder="alone", epochs=len(mixed)))
+    train(replace(moved(Path("runs/small-train-1/train"), "alone"), repeats=len(mixed)))
     alone = records(Path("alone"))
     assert {record.strategy for record in alone} == {"psg"}
     np.testing.assert_allclose([r.losses for r in mixed], [r.losses for r in alone], rtol=1e-4)
@@ -200,11 +205,7 @@ def test_a_killed_training_resumes(experiment, capsys):
     after = records(folder)
     assert len(after) == 40 and runs.Run(folder.parent).complete
     assert [r.start_ns for r in after[: len(before) - 1]] == [r.start_ns for r in before[:-1]]  # what was trained was not trained again
-    job = StagedJob.load(folder / "train.job.json")
-    for part in ("plans", "epochs"):
-        Path("whole", part).mkdir(parents=True)
-    (folder / "plans" / "000").rename("whole/plans/000")
-    staged.train(replace(job, folder="whole"))
+    train(moved(folder, "whole"))
     np.testing.assert_allclose([r.losses for r in after], [r.losses for r in records(Path("whole"))], rtol=1e-4)
 
 

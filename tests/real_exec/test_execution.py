@@ -12,11 +12,12 @@ from chronoscale.datasets import store
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.collective import Alone
+from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.interpreter import execute
-from chronoscale.real_exec.job import Item, Job
+from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.launch import launch
+from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
@@ -31,7 +32,7 @@ from chronoscale.strategies.snapshots.groups import Placement, deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
 from chronoscale.strategies.snapshots.rows import Form
-from chronoscale.strategies.workload import Hyper, Workload
+from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 
 
 def forms_of(work, kind):
@@ -64,8 +65,9 @@ def work_of(sequence, model="wd-gcn", layers=1, hyper=None):
 def train(sequence, work, schedule, threaded=False):
     weighted = work.model.spatial == "gcn"
     material = Material(sequence, 12, work.hyper.variant, weighted=weighted)
-    program = SnapshotProgram(schedule, 0, material, SnapshotModel(work.model, 5), work.hyper, torch.device("cpu"), Alone())
-    program.optimizer = torch.optim.SGD(program.model.parameters(), RATE)  # as the oracle: Adam would hide a gradient counted twice
+    context = Context()
+    program = SnapshotProgram(schedule, material, Learner(SnapshotModel(work.model, 5), context), work.hyper, context)
+    program.learner.optimizer = torch.optim.SGD(program.model.parameters(), RATE)  # as the oracle: Adam would hide a gradient counted twice
     return execute(schedule, program, CpuLanes(threaded), "cpu"), program
 
 
@@ -99,7 +101,7 @@ def test_training_learns():
     work = work_of(graphs)
     schedule = strategy("psg").plan(work, 1, COSTS)
     first, program = train(graphs, work, schedule)
-    program.optimizer = torch.optim.Adam(program.model.parameters(), 0.01)
+    program.learner.optimizer = torch.optim.Adam(program.model.parameters(), 0.01)
     for _ in range(4):
         last = execute(schedule, program, CpuLanes(False), "cpu")
     assert last.losses.mean() < 0.8 * first.losses.mean()
@@ -164,7 +166,8 @@ def test_a_failing_task_ends_both_threads():
     graphs = SEQUENCES["evolving"]
     work = work_of(graphs)
     schedule = strategy("real-type1").plan(work, 1, COSTS).head(3)
-    program = SnapshotProgram(schedule, 0, Material(graphs, 12), SnapshotModel(work.model), work.hyper, torch.device("cpu"), Alone())
+    context = Context()
+    program = SnapshotProgram(schedule, Material(graphs, 12), Learner(SnapshotModel(work.model), context), work.hyper, context)
 
     def broken(task):
         if task.op is Op.H2D and task.iteration == 1:
@@ -180,8 +183,8 @@ def run_ranks(folder: Path, sequence, work: Workload, schedule: Schedule, ranks:
     store.save(folder / "data", sequence)
     schedule.save(folder / "schedule.parquet")
     item = Item("x", str(folder / "schedule.parquet"), str(folder / "data"), work.hyper)
-    model = work.model
-    launch(Job("job", (item,), str(folder), model.name, model.hidden, model.layers, model.inputs, 1, 0, 1, 0.01, 5, "cpu"), ranks, folder)
+    model = ModelChoice(work.model.name, work.model.hidden, work.model.layers, work.model.inputs)
+    launch(Job("job", (item,), str(folder), model, 1, settings=Settings(seed=5, device="cpu")), ranks, folder)
     return np.load(folder / "x-losses.npy")[0]
 
 
@@ -208,4 +211,4 @@ def test_a_worker_says_what_is_wrong(tmp_path):
     schedule.save(tmp_path / "schedule.parquet")
     item = Item("x", str(tmp_path / "schedule.parquet"), str(tmp_path / "data"), broken.hyper)
     with pytest.raises(Exception, match=r"src\.npy"):
-        launch(Job("job", (item,), str(tmp_path), "wd-gcn", 8, 1, 12, 1, 0, 1, 0.01, 5, "cpu"), 2, tmp_path)
+        launch(Job("job", (item,), str(tmp_path), ModelChoice("wd-gcn", 8, 1, 12), 1, settings=Settings(seed=5, device="cpu")), 2, tmp_path)

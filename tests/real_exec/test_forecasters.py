@@ -16,6 +16,7 @@ from chronoscale.real_exec.signals.forecast import walks as walks_module
 from chronoscale.real_exec.signals.forecast.masked import MaskedErrors, masked_sum
 from chronoscale.real_exec.signals.forecast.model import Forecaster, forecaster
 from chronoscale.strategies.signals.forecasters import FORECASTERS, forecaster_shape, forward_bytes, forward_flops, saved_bytes
+from chronoscale.strategies.workload import ModelChoice
 
 NODES, CHANNELS, WINDOW, HORIZON = 7, 2, 5, 3  # node 6 is isolated, node 5 has no edge out
 EDGES = np.array([[0, 0, 1, 2, 3, 3, 4, 4], [1, 2, 2, 3, 3, 4, 0, 5]], np.int32)
@@ -24,7 +25,7 @@ DEEP = {"dcrnn": 2, "st-transformer": 2}
 
 
 def build(name: str, variant: str = "exact", seed: int = 1) -> Forecaster:
-    shape = forecaster_shape(name, NODES, CHANNELS, 8, DEEP.get(name, 1), WINDOW, HORIZON, 2, 2, variant)
+    shape = forecaster_shape(ModelChoice(name, 8, DEEP.get(name, 1), heads=2), NODES, CHANNELS, WINDOW, HORIZON, variant)
     return forecaster(shape, EDGES, WEIGHT, NODES, WINDOW, HORIZON, seed, variant).double()
 
 
@@ -177,7 +178,7 @@ def test_windows_are_independent_and_any_view_will_do(name: str) -> None:
 @pytest.mark.parametrize("variant", ["exact", "as-published"])
 @pytest.mark.parametrize("name", FORECASTERS)
 def test_parameters_are_counted_and_come_from_the_seed(name: str, variant: str) -> None:
-    shape = forecaster_shape(name, NODES, 3, 12, DEEP.get(name, 1), 9, 4, 3, 3, variant)
+    shape = forecaster_shape(ModelChoice(name, 12, DEEP.get(name, 1), hops=3, heads=3), NODES, 3, 9, 4, variant)
     model = forecaster(shape, EDGES, None, NODES, 9, 4, 11, variant)
     assert shape.parameters == sum(p.numel() for p in model.parameters())
     torch.manual_seed(99)
@@ -193,7 +194,7 @@ def test_parameters_are_counted_and_come_from_the_seed(name: str, variant: str) 
 def test_saved_bytes_are_what_autograd_keeps(name: str, layers: int, nodes: int) -> None:
     rng = np.random.default_rng(2)
     edges = rng.integers(0, nodes, (2, 4 * nodes)).astype(np.int32)
-    shape = forecaster_shape(name, nodes, CHANNELS, 16, layers, 6, 4)
+    shape = forecaster_shape(ModelChoice(name, 16, layers), nodes, CHANNELS, 6, 4)
     model, x = forecaster(shape, edges, None, nodes, 6, 4, 0), torch.randn(4, 6, nodes, CHANNELS)
     kept: dict[int, int] = {}
     left = {t.untyped_storage().data_ptr() for t in (*model.parameters(), x)}
@@ -212,7 +213,7 @@ def test_saved_bytes_are_what_autograd_keeps(name: str, layers: int, nodes: int)
 
 @pytest.mark.parametrize("name", FORECASTERS)
 def test_work_grows_with_windows(name: str) -> None:
-    shape = forecaster_shape(name, 700, 2)
+    shape = forecaster_shape(ModelChoice(name), 700, 2)
     batches = np.array([0, 1, 64], np.int64)
     for work in (forward_flops, forward_bytes, saved_bytes):
         many = work(shape, 700, 5000, batches, 12, 12)
@@ -242,7 +243,7 @@ class Products(TorchDispatchMode):
 @pytest.mark.parametrize("nodes", [60, 600])
 def test_flops_are_those_of_the_products(name: str, nodes: int) -> None:
     edges = np.stack([np.arange(4 * nodes) % nodes, np.arange(4 * nodes) // 4]).astype(np.int32)
-    shape = forecaster_shape(name, nodes, CHANNELS, 16, DEEP.get(name, 1), 6, 4)
+    shape = forecaster_shape(ModelChoice(name, 16, DEEP.get(name, 1)), nodes, CHANNELS, 6, 4)
     model = forecaster(shape, edges, None, nodes, 6, 4, 0)
     counter = Products()
     with torch.no_grad(), counter:
@@ -253,16 +254,16 @@ def test_flops_are_those_of_the_products(name: str, nodes: int) -> None:
 
 def test_mistakes() -> None:
     with pytest.raises(UserError, match="did you mean 'dcrnn'"):
-        forecaster_shape("dcrn", 5, 1)
+        forecaster_shape(ModelChoice("dcrn"), 5, 1)
     with pytest.raises(UserError, match="at most window = 4"):
-        forecaster_shape("pgt-dcrnn", 5, 1, window=4, horizon=6)
+        forecaster_shape(ModelChoice("pgt-dcrnn"), 5, 1, window=4, horizon=6)
     with pytest.raises(UserError, match="one recurrent layer"):
-        forecaster_shape("pgt-dcrnn", 5, 1, layers=2)
+        forecaster_shape(ModelChoice("pgt-dcrnn", layers=2), 5, 1)
     with pytest.raises(UserError, match="multiple of heads"):
-        forecaster_shape("st-transformer", 5, 1, hidden=6)
+        forecaster_shape(ModelChoice("st-transformer", 6), 5, 1)
     with pytest.raises(UserError, match="at least 1"):
-        forecaster_shape("dcrnn", 5, 1, hidden=0)
-    shape = forecaster_shape("dcrnn", 3, 1)
+        forecaster_shape(ModelChoice("dcrnn", 0), 5, 1)
+    shape = forecaster_shape(ModelChoice("dcrnn"), 3, 1)
     with pytest.raises(UserError, match=r"0 \.\. 2"):
         forecaster(shape, EDGES, None, 3, 12, 12, 0)
     with pytest.raises(UserError, match="did you mean 'exact'"):

@@ -8,7 +8,7 @@ from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.partition import Cut
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.snapshots import probe
-from chronoscale.real_exec.snapshots.probe import CELLS, cell_probes, probes
+from chronoscale.real_exec.snapshots.probe import probes
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import RANGED, DatasheetCosts
 from chronoscale.strategies.registry import of, strategy
@@ -48,8 +48,8 @@ def test_every_descriptor_of_a_cell_is_in_range(graph, ranks, model, monkeypatch
     first, second = (np.random.default_rng(seed).integers(0, ranks, snapshots.num_nodes).astype(np.int32) for seed in (0, 1))
     monkeypatch.setattr(probe, "metis", lambda *_: first)
     work = Workload("w", statistics_of(snapshots), shape, hyper, Partition(*Cut(second, ranks).count(snapshots)))
-    for name in CELLS:
-        found = list(cell_probes(snapshots, shape, hyper, ranks, [strategy(name).kind]))
+    for name, kind in (("esdg", "snapshots"), ("distdgl", "parts")):
+        found = list(probes(snapshots, shape, hyper, ranks, [kind]))
         assert len({p.label for p in found}) == len(found)
         covers(found, strategy(name).plan(work, ranks, COSTS))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,28 +14,28 @@ from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.standard import scaler
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.signals.windows import Deal, Windows
-from chronoscale.real_exec.collective import Alone
+from chronoscale.real_exec.context import Context, joined
 from chronoscale.real_exec.interpreter import execute
-from chronoscale.real_exec.job import Item, Job
-from chronoscale.real_exec.lanes import lanes_for, threaded
+from chronoscale.real_exec.job import Item, Job, Settings
+from chronoscale.real_exec.lanes import lanes_for
 from chronoscale.real_exec.launch import launch
+from chronoscale.real_exec.programs import bound, prepared
 from chronoscale.real_exec.signals.feeds import FEEDS
 from chronoscale.real_exec.signals.program import WindowProgram
-from chronoscale.real_exec.signals.recipe import Recipe, prepared
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals import stores
 from chronoscale.strategies.signals.forecasters import forecaster_shape
-from chronoscale.strategies.workload import Hyper, Workload
+from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 
 CPU = torch.device("cpu")
 COSTS = DatasheetCosts(Device("none", 1, 1, 1, Link(1, 0), 0))
 NODES, STEPS, CHANNELS = 5, 70, 2
 HYPER = Hyper(batch_size=8, window=4, horizon=3, seed=3)
 SAME = ("pgt", "index", "gpu-index", "dist-index")
-MODEL, HIDDEN = "dcrnn", 4
+MODEL = ModelChoice("dcrnn", 4)
 
 
 def signal(dtype: type[np.floating] = np.float32) -> Signal:
@@ -60,7 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def workload(hyper: Hyper = HYPER) -> Workload:
-    shape = forecaster_shape(MODEL, NODES, CHANNELS, HIDDEN, 1, hyper.window, hyper.horizon)
+    shape = forecaster_shape(MODEL, NODES, CHANNELS, hyper.window, hyper.horizon)
     return Workload("waves", SignalStatistics(STEPS, NODES, CHANNELS, NODES), shape, hyper)
 
 
@@ -74,11 +72,21 @@ def schedules(name: str, ranks: int, out: Path, hyper: Hyper = HYPER) -> tuple[S
 def trained(name: str, folder: Path, out: Path, epochs: int = 2, hyper: Hyper = HYPER) -> tuple[WindowProgram, np.ndarray]:
     """Losses [epochs, steps] of one rank."""
     schedule, prepare = schedules(name, 1, out, hyper)
-    with ExitStack() as stack:
-        recipe = Recipe(str(folder), str(prepare), hyper, MODEL, HIDDEN, 1, 2, 4, 0.01, 1)
-        program, _ = prepared(recipe, schedule, 0, CPU, Alone(), stack)
-        lanes = lanes_for(CPU, threaded(schedule, False))
+    with joined(Settings(seed=1, device="cpu")) as context:
+        program, lanes = program_of(item_of(name, folder, prepare, hyper), schedule, context), context.lanes(schedule)
         return program, np.stack([execute(schedule, program, lanes, "cpu").losses for _ in range(epochs)])
+
+
+def item_of(name: str, folder: Path, prepare: Path, hyper: Hyper, schedule: str = "") -> Item:
+    return Item(name, schedule, str(folder), hyper, prepare=str(prepare))
+
+
+def program_of(item: Item, schedule: Schedule, context: Context) -> WindowProgram:
+    """An epoch's, its preparation done."""
+    prepared(item, MODEL, context)
+    program = bound(item, schedule, MODEL, context)
+    assert isinstance(program, WindowProgram)
+    return program
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -140,9 +148,8 @@ def test_strategies_that_must_agree_end_at_identical_losses(folder: Path, tmp_pa
 def test_loss_and_validation_by_hand(folder: Path, tmp_path: Path) -> None:
     schedule, prepare = schedules("index", 1, tmp_path)
     data, windows = signal(), Windows(STEPS, 4, 3)
-    with ExitStack() as stack:
-        recipe = Recipe(str(folder), str(prepare), HYPER, MODEL, HIDDEN, 1, 2, 4, 1e-12, 1)  # a rate that changes nothing
-        program, _ = prepared(recipe, schedule, 0, CPU, Alone(), stack)
+    with joined(Settings(seed=1, device="cpu", learning_rate=1e-12)) as context:  # a rate that changes nothing
+        program = program_of(item_of("index", folder, prepare, HYPER), schedule, context)
         losses = execute(schedule, program, lanes_for(CPU), "cpu").losses
     scale = scaler(data, windows)
     mean, deviation = scale.mean[0], scale.deviation[0]
@@ -159,24 +166,6 @@ def test_loss_and_validation_by_hand(folder: Path, tmp_path: Path) -> None:
     assert program.errors.mae == pytest.approx(np.nanmean(errors(np.array(windows.validation))), rel=1e-5)
 
 
-def test_a_step_follows_the_gradient_of_the_mean(folder: Path, tmp_path: Path) -> None:
-    """Plain gradient descent, where Adam would hide a gradient's scale, against autograd through the mean over readings."""
-    hyper = replace(HYPER, batches=1)
-    schedule, prepare = schedules("index", 1, tmp_path, hyper)
-    data, scale = signal(), scaler(signal(), Windows(STEPS, 4, 3))
-    with ExitStack() as stack:
-        program, _ = prepared(Recipe(str(folder), str(prepare), hyper, MODEL, HIDDEN, 1, 2, 4, 1, 1), schedule, 0, CPU, Alone(), stack)
-        program.optimizer = torch.optim.SGD(program.model.parameters(), 1.0)
-        before = deepcopy(program.model)
-        execute(schedule, program, lanes_for(CPU), "cpu")
-    x = torch.from_numpy(np.stack([np.where(data.missing, np.nan, data.values)[s : s + 7] for s in program.deals[0].starts(0, 0)[0]]))
-    inputs = ((x[:, :4] - torch.from_numpy(scale.mean)) / torch.from_numpy(scale.deviation)).nan_to_num().float()
-    known = ~x[:, 4:, :, 0].isnan()
-    (before(inputs) * scale.deviation[0] + scale.mean[0] - x[:, 4:, :, 0])[known].abs().mean().backward()
-    for old, new in zip(before.parameters(), program.model.parameters(), strict=True):
-        torch.testing.assert_close(old.detach() - new.detach(), old.grad, rtol=1e-4, atol=1e-5)
-
-
 def test_ranks_of_any_number_train_alike(folder: Path, tmp_path: Path) -> None:
     """Two ranks with half the batch each take the optimiser steps that one takes."""
     names = ("index", "dist-index", "gen-dist-index", "ddp")
@@ -185,8 +174,8 @@ def test_ranks_of_any_number_train_alike(folder: Path, tmp_path: Path) -> None:
     for name in names:
         schedule, prepare = schedules(name, 2, tmp_path, half)
         schedule.save(tmp_path / f"{name}.parquet")
-        items.append(Item(name, str(tmp_path / f"{name}.parquet"), str(folder), half, prepare=str(prepare)))
-    launch(Job("two", tuple(items), str(tmp_path), MODEL, HIDDEN, 1, CHANNELS, 2, 0, 1, 0.01, 1, "cpu"), 2, tmp_path)
+        items.append(item_of(name, folder, prepare, half, str(tmp_path / f"{name}.parquet")))
+    launch(Job("two", tuple(items), str(tmp_path), MODEL, 2, settings=Settings(seed=1, device="cpu")), 2, tmp_path)
     _, one = trained("index", folder, tmp_path)
     for name in ("index", "dist-index", "ddp"):
         np.testing.assert_allclose(np.load(tmp_path / f"{name}-losses.npy"), one, rtol=1e-4, err_msg=name)

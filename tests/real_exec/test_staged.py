@@ -17,42 +17,48 @@ from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.checkpoint import records
-from chronoscale.real_exec.collective import Alone
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.launch import start, wait
-from chronoscale.real_exec.snapshots import staged
+from chronoscale.real_exec.snapshots import material
+from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.model import learner_of
+from chronoscale.real_exec.snapshots.plans import plan_folder
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.shipment import adopt, ship
-from chronoscale.real_exec.snapshots.staged import ENTRY, StagedJob, material_of, model_of
+from chronoscale.real_exec.training import ENTRY, train
 from chronoscale.simulator import presets
 from chronoscale.strategies.calibrated import Calibrated, factor
 from chronoscale.strategies.costs import DatasheetCosts, Fit, FittedCosts
 from chronoscale.strategies.limited import plan_within
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.schedule import Op
+from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.snapshots.forms import must_track, plain
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.snapshots.rows import Form
 from chronoscale.strategies.trace import Source
-from chronoscale.strategies.workload import Hyper, Workload
+from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 
 COSTS = DatasheetCosts(presets.cluster("h200").device)
 GRAPHS = GrowthGraph.rmat(64, 300, 14, 0.1, 1).sequence().without_self_edges()
+CONTEXT = Context(Settings(seed=5))
 WORK = Workload("w", statistics_of(GRAPHS), model_shape("t-gcn", 8, 8), Hyper())
 
 
 @pytest.fixture
-def job(tmp_path) -> StagedJob:
+def job(tmp_path) -> Job:
     store.save(tmp_path / "data", GRAPHS)
     for part in ("plans", "epochs"):
         (tmp_path / "train" / part).mkdir(parents=True)
-    folder, data = str(tmp_path / "train"), str(tmp_path / "data")
-    return StagedJob("train", folder, data, Hyper(), 4, "t-gcn", 8, 1, 8, 1, 0.01, 5, "cpu")
+    folder = tmp_path / "train"
+    item = Item("train", str(plan_folder(folder, 0) / "schedule.parquet"), str(tmp_path / "data"), Hyper())
+    return Job("train", (item,), str(folder), ModelChoice("t-gcn", 8, 1, 8), 4, settings=Settings(seed=5, device="cpu"))
 
 
-def give(job: StagedJob, number: int, name: str, ranks: int = 1) -> None:
-    folder = Path(job.folder) / "plans" / f"{number:03d}"
+def give(job: Job, number: int, name: str, ranks: int = 1) -> None:
+    folder = plan_folder(Path(job.out), number)
     draft = folder.with_name(f".{number:03d}")
     draft.mkdir()
     strategy(name).plan(WORK, ranks, COSTS).save(draft / "schedule.parquet")
@@ -60,12 +66,20 @@ def give(job: StagedJob, number: int, name: str, ranks: int = 1) -> None:
     draft.rename(folder)
 
 
-def losses(job: StagedJob) -> np.ndarray:
-    return np.array([record.losses for record in records(Path(job.folder))])
+def losses(job: Job) -> np.ndarray:
+    return np.array([record.losses for record in records(Path(job.out))])
 
 
-def clear(job: StagedJob) -> None:
-    for path in Path(job.folder).rglob("*"):
+def material_of(job: Job) -> Material:
+    return material.material_of(job.items[0], job.model, CONTEXT)
+
+
+def program_of(job: Job, schedule: Schedule, prepared: Material, rank: int = 0) -> SnapshotProgram:
+    return SnapshotProgram(schedule, prepared, learner_of(job.model, CONTEXT), job.items[0].hyper, replace(CONTEXT, rank=rank))
+
+
+def clear(job: Job) -> None:
+    for path in Path(job.out).rglob("*"):
         if path.is_file() and "plans" not in path.parts:
             path.unlink()
 
@@ -74,13 +88,13 @@ def clear(job: StagedJob) -> None:
     ("name", "layers", "form"), [("t-gcn", 1, "DELTA"), ("gat-lstm", 2, "DELTA"), ("wd-gcn", 2, "DELTA"), ("wd-gcn", 1, "MAP")]
 )
 def test_what_is_shipped_is_what_would_be_prepared(job, tmp_path, name, layers, form):
-    job = replace(job, model=name, layers=layers)
-    sent, received = material_of(job, False), material_of(job, False)
+    job = replace(job, model=replace(job.model, name=name, layers=layers))
+    sent, received = material_of(job), material_of(job)
     work = replace(WORK, model=model_shape(name, 8, 8, layers))
     forms = plain(len(GRAPHS), Form[form], form == "MAP" or must_track(work))
     schedule = lower("x", work, deal(work.groups, 2, 2), Reuse(snapshots=True, groups=True), COSTS, forms)
     for rank in (0, 1):
-        SnapshotProgram(schedule, rank, sent, model_of(job), job.hyper, torch.device("cpu"), Alone())
+        program_of(job, schedule, sent, rank)
     held = {kind: set(list(stored)[:1]) for kind, stored in sent.stores().items()}
     ship(tmp_path / "forms", sent.stores(), held)
     adopt(tmp_path / "forms", received.stores(), pin=False)
@@ -101,21 +115,20 @@ def test_what_is_shipped_is_what_would_be_prepared(job, tmp_path, name, layers, 
     assert seen > 50
     (tmp_path / "forms" / "data.bin").write_bytes(b"short")
     with pytest.raises(UserError, match="forms: not a readable shipment"):
-        adopt(tmp_path / "forms", material_of(job, False).stores(), pin=False)
+        adopt(tmp_path / "forms", material_of(job).stores(), pin=False)
 
 
 def test_a_plan_is_taken_up_at_an_epochs_end_and_what_was_shipped_is_not_built_again(job, monkeypatch):
     give(job, 0, "psg")
-    staged.train(replace(job, epochs=2))
+    train(replace(job, repeats=2))
     give(job, 1, "real-type1")
-    material = material_of(job, False)
-    schedule = strategy("real-type1").plan(WORK, 1, COSTS)
-    SnapshotProgram(schedule, 0, material, model_of(job), job.hyper, torch.device("cpu"), Alone())
-    ship(Path(job.folder) / "plans" / "001" / "forms", material.stores(), {})
+    prepared = material_of(job)
+    program_of(job, strategy("real-type1").plan(WORK, 1, COSTS), prepared)
+    ship(plan_folder(Path(job.out), 1) / "forms", prepared.stores(), {})
     for room in ("_whole", "_change", "_map"):
-        monkeypatch.setattr(f"chronoscale.real_exec.snapshots.material.Material.{room}", lambda *_: pytest.fail("built, not mapped"))
-    staged.train(job)
-    found = records(Path(job.folder))
+        monkeypatch.setattr(Material, room, lambda *_: pytest.fail("built, not mapped"))
+    train(job)
+    found = records(Path(job.out))
     assert [r.epoch for r in found] == [0, 1, 2, 3] and [r.plan for r in found] == [0, 0, 1, 1]
     assert [r.strategy for r in found] == ["psg", "psg", "real-type1", "real-type1"]
 
@@ -123,41 +136,41 @@ def test_a_plan_is_taken_up_at_an_epochs_end_and_what_was_shipped_is_not_built_a
 def test_interrupted_training_is_the_same_training(job):
     """Bit for bit: model and optimiser come back as they were."""
     give(job, 0, "psg")
-    staged.train(job)
+    train(job)
     whole = losses(job)
     assert whole.shape[0] == 4 and whole[-1].mean() < whole[0].mean()
     clear(job)
     for until in (1, 3, 4):
-        staged.train(replace(job, epochs=until))
+        train(replace(job, repeats=until))
     np.testing.assert_array_equal(losses(job), whole)
 
 
 def test_switching_the_form_does_not_change_the_losses(job):
     """psg and real-type1 place groups alike: losses go on as if nothing had happened."""
     give(job, 0, "psg")
-    staged.train(job)
+    train(job)
     whole = losses(job)
     clear(job)
-    staged.train(replace(job, epochs=2))
+    train(replace(job, repeats=2))
     give(job, 1, "real-type1")
-    staged.train(job)
+    train(job)
     np.testing.assert_allclose(losses(job), whole, rtol=1e-5)
     assert not np.array_equal(losses(job)[2:], whole[2:])
 
 
 def test_two_ranks_switch_together(job):
     give(job, 0, "psg", ranks=2)
-    path = Path(job.folder) / "job.json"
-    replace(job, epochs=60).save(path)
+    path = Path(job.out) / "job.json"
+    replace(job, repeats=60).save(path)
     worker = start(ENTRY, path, 2, 1)
     waiting = threading.Thread(target=wait, args=(worker, "train"))
     waiting.start()
     until = time.monotonic() + 60
-    while len(records(Path(job.folder))) < 3 and time.monotonic() < until:
+    while len(records(Path(job.out))) < 3 and time.monotonic() < until:
         time.sleep(0.01)
     give(job, 1, "real-type1", ranks=2)
     waiting.join()
-    found = records(Path(job.folder))
+    found = records(Path(job.out))
     plans = [record.plan for record in found]
     assert len(found) == 60 and plans == sorted(plans) and set(plans) == {0, 1} and plans.index(1) >= 3
     assert all(before.end_ns <= after.start_ns - after.switch_ns for before, after in pairwise(found))
@@ -166,13 +179,13 @@ def test_two_ranks_switch_together(job):
 def test_refusals(job):
     give(job, 0, "psg", ranks=2)
     with pytest.raises(UserError, match="is for 2 ranks, 1 are running"):
-        staged.train(job)
-    (Path(job.folder) / "checkpoint.pt").write_bytes(b"nothing")
+        train(job)
+    (Path(job.out) / "checkpoint.pt").write_bytes(b"nothing")
     with pytest.raises(Exception, match=r"checkpoint\.pt: not a checkpoint"):
-        staged.train(job)
-    torch.save({"epoch": 1, "model": {}, "optimizer": {}}, Path(job.folder) / "checkpoint.pt")
+        train(job)
+    torch.save({"epoch": 1, "model": {}, "optimizer": {}}, Path(job.out) / "checkpoint.pt")
     with pytest.raises(UserError, match="not a checkpoint of this model"):
-        staged.train(job)
+        train(job)
 
 
 def test_a_planner_gets_its_time_and_no_more():

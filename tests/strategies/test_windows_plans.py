@@ -25,7 +25,7 @@ from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.signals.forecasters import forecaster_shape, forward_flops
 from chronoscale.strategies.signals.stores import requests
 from chronoscale.strategies.snapshots.models import model_shape
-from chronoscale.strategies.workload import Hyper, Workload
+from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 
 POLARIS = presets.cluster("polaris")
 COSTS = DatasheetCosts(POLARIS.device, engine=POLARIS.engine)
@@ -42,7 +42,7 @@ def deals(windows: Windows, hyper: Hyper, ranks: int, name: str) -> tuple[Deal, 
 def signal(steps: int = 20, sensors: int = 5, itemsize: int = 4, **hyper: object) -> Workload:
     """A signal of `sensors` sensors, 2 channels and 7 edges; without changes 16 windows of which 11 train and 2 validate."""
     settings = Hyper(**{"window": 3, "horizon": 2, "batch_size": 3, **hyper})  # type: ignore[arg-type]
-    shape = forecaster_shape("dcrnn", sensors, 2, 4, window=settings.window, horizon=settings.horizon)
+    shape = forecaster_shape(ModelChoice("dcrnn", 4), sensors, 2, settings.window, settings.horizon)
     return Workload("w", SignalStatistics(steps, sensors, 2, 7, itemsize), shape, settings)
 
 
@@ -231,14 +231,17 @@ def test_fetching_takes_the_engine() -> None:
 )
 def test_host_memory_of_pems(name: str, variant: str, size: float) -> None:
     work = Workload(
-        "pems", PEMS, forecaster_shape("pgt-dcrnn", 11_160, 2, 16), Hyper(window=12, horizon=12, batch_size=32, variant=variant)
+        "pems",
+        PEMS,
+        forecaster_shape(ModelChoice("pgt-dcrnn", 16), 11_160, 2),
+        Hyper(window=12, horizon=12, batch_size=32, variant=variant),
     )
     assert plan(name, work).host == pytest.approx(size, rel=1e-3)
 
 
 def test_pems_does_not_fit_a_node_of_polaris_but_with_index_batching() -> None:
     hyper = Hyper(window=12, horizon=12, batch_size=32, variant="as-published", batches=2)
-    work = Workload("pems", PEMS, forecaster_shape("pgt-dcrnn", 11_160, 2, 16), hyper)
+    work = Workload("pems", PEMS, forecaster_shape(ModelChoice("pgt-dcrnn", 16), 11_160, 2), hyper)
     for name in ("index", "gpu-index", "gen-dist-index"):
         schedule = plan(name, work)
         memory.check(schedule, replay(schedule, POLARIS, COSTS), POLARIS)

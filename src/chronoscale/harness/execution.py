@@ -17,10 +17,10 @@ from chronoscale.harness.profiles import fitted
 from chronoscale.harness.runs import Run
 from chronoscale.real_exec.interpreter import Pass
 from chronoscale.real_exec.launch import launch
-from chronoscale.real_exec.snapshots.probe import UNUSED
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check
 from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.schedule import Schedule
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from chronoscale.harness.experiment import Experiment
 from chronoscale.real_exec.interpreter import Pass
-from chronoscale.real_exec.job import Item, Job
+from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Hyper
@@ -23,25 +23,9 @@ def item(folder: Path, label: str, schedule: Schedule, data: Path | str, hyper: 
 
 def job(experiment: Experiment, name: str, items: list[Item], out: Path) -> Job:
     """A job with the experiment's settings."""
-    model = experiment.model.choice
-    return Job(
-        name=name,
-        items=tuple(items),
-        out=str(out),
-        model=model.name,
-        hidden=model.hidden,
-        layers=model.layers,
-        inputs=model.inputs,
-        repeats=experiment.repeats,
-        warmup=experiment.warmup,
-        threads=experiment.threads,
-        learning_rate=experiment.training.learning_rate,
-        seed=experiment.seed,
-        device=experiment.device,
-        transfer_thread=experiment.transfer_thread,
-        hops=model.hops,
-        heads=model.heads,
-    )
+    rate = experiment.training.learning_rate
+    settings = Settings(experiment.threads, rate, experiment.seed, experiment.device, experiment.transfer_thread)
+    return Job(name, tuple(items), str(out), experiment.model.choice, experiment.repeats, experiment.warmup, settings)
 
 
 def load_passes(folder: Path, label: str, repeats: int) -> list[Pass]:

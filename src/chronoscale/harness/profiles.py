@@ -22,7 +22,7 @@ from chronoscale.harness.runs import Run
 from chronoscale.real_exec.environment import device_name, fingerprint
 from chronoscale.real_exec.fit import fit, tabulate
 from chronoscale.real_exec.launch import launch
-from chronoscale.real_exec.snapshots.probe import all_reduces
+from chronoscale.real_exec.messages import all_reduces
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chronoscale.harness.runs import Run
 from chronoscale.real_exec.checkpoint import records
-from chronoscale.real_exec.signals.epochs import TEST
+from chronoscale.real_exec.signals.plans import TEST
 from chronoscale.reports.stages import Activity, Epoch, Staged
 
 FOLDER, CONTROL = "train", "control.json"

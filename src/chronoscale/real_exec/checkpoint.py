@@ -11,11 +11,12 @@ from collections.abc import Container
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from pickle import UnpicklingError
+from typing import Any
 
 import torch
-from torch import nn
 
 from chronoscale.errors import UserError
+from chronoscale.real_exec.learner import Learner
 
 CHECKPOINT = "checkpoint.pt"
 
@@ -50,15 +51,15 @@ def records(folder: Path, known: Container[int] = ()) -> list[EpochRecord]:
     return [EpochRecord(**{**data, "losses": tuple(data["losses"]), "errors": tuple(data.get("errors", ()))}) for data in found]
 
 
-def keep(folder: Path, record: EpochRecord, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+def keep(folder: Path, record: EpochRecord, learner: Learner[Any]) -> None:
     """Write what an epoch came to, and the checkpoint to go on from; each is there whole or not at all."""
     _replace(folder / "epochs" / f"{record.epoch:06d}.json", json.dumps(asdict(record)).encode())
     part = folder / f".{CHECKPOINT}"
-    torch.save({"epoch": record.epoch + 1, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, part)
+    torch.save({"epoch": record.epoch + 1, "model": learner.model.state_dict(), "optimizer": learner.optimizer.state_dict()}, part)
     os.replace(part, folder / CHECKPOINT)
 
 
-def restore(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, device: torch.device) -> int:
+def restore(folder: Path, learner: Learner[Any], device: torch.device) -> int:
     """Bring model and optimiser to the last checkpoint; the epoch to go on with, 0 without one.
 
     Raises UserError for a checkpoint that is not of this model.
@@ -68,8 +69,8 @@ def restore(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, de
         return 0
     try:
         saved = torch.load(path, map_location=device, weights_only=True)
-        model.load_state_dict(saved["model"])
-        optimizer.load_state_dict(saved["optimizer"])
+        learner.model.load_state_dict(saved["model"])
+        learner.optimizer.load_state_dict(saved["optimizer"])
         return int(saved["epoch"])
     except (RuntimeError, KeyError, ValueError, EOFError, UnpicklingError) as error:
         raise UserError(f"{path}: not a checkpoint of this model ({str(error).splitlines()[0]})") from error

@@ -38,8 +38,8 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str) -> 
     """
     program.collective.barrier()
     start, end = lanes.run(program.tasks, program.run)
-    losses = np.zeros(schedule.iterations)
-    for iteration, share in program.losses().items():
+    losses, result = np.zeros(schedule.iterations), program.finish()
+    for iteration, share in result.losses.items():
         losses[iteration] = share
     rows = np.array([task.task for task in program.tasks], np.int64)
     times = np.zeros((2, len(schedule)), np.int64)
@@ -49,7 +49,7 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str) -> 
     times[0] = rendezvous(schedule, times[0], times[1])
     times -= times[0].min() if len(schedule) else 0
     source = np.full(len(schedule), Source.MEASURED, np.uint8)
-    return Pass(Trace.of(schedule, times[0], times[1], source, device), losses)
+    return Pass(Trace.of(schedule, times[0], times[1], source, device), losses, result.errors)
 
 
 def rendezvous(schedule: Schedule, start: Ints, end: Ints) -> Ints:

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from chronoscale.strategies.workload import Hyper
+from chronoscale.strategies.workload import Hyper, ModelChoice
 
 LAUNCHER = "CHRONOSCALE_LAUNCHER"  # environment: the process that ranks must not outlive
 
@@ -15,7 +15,8 @@ LAUNCHER = "CHRONOSCALE_LAUNCHER"  # environment: the process that ranks must no
 class Item:
     """One schedule (Parquet) on one dataset folder; `label` names its results. `hyper` is what the schedule was planned with.
 
-    `parts` is the file of its vertex partition, int32 [N] as .npy, where it has one.
+    `parts` is the file of its vertex partition, int32 [N] as .npy, where it has one; `prepare` the schedule of what happens once before.
+    Items with one `prepare` share what it made.
     """
 
     label: str
@@ -23,29 +24,35 @@ class Item:
     dataset: str
     hyper: Hyper
     parts: str = ""
-    prepare: str = ""  # schedule (Parquet) of what happens once before, for signals
+    prepare: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How ranks execute. `transfer_thread`: on CPU, host and transfer lanes have a thread of their own."""
+
+    threads: int = 1
+    learning_rate: float = 0.01
+    seed: int = 0
+    device: str = "auto"
+    transfer_thread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Items share a model and settings. Passes are interleaved over the items, so that drift of the machine hits all alike."""
+    """Items share a model and settings. Passes are interleaved over the items, so that drift of the machine hits all alike.
+
+    A job that is trained (`training`) has one item, its repeats are epochs, and `out` is the folder of its records. An item whose schedule
+    is replaced while it is trained names the first one.
+    """
 
     name: str
     items: tuple[Item, ...]
     out: str
-    model: str
-    hidden: int
-    layers: int
-    inputs: int
+    model: ModelChoice
     repeats: int
-    warmup: int
-    threads: int
-    learning_rate: float
-    seed: int = 0
-    device: str = "auto"
-    transfer_thread: bool = False
-    hops: int = 2
-    heads: int = 4
+    warmup: int = 0
+    settings: Settings = Settings()
 
     def save(self, path: Path) -> None:
         """JSON."""
@@ -58,4 +65,5 @@ class Job:
         items = [
             Item(**{**item, "hyper": Hyper(**{**item["hyper"], "fanout": tuple(item["hyper"]["fanout"])})}) for item in data.pop("items")
         ]
-        return cls(**data, items=tuple(items))
+        model, settings = ModelChoice(**data.pop("model")), Settings(**data.pop("settings"))
+        return cls(**data, items=tuple(items), model=model, settings=settings)

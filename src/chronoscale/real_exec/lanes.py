@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from chronoscale.real_exec.task import Task
 from chronoscale.strategies.cluster import CPU_STREAMS
@@ -132,6 +133,19 @@ def lanes_for(device: torch.device, transfer_thread: bool = False) -> Lanes:
     gains (docs/execution.md).
     """
     return CudaLanes(device) if device.type == "cuda" else CpuLanes(transfer_thread)
+
+
+def uses(*tensors: Tensor | None) -> None:
+    """Tell the allocator that this lane reads tensors made in another, so that their memory is not reused too early."""
+    for tensor in tensors:
+        if tensor is not None and tensor.is_cuda:
+            tensor.record_stream(torch.cuda.current_stream(tensor.device))
+
+
+def used(tensor: Tensor) -> Tensor:
+    """The tensor, marked as `uses` does."""
+    uses(tensor)
+    return tensor
 
 
 def threaded(schedule: Schedule, asked: bool) -> bool:

@@ -25,7 +25,7 @@ def launch(job: Job, ranks: int, folder: Path) -> None:
     """
     path = folder / f"{job.name}.job.json"
     job.save(path)
-    wait(start(ENTRY, path, ranks, job.threads), job.name)
+    wait(start(ENTRY, path, ranks, job.settings.threads), job.name)
 
 
 def start(entry: str, job: Path, ranks: int, threads: int) -> subprocess.Popen[str]:

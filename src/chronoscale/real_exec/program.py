@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from chronoscale.real_exec.collective import Collective
+from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.task import Task, tasks_of
+from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EpochResult:
+    """`losses`: this rank's share of the loss of each iteration; shares of all ranks sum to the loss.
+
+    errors: MAE, RMSE and MAPE of what validated on all ranks, float64 [3] in the units of the data, the last a share; NaN where none did.
+    """
+
+    losses: Mapping[int, float] = field(default_factory=dict)
+    errors: Floats = field(default_factory=lambda: np.full(3, np.nan))
 
 
 class Program(Protocol):
@@ -21,22 +39,39 @@ class Program(Protocol):
         """Execute one row."""
         ...
 
-    def losses(self) -> dict[int, float]:
-        """This rank's share of the loss of each iteration since the last call."""
+    def finish(self) -> EpochResult:
+        """Called once after the last row of a pass: what it came to. The next pass may begin."""
         ...
+
+
+class Losses:
+    """A rank's shares of the losses of a pass; they stay on the device until it has ended."""
+
+    def __init__(self) -> None:
+        self._shares: defaultdict[int, list[Tensor]] = defaultdict(list)
+
+    def add(self, iteration: int, share: Tensor) -> None:
+        """A scalar, added to the iteration's others."""
+        self._shares[iteration].append(share.detach())
+
+    def finish(self) -> dict[int, float]:
+        """Sums by iteration; the next pass starts from none."""
+        sums = {iteration: float(torch.stack(shares).sum()) for iteration, shares in self._shares.items()}
+        self._shares.clear()
+        return sums
 
 
 class CollectiveProgram:
     """Executes schedules of collectives alone, to measure them."""
 
-    def __init__(self, schedule: Schedule, rank: int, device: torch.device, collective: Collective) -> None:
-        self.tasks, self.collective = tasks_of(schedule, rank), collective
-        self._values = {task.bytes: torch.zeros(task.bytes // 4, device=device) for task in self.tasks}
+    def __init__(self, schedule: Schedule, context: Context) -> None:
+        self.tasks, self.collective = tasks_of(schedule, context.rank), context.collective
+        self._values = {task.bytes: torch.zeros(task.bytes // 4, device=context.device) for task in self.tasks}
 
     def run(self, task: Task) -> None:
         """All-reduce of `task.bytes` bytes of fp32."""
         self.collective.all_reduce(self._values[task.bytes])
 
-    def losses(self) -> dict[int, float]:
+    def finish(self) -> EpochResult:
         """Nothing is trained."""
-        return {}
+        return EpochResult()

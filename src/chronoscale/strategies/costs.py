@@ -200,3 +200,6 @@ class FittedCosts:
             return cls(data["device"], fits, data["fingerprint"], link, extrapolate, data["slack"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(f"{path}: not a readable cost model ({type(error).__name__}: {error})") from error
+
+
+UNUSED = DatasheetCosts(Device("none", 1, 1, 1, Link(1, 0), 0))  # of plans that ask for no costs

@@ -12,10 +12,10 @@ from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.store import Dataset
 from chronoscale.harness.jobs import load_passes
 from chronoscale.real_exec.interpreter import Pass
-from chronoscale.real_exec.job import Item, Job
+from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.launch import launch
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.workload import Hyper, ModelShape
+from chronoscale.strategies.workload import Hyper, ModelChoice, ModelShape
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,21 +60,9 @@ def in_turn(
             if one.prepare is not None:
                 one.prepare.save(before)
             items.append(Item(label, str(file), str(folder / "data"), one.hyper, prepare=str(before) if one.prepare else ""))
-        job = Job(
-            name="study",
-            items=tuple(items),
-            out=str(folder),
-            model=model.name,
-            hidden=model.hidden,
-            layers=model.layers,
-            inputs=model.inputs,
-            repeats=repeats,
-            warmup=warmup,
-            threads=1,
-            learning_rate=learning_rate,
-            device="cpu",
-            hops=model.hops or 2,
-            heads=model.heads,
+        choice = ModelChoice(model.name, model.hidden, model.layers, model.inputs, model.hops or 2, model.heads)
+        settings = Settings(learning_rate=learning_rate, device="cpu")
+        launch(
+            Job("study", tuple(items), str(folder), choice, repeats, warmup, settings), next(iter(planned.values())).schedule.ranks, folder
         )
-        launch(job, next(iter(planned.values())).schedule.ranks, folder)
         return {label: load_passes(folder, label, repeats) for label in planned}

@@ -127,10 +127,10 @@ def _printed(name: str) -> SignalStatistics:
 
 def planned(experiment: SignalExperiment, stats: SignalStatistics) -> Workload:
     """Statistics with the experiment's model and hyper-parameters. Raises UserError for a series that is too short."""
-    model, hyper = experiment.model, experiment.hyper
+    hyper = experiment.hyper
     Windows(stats.steps, hyper.window, hyper.horizon)
-    sizes = (stats.sensors, stats.channels, model.hidden, model.layers, hyper.window, hyper.horizon, model.hops, model.heads)
-    return Workload(experiment.dataset.label, stats, forecaster_shape(model.name, *sizes, hyper.variant), hyper)
+    sizes = (stats.sensors, stats.channels, hyper.window, hyper.horizon)
+    return Workload(experiment.dataset.label, stats, forecaster_shape(experiment.model.choice, *sizes, hyper.variant), hyper)
 
 
 def loaded(experiment: SignalExperiment, folder: Path) -> Workload:

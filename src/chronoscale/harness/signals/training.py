@@ -16,11 +16,10 @@ from chronoscale.real_exec.checkpoint import records
 from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.launch import start, wait
-from chronoscale.real_exec.signals.epochs import ENTRY
-from chronoscale.real_exec.snapshots.probe import UNUSED
+from chronoscale.real_exec.training import ENTRY
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Link
-from chronoscale.strategies.costs import DatasheetCosts, FittedCosts
+from chronoscale.strategies.costs import UNUSED, DatasheetCosts, FittedCosts
 
 ENGINE = Link(1e9, 1e-3)  # a data engine for a replay that is asked for memory alone
 
@@ -45,7 +44,7 @@ def train(experiment: SignalExperiment, run: Run) -> None:
     whole = replace(job(experiment, "train", [item], folder), repeats=experiment.epochs, warmup=0)
     whole.save(folder / "train.job.json")
     try:
-        wait(start(ENTRY, folder / "train.job.json", ranks, whole.threads), whole.name)
+        wait(start(ENTRY, folder / "train.job.json", ranks, whole.settings.threads), whole.name)
     except MachineError as error:
         done = len(records(folder))
         raise MachineError(f"{error}; {done} of {experiment.epochs} epochs are kept, the same command goes on after them") from None

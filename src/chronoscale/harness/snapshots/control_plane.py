@@ -15,9 +15,9 @@ from pathlib import Path
 from subprocess import Popen
 
 import numpy as np
-import torch
 
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
+from chronoscale.harness.jobs import job
 from chronoscale.harness.machine import admit, machine_for, this_device
 from chronoscale.harness.planners import planners
 from chronoscale.harness.runs import Run, write_text
@@ -25,14 +25,18 @@ from chronoscale.harness.snapshots.data import kept, stored
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
 from chronoscale.harness.trained import CONTROL, FOLDER, control
 from chronoscale.real_exec.checkpoint import EpochRecord, records
-from chronoscale.real_exec.collective import Alone
+from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.environment import device_name, fingerprint
 from chronoscale.real_exec.fit import fit, tabulate
 from chronoscale.real_exec.interpreter import Pass, medians
+from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.launch import start, stop, wait
+from chronoscale.real_exec.snapshots.material import material_of
+from chronoscale.real_exec.snapshots.model import learner_of
+from chronoscale.real_exec.snapshots.plans import newest, plan_folder
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.shipment import ship
-from chronoscale.real_exec.snapshots.staged import ENTRY, StagedJob, material_of, model_of, newest
+from chronoscale.real_exec.training import ENTRY
 from chronoscale.reports.stages import WAITING, Activity
 from chronoscale.strategies.baselines.snapshots.psg import PSG
 from chronoscale.strategies.calibrated import Calibrated, factor
@@ -70,43 +74,29 @@ def train(experiment: SnapshotExperiment, run: Run, rough: Callable[[], CostMode
         raise UserError(
             f"strategy '{planner.name}' spreads groups over ranks, `chronoscale train` keeps each on one: use `chronoscale bench`"
         )
-    data, model, ranks = kept(experiment, run), experiment.model, max(experiment.ranks)
+    data, ranks = kept(experiment, run), max(experiment.ranks)
     work, folder = stored(experiment, data)[0], run.folder / FOLDER
     for part in ("plans", "epochs"):
         (folder / part).mkdir(parents=True, exist_ok=True)
-    job = StagedJob(
-        name="train",
-        folder=str(folder),
-        dataset=str(data),
-        hyper=experiment.hyper,
-        epochs=experiment.epochs,
-        model=model.name,
-        hidden=model.hidden,
-        layers=model.layers,
-        inputs=model.inputs,
-        threads=experiment.threads,
-        learning_rate=experiment.training.learning_rate,
-        seed=experiment.seed,
-        device=experiment.device,
-        transfer_thread=experiment.transfer_thread,
-    )
-    control = ControlPlane(experiment, planner, work, job, ranks, rough())
+    item = Item("train", str(plan_folder(folder, 0) / "schedule.parquet"), str(data), experiment.hyper)
+    whole = replace(job(experiment, "train", [item], folder), repeats=experiment.epochs, warmup=0)
+    plane = ControlPlane(experiment, planner, work, whole, ranks, rough())
     if newest(folder) < 0:
-        control.publish(0, COLD.plan(work, ranks, control.rough))
-    job.save(folder / "train.job.json")
-    worker = start(ENTRY, folder / "train.job.json", ranks, job.threads)
-    thread = threading.Thread(target=control.run, args=(worker,), daemon=True)
+        plane.publish(0, COLD.plan(work, ranks, plane.rough))
+    whole.save(folder / "train.job.json")
+    worker = start(ENTRY, folder / "train.job.json", ranks, whole.settings.threads)
+    thread = threading.Thread(target=plane.run, args=(worker,), daemon=True)
     thread.start()
     try:
-        wait(worker, job.name)
+        wait(worker, whole.name)
     except MachineError:
-        if control.failure is None:
+        if plane.failure is None:
             raise
     finally:
-        control.over.set()
+        plane.over.set()
     thread.join()
-    if control.failure is not None:
-        raise control.failure
+    if plane.failure is not None:
+        raise plane.failure
 
 
 class Over(Exception):
@@ -116,15 +106,14 @@ class Over(Exception):
 class ControlPlane:
     """Prepares the next plan while ranks train, at low priority, and publishes it as files that appear whole."""
 
-    def __init__(
-        self, experiment: SnapshotExperiment, planner: Strategy, work: Workload, job: StagedJob, ranks: int, rough: CostModel
-    ) -> None:
+    def __init__(self, experiment: SnapshotExperiment, planner: Strategy, work: Workload, job: Job, ranks: int, rough: CostModel) -> None:
         self.experiment, self.planner, self.work, self.job, self.ranks, self.rough = experiment, planner, work, job, ranks, rough
-        self.folder = Path(job.folder)
+        self.folder = Path(job.out)
         self.over = threading.Event()
         self.failure: BaseException | None = None
         self.activities, self.notes = control(self.folder)
-        self._material, self._shipped = material_of(job, pin=False), dict[str, set[int]]()
+        self._context = Context(job.settings)
+        self._material, self._shipped = material_of(job.items[0], job.model, self._context), dict[str, set[int]]()
         self._records: dict[int, EpochRecord] = {}
 
     def run(self, worker: Popen[str]) -> None:
@@ -152,7 +141,8 @@ class ControlPlane:
         """
         here = FittedCosts(device_name(this_device(self.experiment)), (), {})
         admit(schedule, machine_for(self.experiment, here, schedule), self.rough)
-        draft, final = self.folder / "plans" / f".{number:03d}", self.folder / "plans" / f"{number:03d}"
+        final = plan_folder(self.folder, number)
+        draft = final.with_name(f".{final.name}")
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
         schedule.save(draft / "schedule.parquet")
@@ -167,10 +157,10 @@ class ControlPlane:
 
     def _build(self, schedule: Schedule) -> None:
         """What each rank's program would prepare, by the very code that would."""
-        model = model_of(self.job)
+        learner = learner_of(self.job.model, self._context)
         for rank in range(self.ranks):
             self._continue()
-            SnapshotProgram(schedule, rank, self._material, model, self.job.hyper, torch.device("cpu"), Alone())
+            SnapshotProgram(schedule, self._material, learner, self.experiment.hyper, replace(self._context, rank=rank))
 
     def _preprocess(self) -> None:
         with self._doing("choice of forms"):
@@ -187,7 +177,7 @@ class ControlPlane:
             traced = [e for e in self._epochs(plan) if self._trace(e).exists()]
             kept = traced[1 : PROFILED + 1] or traced
             if kept:
-                schedule = Schedule.load(self.folder / "plans" / f"{plan:03d}" / "schedule.parquet")
+                schedule = Schedule.load(plan_folder(self.folder, plan) / "schedule.parquet")
                 seen.append((schedule, [Pass(Trace.load(self._trace(e)), np.array(e.losses)) for e in kept]))
         return seen
 

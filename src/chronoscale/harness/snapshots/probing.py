@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -15,15 +14,13 @@ from chronoscale.harness.jobs import item
 from chronoscale.harness.planners import planners
 from chronoscale.harness.snapshots.data import shape, snapshots
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
-from chronoscale.real_exec.snapshots.probe import cell_probes, probes
+from chronoscale.real_exec.snapshots.probe import probes
 from chronoscale.strategies.strategy import Strategy
-
-GROUPS = "groups"  # the kind of whole groups, which every profile can time
 
 
 def probed(planner: Strategy) -> str:
     """Its kind; for one that cannot be executed whole groups, whose operations are nearest."""
-    return planner.kind if planner.executes else GROUPS
+    return planner.kind if planner.executes else "groups"
 
 
 class SnapshotProbes(Probes):
@@ -36,9 +33,8 @@ class SnapshotProbes(Probes):
 
     def of(self, ranks: int) -> Iterator[Planned]:
         """As `Probes.of`."""
-        one, asked = self._experiment, (self._snapshots, self._shape, self._experiment.hyper, ranks)
-        found = cell_probes(*asked, self._kinds, one.seed)
-        for probe in chain(probes(*asked, seed=one.seed), found) if GROUPS in self._kinds else found:
+        hyper, seed = self._experiment.hyper, self._experiment.seed
+        for probe in probes(self._snapshots, self._shape, hyper, ranks, self._kinds, seed):
             data, label = self._folder / probe.label, f"{probe.label}-x{ranks}"
             if not data.exists():
                 store.save(data, probe.snapshots)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from chronoscale.real_exec.snapshots.probe import UNUSED
+from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals.feeding import Feeding
 from chronoscale.strategies.signals.strategy import SignalStrategy

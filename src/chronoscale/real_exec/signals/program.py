@@ -11,7 +11,10 @@ from torch import Tensor
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.signals.standard import Moments
 from chronoscale.datasets.signals.windows import Deal
-from chronoscale.real_exec.collective import Collective
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.lanes import used
+from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.program import EpochResult, Losses
 from chronoscale.real_exec.signals.feeds import Feed
 from chronoscale.real_exec.signals.forecast.masked import MaskedErrors, masked_sum
 from chronoscale.real_exec.signals.forecast.model import Forecaster
@@ -19,14 +22,17 @@ from chronoscale.real_exec.task import Task, tasks_of
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.signals.batches import VALIDATE
 from chronoscale.strategies.signals.stores import MEASURE
+from chronoscale.strategies.workload import Hyper
+
+SUMS = 2  # sum of errors and count of readings of an iteration, beside its gradients
 
 
 class PreparationProgram:
     """Executes the rows of a schedule of kind "preparation"; afterwards the feed can be read."""
 
-    def __init__(self, schedule: Schedule, rank: int, feed: Feed, device: torch.device, collective: Collective) -> None:
-        self.tasks = tasks_of(schedule, rank)
-        self.rank, self.feed, self.device, self.collective = rank, feed, device, collective
+    def __init__(self, schedule: Schedule, feed: Feed, context: Context) -> None:
+        self.tasks, self.feed = tasks_of(schedule, context.rank), feed
+        self.rank, self.device, self.collective = context.rank, context.device, context.collective
 
     def run(self, task: Task) -> None:
         """Execute one row. Raises KeyError for an operation that preparation does not have."""
@@ -41,9 +47,9 @@ class PreparationProgram:
         else:
             raise KeyError(task.op)
 
-    def losses(self) -> dict[int, float]:
-        """None."""
-        return {}
+    def finish(self) -> EpochResult:
+        """Nothing is trained."""
+        return EpochResult()
 
     def _agree(self) -> None:
         """Every rank puts its moments into its slot; the sum of all slots is what an all-gather would bring."""
@@ -65,27 +71,13 @@ class WindowProgram:
     """
 
     def __init__(
-        self,
-        schedule: Schedule,
-        rank: int,
-        feed: Feed,
-        model: Forecaster,
-        deals: tuple[Deal, Deal],
-        window: int,
-        device: torch.device,
-        collective: Collective,
-        learning_rate: float = 0.01,
-        averaged: bool = False,
-        optimizer: torch.optim.Optimizer | None = None,
+        self, schedule: Schedule, feed: Feed, learner: Learner[Forecaster], deals: tuple[Deal, Deal], hyper: Hyper, context: Context
     ) -> None:
-        self.tasks = tasks_of(schedule, rank)
-        self.rank, self.feed, self.model, self.deals, self.window = rank, feed, model.to(device), deals, window
-        self.device, self.collective, self.averaged = device, collective, averaged
-        self.optimizer = optimizer or torch.optim.Adam(model.parameters(), lr=learning_rate)
-        parameters = [p for p in model.parameters() if p.requires_grad]
-        self._flat = torch.zeros(sum(p.numel() for p in parameters) + 2, device=device)  # gradients, sum of errors, count of readings
-        for p, part in zip(parameters, self._flat[:-2].split([p.numel() for p in parameters]), strict=True):
-            p.grad = part.view_as(p)
+        """`learner` has SUMS; `deals` are of training and of validation."""
+        self.tasks, self.feed, self.deals = tasks_of(schedule, context.rank), feed, deals
+        self.rank, self.device, self.collective = context.rank, context.device, context.collective
+        self.learner, self.model, self.window, self.averaged = learner, learner.model, hyper.window, hyper.variant == "as-published"
+        self._losses = Losses()
         self._scale = tuple(float(part[0]) for part in (feed.scale.mean, feed.scale.deviation))
         self._run: Mapping[Op, Callable[[Task], None]] = {
             Op.FETCH: self._read,
@@ -93,7 +85,7 @@ class WindowProgram:
             Op.H2D: self._send,
             Op.FORWARD: self._forward,
             Op.BACKWARD: self._backward,
-            Op.ALLREDUCE: self._allreduce,
+            Op.ALLREDUCE: self._all_reduce,
             Op.OPTIMIZE: self._optimize,
         }
         self.begin(0)
@@ -107,21 +99,19 @@ class WindowProgram:
             self._starts |= {first + i: starts for i, starts in enumerate(deal.starts(self.rank, self.epoch))}
             first += deal.iterations
         self._batch: dict[int, Tensor] = {}
-        self._loss: dict[int, Tensor] = {}
         self._graph: dict[int, Tensor] = {}
         self._errors = MaskedErrors(torch.zeros(5, dtype=torch.float64, device=self.device))
-        self._flat.zero_()
+        self.learner.clear()
 
     def run(self, task: Task) -> None:
         """Execute one row. Raises KeyError for an operation that windows do not have."""
         self._run[task.op](task)
 
-    def losses(self) -> dict[int, float]:
-        """This rank's share of the loss of each optimiser step of the epoch, which ends with this call; shares sum to the loss."""
-        shares = {iteration: float(loss) for iteration, loss in self._loss.items()}
+    def finish(self) -> EpochResult:
+        """Losses of the optimiser steps, and errors, which stay in `errors`, too. The next pass is the next epoch."""
         self.errors = self._errors
         self.begin(self.epoch + 1)
-        return shares
+        return EpochResult(self._losses.finish(), self.errors.means)
 
     def evaluate(self, deal: Deal) -> MaskedErrors:
         """Errors over a deal's windows, on whichever ranks; nothing is trained. Called on every rank."""
@@ -146,7 +136,7 @@ class WindowProgram:
 
     def _gather(self, task: Task) -> None:
         if task.unit in self._batch:  # a block that has arrived
-            self._batch[task.unit] = self.feed.cut(_here(self._batch[task.unit]), self._starts[task.unit])
+            self._batch[task.unit] = self.feed.cut(used(self._batch[task.unit]), self._starts[task.unit])
         else:
             self._read(task)
 
@@ -154,7 +144,7 @@ class WindowProgram:
         self._batch[task.unit] = self._batch[task.unit].to(self.device, non_blocking=True)
 
     def _forward(self, task: Task) -> None:
-        batch = _here(self._batch.pop(task.unit))
+        batch = used(self._batch.pop(task.unit))
         with torch.set_grad_enabled(task.step != VALIDATE):
             prediction, target = self._predicted(batch)
             if task.step == VALIDATE:
@@ -162,33 +152,25 @@ class WindowProgram:
                 return
             total, count = masked_sum(prediction, target)
         self._graph[task.unit] = total / count.clamp(min=1) if self.averaged else total
-        self._flat[-2:] = torch.stack([total.detach(), count.to(total.dtype)])
+        self.learner.sums.copy_(torch.stack([total.detach(), count.to(total.dtype)]))
 
     def _backward(self, task: Task) -> None:
         self._graph.pop(task.unit).backward()
 
-    def _allreduce(self, task: Task) -> None:
+    def _all_reduce(self, task: Task) -> None:
         if task.step == VALIDATE:
             self.collective.all_reduce(self._errors.sums)
             return
-        self._own = self._flat[-2:].clone()
-        self.collective.all_reduce(self._flat)
+        self._own = self.learner.sums.clone()
+        self.learner.all_reduce()
 
     def _optimize(self, task: Task) -> None:
-        own = self._own if self.collective.ranks > 1 else self._flat[-2:].clone()
-        readings = self._flat[-1].clamp(min=1)
+        total, count = self._own if self.collective.ranks > 1 else self.learner.sums
         if self.averaged:
-            self._flat[:-2].div_(self.collective.ranks)
-            self._loss[task.iteration] = own[0] / own[1].clamp(min=1) / self.collective.ranks
+            self.learner.gradients.div_(self.collective.ranks)
+            self._losses.add(task.iteration, total / count.clamp(min=1) / self.collective.ranks)
         else:
-            self._flat[:-2].div_(readings)
-            self._loss[task.iteration] = own[0] / readings
-        self.optimizer.step()
-        self._flat.zero_()
-
-
-def _here(tensor: Tensor) -> Tensor:
-    """A tensor that another stream has brought, not to be overwritten before this one has read it."""
-    if tensor.is_cuda:
-        tensor.record_stream(torch.cuda.current_stream(tensor.device))
-    return tensor
+            readings = self.learner.sums[1].clamp(min=1)
+            self.learner.gradients.div_(readings)
+            self._losses.add(task.iteration, total / readings)
+        self.learner.step()

@@ -1,99 +1,68 @@
-"""Windows: from a recipe to a program that trains on a signal's windows, its preparation done."""
+"""Recipe: what training on a signal's windows is made of, from an item: the stored signal, its feed, the model, the program."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
-
-import torch
 
 from chronoscale.datasets import store
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.standard import Period
 from chronoscale.datasets.signals.windows import Windows
 from chronoscale.errors import UserError
-from chronoscale.real_exec.collective import Collective
-from chronoscale.real_exec.environment import device_name
-from chronoscale.real_exec.interpreter import Pass, execute
-from chronoscale.real_exec.lanes import CpuLanes, lanes_for
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.signals.engine import Engine, Spread
 from chronoscale.real_exec.signals.feeds import FEEDS, Feed
-from chronoscale.real_exec.signals.forecast.model import forecaster
-from chronoscale.real_exec.signals.program import PreparationProgram, WindowProgram
+from chronoscale.real_exec.signals.forecast.model import Forecaster, forecaster
+from chronoscale.real_exec.signals.program import SUMS, WindowProgram
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals.feeding import Feeding
 from chronoscale.strategies.signals.forecasters import forecaster_shape
 from chronoscale.strategies.signals.stores import SPREAD
-from chronoscale.strategies.workload import Hyper
+from chronoscale.strategies.workload import ModelChoice
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """A stored signal (folder), the schedule of its preparation (file), and the model that is trained on it."""
-
-    dataset: str
-    prepare: str
-    hyper: Hyper
-    model: str
-    hidden: int
-    layers: int
-    hops: int
-    heads: int
-    learning_rate: float
-    seed: int
-
-
-def prepared(
-    recipe: Recipe,
-    schedule: Schedule,
-    rank: int,
-    device: torch.device,
-    together: Collective,
-    stack: ExitStack,
-    feeds: dict[str, Feed] | None = None,
-) -> tuple[WindowProgram, list[Pass]]:
-    """The program of an epoch and the pass of its preparation, none if that is done: recipes with one `prepare` share what it made, in
-    `feeds`. Called on every rank; what it starts ends with `stack`.
-
-    Raises UserError for a dataset that is no signal, and as the models do.
-    """
-    signal, hyper = store.load(recipe.dataset), recipe.hyper
+def signal_of(item: Item) -> Signal:
+    """The stored signal, mapped. Raises UserError for a dataset that is none."""
+    signal = store.load(item.dataset)
     if not isinstance(signal, Signal):
-        raise UserError(f"{recipe.dataset}: expected a signal")
-    windows = Windows(len(signal), hyper.window, hyper.horizon)
-    done, feeds = [], {} if feeds is None else feeds
-    if recipe.prepare not in feeds:
-        series = (signal, windows, cast(Period, hyper.standardise), device)
-        feeds[recipe.prepare], one = _prepare(recipe, schedule, series, rank, together, stack)
-        done.append(one)
-    feed, feeding = feeds[recipe.prepare], Feeding.of(schedule)
-    sizes = (signal.num_nodes, signal.num_channels, recipe.hidden, recipe.layers, hyper.window, hyper.horizon, recipe.hops, recipe.heads)
-    shape = forecaster_shape(recipe.model, *sizes, hyper.variant)
+        raise UserError(f"{item.dataset}: expected a signal")
+    return signal
+
+
+def feed_of(item: Item, schedule: Schedule, context: Context) -> Feed:
+    """Where batches of items with this `prepare` come from; their preparation fills it. What it starts ends with the context.
+
+    `schedule`: an epoch or its preparation. Raises UserError as `signal_of` and for an item without a preparation.
+    """
+    if not item.prepare:
+        raise UserError(f"schedule '{schedule.name}' trains on windows, and its item names no preparation")
+
+    def make() -> Feed:
+        signal, hyper, where = signal_of(item), item.hyper, Feeding.of(schedule).store
+        series = (signal, Windows(len(signal), hyper.window, hyper.horizon), cast(Period, hyper.standardise), context.device)
+        if where is not SPREAD:
+            return FEEDS[where](*series)
+        engine = Engine(context.rank, context.ranks)
+        context.stack.callback(engine.close)
+        return Spread(engine, Path(item.dataset), *series, context.rank)
+
+    return context.share(("feed", item.prepare), make)
+
+
+def learner_of(item: Item, choice: ModelChoice, context: Context) -> Learner[Forecaster]:
+    """The untrained model on this rank, its parameters from the job's seed. Raises UserError as the models do, and as `signal_of`."""
+    signal, hyper = signal_of(item), item.hyper
+    shape = forecaster_shape(choice, signal.num_nodes, signal.num_channels, hyper.window, hyper.horizon, hyper.variant)
     graph = (signal.edge_index, signal.edge_weight, signal.num_nodes)
-    model = forecaster(shape, *graph, hyper.window, hyper.horizon, recipe.seed, hyper.variant)
-    deals = (feeding.training(windows, hyper, schedule.ranks), feeding.validation(windows, hyper, schedule.ranks))
-    averaged = hyper.variant == "as-published"
-    return WindowProgram(schedule, rank, feed, model, deals, hyper.window, device, together, recipe.learning_rate, averaged), done
+    model = forecaster(shape, *graph, hyper.window, hyper.horizon, context.settings.seed, hyper.variant)
+    return Learner(model, context, SUMS)
 
 
-def _prepare(
-    recipe: Recipe,
-    schedule: Schedule,
-    series: tuple[Signal, Windows, Period, torch.device],
-    rank: int,
-    together: Collective,
-    stack: ExitStack,
-) -> tuple[Feed, Pass]:
-    device, where = series[-1], Feeding.of(schedule).store
-    feed: Feed
-    if where is SPREAD:
-        engine = Engine(rank, together.ranks)
-        stack.callback(engine.close)
-        feed = Spread(engine, Path(recipe.dataset), *series, rank)
-    else:
-        feed = FEEDS[where](*series)
-    program = PreparationProgram(Schedule.load(Path(recipe.prepare)), rank, feed, device, together)
-    lanes = lanes_for(device) if device.type == "cuda" else CpuLanes(False)
-    return feed, execute(Schedule.load(Path(recipe.prepare)), program, lanes, device_name(device))
+def program_of(item: Item, schedule: Schedule, learner: Learner[Forecaster], context: Context) -> WindowProgram:
+    """Epochs of a schedule of kind "windows", its preparation done."""
+    feed, feeding = feed_of(item, schedule, context), Feeding.of(schedule)
+    deals = (feeding.training(feed.windows, item.hyper, schedule.ranks), feeding.validation(feed.windows, item.hyper, schedule.ranks))
+    return WindowProgram(schedule, feed, learner, deals, item.hyper, context)

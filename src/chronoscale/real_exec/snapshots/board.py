@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.attention import Attention
 from chronoscale.cuda_ext.graph import CSR, EdgeMap
+from chronoscale.real_exec.lanes import used, uses
 from chronoscale.real_exec.snapshots.material import Change, Full
 from chronoscale.real_exec.snapshots.model import SnapshotModel, State
 from chronoscale.real_exec.task import Task
@@ -70,10 +70,28 @@ class Plan:
             else:
                 plan.frees[unit] = []
             previous = unit
-        backward = schedule.tasks(Op.BACKWARD)
-        iterations, counts = np.unique(schedule.iteration[backward], return_counts=True)
-        plan.groups = dict(zip(iterations.tolist(), counts.tolist(), strict=True))
+        plan.groups = groups_of(schedule)
         return plan
+
+
+def groups_of(schedule: Schedule) -> dict[int, int]:
+    """Groups of every iteration, over all ranks: the loss is their mean."""
+    rows = schedule.tasks(Op.BACKWARD)
+    pairs = np.unique(np.stack([schedule.iteration[rows], schedule.unit[rows]]), axis=1)
+    iterations, counts = np.unique(pairs[0], return_counts=True)
+    return dict(zip(iterations.tolist(), counts.tolist(), strict=True))
+
+
+def used_graph(graph: CSR) -> CSR:
+    """As `lanes.used`, for an adjacency."""
+    uses(graph.indptr, graph.indices, graph.values)
+    return graph
+
+
+def used_map(edges: EdgeMap) -> EdgeMap:
+    """As `lanes.used`, for changed edges."""
+    uses(edges.rows, edges.indptr, edges.indices, edges.sign)
+    return edges
 
 
 @dataclass(slots=True)
@@ -81,7 +99,6 @@ class Board:
     """One rank's state between rows. Rows of a group follow one another, so one `pending` serves; what outlives a row has a key."""
 
     model: SnapshotModel
-    device: torch.device
     plan: Plan
     group_size: int
     variant: str
@@ -100,30 +117,11 @@ class Board:
     def inputs(self, task: Task) -> Tensor:
         """The input features that a row reads: its snapshot's own, or those that its group, or the one it shares with, began with."""
         seat = (task.unit, task.step)
-        return self.uses(self.features[seat if seat in self.plan.features else (self.plan.seat[task.unit, 0][0], 0)])
+        return used(self.features[seat if seat in self.plan.features else (self.plan.seat[task.unit, 0][0], 0)])
 
     def below(self, task: Task) -> Tensor:
         """What the layer below put out for this row's snapshot."""
-        return self.uses(self.hidden[task.unit, task.layer - 1, task.step])
-
-    def uses(self, tensor: Tensor) -> Tensor:
-        """The tensor, marked as read in this lane: the allocator must not reuse its memory too early."""
-        if self.device.type == "cuda":
-            tensor.record_stream(torch.cuda.current_stream(self.device))
-        return tensor
-
-    def uses_graph(self, graph: CSR) -> CSR:
-        """As `uses`, for an adjacency."""
-        for tensor in (graph.indptr, graph.indices, graph.values):
-            if tensor is not None:
-                self.uses(tensor)
-        return graph
-
-    def uses_map(self, edges: EdgeMap) -> EdgeMap:
-        """As `uses`, for changed edges."""
-        for tensor in (edges.rows, edges.indptr, edges.indices, edges.sign):
-            self.uses(tensor)
-        return edges
+        return used(self.hidden[task.unit, task.layer - 1, task.step])
 
     def read_inputs(self, task: Task) -> None:
         """Drop a snapshot's input features after the row that is the last to read them, where the next snapshot brings its own."""

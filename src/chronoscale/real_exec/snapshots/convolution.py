@@ -13,7 +13,8 @@ from torch import Tensor
 
 from chronoscale.cuda_ext import ops
 from chronoscale.cuda_ext.attention import attention, attention_increment
-from chronoscale.real_exec.snapshots.board import Board, Shelf
+from chronoscale.real_exec.lanes import used, uses
+from chronoscale.real_exec.snapshots.board import Board, Shelf, used_graph, used_map
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.model import EvolvingBlock, GatBlock, GcnBlock
 from chronoscale.real_exec.task import Task
@@ -37,15 +38,15 @@ def convolution(board: Board) -> Convolution:
     return Evolving() if shape.evolves_weights else Attending() if shape.transforms_first else Plain()
 
 
-def _sum(board: Board, shelf: Shelf, x: Tensor) -> Tensor:
+def _sum(shelf: Shelf, x: Tensor) -> Tensor:
     """Unnormalised neighbour sums [N, F]."""
     assert shelf.graph is not None
-    return ops.aggregate(board.uses_graph(shelf.graph), board.uses(x))
+    return ops.aggregate(used_graph(shelf.graph), used(x))
 
 
-def _scale(board: Board, shelf: Shelf) -> Tensor:
+def _scale(shelf: Shelf) -> Tensor:
     assert shelf.scale is not None
-    return board.uses(shelf.scale)[:, None]
+    return used(shelf.scale)[:, None]
 
 
 def _increment(board: Board, task: Task) -> tuple[Tensor, Tensor]:
@@ -54,9 +55,7 @@ def _increment(board: Board, task: Task) -> tuple[Tensor, Tensor]:
     assert not isinstance(shelf.form, Full) and shelf.form.delta is not None
     assert shelf.scale is not None and board.sums is not None
     delta = shelf.form.delta
-    for tensor in (delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh, shelf.scale):
-        if tensor is not None:
-            board.uses(tensor)
+    uses(delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh, shelf.scale)
     rows = delta.rows.long()
     return rows, ops.increment_(board.sums, delta, x).mul_(shelf.scale[rows, None])
 
@@ -65,11 +64,11 @@ def _first(board: Board, task: Task) -> None:
     """Features summed and normalised, no gradient: they are inputs."""
     shelf = board.at(task)
     with torch.no_grad():
-        sums = _sum(board, shelf, board.inputs(task))
+        sums = _sum(shelf, board.inputs(task))
         if board.plan.incremented:
-            board.sums, shelf.aggregated = sums, sums * _scale(board, shelf)
+            board.sums, shelf.aggregated = sums, sums * _scale(shelf)
         else:
-            shelf.aggregated = sums.mul_(_scale(board, shelf))
+            shelf.aggregated = sums.mul_(_scale(shelf))
 
 
 class Plain:
@@ -79,7 +78,7 @@ class Plain:
         """Normalised sums of all rows."""
         if task.layer:
             shelf = board.at(task)
-            board.pending = _sum(board, shelf, board.below(task)) * _scale(board, shelf)
+            board.pending = _sum(shelf, board.below(task)) * _scale(shelf)
             return
         _first(board, task)
         board.read_inputs(task)
@@ -96,15 +95,15 @@ class Plain:
         assert isinstance(block, GcnBlock)
         if task.layer:
             assert isinstance(board.pending, Tensor)
-            board.pending = block.transform(board.uses(board.pending))
+            board.pending = block.transform(used(board.pending))
             return
         shelf = board.at(task)
         assert shelf.aggregated is not None
-        output = block.transform(board.uses(shelf.aggregated))
+        output = block.transform(used(shelf.aggregated))
         if (task.unit, task.step) in board.plan.incremented:
             before = board.at(task, back=1).output
             assert before is not None and not isinstance(shelf.form, Full) and shelf.form.delta is not None
-            output = before.index_copy(0, board.uses(shelf.form.delta.rows).long(), output)
+            output = before.index_copy(0, used(shelf.form.delta.rows).long(), output)
         shelf.output, shelf.leaf = output, output.detach().requires_grad_()
 
     def temporal(self, board: Board, task: Task) -> None:
@@ -113,7 +112,7 @@ class Plain:
         assert not isinstance(block, EvolvingBlock)
         z = board.pending if task.layer else board.at(task).leaf
         assert isinstance(z, Tensor)
-        state = block.step(board.uses(z), None if task.step == 0 else board.state[task.unit, task.layer])
+        state = block.step(used(z), None if task.step == 0 else board.state[task.unit, task.layer])
         board.state[task.unit, task.layer] = state
         board.hidden[task.unit, task.layer, task.step] = state[0]
 
@@ -139,8 +138,8 @@ class Attending(Plain):
         assert isinstance(block, GatBlock) and shelf.graph is not None
         scored = board.pending if task.layer else board.projected
         assert isinstance(scored, tuple)
-        z, left, right = (board.uses(part) for part in scored)
-        state = attention(board.uses_graph(shelf.graph), z, left, right)
+        z, left, right = (used(part) for part in scored)
+        state = attention(used_graph(shelf.graph), z, left, right)
         output = block.finish(state.output())
         if task.layer:
             board.pending = output
@@ -152,8 +151,8 @@ class Attending(Plain):
         block, shelf, before = board.model.block(task.layer), board.at(task), board.at(task, back=1)
         assert isinstance(block, GatBlock) and not isinstance(shelf.form, Full) and shelf.form.edges is not None
         assert shelf.graph is not None and before.attention is not None and before.output is not None and board.projected is not None
-        change, graph = board.uses_map(shelf.form.edges), board.uses_graph(shelf.graph)
-        z, left, right = (board.uses(part) for part in board.projected)
+        change, graph = used_map(shelf.form.edges), used_graph(shelf.graph)
+        z, left, right = (used(part) for part in board.projected)
         shelf.attention, touched = attention_increment(before.attention, graph, change, z, left, right, variant=board.variant)
         output = before.output.index_copy(0, change.rows.long(), block.finish(touched))
         shelf.output, shelf.leaf = output, output.detach().requires_grad_()
@@ -166,7 +165,7 @@ class Evolving:
         """Normalised sums of all rows."""
         if task.layer:
             shelf = board.at(task)
-            board.pending = _sum(board, shelf, board.below(task)) * _scale(board, shelf)
+            board.pending = _sum(shelf, board.below(task)) * _scale(shelf)
         else:
             _first(board, task)
 
@@ -192,7 +191,7 @@ class Evolving:
         assert isinstance(block, EvolvingBlock)
         aggregated = board.pending if task.layer else board.at(task).aggregated
         assert isinstance(aggregated, Tensor)
-        output = block.transform(board.uses(aggregated), board.state[task.unit, task.layer])
+        output = block.transform(used(aggregated), board.state[task.unit, task.layer])
         board.hidden[task.unit, task.layer, task.step] = output
         if task.layer == 0:
             board.read_inputs(task)

@@ -12,11 +12,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap
+from chronoscale.datasets import store
 from chronoscale.datasets.snapshots.csr import DeltaCSR, Variant
 from chronoscale.datasets.snapshots.difference import EdgeMap as HostMap
 from chronoscale.datasets.snapshots.difference import delta_csr, edge_map
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.errors import UserError
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.snapshots.model import shape_of
+from chronoscale.strategies.workload import ModelChoice
 
 
 class Wanted(NamedTuple):
@@ -159,3 +164,12 @@ class Material:
     def _map(self, edges: HostMap) -> EdgeMap:
         host = self._host
         return EdgeMap(host(edges.rows), host(edges.indptr), host(edges.indices), host(edges.sign), self.num_nodes)
+
+
+def material_of(item: Item, choice: ModelChoice, context: Context) -> Material:
+    """An item's snapshots, nothing prepared yet; pinned where they go to a GPU."""
+    snapshots = store.load(item.dataset)
+    assert isinstance(snapshots, SnapshotSequence)
+    variant: Variant = "exact" if item.hyper.variant == "exact" else "as-published"
+    weighted = shape_of(choice).spatial == "gcn"
+    return Material(snapshots, choice.inputs, variant, context.settings.seed, context.device.type == "cuda", weighted)

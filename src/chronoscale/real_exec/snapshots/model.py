@@ -18,7 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from chronoscale.errors import UserError
-from chronoscale.strategies.workload import ModelShape
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.learner import Learner
+from chronoscale.strategies.snapshots.models import model_shape
+from chronoscale.strategies.workload import ModelChoice, ModelShape
 
 State = tuple[Tensor, Tensor]
 
@@ -141,3 +144,13 @@ class SnapshotModel(nn.Module):
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         """Mean squared error of the predictions from outputs [R, H] against targets [R]."""
         return nn.functional.mse_loss(self.readout(output).squeeze(-1), target)
+
+
+def shape_of(choice: ModelChoice) -> ModelShape:
+    """Raises UserError as `model_shape`."""
+    return model_shape(choice.name, choice.inputs, choice.hidden, choice.layers)
+
+
+def learner_of(choice: ModelChoice, context: Context) -> Learner[SnapshotModel]:
+    """The untrained model on this rank, its parameters from the job's seed."""
+    return Learner(SnapshotModel(shape_of(choice), context.settings.seed), context)

@@ -14,20 +14,15 @@ from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
 from chronoscale.strategies.baselines.snapshots.distdgl import DistDGL
 from chronoscale.strategies.baselines.snapshots.esdg import ESDG
-from chronoscale.strategies.builder import Builder
-from chronoscale.strategies.cluster import Device, Link
-from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.schedule import Lane, Op, Schedule
+from chronoscale.strategies.costs import UNUSED
+from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.forms import must_track, plain
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.rows import Form
 from chronoscale.strategies.workload import Hyper, ModelShape, Partition, Workload
 
-UNUSED = DatasheetCosts(Device("none", 1, 1, 1, Link(1, 0), 0))  # forms are given: no cost is asked
 WHOLE, CHANGES = ("full", "pipeline"), ("map", "delta")  # ways to run a group: every snapshot in full, or as what changed
-MESSAGES = tuple(1 << power for power in range(10, 23, 2))  # all-reduce sizes, bytes: 1 KiB .. 4 MiB
-CELLS = (ESDG.name, DistDGL.name)  # strategies that spread a group over ranks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +36,17 @@ class Probe:
     parts: Int32 | None = None
 
 
-def probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, samples: int = 6, seed: int = 0) -> Iterator[Probe]:
+def probes(
+    snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: Collection[str] = ("groups",), seed: int = 0
+) -> Iterator[Probe]:
+    """For schedules of these kinds: "groups", "snapshots", "parts". Windows of the dataset itself, and generated graphs around its size."""
+    if "groups" in kinds:
+        yield from _group_probes(snapshots, model, hyper, ranks, seed)
+    if "snapshots" in kinds or "parts" in kinds:
+        yield from _cell_probes(snapshots, model, hyper, ranks, kinds, seed)
+
+
+def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
     """Windows of the dataset itself at quantiles of its size, and generated ones below and above; each in every form.
 
     Groups are dealt to `ranks` ranks, so that all of them are busy: ranks of one machine share its memory bandwidth and its caches.
@@ -52,7 +57,7 @@ def probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: 
     size = hyper.group_size + hyper.horizon
     apart = replace(hyper, stride=size, groups_per_rank=1)
     stats = statistics_of(snapshots)
-    yield from _forms("windows", windows(snapshots, stats, size, samples), model, apart, ranks, (*WHOLE, *CHANGES))
+    yield from _forms("windows", windows(snapshots, stats, size), model, apart, ranks, (*WHOLE, *CHANGES))
     low, high = int(stats.edges.min()), int(stats.edges.max())
     yield from _pairs(stats.num_nodes, high + 8, model, hyper, ranks, seed)
     for scale, edges in ((0.5, max(low // 2, 8)), (0.75, (low + high) // 2), (1.0, max(low, 8)), (1.0, int(high * 1.2) + 8)):
@@ -77,7 +82,7 @@ def _pairs(nodes: int, edges: int, model: ModelShape, hyper: Hyper, ranks: int, 
     yield Probe(f"pairs-{ranks}", snapshots, schedule, hyper)  # the snapshots depend on `ranks`, too
 
 
-def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, samples: int) -> SnapshotSequence:
+def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, samples: int = 6) -> SnapshotSequence:
     """`samples` windows of `size` consecutive snapshots, evenly over the order of their edge counts, strung together."""
     starts = np.arange(0, len(snapshots) - size + 1)
     weight = np.convolve(stats.edges + stats.effective_edges, np.ones(size), "valid")
@@ -102,21 +107,19 @@ def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
         yield Probe(f"{label}-{kind}", snapshots, lower(f"{label}-{kind}", workload, placement, reuse, UNUSED, forms), hyper)
 
 
-def cell_probes(
-    snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, strategies: Collection[str], seed: int = 0
+def _cell_probes(
+    snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: Collection[str], seed: int
 ) -> Iterator[Probe]:
-    """As `probes`, for those of CELLS among `strategies`: windows of the dataset, and generated graphs around its size.
+    """ESDG stands for all strategies that spread a group by snapshots, DistDGL for all that spread it by parts.
 
     Parts are METIS's for the windows. Generated graphs are dealt out node by node, which cuts most, or all to one rank, which makes the
     largest part and the smallest.
     """
-    if not (wanted := [name for name in CELLS if {"esdg": "snapshots", "distdgl": "parts"}[name] in strategies]):
-        return
     size = hyper.group_size + hyper.horizon
     apart = replace(hyper, stride=size, groups_per_rank=1)
     stats = statistics_of(snapshots)
     nodes, high = stats.num_nodes, int(stats.edges.max())
-    graphs = {"windows": windows(snapshots, stats, size, 6)}
+    graphs = {"windows": windows(snapshots, stats, size)}
     for scale, edges in ((0.5, 8), (0.75, high // 2 + 8), (1.0, 8), (1.0, int(high * 1.2) + 8)):
         count = max(int(nodes * scale), 16)
         static = min(2 * edges, count * count // 4)
@@ -124,19 +127,11 @@ def cell_probes(
         graphs[f"n{count}-e{edges}"] = graph.sequence().without_self_edges()
     for label, sequence in graphs.items():
         work = Workload(label, statistics_of(sequence), model, apart)
-        if ESDG.name in wanted:
+        if "snapshots" in kinds:
             yield Probe(f"{label}-esdg", sequence, ESDG().plan(work, ranks, UNUSED), apart)
-        if DistDGL.name in wanted:
+        if "parts" in kinds:
             node = np.arange(sequence.num_nodes, dtype=np.int32)
             cuts = {"metis": metis(snapshots, ranks)} if label == "windows" else {"dealt": node % ranks, "one": 0 * node}
             for name, assignment in cuts.items():
                 cut = replace(work, partition=Partition(*Cut(assignment, ranks).count(sequence)))
                 yield Probe(f"{label}-{name}-{ranks}", sequence, DistDGL().plan(cut, ranks, UNUSED), apart, assignment)
-
-
-def all_reduces(ranks: int) -> Schedule:
-    """All-reduces of every size in MESSAGES, one after the other."""
-    builder = Builder(f"all-reduce-{ranks}", ranks)
-    for i, size in enumerate(MESSAGES):
-        builder.add(Op.ALLREDUCE, Lane.COMM, {"rank": np.arange(ranks), "order": i, "collective": i, "bytes": size, "iteration": 0})
-    return builder.finish()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext import ops
-from chronoscale.real_exec.collective import Collective
-from chronoscale.real_exec.snapshots.board import Board, Plan, Seat, Shelf
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.lanes import used
+from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.program import EpochResult, Losses
+from chronoscale.real_exec.snapshots.board import Board, Plan, Seat, Shelf, used_graph, used_map
 from chronoscale.real_exec.snapshots.convolution import convolution
 from chronoscale.real_exec.snapshots.material import Change, Full, Material, Wanted
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -25,25 +27,13 @@ class SnapshotProgram:
     Losses are means over the groups of an iteration, on whichever ranks they run, so that placement does not change the mathematics.
     """
 
-    def __init__(
-        self,
-        schedule: Schedule,
-        rank: int,
-        material: Material,
-        model: SnapshotModel,
-        hyper: Hyper,
-        device: torch.device,
-        collective: Collective,
-        learning_rate: float = 0.01,
-        optimizer: torch.optim.Optimizer | None = None,
-    ) -> None:
-        """`optimizer` goes on from earlier schedules. Raises ValueError for transfers of other sizes than the snapshots have."""
-        self.tasks = tasks_of(schedule, rank)
-        self.material, self.model, self.hyper, self.device, self.collective = material, model.to(device), hyper, device, collective
-        self.optimizer = optimizer or torch.optim.Adam(model.parameters(), lr=learning_rate)
+    def __init__(self, schedule: Schedule, material: Material, learner: Learner[SnapshotModel], hyper: Hyper, context: Context) -> None:
+        """`learner` goes on from earlier schedules. Raises ValueError for transfers of other sizes than the snapshots have."""
+        self.tasks, self.device, self.collective = tasks_of(schedule, context.rank), context.device, context.collective
+        self.material, self.learner, self.model, self.hyper = material, learner, learner.model, hyper
         self.plan = plan = Plan.of(self.tasks, schedule, hyper)
-        self.board = Board(model, device, plan, hyper.group_size, hyper.variant)
-        self._loss: dict[int, list[Tensor]] = defaultdict(list)
+        self.board = Board(self.model, plan, hyper.group_size, hyper.variant)
+        self._losses = Losses()
         convolve = convolution(self.board)
         self._run: Mapping[Op, Callable[[Task], None]] = {
             Op.H2D: self._h2d,
@@ -54,12 +44,12 @@ class SnapshotProgram:
             Op.TRANSFORM: lambda task: convolve.transform(self.board, task),
             Op.TEMPORAL: lambda task: convolve.temporal(self.board, task),
             Op.BACKWARD: self._backward,
-            Op.ALLREDUCE: self._allreduce,
-            Op.OPTIMIZE: self._optimize,
+            Op.ALLREDUCE: lambda task: learner.all_reduce(),
+            Op.OPTIMIZE: lambda task: learner.step(),
         }
         goals = {t.unit: self._goals(t.unit) for t in self.tasks if t.op is Op.BACKWARD}
         material.prepare({self._wanted(seat) for seat in plan.owned}, {goal for of in goals.values() for goal in of})
-        self._targets = {unit: [material.target(goal).to(device) for goal in of] for unit, of in goals.items()}
+        self._targets = {unit: [material.target(goal).to(self.device) for goal in of] for unit, of in goals.items()}
         for task in self.tasks:
             if task.op is Op.H2D:
                 beyond = task.bytes - self._source(seat := (task.unit, task.step)).nbytes
@@ -72,11 +62,9 @@ class SnapshotProgram:
         """Execute one row. Raises KeyError for an operation that snapshot groups do not have."""
         self._run[task.op](task)
 
-    def losses(self) -> dict[int, float]:
-        """This rank's share of the loss of each iteration since the last call; shares sum to the mean over groups."""
-        shares = {iteration: float(torch.stack(parts).sum()) for iteration, parts in self._loss.items()}
-        self._loss.clear()
-        return shares
+    def finish(self) -> EpochResult:
+        """Losses; shares sum to the mean over groups."""
+        return EpochResult(self._losses.finish())
 
     def _goals(self, unit: int) -> list[int]:
         """Snapshots that a group predicts: of each of its own, or of the last."""
@@ -104,46 +92,33 @@ class SnapshotProgram:
         before, shelf = self.board.at(task, back=1).graph, self.board.at(task)
         assert isinstance(shelf.form, Change) and shelf.form.edges is not None and before is not None
         weighted = not self.model.shape.transforms_first
-        edges = self.board.uses_map(shelf.form.edges)
-        shelf.graph, shelf.scale = ops.rebuild(self.board.uses_graph(before), edges, self.hyper.variant, weighted)
+        edges = used_map(shelf.form.edges)
+        shelf.graph, shelf.scale = ops.rebuild(used_graph(before), edges, self.hyper.variant, weighted)
 
     def _copy(self, task: Task) -> None:
         """From stage to stage of a pipeline; on one rank both are this process."""
         if task.layer:
             pending = self.board.pending
-            self.board.pending = self.board.uses(pending).clone() if isinstance(pending, Tensor) else pending
+            self.board.pending = used(pending).clone() if isinstance(pending, Tensor) else pending
             return
         shelf = self.board.at(task)
         if shelf.leaf is not None:
-            shelf.leaf = self.board.uses(shelf.leaf.detach()).clone().requires_grad_()
+            shelf.leaf = used(shelf.leaf.detach()).clone().requires_grad_()
         elif shelf.aggregated is not None:
-            shelf.aggregated = self.board.uses(shelf.aggregated).clone()
+            shelf.aggregated = used(shelf.aggregated).clone()
 
     def _backward(self, task: Task) -> None:
         board, last, top = self.board, self.hyper.group_size - 1, self.model.shape.layers - 1
         steps = range(last + 1) if self.model.shape.predicts_each else (last,)
-        outputs = [board.uses(board.hidden[task.unit, top, step]) for step in steps]
+        outputs = [used(board.hidden[task.unit, top, step]) for step in steps]
         errors = [self.model.loss(output, target) for output, target in zip(outputs, self._targets[task.unit], strict=True)]
         loss = torch.stack(errors).mean() / self.plan.groups[task.iteration]
         loss.backward()
-        self._loss[task.iteration].append(loss.detach())
+        self._losses.add(task.iteration, loss)
         board.forget(task.unit)
-        used = [board.shelves.pop(seat) for seat in self.plan.frees[task.unit]]
+        gone = [board.shelves.pop(seat) for seat in self.plan.frees[task.unit]]
         for seat in self.plan.frees[task.unit]:
             board.features.pop(seat, None)
-        ends = [(s.output, s.leaf.grad) for s in used if s.output is not None and s.leaf is not None and s.leaf.grad is not None]
+        ends = [(s.output, s.leaf.grad) for s in gone if s.output is not None and s.leaf is not None and s.leaf.grad is not None]
         if ends:
             torch.autograd.backward([output for output, _ in ends], [gradient for _, gradient in ends])
-
-    def _allreduce(self, task: Task) -> None:
-        gradients = [p.grad if p.grad is not None else torch.zeros_like(p) for p in self.model.parameters()]
-        flat = torch.cat([g.flatten() for g in gradients])
-        self.collective.all_reduce(flat)
-        offset = 0
-        for parameter in self.model.parameters():
-            parameter.grad = flat[offset : offset + parameter.numel()].view_as(parameter)
-            offset += parameter.numel()
-
-    def _optimize(self, task: Task) -> None:
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from chronoscale.errors import UserError, unknown
 from chronoscale.strategies.schedule import Ints
-from chronoscale.strategies.workload import ModelShape
+from chronoscale.strategies.workload import ModelChoice, ModelShape
 
 Count = TypeVar("Count", int, Ints)
 
@@ -84,21 +84,13 @@ class Graph:
 
 
 def forecaster_shape(
-    name: str,
-    nodes: int,
-    channels: int,
-    hidden: int = 64,
-    layers: int = 1,
-    window: int = 12,
-    horizon: int = 12,
-    hops: int = 2,
-    heads: int = 4,
-    variant: str = "exact",
+    choice: ModelChoice, nodes: int, channels: int, window: int = 12, horizon: int = 12, variant: str = "exact"
 ) -> ModelShape:
-    """Sizes of a forecaster by name; `parameters` is what the module of this variant has.
+    """Sizes of a forecaster by choice; `parameters` is what the module of this variant has.
 
     Raises UserError for an unknown name (with the nearest) and for sizes that it cannot have.
     """
+    name, hidden, layers, hops, heads = choice.name, choice.hidden, choice.layers, choice.hops, choice.heads
     if name not in FORECASTERS:
         raise unknown("forecaster", name, FORECASTERS)
     if min(nodes, channels, hidden, layers, window, horizon, hops, heads) < 1:

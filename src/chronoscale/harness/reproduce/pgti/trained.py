@@ -16,8 +16,7 @@ from chronoscale.harness.reproduce.sampled import Sampler
 from chronoscale.harness.reproduce.study import NAN
 from chronoscale.harness.signals.data import planned, statistics
 from chronoscale.harness.signals.experiment import SignalExperiment
-from chronoscale.real_exec.snapshots.probe import UNUSED
-from chronoscale.strategies.costs import Floats
+from chronoscale.strategies.costs import UNUSED, Floats
 from chronoscale.strategies.registry import strategy
 
 WIDTH, RATE = 16, 0.01

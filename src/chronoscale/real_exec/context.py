@@ -1,0 +1,71 @@
+"""Context: where one rank of a job executes, with whom, and what the items of the job share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+import torch
+import torch.distributed as dist
+
+from chronoscale.cuda_ext.backend import set_threads
+from chronoscale.errors import UserError
+from chronoscale.real_exec.collective import Alone, Collective, TorchCollective
+from chronoscale.real_exec.exchange import Exchange, NoExchange, TorchExchange
+from chronoscale.real_exec.job import Settings
+from chronoscale.real_exec.lanes import Lanes, lanes_for, threaded
+from chronoscale.real_exec.rank import pick_device
+from chronoscale.strategies.schedule import Schedule
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Context:
+    """By default one rank alone on a CPU. What programs start ends with `stack`."""
+
+    settings: Settings = field(default_factory=Settings)
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    rank: int = 0
+    collective: Collective = field(default_factory=Alone)
+    exchange: Exchange = field(default_factory=NoExchange)
+    stack: ExitStack = field(default_factory=ExitStack)
+    _shared: dict[Hashable, Any] = field(default_factory=dict)
+
+    @property
+    def ranks(self) -> int:
+        return self.collective.ranks
+
+    def share(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What was made under a key before, or is made now."""
+        if key not in self._shared:
+            self._shared[key] = make()
+        return cast(Made, self._shared[key])
+
+    def admit(self, schedule: Schedule) -> Schedule:
+        """The schedule. Raises UserError when it is for another number of ranks."""
+        if schedule.ranks != self.ranks:
+            raise UserError(f"schedule '{schedule.name}' is for {schedule.ranks} ranks, {self.ranks} are running")
+        return schedule
+
+    def lanes(self, schedule: Schedule) -> Lanes:
+        """What sets the rows of a schedule in motion here."""
+        return lanes_for(self.device, threaded(schedule, self.settings.transfer_thread))
+
+
+@contextmanager
+def joined(settings: Settings) -> Iterator[Context]:
+    """This rank of the process group, or the only one. Called on every rank; ranks that come to the end wait for each other there.
+
+    Raises UserError when a GPU is asked for and absent.
+    """
+    ranks, rank = (dist.get_world_size(), dist.get_rank()) if dist.is_initialized() else (1, 0)
+    device = pick_device(settings.device, rank)
+    torch.set_num_threads(settings.threads)
+    set_threads(settings.threads)
+    collective, exchange = (TorchCollective(), TorchExchange()) if ranks > 1 else (Alone(), NoExchange())
+    with ExitStack() as stack:
+        yield Context(settings, device, rank, collective, exchange, stack)
+        collective.barrier()  # none ends what others still read

@@ -1,0 +1,43 @@
+"""Plans on signals: one schedule for every epoch; in the end the test windows are predicted, once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.plans import Plan
+from chronoscale.real_exec.signals.program import WindowProgram
+from chronoscale.real_exec.signals.recipe import learner_of, program_of
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.signals.feeding import Feeding
+
+STAGE, TEST = "training", "test.json"
+
+
+class OnePlan:
+    """An epoch's order of windows depends on the seed and its number alone: a run that was cut off ends at the weights of one that was
+    not. At the end the job's folder has TEST: MAE, RMSE and MAPE of the test windows."""
+
+    def __init__(self, job: Job, schedule: Schedule, context: Context) -> None:
+        """Raises UserError when the schedule is for another number of ranks."""
+        self._job, self._schedule, self._context = job, context.admit(schedule), context
+        self.learner = learner_of(job.items[0], job.model, context)
+        self._program: WindowProgram | None = None
+
+    def at(self, epoch: int) -> Plan:
+        """The plan."""
+        if self._program is None:
+            self._program = program_of(self._job.items[0], self._schedule, self.learner, self._context)
+            self._program.begin(epoch)
+            self._plan = Plan(0, STAGE, self._schedule, self._program)
+        return self._plan
+
+    def end(self) -> None:
+        """Predict the test windows."""
+        program = self._program or program_of(self._job.items[0], self._schedule, self.learner, self._context)
+        deal = Feeding.of(self._schedule).test(program.feed.windows, self._job.items[0].hyper, self._context.ranks)
+        tested = program.evaluate(deal)
+        if self._context.rank == 0:
+            (Path(self._job.out) / TEST).write_text(json.dumps(tested.means.tolist()))

@@ -1,0 +1,48 @@
+"""Binding: from an item to the program that trains on its snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from chronoscale.datasets.snapshots.partition import Cut
+from chronoscale.errors import UserError
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.plans import Kind
+from chronoscale.real_exec.program import Program
+from chronoscale.real_exec.snapshots.cells.program import CellProgram
+from chronoscale.real_exec.snapshots.material import Material, material_of
+from chronoscale.real_exec.snapshots.model import learner_of
+from chronoscale.real_exec.snapshots.plans import PublishedPlans
+from chronoscale.real_exec.snapshots.program import SnapshotProgram
+from chronoscale.real_exec.snapshots.region import Part, Region, Whole
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.workload import ModelChoice
+
+
+def _shared(item: Item, choice: ModelChoice, context: Context) -> Material:
+    return context.share(("material", item.dataset, item.hyper.variant), lambda: material_of(item, choice, context))
+
+
+def _groups(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:
+    return SnapshotProgram(schedule, _shared(item, choice, context), learner_of(choice, context), item.hyper, context)
+
+
+def _snapshots(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:
+    return _cells(item, schedule, Whole(_shared(item, choice, context)), choice, context)
+
+
+def _parts(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:
+    if not item.parts:
+        raise UserError(f"schedule '{schedule.name}' runs on vertex parts, and its item names no partition")
+    cut = Cut(np.load(item.parts), schedule.ranks)
+    return _cells(item, schedule, Part(_shared(item, choice, context), cut, context.rank, context.device), choice, context)
+
+
+def _cells(item: Item, schedule: Schedule, region: Region, choice: ModelChoice, context: Context) -> Program:
+    return CellProgram(schedule, region, learner_of(choice, context), item.hyper, context)
+
+
+KINDS: Mapping[str, Kind] = {"groups": Kind(_groups, PublishedPlans), "snapshots": Kind(_snapshots), "parts": Kind(_parts)}

@@ -1,0 +1,119 @@
+"""Exchange: what cells send to other ranks and get from them: remote rows, candidates of a summary, states; and gradients of all three."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.exchange import all_gather
+from chronoscale.real_exec.lanes import uses
+from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, gradient
+from chronoscale.real_exec.snapshots.region import Route
+from chronoscale.real_exec.task import Task
+from chronoscale.strategies.schedule import Ints, Op, Schedule
+
+
+class Exchange:
+    """Rows of communication. A row means one thing before a cell's gradient pass and its reverse after it."""
+
+    def __init__(self, grid: Grid, schedule: Schedule, context: Context) -> None:
+        self._grid, self._ranks = grid, context.exchange
+        self._peer = _peers(schedule, context.rank)
+        self.moved: dict[int, int] = {}  # task -> bytes that a row took from or brought to other ranks
+
+    def all_to_all(self, task: Task, cell: Cell) -> None:
+        """Remote rows come; their gradients, or those of candidates, go back."""
+        if cell.halves == 0:
+            self._fetch(task, cell)
+        elif cell.summary is not None and cell.halves > 1:
+            self._return_candidates(task, cell)
+        else:
+            self._return_halo(task, cell)
+            cell.halves = 2
+
+    def all_gather(self, task: Task, cell: Cell) -> None:
+        """Every rank's candidates of the summary."""
+        assert cell.picked is not None
+        own = cell.picked.detach()
+        uses(own)
+        cell.summary = all_gather(self._ranks, own, self._candidate_rows()).requires_grad_(task.layer > 0)
+        self.moved[task.task] = own.nbytes
+
+    def send(self, task: Task, cell: Cell) -> None:
+        """The state; or, after the gradient pass, the gradient of the state that came."""
+        parts = cell.after
+        if cell.halves:
+            assert cell.before is not None
+            parts, cell.before = [gradient(part) for part in cell.before], None
+        assert parts is not None
+        uses(*parts)
+        with torch.no_grad():
+            message = torch.stack([*parts])
+        self._ranks.send(message, self._peer[task.task])
+        self.moved[task.task] = message.nbytes
+
+    def receive(self, task: Task, cell: Cell) -> None:
+        """The state before a cell that has not run; the gradient of its own state after that."""
+        shape, rows = self._grid.shape, self._grid.region.rows
+        each = (shape.hidden, shape.width(task.layer)) if shape.evolves_weights else (rows, shape.hidden)
+        message = torch.empty(2 if shape.temporal == "lstm" else 1, *each, device=self._grid.device)
+        self._ranks.receive(message, self._peer[task.task])
+        self.moved[task.task] = message.nbytes
+        if cell.after is None:
+            cell.before = [part.requires_grad_() for part in message.unbind()]
+        else:
+            cell.after_grad = list(message.unbind())
+
+    def _route(self, task: Task) -> Route:
+        route = self._grid.region.route(self._grid.snapshot(task.unit, task.step))
+        assert route is not None
+        return route
+
+    def _fetch(self, task: Task, cell: Cell) -> None:
+        """Remote rows behind own ones, in one leaf."""
+        grid, route, rows = self._grid, self._route(task), self._grid.region.rows
+        own = cell.dense if grid.shape.transforms_first else grid.input(task, cell)
+        assert own is not None
+        uses(own)
+        with torch.no_grad():
+            wide = own.new_empty(rows + sum(route.remote), own.shape[1])
+            wide[:rows] = own
+            self._ranks.all_to_all(wide[rows:], own[route.send], route.remote, route.rows)
+        self.moved[task.task] = wide[rows:].nbytes
+        cell.wide = wide.requires_grad_(not grid.constant(task.layer))
+        if not grid.shape.transforms_first:
+            cell.x = None  # the same rows, now in `wide`
+
+    def _return_halo(self, task: Task, cell: Cell) -> None:
+        assert cell.wide is not None and cell.wide.grad is not None
+        route, rows, own = self._route(task), self._grid.region.rows, cell.wide.grad
+        uses(own)
+        back = own.new_empty(sum(route.rows), own.shape[1])
+        self._ranks.all_to_all(back, own[rows:], route.rows, route.remote)
+        self.moved[task.task] = own[rows:].nbytes
+        own.index_add_(0, route.send, back)
+
+    def _candidate_rows(self) -> list[int]:
+        return [min(rows, self._grid.shape.hidden) for rows in self._grid.region.counts]
+
+    def _return_candidates(self, task: Task, cell: Cell) -> None:
+        """Everyone's gradient of own candidates; from there into the rows that they were picked from."""
+        assert cell.summary is not None and cell.summary.grad is not None and cell.picked is not None
+        counts = self._candidate_rows()
+        every, own, ranks = cell.summary.grad, len(cell.picked), len(counts)
+        uses(every)
+        back = every.new_empty(ranks * own, every.shape[1])
+        self._ranks.all_to_all(back, every, [own] * ranks, counts)
+        self.moved[task.task] = every.nbytes - cell.picked.nbytes
+        torch.autograd.backward(cell.picked, back.view(ranks, own, every.shape[1]).sum(0))
+        cell.summary = cell.picked = None
+
+
+def _peers(schedule: Schedule, rank: int) -> dict[int, int]:
+    """The other rank of every message of `rank`, by row."""
+    rows = np.flatnonzero((schedule.op == Op.SEND) | (schedule.op == Op.RECV))
+    ends = rows[np.argsort(schedule.collective[rows], kind="stable")].reshape(-1, 2)
+    pairs: Ints = np.concatenate([ends, ends[:, ::-1]])
+    mine = pairs[schedule.rank[pairs[:, 0]] == rank]
+    return dict(zip(mine[:, 0].tolist(), schedule.rank[mine[:, 1]].tolist(), strict=True))

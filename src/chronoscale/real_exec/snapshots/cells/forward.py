@@ -1,0 +1,98 @@
+"""Forward: a cell's stages, as rows of their own or all at once where the gradient pass computes a cell again."""
+
+from __future__ import annotations
+
+import torch
+
+from chronoscale.cuda_ext import ops
+from chronoscale.cuda_ext.attention import attention
+from chronoscale.real_exec.lanes import uses
+from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid
+from chronoscale.real_exec.snapshots.model import Block, EvolvingBlock, GatBlock, State
+from chronoscale.real_exec.task import Task
+from chronoscale.strategies.schedule import Op
+from chronoscale.strategies.snapshots.cells import stages
+
+
+class Forward:
+    """Computes cells. `recomputes`: stages keep a cell's inputs alone, and `again` makes the rest with gradients."""
+
+    def __init__(self, grid: Grid, recomputes: bool) -> None:
+        self._grid, self._recomputes, self._order = grid, recomputes, stages(grid.shape)
+
+    def transfer(self, task: Task, cell: Cell) -> None:
+        """H2D: a snapshot and its input features."""
+        grid, features = self._grid, self._grid.region.features
+        copy = grid.region.graph(grid.snapshot(task.unit, task.step)).to(grid.device)
+        held = features.clone() if grid.device.type == "cpu" else features.to(grid.device, non_blocking=True)
+        grid.held[task.unit, task.step] = copy, held
+
+    def stage(self, task: Task, cell: Cell) -> None:
+        """AGGREGATE, TRANSFORM or TEMPORAL."""
+        with torch.set_grad_enabled(not self._recomputes):
+            self._compute(task.op, task, cell)
+        if task.op is self._order[-1] and self._recomputes:  # what FORWARD makes again goes
+            cell.dense = cell.dense if self._grid.shape.evolves_weights else None
+            cell.sum = cell.sum if self._grid.constant(task.layer) else None
+
+    def again(self, task: Task, cell: Cell) -> None:
+        """FORWARD: all stages, with gradients."""
+        for op in self._order:
+            if op is not Op.AGGREGATE or not self._grid.constant(task.layer):
+                self._compute(op, task, cell)
+
+    def _compute(self, op: Op, task: Task, cell: Cell) -> None:
+        block = self._grid.model.block(task.layer)
+        if op is Op.AGGREGATE:
+            self._aggregate(task, cell, block)
+        elif op is Op.TEMPORAL:
+            self._recur(task, cell, block)
+        else:
+            self._transform(task, cell, block)
+
+    def _aggregate(self, task: Task, cell: Cell, block: Block) -> None:
+        grid = self._grid
+        held, features = grid.held[task.unit, task.step]
+        graph, rows = held.graph, grid.region.rows
+        uses(graph.indptr, graph.indices, graph.values, held.scale, features, cell.wide)
+        if isinstance(block, GatBlock):
+            z = cell.wide if cell.wide is not None else cell.dense
+            assert z is not None
+            left, right = block.scores(z)
+            cell.sum = block.finish(attention(graph, z, left, right[:rows]).output())
+            return
+        x = cell.wide if cell.wide is not None else grid.input(task, cell)
+        assert held.scale is not None
+        cell.sum = ops.aggregate(graph, x) * held.scale[:, None]
+        if isinstance(block, EvolvingBlock) and grid.shape.summarises:
+            cell.picked = block.candidates(x[:rows])[0]
+        if task.layer == 0:  # features have no gradient and no other reader
+            cell.x = cell.wide = None
+            grid.held[task.unit, task.step] = held, features.new_empty(0)
+
+    def _recur(self, task: Task, cell: Cell, block: Block) -> None:
+        grid = self._grid
+        if task.step and cell.before is None:
+            last = grid.cells[task.unit, task.step - 1, task.layer].after
+            assert last is not None
+            cell.before = [part.detach().requires_grad_() for part in last]
+        uses(*(cell.before or []), cell.summary)
+        before: State | None = None if cell.before is None else (cell.before[0], cell.before[-1])
+        if isinstance(block, EvolvingBlock):
+            state = block.evolve(before, cell.summary if cell.summary is not None else cell.picked)
+        else:
+            z = cell.sum if isinstance(block, GatBlock) else cell.dense
+            assert z is not None
+            state = block.step(z, before)
+        cell.after = list(state if grid.shape.temporal == "lstm" else state[:1])
+
+    def _transform(self, task: Task, cell: Cell, block: Block) -> None:
+        if isinstance(block, GatBlock):
+            cell.dense = block.transform(self._grid.input(task, cell))
+            return
+        assert cell.sum is not None
+        if isinstance(block, EvolvingBlock):
+            assert cell.after is not None
+            cell.dense = block.transform(cell.sum, (cell.after[0], cell.after[-1]))
+        else:
+            cell.dense = block.transform(cell.sum)

@@ -1,0 +1,60 @@
+"""CellProgram: one rank's rows of groups that are spread over ranks, executed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.program import EpochResult
+from chronoscale.real_exec.snapshots.board import groups_of
+from chronoscale.real_exec.snapshots.cells.backward import Backward
+from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid
+from chronoscale.real_exec.snapshots.cells.exchange import Exchange
+from chronoscale.real_exec.snapshots.cells.forward import Forward
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.region import Region
+from chronoscale.real_exec.task import Task, tasks_of
+from chronoscale.strategies.schedule import Op, Schedule
+from chronoscale.strategies.workload import Hyper
+
+
+class CellProgram:
+    """Executes one rank's rows. Losses are means over all nodes and over the groups of an iteration; a rank adds its own rows' share."""
+
+    def __init__(self, schedule: Schedule, region: Region, learner: Learner[SnapshotModel], hyper: Hyper, context: Context) -> None:
+        self.tasks, self.collective, self.learner = tasks_of(schedule, context.rank), context.collective, learner
+        self.grid = grid = Grid(region, learner.model, hyper, context.device)
+        seats = {(t.unit, t.step) for t in self.tasks if t.op is Op.H2D}
+        goals = {seat: grid.snapshot(*seat) + hyper.horizon for seat in seats if grid.predicts(seat[1])}
+        region.prepare({grid.snapshot(*seat) for seat in seats}, set(goals.values()))
+        targets = {seat: region.target(goal).to(context.device) for seat, goal in goals.items()}
+        forward = Forward(grid, recomputes=any(task.op is Op.FORWARD for task in self.tasks))
+        self.exchange = exchange = Exchange(grid, schedule, context)
+        self._backward = Backward(grid, targets, groups_of(schedule))
+        self._run: Mapping[Op, Callable[[Task, Cell], None]] = {
+            Op.H2D: forward.transfer,
+            Op.AGGREGATE: forward.stage,
+            Op.TRANSFORM: forward.stage,
+            Op.TEMPORAL: forward.stage,
+            Op.FORWARD: forward.again,
+            Op.ALLTOALL: exchange.all_to_all,
+            Op.ALLGATHER: exchange.all_gather,
+            Op.SEND: exchange.send,
+            Op.RECV: exchange.receive,
+            Op.BACKWARD: self._backward.run,
+            Op.ALLREDUCE: lambda task, cell: learner.all_reduce(),
+            Op.OPTIMIZE: self._optimize,
+        }
+
+    def run(self, task: Task) -> None:
+        """Execute one row. Raises KeyError for an operation that cells do not have."""
+        self._run[task.op](task, self.grid.at(task))
+
+    def finish(self) -> EpochResult:
+        """Losses; shares sum to the mean over groups."""
+        return EpochResult(self._backward.losses.finish())
+
+    def _optimize(self, task: Task, cell: Cell) -> None:
+        self.learner.step()
+        self.grid.cells.clear()

@@ -1,0 +1,69 @@
+"""Training: a job's one item epoch after epoch, with a checkpoint after each. Run directly or by torchrun, as `worker`.
+
+In the folder `out` of the job: `epochs/<number>.json` and, for the first epochs of a plan, its trace; `checkpoint.pt`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from chronoscale.errors import UserError
+from chronoscale.real_exec.checkpoint import EpochRecord, keep, restore
+from chronoscale.real_exec.context import joined
+from chronoscale.real_exec.environment import device_name
+from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.plans import Plan
+from chronoscale.real_exec.programs import kind_of, prepared
+from chronoscale.real_exec.rank import leave, serve
+from chronoscale.strategies.schedule import Schedule
+
+ENTRY = "chronoscale.real_exec.training"
+TRACED = 8  # epochs of a plan whose traces are kept
+
+
+def train(job: Job) -> None:
+    """Epochs from the last checkpoint on, until the job's `repeats` are done. Called on every rank.
+
+    Raises UserError when a plan is for another number of ranks, or the checkpoint is not of this model.
+    """
+    item, folder, first = job.items[0], Path(job.out), Schedule.load(Path(job.items[0].schedule))
+    if (follow := kind_of(first).plans) is None:
+        raise UserError(f"schedule '{first.name}' is of kind '{first.kind}', which is not trained epoch after epoch")
+    with joined(job.settings) as context:
+        plans = follow(job, first, context)
+        begin = restore(folder, plans.learner, context.device)
+        context.collective.barrier()
+        held: Plan | None = None
+        looked = time.time_ns()
+        prepared(item, job.model, context)
+        for epoch in range(begin, job.repeats):
+            plan, switch = plans.at(epoch), 0
+            start = time.time_ns()
+            if plan is not held:
+                held, lanes, traced, switch = plan, context.lanes(plan.schedule), 0, start - looked
+            done = execute(plan.schedule, plan.program, lanes, device_name(context.device))
+            end = time.time_ns()
+            if context.rank == 0:
+                if traced < TRACED:
+                    done.trace.save(folder / "epochs" / f"{epoch:06d}.parquet")
+                losses = tuple(done.losses.tolist())
+                errors = tuple(done.errors.tolist()) if np.isfinite(done.errors).any() else ()
+                said = (plan.number, plan.stage, plan.schedule.name, switch)
+                keep(folder, EpochRecord(epoch, *said, start, end, losses, errors), plans.learner)
+            traced, looked = traced + 1, time.time_ns()
+        plans.end()
+
+
+def main(path: str) -> int:
+    """Entry point of a rank; exit codes as `rank.serve`."""
+    job = Job.load(Path(path))
+    return serve(job.settings.device, lambda: train(job))
+
+
+if __name__ == "__main__":
+    leave(main(sys.argv[1]))
