@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.harness import execution, runs
-from chronoscale.harness.experiments import check
+from chronoscale.harness.experiments import check, start
 from chronoscale.harness.machine import this_device
 from chronoscale.real_exec.environment import fingerprint
 from chronoscale.strategies.schedule import Op
@@ -31,7 +31,7 @@ def main() -> None:
         for threaded in (False, True):
             experiment = check({**SETTINGS, "transfer_thread": threaded}, "bench")
             print_to = fingerprint(this_device(experiment))
-            run, _ = runs.start(Path(folder), "bench", experiment, runs.as_given(experiment), print_to)
+            run, _ = start(Path(folder), "bench", experiment, runs.as_given(experiment), print_to)
             execution.execute(experiment, run)
             for name in experiment.strategies:
                 traces = [done.trace for done in execution.passes(run, 1, name)]

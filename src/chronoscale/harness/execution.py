@@ -75,9 +75,9 @@ def _beside(planned: Mapping[str, Schedule], machine: Cluster) -> None:
         )
 
 
-def passes(run: Run, ranks: int, name: str, repeats: int) -> list[Pass]:
+def passes(run: Run, ranks: int, name: str) -> list[Pass]:
     """Executed repeats of one strategy."""
-    return load_passes(run.folder / f"ranks-{ranks}", name, repeats)
+    return load_passes(run.folder / f"ranks-{ranks}", name)
 
 
 def rehearse(experiment: Experiment, run: Run) -> None:

@@ -91,6 +91,7 @@ class Experiment(Part):
     model: Annotated[Model, BeforeValidator(named)] = Field(Model(), description="a name, or a mapping")
     training: Training = Field(Training(), description="hyper-parameters")
     strategies: tuple[str, ...] = Field((), description="by name (`chronoscale strategies`), or of a file: `my_lab.py:Mine`")
+    modules: tuple[str, ...] = Field((), description="Python files to run first, on every rank; they may add models and readers")
     ranks: tuple[int, ...] = Field((1, 2), description="executed on so many ranks")
     epochs: PositiveInt = Field(20, description="trained by `chronoscale train`")
     repeats: PositiveInt = Field(5, description="passes that are timed")

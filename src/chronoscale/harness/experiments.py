@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from chronoscale import modules
 from chronoscale.documents import mapping
 from chronoscale.errors import ChronoscaleWarning, UserError, unknown
 from chronoscale.harness.experiment import Experiment, Model
@@ -17,7 +18,7 @@ from chronoscale.harness.families import TRAINED, training
 from chronoscale.harness.planners import planners, trains_on
 from chronoscale.harness.runs import STATUS, Run, write_text
 from chronoscale.simulator import presets
-from chronoscale.strategies.outside import anchored
+from chronoscale.strategies.outside import anchored, file_of, is_file
 
 
 def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Experiment:
@@ -33,9 +34,15 @@ def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Experiment:
 
 def check(data: Mapping[str, Any], where: str, folder: Path = Path()) -> Experiment:
     """Validate, and see that strategies and cluster are there. Raises UserError as `load`."""
-    given = data.get("strategies")
-    if isinstance(given, (list, tuple)):
-        data = {**data, "strategies": [anchored(name, folder) if isinstance(name, str) else name for name in given]}
+    data = dict(data)
+    for key, place in (("strategies", anchored), ("modules", lambda name, folder: str((folder / name).absolute()))):
+        if isinstance(given := data.get(key), (list, tuple)):
+            data[key] = [place(name, folder) if isinstance(name, str) else name for name in given]
+    try:
+        for file in data.get("modules", ()):
+            modules.load(file)
+    except UserError as error:
+        raise UserError(f"{where}: modules: {error}") from None
     experiment = parse(data, where)
     try:
         presets.cluster(experiment.cluster)
@@ -46,9 +53,16 @@ def check(data: Mapping[str, Any], where: str, folder: Path = Path()) -> Experim
 
 
 def of_run(run: Run) -> Experiment:
-    """The experiment of a run. Raises UserError for a folder that is no run, and for a run of another version."""
+    """The experiment of a run, whose modules and strategies need not be there any more. Raises UserError for a folder that is no run, and
+    for a run of another version."""
     run.state  # noqa: B018 (refuses what is no run)
-    return parse(run.read("resolved.json"), str(run.folder / "resolved.json"))
+    data = dict(run.read("resolved.json"))
+    return parse(data, str(run.folder / "resolved.json"), data.pop("family", ""))
+
+
+def files(experiment: Experiment) -> list[str]:
+    """Python files that the experiment runs."""
+    return [*experiment.modules, *(file_of(name) for name in experiment.strategies if is_file(name))]
 
 
 def start(root: Path, command: str, experiment: Experiment, given: str, environment: Mapping[str, str]) -> tuple[Run, bool]:
@@ -70,7 +84,7 @@ def start(root: Path, command: str, experiment: Experiment, given: str, environm
     run.folder.mkdir(parents=True)
     run.lock()
     write_text(run.folder / "experiment.yaml", given)
-    run.write("resolved.json", experiment.model_dump(mode="json"))
+    run.write("resolved.json", {"family": experiment.family, **experiment.model_dump(mode="json")})
     run.write("environment.json", dict(environment))
     run.write(STATUS, {"command": command, "digest": digest, "state": "running"})
     return run, False
@@ -96,11 +110,12 @@ def _readable(run: Run) -> bool:
     return True
 
 
-def parse(data: Mapping[str, Any], where: str) -> Experiment:
-    """Keys and values as an experiment; strategies and cluster are names alone, which may be gone since. Raises UserError as `load`."""
+def parse(data: Mapping[str, Any], where: str, family_name: str = "") -> Experiment:
+    """Keys and values as an experiment of the family that its model trains on, or of one that is named. Strategies and cluster are names
+    alone. Raises UserError as `load`."""
     try:
         name = _model(data)
-        family = training(name)
+        family = TRAINED[family_name] if family_name in TRAINED else training(name)
         others = {other.name: other.keys for other in TRAINED.values() if other is not family}
         experiment: Experiment = family.keys.model_validate(_own(family.keys, others, data, trains_on(name, family.name)))
         return experiment

@@ -25,13 +25,13 @@ def job(experiment: Experiment, name: str, items: list[Item], out: Path) -> Job:
     """A job with the experiment's settings."""
     rate = experiment.training.learning_rate
     settings = Settings(experiment.threads, rate, experiment.seed, experiment.device, experiment.transfer_thread)
-    return Job(name, tuple(items), str(out), experiment.model.choice, experiment.repeats, experiment.warmup, settings)
+    return Job(name, tuple(items), str(out), experiment.model.choice, experiment.repeats, experiment.warmup, settings, experiment.modules)
 
 
-def load_passes(folder: Path, label: str, repeats: int) -> list[Pass]:
-    """What a worker saved of one item."""
+def load_passes(folder: Path, label: str) -> list[Pass]:
+    """What a worker saved of one item, a pass a repeat."""
     losses, errors = np.load(folder / f"{label}-losses.npy"), np.load(folder / f"{label}-errors.npy")
-    return [Pass(Trace.load(folder / f"{label}-r{repeat}.parquet"), losses[repeat], errors[repeat]) for repeat in range(repeats)]
+    return [Pass(Trace.load(folder / f"{label}-r{repeat}.parquet"), *one) for repeat, one in enumerate(zip(losses, errors, strict=True))]
 
 
 def schedules(folder: Path) -> dict[str, Schedule]:

@@ -45,7 +45,7 @@ def measure(experiment: Experiment, run: Run, folder: Path) -> None:
             found.append((item(work, alone.name, alone, "", experiment.hyper), alone))
         repeats = min(experiment.repeats, PASSES)
         launch(replace(job(experiment, f"probes-{ranks}", [one for one, _ in found], work), repeats=repeats), ranks, work)
-        measured = [(schedule, load_passes(work, one.label, repeats)) for one, schedule in found]
+        measured = [(schedule, load_passes(work, one.label)) for one, schedule in found]
         tables.append(tabulate(measured))
         fit(tables[-1], device_name(device), fingerprint(device), experiment.seed).save(folder / f"costs-{ranks}.json")
     pd.concat(tables, ignore_index=True).to_parquet(folder / "profile.parquet")

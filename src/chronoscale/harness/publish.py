@@ -61,7 +61,7 @@ def collect(found: Sequence[Run]) -> Report:
             if experiments[other.folder].digest(*WORK) != experiment.digest(*WORK):
                 raise UserError(f"{other.folder} and {run.folder} trained different things, which do not compare; give each its own report")
             points[measured.kind, measured.strategy, measured.ranks, measured.summary.device] = measured
-        tables |= _fidelity(run, experiment)
+        tables |= _fidelity(run)
     staged = [result(run, max(experiments[run.folder].ranks)) for run in found if (run.folder / FOLDER).exists()]
     staged = [run for run in staged if run.epochs]
     notes += [note for run in staged for note in run.notes]
@@ -88,7 +88,7 @@ def _executed(run: Run, experiment: Experiment, losses: dict[str, list[float]], 
     for folder in run.pieces("ranks-"):
         ranks = int(folder.name.split("-")[1])
         for name, schedule in schedules(folder).items():
-            done = passes(run, ranks, name, experiment.repeats)
+            done = passes(run, ranks, name)
             shown = schedule if ranks == max(experiment.ranks) else None
             measured = Measured.of("executed", [one.trace for one in done], shown)
             before = folder / f"{name}-prepare-r0.parquet"
@@ -122,12 +122,12 @@ def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> list[Measu
     return found
 
 
-def _fidelity(run: Run, experiment: Experiment) -> dict[tuple[str, int], pd.DataFrame]:
+def _fidelity(run: Run) -> dict[tuple[str, int], pd.DataFrame]:
     found = {}
     for folder in run.pieces("replay-"):
         ranks = int(folder.name.split("-")[1])
         for path in sorted(folder.glob("*.parquet")):
-            measured = [one.trace for one in passes(run, ranks, path.stem, experiment.repeats)]
+            measured = [one.trace for one in passes(run, ranks, path.stem)]
             found[path.stem, ranks] = joined(Trace.load(path), measured)
     return found
 

@@ -43,7 +43,7 @@ class Job:
     """Items share a model and settings. Passes are interleaved over the items, so that drift of the machine hits all alike.
 
     A job that is trained (`training`) has one item, its repeats are epochs, and `out` is the folder of its records. An item whose schedule
-    is replaced while it is trained names the first one.
+    is replaced while it is trained names the first one. `modules`: Python files of the user's that ranks run first.
     """
 
     name: str
@@ -53,6 +53,7 @@ class Job:
     repeats: int
     warmup: int = 0
     settings: Settings = Settings()
+    modules: tuple[str, ...] = ()
 
     def save(self, path: Path) -> None:
         """JSON."""
@@ -66,4 +67,4 @@ class Job:
             Item(**{**item, "hyper": Hyper(**{**item["hyper"], "fanout": tuple(item["hyper"]["fanout"])})}) for item in data.pop("items")
         ]
         model, settings = ModelChoice(**data.pop("model")), Settings(**data.pop("settings"))
-        return cls(**data, items=tuple(items), model=model, settings=settings)
+        return cls(**{**data, "modules": tuple(data["modules"])}, items=tuple(items), model=model, settings=settings)

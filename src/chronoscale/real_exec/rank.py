@@ -6,20 +6,21 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NoReturn
 
 import torch
 import torch.distributed as dist
 
+from chronoscale import modules
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.job import LAUNCHER
 
 
-def serve(device: str, work: Callable[[], None]) -> int:
-    """Join the process group where there is one, work, and turn errors into a line and an exit code: 2 for a user's mistake, 1 for a
-    failure of the machine."""
+def serve(device: str, work: Callable[[], None], files: Iterable[str] = ()) -> int:
+    """Join the process group where there is one, run the user's `files`, work, and turn errors into a line and an exit code: 2 for a
+    user's mistake, 1 for a failure of the machine."""
     try:
         if LAUNCHER in os.environ:
             follow(int(os.environ[LAUNCHER]))
@@ -27,6 +28,8 @@ def serve(device: str, work: Callable[[], None]) -> int:
         if world > 1:
             cuda = device != "cpu" and torch.cuda.is_available() and torch.cuda.device_count() >= world
             dist.init_process_group("nccl" if cuda else "gloo")
+        for file in files:
+            modules.load(file)
         work()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)

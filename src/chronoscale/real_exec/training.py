@@ -62,7 +62,7 @@ def train(job: Job) -> None:
 def main(path: str) -> int:
     """Entry point of a rank; exit codes as `rank.serve`."""
     job = Job.load(Path(path))
-    return serve(job.settings.device, lambda: train(job))
+    return serve(job.settings.device, lambda: train(job), job.modules)
 
 
 if __name__ == "__main__":

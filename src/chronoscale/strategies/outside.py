@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import inspect
-import sys
+import re
 from collections.abc import Collection
-from hashlib import sha256
-from importlib import metadata, util
+from importlib import metadata
 from pathlib import Path
 
+from chronoscale import modules
 from chronoscale.errors import UserError
 from chronoscale.strategies.strategy import Strategy
 
 SUFFIX = ".py:"
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9.+_-]*")
 NEEDED = ("name", "title", "source", "family", "kind")
 
 
@@ -23,10 +24,12 @@ def is_file(name: str) -> bool:
 
 def anchored(name: str, folder: Path) -> str:
     """The same, its file absolute; a relative one is relative to `folder`."""
-    if not is_file(name):
-        return name
-    file, _, attribute = name.rpartition(":")
-    return f"{(folder / file).absolute()}:{attribute}"
+    return f"{(folder / file_of(name)).absolute()}:{name.rpartition(':')[2]}" if is_file(name) else name
+
+
+def file_of(name: str) -> str:
+    """Of a strategy that is named by its file."""
+    return name.rpartition(":")[0]
 
 
 def of_file(name: str, taken: Collection[str]) -> Strategy:
@@ -34,25 +37,12 @@ def of_file(name: str, taken: Collection[str]) -> Strategy:
 
     Raises UserError in one line: the file, and what is missing or wrong.
     """
-    file, _, attribute = name.rpartition(":")
-    path = Path(file)
-    if not path.is_file():
-        raise UserError(f"{file}: no such file (strategy '{name}')")
-    module = f"chronoscale_outside_{sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
-    if module not in sys.modules:
-        spec = util.spec_from_file_location(module, path)
-        assert spec is not None and spec.loader is not None
-        sys.modules[module] = loaded = util.module_from_spec(spec)  # known by its name while it runs, as dataclasses want
-        try:
-            spec.loader.exec_module(loaded)
-        except Exception as error:
-            del sys.modules[module]
-            raise UserError(f"{file}: not importable ({type(error).__name__}: {error})") from error
-    here = vars(sys.modules[module])
-    if attribute not in here:
-        own = [key for key, value in here.items() if inspect.isclass(value) and issubclass(value, Strategy) and value.__module__ == module]
-        raise UserError(f"{file}: no '{attribute}' in it; strategies there: {', '.join(own) or 'none'}")
-    found = whole(here[attribute], name)
+    file, attribute = file_of(name), name.rpartition(":")[2]
+    module = modules.load(file)
+    if not hasattr(module, attribute):
+        there = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__ and _is_strategy(value)]
+        raise UserError(f"{file}: no '{attribute}' in it; strategies there: {', '.join(there) or 'none'}")
+    found = whole(getattr(module, attribute), name)
     if found.name in taken:
         raise UserError(f"{file}: '{attribute}' is called '{found.name}', and that name is taken")
     if found.solves:
@@ -60,12 +50,16 @@ def of_file(name: str, taken: Collection[str]) -> Strategy:
     return found
 
 
+def _is_strategy(value: object) -> bool:
+    return isinstance(value, Strategy) or (inspect.isclass(value) and issubclass(value, Strategy))
+
+
 def of_package(entry: metadata.EntryPoint) -> Strategy:
     """The strategy of an entry point. Raises UserError in one line: the entry point, and what is missing or wrong."""
     where = f"strategy '{entry.name}' ({entry.value})"
     try:
         loaded = entry.load()
-    except Exception as error:
+    except Exception as error:  # whatever the package raises
         raise UserError(f"{where}: not importable ({type(error).__name__}: {error})") from error
     found = whole(loaded, where)
     if found.name != entry.name:
@@ -86,4 +80,6 @@ def whole(found: object, where: str) -> Strategy:
         raise UserError(f"{where}: not a Strategy but {type(found).__name__}; derive it from `chronoscale.strategies.strategy.Strategy`")
     if lacking := [name for name in NEEDED if not isinstance(getattr(found, name, None), str)]:
         raise UserError(f"{where}: has no {', '.join(f'`{name}`' for name in lacking)}")
+    if not NAME.fullmatch(found.name):
+        raise UserError(f"{where}: its name '{found.name}' becomes that of files: letters, digits and .+-_ alone")
     return found

@@ -10,9 +10,10 @@ import pandas as pd
 
 from chronoscale.harness.cli.output import err, say
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.experiments import load, start
+from chronoscale.harness.experiments import files, load, start
 from chronoscale.harness.machine import this_device
 from chronoscale.harness.runs import Run
+from chronoscale.modules import fingerprints
 from chronoscale.real_exec.environment import fingerprint
 
 
@@ -24,7 +25,8 @@ def asked(file: Path, seed: int | None, **changes: Any) -> Experiment:
 def begin(command: str, file: Path, root: Path, seed: int | None, **changes: Any) -> tuple[Experiment, Run]:
     """The experiment, and a run of it: a new one, or one that was left incomplete."""
     experiment = asked(file, seed, **changes)
-    run, resumed = start(root, command, experiment, file.read_text(), fingerprint(this_device(experiment)))
+    here = fingerprint(this_device(experiment)) | fingerprints(files(experiment))
+    run, resumed = start(root, command, experiment, file.read_text(), here)
     if resumed:
         err.print(f"taking up {run.folder}, which was left incomplete")
     return experiment, run

@@ -65,4 +65,4 @@ def in_turn(
         launch(
             Job("study", tuple(items), str(folder), choice, repeats, warmup, settings), next(iter(planned.values())).schedule.ranks, folder
         )
-        return {label: load_passes(folder, label, repeats) for label in planned}
+        return {label: load_passes(folder, label) for label in planned}

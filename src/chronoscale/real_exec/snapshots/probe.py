@@ -62,7 +62,7 @@ def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
     yield from _pairs(stats.num_nodes, high + 8, model, hyper, ranks, seed)
     for scale, edges in ((0.5, max(low // 2, 8)), (0.75, (low + high) // 2), (1.0, max(low, 8)), (1.0, int(high * 1.2) + 8)):
         nodes = max(int(stats.num_nodes * scale), 16)
-        static = min(2 * edges, nodes * nodes // 4)
+        static = min(2 * edges, nodes * (nodes - 1) // 4)
         for churn, kinds in ((0.0, CHANGES), (0.02, (*WHOLE, *CHANGES)), (0.4, CHANGES)):  # an unchanged snapshot is a difference map, too
             graph = GrowthGraph.rmat(nodes, static, 2 * size, churn, seed, trend=np.full(2 * size, 0.5))
             yield from _forms(f"n{nodes}-e{edges}-c{churn}", graph.sequence().without_self_edges(), model, apart, ranks, kinds)
@@ -74,7 +74,7 @@ def _pairs(nodes: int, edges: int, model: ModelShape, hyper: Hyper, ranks: int, 
         return
     hyper = replace(hyper, stride=hyper.group_size - 1, groups_per_rank=1)
     length = (4 * ranks - 1) * hyper.stride + hyper.group_size + hyper.horizon
-    graph = GrowthGraph.rmat(nodes, min(2 * edges, nodes * nodes // 4), length, 0.1, seed, trend=np.full(length, 0.5))
+    graph = GrowthGraph.rmat(nodes, min(2 * edges, nodes * (nodes - 1) // 4), length, 0.1, seed, trend=np.full(length, 0.5))
     snapshots = graph.sequence().without_self_edges()
     workload = Workload("pairs", statistics_of(snapshots), model, hyper)
     placement = deal(workload.groups, ranks, 2)
@@ -122,7 +122,7 @@ def _cell_probes(
     graphs = {"windows": windows(snapshots, stats, size)}
     for scale, edges in ((0.5, 8), (0.75, high // 2 + 8), (1.0, 8), (1.0, int(high * 1.2) + 8)):
         count = max(int(nodes * scale), 16)
-        static = min(2 * edges, count * count // 4)
+        static = min(2 * edges, count * (count - 1) // 4)
         graph = GrowthGraph.rmat(count, static, 2 * size, 0.1, seed, trend=np.full(2 * size, 0.5))
         graphs[f"n{count}-e{edges}"] = graph.sequence().without_self_edges()
     for label, sequence in graphs.items():
