@@ -76,7 +76,7 @@ def test_more_gpus_than_nodes(make):
 
 
 def test_metis_that_fails_says_so(make, monkeypatch):
-    monkeypatch.setattr("chronoscale.datasets.partition._METIS", "import no_such_library")
+    monkeypatch.setattr("chronoscale.datasets.snapshots.partition._METIS", "import no_such_library")
     with pytest.raises(MachineError, match=r"METIS \(dgl==1.1.3, .*No module named 'no_such_library'"):
         partitions.metis(snapshots(make()), 2)
 
