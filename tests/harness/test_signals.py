@@ -178,7 +178,7 @@ def test_a_lost_rank_ends_the_epoch_and_training_goes_on_from_the_checkpoint(exp
     folder = Path("runs/small-train-1/train")
     reach(folder, 2)
     launcher = processes("torch.distributed.run", "small-train-1")
-    ranks = set(processes("chronoscale.real_exec.signals.epochs", "small-train-1")) - set(launcher)
+    ranks = set(processes("chronoscale.real_exec.training", "small-train-1")) - set(launcher)
     os.kill(max(ranks), signal.SIGKILL)
     _, said = killed.communicate(timeout=60)
     done = len(records(folder))

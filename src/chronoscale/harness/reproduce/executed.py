@@ -62,7 +62,6 @@ def in_turn(
             items.append(Item(label, str(file), str(folder / "data"), one.hyper, prepare=str(before) if one.prepare else ""))
         choice = ModelChoice(model.name, model.hidden, model.layers, model.inputs, model.hops or 2, model.heads)
         settings = Settings(learning_rate=learning_rate, device="cpu")
-        launch(
-            Job("study", tuple(items), str(folder), choice, repeats, warmup, settings), next(iter(planned.values())).schedule.ranks, folder
-        )
+        job = Job("study", tuple(items), str(folder), choice, repeats, warmup, settings)
+        launch(job, next(iter(planned.values())).schedule.ranks, folder)
         return {label: load_passes(folder, label) for label in planned}

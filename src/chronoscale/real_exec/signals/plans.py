@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from pathlib import Path
 
 from chronoscale.real_exec.context import Context
@@ -24,20 +25,23 @@ class OnePlan:
         """Raises UserError when the schedule is for another number of ranks."""
         self._job, self._schedule, self._context = job, context.admit(schedule), context
         self.learner = learner_of(job.items[0], job.model, context)
-        self._program: WindowProgram | None = None
+        self._plan: Plan | None = None
+
+    @cached_property
+    def _program(self) -> WindowProgram:
+        """Bound when it is first asked for: its preparation is done by then."""
+        return program_of(self._job.items[0], self._schedule, self.learner, self._context)
 
     def at(self, epoch: int) -> Plan:
-        """The plan."""
-        if self._program is None:
-            self._program = program_of(self._job.items[0], self._schedule, self.learner, self._context)
+        """The plan, from this epoch on."""
+        if self._plan is None:
             self._program.begin(epoch)
             self._plan = Plan(0, STAGE, self._schedule, self._program)
         return self._plan
 
     def end(self) -> None:
         """Predict the test windows."""
-        program = self._program or program_of(self._job.items[0], self._schedule, self.learner, self._context)
-        deal = Feeding.of(self._schedule).test(program.feed.windows, self._job.items[0].hyper, self._context.ranks)
-        tested = program.evaluate(deal)
+        deal = Feeding.of(self._schedule).test(self._program.feed.windows, self._job.items[0].hyper, self._context.ranks)
+        tested = self._program.evaluate(deal)
         if self._context.rank == 0:
             (Path(self._job.out) / TEST).write_text(json.dumps(tested.means.tolist()))
