@@ -196,4 +196,6 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(UserError, match="do not fit"):
         attention_increment(state, graphs[1], run()[1][0], z, left, right)
     with pytest.raises(UserError, match="do not fit"):
-        attention_increment(Attention(*(t[:3] for t in vars(state).values())), graphs[1], changes[0], z, left, right)
+        attention_increment(
+            Attention(state.total[:3], state.denominator[:3], state.maximum[:3], state.reference[:3]), graphs[1], changes[0], z, left, right
+        )
