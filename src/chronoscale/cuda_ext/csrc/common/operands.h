@@ -21,31 +21,30 @@ struct Rows {
   T* sums;
 };
 
-// As cs_softmax.
+// Entries that attention scores: leaky_relu(left[indices[e]] + right[row], slope).
 template <class T>
-struct Softmax {
+struct Scores {
   int64_t rows;
-  const int32_t* targets;
+  const int32_t* targets;  // or null: the rows themselves
   const int64_t* indptr;
   const int32_t* indices;
+  const T *left, *right;
+  T slope;
+};
+
+// As cs_softmax.
+template <class T>
+struct Softmax : Scores<T> {
   const int8_t* sign;
   const T* base;
   bool running;
-  const T *left, *right;
-  T slope;
   T *weights, *maximum, *denominator;
   uint8_t* held;
 };
 
 // As cs_softmax_grad.
 template <class T>
-struct SoftmaxGrad {
-  int64_t rows;
-  const int32_t* targets;
-  const int64_t* indptr;
-  const int32_t* indices;
-  const T *left, *right;
-  T slope;
+struct SoftmaxGrad : Scores<T> {
   const T *weights, *z;
   int64_t width;
   const T *into_total, *into_denominator;

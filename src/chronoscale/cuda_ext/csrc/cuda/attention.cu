@@ -87,15 +87,15 @@ __global__ void __launch_bounds__(kThreads) softmax_grad_kernel(SoftmaxGrad<T> s
                              const int8_t* sign, const T* base, int running, const T* left, const T* right, double slope,          \
                              T* weights, T* maximum, T* denominator, uint8_t* held, int device, void* stream) {                    \
     if (!running && !base) return CS_ERROR_ARGUMENT;                                                                               \
-    return cs::warps(Softmax<T>{rows, targets, indptr, indices, sign, base, running != 0, left, right, static_cast<T>(slope),      \
-                                weights, maximum, denominator, held},                                                              \
+    return cs::warps(Softmax<T>{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                              \
+                                sign, base, running != 0, weights, maximum, denominator, held},                                    \
                      indptr && right, softmax_kernel<T>, device, stream);                                                          \
   }                                                                                                                                \
   int cs_cuda_softmax_grad_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,             \
                                   const T* left, const T* right, double slope, const T* weights, const T* z, int64_t width,        \
                                   const T* into_total, const T* into_denominator, T* edges, T* row, int device, void* stream) {    \
-    return cs::warps(SoftmaxGrad<T>{rows, targets, indptr, indices, left, right, static_cast<T>(slope), weights, z, width,         \
-                                    into_total, into_denominator, edges, row},                                                     \
+    return cs::warps(SoftmaxGrad<T>{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                          \
+                                    weights, z, width, into_total, into_denominator, edges, row},                                  \
                      indptr && right, softmax_grad_kernel<T>, device, stream);                                                     \
   }
 CS_DEFINE(f32, float)
