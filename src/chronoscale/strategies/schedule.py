@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from chronoscale.datasets.arrays import Int32, UInt8
 from chronoscale.errors import UserError
 from chronoscale.strategies import table
 
@@ -45,9 +46,6 @@ class Op(IntEnum):
     COPY = 23
 
 
-COLLECTIVES = frozenset({Op.ALLREDUCE, Op.ALLGATHER, Op.ALLTOALL, Op.SEND, Op.RECV})
-
-
 class Lane(IntEnum):
     """A FIFO of one rank: a CUDA stream or a host thread."""
 
@@ -57,6 +55,9 @@ class Lane(IntEnum):
     COMPUTE = 3
     COMPUTE2 = 4
     COMM = 5
+
+
+COLLECTIVES = frozenset({Op.ALLREDUCE, Op.ALLGATHER, Op.ALLTOALL, Op.SEND, Op.RECV})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,13 +85,13 @@ class Schedule:
     name: str
     ranks: int
     resident: int
-    op: NDArray[np.uint8]
-    rank: NDArray[np.int32]
-    lane: NDArray[np.uint8]
-    iteration: NDArray[np.int32]
-    unit: NDArray[np.int32]
-    step: NDArray[np.int32]
-    layer: NDArray[np.int32]
+    op: UInt8
+    rank: Int32
+    lane: UInt8
+    iteration: Int32
+    unit: Int32
+    step: Int32
+    layer: Int32
     nodes: Ints
     edges: Ints
     rows: Ints

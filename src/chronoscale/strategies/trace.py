@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from chronoscale.datasets.arrays import Int32, UInt8
 from chronoscale.strategies import table
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 
@@ -36,13 +36,13 @@ class Trace:
     ranks: int
     device: str
     task: Ints
-    rank: NDArray[np.int32]
-    lane: NDArray[np.uint8]
-    op: NDArray[np.uint8]
+    rank: Int32
+    lane: UInt8
+    op: UInt8
     start_ns: Ints
     end_ns: Ints
     bytes: Ints
-    source: NDArray[np.uint8]
+    source: UInt8
 
     def __post_init__(self) -> None:
         table.check(f"trace of '{self.strategy}':", self, TRACE_COLUMNS)
@@ -50,7 +50,7 @@ class Trace:
             raise ValueError(f"trace of '{self.strategy}': a task ends before it starts")
 
     @classmethod
-    def of(cls, schedule: Schedule, start_ns: Ints, end_ns: Ints, source: NDArray[np.uint8], device: str) -> Trace:
+    def of(cls, schedule: Schedule, start_ns: Ints, end_ns: Ints, source: UInt8, device: str) -> Trace:
         """A trace of every row of `schedule`; start and end int64 [tasks]."""
         task = np.arange(len(schedule))
         return cls(
