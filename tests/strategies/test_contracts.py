@@ -16,7 +16,15 @@ from chronoscale.strategies.schedule import COLLECTIVES, COLUMNS, Lane, Op, Sche
 from chronoscale.strategies.trace import Trace
 
 RANKS = 4
+LOADED = (
+    "g{b}: GATHER@HOST unit={b}",
+    "h{b}: H2D@H2D <- g{b}",
+    "f{b}: FORWARD@COMPUTE <- h{b}",
+    "b{b}: BACKWARD@COMPUTE",
+    "o{b}: OPTIMIZE@COMPUTE",
+)
 STEP = ("r: ALLREDUCE@COMM all <- b", "o: OPTIMIZE@COMPUTE <- r")
+EACH_STEP = ("r{b}: ALLREDUCE@COMM all <- b{b}", "o{b}: OPTIMIZE@COMPUTE <- r{b}")
 
 # --- snapshots ---
 
@@ -218,8 +226,7 @@ def fast(w: Written, t: Trace) -> list[bool]:
         "u{b}: MEMORY_UPDATE@COMPUTE <- c{b}",
         "a{b}: AGGREGATE@COMPUTE",
         "b{b}: BACKWARD@COMPUTE",
-        "r{b}: ALLREDUCE@COMM all <- b{b}",
-        "o{b}: OPTIMIZE@COMPUTE <- r{b}",
+        *EACH_STEP,
         "w{b}: ALLTOALL@COMM all",
     ),
 )
@@ -250,8 +257,7 @@ def mspipe(w: Written, t: Trace) -> list[bool]:
         "m{b}: ALLGATHER@COMM group=1{b},1{b},2{b},2{b} bytes=8 <- s{b}",
         "u{b}: MEMORY_UPDATE@COMPUTE ns=10,20,30,40 <- m{b}",
         "b{b}: BACKWARD@COMPUTE",
-        "r{b}: ALLREDUCE@COMM all <- b{b}",
-        "o{b}: OPTIMIZE@COMPUTE <- r{b}",
+        *EACH_STEP,
     ),
 )
 def disttgl(w: Written, t: Trace) -> list[bool]:
@@ -268,8 +274,7 @@ def disttgl(w: Written, t: Trace) -> list[bool]:
         "c{b}: ALLTOALL@COMM all <- u{b}",
         "a{b}: AGGREGATE@COMPUTE <- c{b}",
         "b{b}: BACKWARD@COMPUTE",
-        "r{b}: ALLREDUCE@COMM all <- b{b}",
-        "o{b}: OPTIMIZE@COMPUTE <- r{b}",
+        *EACH_STEP,
         "n{b}: ALLGATHER@COMM all",
     ),
 )
@@ -283,14 +288,7 @@ def memshare(w: Written, t: Trace) -> list[bool]:
 @case(
     "pgt",
     "m: MATERIALISE@HOST ns=500",
-    each(
-        2,
-        "g{b}: GATHER@HOST unit={b}",
-        "h{b}: H2D@H2D <- g{b}",
-        "f{b}: FORWARD@COMPUTE <- h{b}",
-        "b{b}: BACKWARD@COMPUTE",
-        "o{b}: OPTIMIZE@COMPUTE",
-    ),
+    each(2, *LOADED),
 )
 def pgt(w: Written, t: Trace) -> list[bool]:
     return [w.after(t, "g0", "m"), count(w, Op.MATERIALISE) == 1, w.overlap(t, "g1", "h0")]
@@ -298,14 +296,7 @@ def pgt(w: Written, t: Trace) -> list[bool]:
 
 @case(
     "index",
-    each(
-        3,
-        "g{b}: GATHER@HOST unit={b}",
-        "h{b}: H2D@H2D <- g{b}",
-        "f{b}: FORWARD@COMPUTE <- h{b}",
-        "b{b}: BACKWARD@COMPUTE",
-        "o{b}: OPTIMIZE@COMPUTE",
-    ),
+    each(3, *LOADED),
 )
 def index(w: Written, t: Trace) -> list[bool]:
     return [w.span(t, "g0")[0] == 0, w.overlap(t, "g2", "h1", "f0"), count(w, Op.MATERIALISE) == 0]
@@ -344,8 +335,7 @@ def ddp(w: Written, t: Trace) -> list[bool]:
         2,
         "g{b}: GATHER@COMPUTE unit={b} <- h",
         "b{b}: BACKWARD@COMPUTE ns=10,20,10,10",
-        "r{b}: ALLREDUCE@COMM all <- b{b}",
-        "o{b}: OPTIMIZE@COMPUTE <- r{b}",
+        *EACH_STEP,
     ),
 )
 def dist_index(w: Written, t: Trace) -> list[bool]:
