@@ -113,7 +113,7 @@ def test_a_signal_counts_what_is_missing(monkeypatch):
     assert masked.values is values
     assert Signal(np.zeros((2, 3, 2), np.float32), edges).masked(0).absent.tolist() == [[2, 0]] * 3  # midnight stays
     assert Signal.from_readings(np.ones((2, 2, 1)), edges).missing is None
-    monkeypatch.setattr("chronoscale.datasets.signal.SCAN_BYTES", 1)  # a block a step
+    monkeypatch.setattr("chronoscale.datasets.signals.signal.SCAN_BYTES", 1)  # a block a step
     values[1, 2, 0] = np.inf
     with pytest.raises(UserError, match=r"values\[1, 2, 0\]: not finite"):
         Signal.from_readings(values, edges)

@@ -108,7 +108,7 @@ def test_parts_of_moments_add_up(cut: int, period: str) -> None:
 def test_standardised_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
     data, windows = signal(holes=0.1), Windows(60, 6, 3)
     whole = standardised(data, scaler(data, windows))
-    monkeypatch.setattr("chronoscale.datasets.standard.BLOCK_BYTES", 100)
+    monkeypatch.setattr("chronoscale.datasets.signals.standard.BLOCK_BYTES", 100)
     np.testing.assert_allclose(standardised(data, scaler(data, windows)), whole, rtol=1e-6)
     np.testing.assert_array_equal(np.isnan(whole), data.missing)
     np.testing.assert_array_equal(standardised(data, scaler(data, windows), 10, 17), whole[10:17])

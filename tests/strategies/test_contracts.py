@@ -206,10 +206,7 @@ def index_cache(w: Written, t: Trace) -> list[bool]:
         "s{b}: SAMPLE@HOST unit={b} rows=90",
         "g{b}: GATHER@HOST rows=10",
         "h{b}: H2D@H2D rows=10 bytes=400 <- g{b}",
-        "e{b}: GATHER@COMPUTE rows=90 <- h{b}",
-        "a{b}: AGGREGATE@COMPUTE edges=90",
-        "b{b}: BACKWARD@COMPUTE",
-        "o{b}: OPTIMIZE@COMPUTE",
+        "e{b}: GATHER@COMPUTE rows=90 <- h{b}\na{b}: AGGREGATE@COMPUTE edges=90\nb{b}: BACKWARD@COMPUTE\no{b}: OPTIMIZE@COMPUTE",
     ),
 )
 def fast(w: Written, t: Trace) -> list[bool]:
@@ -223,9 +220,7 @@ def fast(w: Written, t: Trace) -> list[bool]:
         "s{b}: SAMPLE@HOST ns=10,10,10,30 unit={b}",
         "i{b}: ALLTOALL@COMM all <- s{b}",
         "c{b}: ALLTOALL@COMM all bytes=20 <- w{p}?",
-        "u{b}: MEMORY_UPDATE@COMPUTE <- c{b}",
-        "a{b}: AGGREGATE@COMPUTE",
-        "b{b}: BACKWARD@COMPUTE",
+        "u{b}: MEMORY_UPDATE@COMPUTE <- c{b}\na{b}: AGGREGATE@COMPUTE\nb{b}: BACKWARD@COMPUTE",
         *EACH_STEP,
         "w{b}: ALLTOALL@COMM all",
     ),
@@ -238,11 +233,8 @@ def tgl_dist(w: Written, t: Trace) -> list[bool]:
     "mspipe",
     each(
         3,
-        "s{b}: SAMPLE@HOST unit={b}",
-        "m{b}: MEMORY_READ@COMPUTE <- s{b} w{pp}?",  # memory up to two batches old
-        "u{b}: MEMORY_UPDATE@COMPUTE",
-        "w{b}: MEMORY_WRITE@D2H ns=60 <- u{b}",
-        "n{b}: ALLGATHER@COMM all <- u{b}",
+        "s{b}: SAMPLE@HOST unit={b}\nm{b}: MEMORY_READ@COMPUTE <- s{b} w{pp}?",  # memory up to two batches old
+        "u{b}: MEMORY_UPDATE@COMPUTE\nw{b}: MEMORY_WRITE@D2H ns=60 <- u{b}\nn{b}: ALLGATHER@COMM all <- u{b}",
     ),
 )
 def mspipe(w: Written, t: Trace) -> list[bool]:
@@ -253,10 +245,8 @@ def mspipe(w: Written, t: Trace) -> list[bool]:
     "disttgl",
     each(
         2,
-        "s{b}: SAMPLE@HOST unit={b}",
-        "m{b}: ALLGATHER@COMM group=1{b},1{b},2{b},2{b} bytes=8 <- s{b}",
-        "u{b}: MEMORY_UPDATE@COMPUTE ns=10,20,30,40 <- m{b}",
-        "b{b}: BACKWARD@COMPUTE",
+        "s{b}: SAMPLE@HOST unit={b}\nm{b}: ALLGATHER@COMM group=1{b},1{b},2{b},2{b} bytes=8 <- s{b}",
+        "u{b}: MEMORY_UPDATE@COMPUTE ns=10,20,30,40 <- m{b}\nb{b}: BACKWARD@COMPUTE",
         *EACH_STEP,
     ),
 )
@@ -269,11 +259,8 @@ def disttgl(w: Written, t: Trace) -> list[bool]:
     "memshare",
     each(
         2,
-        "s{b}: SAMPLE@HOST unit={b}",
-        "u{b}: MEMORY_UPDATE@COMPUTE <- s{b}",
-        "c{b}: ALLTOALL@COMM all <- u{b}",
-        "a{b}: AGGREGATE@COMPUTE <- c{b}",
-        "b{b}: BACKWARD@COMPUTE",
+        "s{b}: SAMPLE@HOST unit={b}\nu{b}: MEMORY_UPDATE@COMPUTE <- s{b}",
+        "c{b}: ALLTOALL@COMM all <- u{b}\na{b}: AGGREGATE@COMPUTE <- c{b}\nb{b}: BACKWARD@COMPUTE",
         *EACH_STEP,
         "n{b}: ALLGATHER@COMM all",
     ),
@@ -285,19 +272,12 @@ def memshare(w: Written, t: Trace) -> list[bool]:
 # --- signals ---
 
 
-@case(
-    "pgt",
-    "m: MATERIALISE@HOST ns=500",
-    each(2, *LOADED),
-)
+@case("pgt", "m: MATERIALISE@HOST ns=500", each(2, *LOADED))
 def pgt(w: Written, t: Trace) -> list[bool]:
     return [w.after(t, "g0", "m"), count(w, Op.MATERIALISE) == 1, w.overlap(t, "g1", "h0")]
 
 
-@case(
-    "index",
-    each(3, *LOADED),
-)
+@case("index", each(3, *LOADED))
 def index(w: Written, t: Trace) -> list[bool]:
     return [w.span(t, "g0")[0] == 0, w.overlap(t, "g2", "h1", "f0"), count(w, Op.MATERIALISE) == 0]
 
