@@ -28,7 +28,7 @@ from chronoscale.strategies.real.benefit import Benefit, benefit
 from chronoscale.strategies.real.bound import bound
 from chronoscale.strategies.real.check import check
 from chronoscale.strategies.real.greedy_plus import search
-from chronoscale.strategies.real.ilp import optimise
+from chronoscale.strategies.real.ilp import Solving, optimise
 from chronoscale.strategies.real.seats import makespan, mates, seat
 from chronoscale.strategies.snapshots.groups import Placement, deal
 
@@ -101,17 +101,8 @@ def programs(name: str, problem: Benefit, gpus: int, seconds: float, both: bool)
     cases: list[tuple[str, int, float, bool]] = [("compact", 200, 0.1, False), ("compact", 400, 0.03, False)]
     cases += [("published", 0, 0.1, False), ("published", 0, 0.1, True)] if both else []
     for formulation, levels, gap, cut in cases:
-        answer = optimise(
-            problem,
-            gpus,
-            start,
-            seconds,
-            gap=gap,
-            formulation=formulation,  # type: ignore[arg-type]
-            certified=certified if cut else 0.0,
-            levels=levels,
-            always=True,
-        )
+        how = Solving(seconds, gap, formulation, levels=levels, always=True)  # type: ignore[arg-type]
+        answer = optimise(problem, gpus, start, how, certified=certified if cut else 0.0)
         print(
             f"| {formulation} | {levels or 'all'} | {gap:.0%} | {'yes' if cut else 'no'} | {answer.solver} | {answer.status} "
             f"| {answer.objective / value:.4f} | {answer.to(answer.proved):.2%} | {answer.seconds:.1f} |",

@@ -12,25 +12,12 @@ from changing_graphs import STEPS, changing, distance, operand
 from torch import Tensor
 
 from chronoscale.cuda_ext.attention import Attention, attention, attention_increment, attention_increment_
-from chronoscale.cuda_ext.backend import NAMES, backends
 from chronoscale.cuda_ext.graph import CSR, EdgeMap
 from chronoscale.datasets.snapshots.difference import edge_map
 from chronoscale.datasets.snapshots.sequence import Snapshot
 from chronoscale.errors import UserError
 
 WIDTH = 8
-
-
-@pytest.fixture(params=NAMES)
-def backend(request: pytest.FixtureRequest) -> str:
-    if request.param not in backends():
-        pytest.skip(f"backend '{request.param}' is not available on this machine")
-    return request.param
-
-
-@pytest.fixture
-def device(backend: str) -> str:
-    return "cuda" if backend == "cuda" else "cpu"
 
 
 def plain(snapshot: Snapshot) -> CSR:
@@ -196,4 +183,6 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(UserError, match="do not fit"):
         attention_increment(state, graphs[1], run()[1][0], z, left, right)
     with pytest.raises(UserError, match="do not fit"):
-        attention_increment(Attention(*(t[:3] for t in vars(state).values())), graphs[1], changes[0], z, left, right)
+        attention_increment(
+            Attention(state.total[:3], state.denominator[:3], state.maximum[:3], state.reference[:3]), graphs[1], changes[0], z, left, right
+        )

@@ -10,7 +10,6 @@ import torch
 from changing_graphs import STEPS, changing, distance, operand
 from torch import Tensor
 
-from chronoscale.cuda_ext.backend import NAMES, backends
 from chronoscale.cuda_ext.graph import Delta
 from chronoscale.cuda_ext.ops import aggregate, increment, increment_
 from chronoscale.datasets.snapshots.csr import Variant
@@ -19,13 +18,6 @@ from chronoscale.datasets.snapshots.sequence import Snapshot
 from chronoscale.errors import UserError
 
 WIDTH = 8
-
-
-@pytest.fixture(params=NAMES)
-def backend(request: pytest.FixtureRequest) -> str:
-    if request.param not in backends():
-        pytest.skip(f"backend '{request.param}' is not available on this machine")
-    return request.param
 
 
 def delta(before: Snapshot, after: Snapshot, variant: Variant = "exact") -> Delta:
@@ -55,9 +47,8 @@ def test_the_run_has_what_increments_find_hard(run: tuple[list[Snapshot], list[D
     assert 0 < int(fresh.sum()) < len(fresh)
 
 
-def test_a_thousand_changes_equal_the_whole(run: tuple[list[Snapshot], list[Delta]], backend: str) -> None:
+def test_a_thousand_changes_equal_the_whole(run: tuple[list[Snapshot], list[Delta]], backend: str, device: str) -> None:
     snapshots, deltas = run
-    device = "cuda" if backend == "cuda" else "cpu"
     x = normal(snapshots[0].num_nodes, 1, device)
     sums = aggregate(operand(snapshots[0], device=device)[0], x, backend)
     worst = 0.0
@@ -69,9 +60,10 @@ def test_a_thousand_changes_equal_the_whole(run: tuple[list[Snapshot], list[Delt
     assert worst < 1e-6
 
 
-def test_gradients_of_a_thousand_changes_equal_those_of_the_whole(run: tuple[list[Snapshot], list[Delta]], backend: str) -> None:
+def test_gradients_of_a_thousand_changes_equal_those_of_the_whole(
+    run: tuple[list[Snapshot], list[Delta]], backend: str, device: str
+) -> None:
     snapshots, deltas = run
-    device = "cuda" if backend == "cuda" else "cpu"
     deltas = [change.to(device) for change in deltas]
     watched = {STEPS: normal(snapshots[0].num_nodes, 2, device)}
     for more in ({}, {t: normal(snapshots[0].num_nodes, t, device) for t in (300, 600, 900)}):
@@ -103,8 +95,7 @@ def test_the_published_form_drifts_where_degrees_change(run: tuple[list[Snapshot
 
 
 @pytest.mark.parametrize("width", [1, 3, 16, 33, 130])
-def test_fresh_rows_do_not_read_the_old_sum(backend: str, width: int) -> None:
-    device = "cuda" if backend == "cuda" else "cpu"
+def test_fresh_rows_do_not_read_the_old_sum(backend: str, device: str, width: int) -> None:
     before, after = list(changing(200, 3000, 1))
     change, x = delta(before, after), torch.randn(200, width, dtype=torch.float64)
     assert change.fresh is not None
@@ -115,8 +106,7 @@ def test_fresh_rows_do_not_read_the_old_sum(backend: str, width: int) -> None:
     assert torch.equal(touched, new[change.rows.long()])
 
 
-def test_fresh_rows_stop_the_gradient(backend: str) -> None:
-    device = "cuda" if backend == "cuda" else "cpu"
+def test_fresh_rows_stop_the_gradient(backend: str, device: str) -> None:
     before, after = list(changing(12, 30, 1))
     change = delta(before, after)
     change = Delta(change.rows, change.indptr, change.indices, change.values, 12, 12, torch.arange(len(change.rows)).to(torch.uint8) % 2)

@@ -7,24 +7,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.backend import NAMES, backends, set_threads
+from chronoscale.cuda_ext.backend import backends, set_threads
 from chronoscale.cuda_ext.graph import CSR, Delta
 from chronoscale.cuda_ext.ops import aggregate, increment, increment_
 from chronoscale.errors import UserError
 
 WIDTHS = (1, 3, 8, 16, 33, 64, 128, 200)
-
-
-@pytest.fixture(params=NAMES)
-def backend(request: pytest.FixtureRequest) -> str:
-    if request.param not in backends():
-        pytest.skip(f"backend '{request.param}' is not available on this machine")
-    return request.param
-
-
-@pytest.fixture
-def device(backend: str) -> str:
-    return "cuda" if backend == "cuda" else "cpu"
 
 
 def csr(dense: np.ndarray, weighted: bool = True) -> CSR:

@@ -16,7 +16,15 @@ from chronoscale.strategies.schedule import COLLECTIVES, COLUMNS, Lane, Op, Sche
 from chronoscale.strategies.trace import Trace
 
 RANKS = 4
+LOADED = (
+    "g{b}: GATHER@HOST unit={b}",
+    "h{b}: H2D@H2D <- g{b}",
+    "f{b}: FORWARD@COMPUTE <- h{b}",
+    "b{b}: BACKWARD@COMPUTE",
+    "o{b}: OPTIMIZE@COMPUTE",
+)
 STEP = ("r: ALLREDUCE@COMM all <- b", "o: OPTIMIZE@COMPUTE <- r")
+EACH_STEP = ("r{b}: ALLREDUCE@COMM all <- b{b}", "o{b}: OPTIMIZE@COMPUTE <- r{b}")
 
 # --- snapshots ---
 
@@ -198,10 +206,7 @@ def index_cache(w: Written, t: Trace) -> list[bool]:
         "s{b}: SAMPLE@HOST unit={b} rows=90",
         "g{b}: GATHER@HOST rows=10",
         "h{b}: H2D@H2D rows=10 bytes=400 <- g{b}",
-        "e{b}: GATHER@COMPUTE rows=90 <- h{b}",
-        "a{b}: AGGREGATE@COMPUTE edges=90",
-        "b{b}: BACKWARD@COMPUTE",
-        "o{b}: OPTIMIZE@COMPUTE",
+        "e{b}: GATHER@COMPUTE rows=90 <- h{b}\na{b}: AGGREGATE@COMPUTE edges=90\nb{b}: BACKWARD@COMPUTE\no{b}: OPTIMIZE@COMPUTE",
     ),
 )
 def fast(w: Written, t: Trace) -> list[bool]:
@@ -215,11 +220,8 @@ def fast(w: Written, t: Trace) -> list[bool]:
         "s{b}: SAMPLE@HOST ns=10,10,10,30 unit={b}",
         "i{b}: ALLTOALL@COMM all <- s{b}",
         "c{b}: ALLTOALL@COMM all bytes=20 <- w{p}?",
-        "u{b}: MEMORY_UPDATE@COMPUTE <- c{b}",
-        "a{b}: AGGREGATE@COMPUTE",
-        "b{b}: BACKWARD@COMPUTE",
-        "r{b}: ALLREDUCE@COMM all <- b{b}",
-        "o{b}: OPTIMIZE@COMPUTE <- r{b}",
+        "u{b}: MEMORY_UPDATE@COMPUTE <- c{b}\na{b}: AGGREGATE@COMPUTE\nb{b}: BACKWARD@COMPUTE",
+        *EACH_STEP,
         "w{b}: ALLTOALL@COMM all",
     ),
 )
@@ -231,11 +233,8 @@ def tgl_dist(w: Written, t: Trace) -> list[bool]:
     "mspipe",
     each(
         3,
-        "s{b}: SAMPLE@HOST unit={b}",
-        "m{b}: MEMORY_READ@COMPUTE <- s{b} w{pp}?",  # memory up to two batches old
-        "u{b}: MEMORY_UPDATE@COMPUTE",
-        "w{b}: MEMORY_WRITE@D2H ns=60 <- u{b}",
-        "n{b}: ALLGATHER@COMM all <- u{b}",
+        "s{b}: SAMPLE@HOST unit={b}\nm{b}: MEMORY_READ@COMPUTE <- s{b} w{pp}?",  # memory up to two batches old
+        "u{b}: MEMORY_UPDATE@COMPUTE\nw{b}: MEMORY_WRITE@D2H ns=60 <- u{b}\nn{b}: ALLGATHER@COMM all <- u{b}",
     ),
 )
 def mspipe(w: Written, t: Trace) -> list[bool]:
@@ -246,12 +245,9 @@ def mspipe(w: Written, t: Trace) -> list[bool]:
     "disttgl",
     each(
         2,
-        "s{b}: SAMPLE@HOST unit={b}",
-        "m{b}: ALLGATHER@COMM group=1{b},1{b},2{b},2{b} bytes=8 <- s{b}",
-        "u{b}: MEMORY_UPDATE@COMPUTE ns=10,20,30,40 <- m{b}",
-        "b{b}: BACKWARD@COMPUTE",
-        "r{b}: ALLREDUCE@COMM all <- b{b}",
-        "o{b}: OPTIMIZE@COMPUTE <- r{b}",
+        "s{b}: SAMPLE@HOST unit={b}\nm{b}: ALLGATHER@COMM group=1{b},1{b},2{b},2{b} bytes=8 <- s{b}",
+        "u{b}: MEMORY_UPDATE@COMPUTE ns=10,20,30,40 <- m{b}\nb{b}: BACKWARD@COMPUTE",
+        *EACH_STEP,
     ),
 )
 def disttgl(w: Written, t: Trace) -> list[bool]:
@@ -263,13 +259,9 @@ def disttgl(w: Written, t: Trace) -> list[bool]:
     "memshare",
     each(
         2,
-        "s{b}: SAMPLE@HOST unit={b}",
-        "u{b}: MEMORY_UPDATE@COMPUTE <- s{b}",
-        "c{b}: ALLTOALL@COMM all <- u{b}",
-        "a{b}: AGGREGATE@COMPUTE <- c{b}",
-        "b{b}: BACKWARD@COMPUTE",
-        "r{b}: ALLREDUCE@COMM all <- b{b}",
-        "o{b}: OPTIMIZE@COMPUTE <- r{b}",
+        "s{b}: SAMPLE@HOST unit={b}\nu{b}: MEMORY_UPDATE@COMPUTE <- s{b}",
+        "c{b}: ALLTOALL@COMM all <- u{b}\na{b}: AGGREGATE@COMPUTE <- c{b}\nb{b}: BACKWARD@COMPUTE",
+        *EACH_STEP,
         "n{b}: ALLGATHER@COMM all",
     ),
 )
@@ -280,33 +272,12 @@ def memshare(w: Written, t: Trace) -> list[bool]:
 # --- signals ---
 
 
-@case(
-    "pgt",
-    "m: MATERIALISE@HOST ns=500",
-    each(
-        2,
-        "g{b}: GATHER@HOST unit={b}",
-        "h{b}: H2D@H2D <- g{b}",
-        "f{b}: FORWARD@COMPUTE <- h{b}",
-        "b{b}: BACKWARD@COMPUTE",
-        "o{b}: OPTIMIZE@COMPUTE",
-    ),
-)
+@case("pgt", "m: MATERIALISE@HOST ns=500", each(2, *LOADED))
 def pgt(w: Written, t: Trace) -> list[bool]:
     return [w.after(t, "g0", "m"), count(w, Op.MATERIALISE) == 1, w.overlap(t, "g1", "h0")]
 
 
-@case(
-    "index",
-    each(
-        3,
-        "g{b}: GATHER@HOST unit={b}",
-        "h{b}: H2D@H2D <- g{b}",
-        "f{b}: FORWARD@COMPUTE <- h{b}",
-        "b{b}: BACKWARD@COMPUTE",
-        "o{b}: OPTIMIZE@COMPUTE",
-    ),
-)
+@case("index", each(3, *LOADED))
 def index(w: Written, t: Trace) -> list[bool]:
     return [w.span(t, "g0")[0] == 0, w.overlap(t, "g2", "h1", "f0"), count(w, Op.MATERIALISE) == 0]
 
@@ -344,8 +315,7 @@ def ddp(w: Written, t: Trace) -> list[bool]:
         2,
         "g{b}: GATHER@COMPUTE unit={b} <- h",
         "b{b}: BACKWARD@COMPUTE ns=10,20,10,10",
-        "r{b}: ALLREDUCE@COMM all <- b{b}",
-        "o{b}: OPTIMIZE@COMPUTE <- r{b}",
+        *EACH_STEP,
     ),
 )
 def dist_index(w: Written, t: Trace) -> list[bool]:

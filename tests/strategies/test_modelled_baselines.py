@@ -46,21 +46,22 @@ def written(schedule, rank=0):
     ]
 
 
+def cell(step, edges):
+    stages = (("AGGREGATE", edges), ("TRANSFORM", 0), ("TEMPORAL", 0))
+    return [(op, "COMPUTE", step, 10, read) for op, read in stages]
+
+
 def test_dgc_row_by_row():
     """Two groups side by side, 20 rows and 100 edges, then 120; ranks have half each without skew, the cut remade at every snapshot."""
     schedule = DGC(span=1, cut=0.5, skew=0.0).plan(tiny(), 2, COSTS)
     assert written(schedule) == [
         ("H2D", "H2D", 0, 10, 60),
         ("ALLTOALL", "COMM", 0, 0, 0),
-        ("AGGREGATE", "COMPUTE", 0, 10, 60),
-        ("TRANSFORM", "COMPUTE", 0, 10, 0),
-        ("TEMPORAL", "COMPUTE", 0, 10, 0),
+        *cell(0, edges=60),
         ("ALLTOALL", "COMM", 1, 0, 0),
         ("H2D", "H2D", 1, 10, 70),
         ("ALLTOALL", "COMM", 1, 0, 0),
-        ("AGGREGATE", "COMPUTE", 1, 10, 70),
-        ("TRANSFORM", "COMPUTE", 1, 10, 0),
-        ("TEMPORAL", "COMPUTE", 1, 10, 0),
+        *cell(1, edges=70),
         ("BACKWARD", "COMPUTE", 1, 20, 0),
         ("ALLTOALL", "COMM", 1, 0, 0),
         ("BACKWARD", "COMPUTE", 0, 20, 0),
@@ -81,14 +82,10 @@ def test_dynahb_row_by_row():
         ("H2D", "H2D", -1, schedule.rows[0], 0),
         ("GATHER", "HOST", 0, 19, 0),
         ("H2D", "H2D", 0, 10, 60),
-        ("AGGREGATE", "COMPUTE", 0, 10, 60),
-        ("TRANSFORM", "COMPUTE", 0, 10, 0),
-        ("TEMPORAL", "COMPUTE", 0, 10, 0),
+        *cell(0, edges=60),
         ("GATHER", "HOST", 1, 19, 0),
         ("H2D", "H2D", 1, 10, 70),
-        ("AGGREGATE", "COMPUTE", 1, 10, 70),
-        ("TRANSFORM", "COMPUTE", 1, 10, 0),
-        ("TEMPORAL", "COMPUTE", 1, 10, 0),
+        *cell(1, edges=70),
         ("BACKWARD", "COMPUTE", -1, 40, 0),
         ("OPTIMIZE", "COMPUTE", -1, schedule.rows[0], 0),
         ("D2H", "D2H", -1, schedule.rows[0], 0),
@@ -129,16 +126,19 @@ def test_they_replay_and_free_what_they_take(planner, model, ranks):
 
 
 @given(
-    ranks=st.integers(1, 70), layers=st.integers(1, 3), size=st.integers(1, 5), each=st.integers(1, 2), stride=st.integers(1, 3),
-    model=st.sampled_from(sorted(MODELS)), span=st.integers(1, 4), cut=st.floats(0, 1), skew=st.floats(0, 0.9),
-)  # fmt: skip
+    ranks=st.integers(1, 70),
+    layers=st.integers(1, 3),
+    hyper=st.builds(Hyper, group_size=st.integers(1, 5), groups_per_rank=st.integers(1, 2), stride=st.integers(1, 3)),
+    model=st.sampled_from(sorted(MODELS)),
+    dgc=st.builds(DGC, span=st.integers(1, 4), cut=st.floats(0, 1), skew=st.floats(0, 0.9)),
+)
 @settings(deadline=None, max_examples=60)
-def test_work_is_conserved_and_nothing_deadlocks(ranks, layers, size, each, stride, model, span, cut, skew):
+def test_work_is_conserved_and_nothing_deadlocks(ranks, layers, hyper, model, dgc):
     """Entries aggregated over ranks are those of the groups' snapshots, plus what DynaHB says is redundant; so are their vertices."""
-    work = make(model, layers, group_size=size, groups_per_rank=each, stride=stride)
-    starts = np.arange(work.groups) * stride
+    work = Workload("w", STATS, model_shape(model, 8, 16, layers), hyper)
+    starts, size = np.arange(work.groups) * hyper.stride, hyper.group_size
     entries = sum(int(STATS.edges[starts + step].sum()) + work.groups * 400 for step in range(size))
-    for planner, redundant in ((DGC(span, cut, skew), 0), (DynaHB(), DynaHB().redundant(work, ranks))):
+    for planner, redundant in ((dgc, 0), (DynaHB(), DynaHB().redundant(work, ranks))):
         schedule = planner.plan(work, ranks, COSTS)
         summed = schedule.tasks(Op.AGGREGATE)
         assert schedule.edges[summed].sum() == layers * entries + redundant

@@ -11,6 +11,7 @@ from pairings import KINDS, QUICK, generated, matchings, optimum
 from chronoscale.cuda_ext import matching_reference
 from chronoscale.cuda_ext.backend import backends
 from chronoscale.cuda_ext.matching import band_matching, exchange
+from chronoscale.cuda_ext.walk import Walk
 from chronoscale.errors import UserError
 from chronoscale.strategies.real import bound as bounds
 from chronoscale.strategies.real import greedy
@@ -106,9 +107,10 @@ def test_exchange_equals_its_reference(problem: Benefit, gpus: int, alpha: float
     if "cpu" not in backends():
         pytest.skip("backend 'cpu' is not available on this machine")
     start = mates(deal(len(problem.times), gpus, 2))
-    mate, value = exchange(problem.times, problem.reuse, gpus, start, 20_000, alpha=alpha, pull=0.3, threshold=0.05, seed=seed)
+    walk = Walk(20_000, pull=0.3, threshold=0.05, seed=seed)
+    mate, value = exchange(problem.times, problem.reuse, gpus, start, walk, alpha)
     other = start.copy()
-    expected = matching_reference.exchange(problem.times, problem.reuse, gpus, alpha, 0.3, 0.05, 20_000, seed, other)
+    expected = matching_reference.exchange(problem.times, problem.reuse, gpus, alpha, walk, other)
     assert value == expected
     np.testing.assert_array_equal(mate, other)
     assert value == pytest.approx(makespan(problem, mate, gpus, alpha), rel=1e-9)
@@ -154,6 +156,6 @@ def test_nonsense_is_refused() -> None:
     with pytest.raises(UserError, match="groups 0 and a later one save more than both take"):
         bound(Benefit(problem.times, problem.reuse * 0 + 100), 2)
     with pytest.raises(UserError, match="not a matching"):
-        exchange(problem.times, problem.reuse, 2, np.array([1, 2, 1, -1], np.int32), 10)
+        exchange(problem.times, problem.reuse, 2, np.array([1, 2, 1, -1], np.int32), Walk(10))
     with pytest.raises(UserError, match="at most 12"):
         band_matching(np.zeros((4, 13)))

@@ -21,7 +21,7 @@ from chronoscale.strategies.real.benefit import benefit
 from chronoscale.strategies.real.bound import bound
 from chronoscale.strategies.real.check import check_schedule
 from chronoscale.strategies.real.greedy_plus import search
-from chronoscale.strategies.real.ilp import RealL, optimise
+from chronoscale.strategies.real.ilp import RealL, Solving, optimise
 from chronoscale.strategies.real.ilp_model import compact, published
 from chronoscale.strategies.real.seats import makespan
 from chronoscale.strategies.snapshots.models import model_shape
@@ -37,7 +37,7 @@ ALONE = np.full(6, -1, np.int32)
 @pytest.mark.parametrize(("seed", "gpus", "alpha"), [(0, 1, 0.0), (1, 2, 0.0), (2, 3, 0.0), (3, 2, 0.4), (4, 4, 3.0)])
 def test_both_programs_and_both_solvers_find_the_optimum(formulation, name, seed, gpus, alpha):
     problem = generated(seed, 6, 2, ("even", "ties", "one long", "even", "lopsided")[seed])
-    answer = optimise(problem, gpus, ALONE, 60, alpha=alpha, gap=0.0, formulation=formulation, solver=name, levels=0, threads=1)
+    answer = optimise(problem, gpus, ALONE, Solving(60, 0.0, formulation, solver=name, levels=0, threads=1), alpha)
     best = optimum(problem, gpus, alpha)
     assert answer.status == "optimal" and answer.solver.lower().startswith(name)
     assert answer.objective == pytest.approx(best, rel=1e-5)
@@ -66,7 +66,7 @@ def test_rounded_levels_and_the_cut_stay_below_the_optimum(levels):
         best, certified = optimum(problem, gpus), bound(problem, gpus)
         for cut in (0.0, certified):
             start = search(problem, gpus, work=QUICK)
-            answer = optimise(problem, gpus, start, 20, gap=0.0, levels=levels, certified=cut, threads=1, always=True)
+            answer = optimise(problem, gpus, start, Solving(20, 0.0, levels=levels, threads=1, always=True), certified=cut)
             assert answer.proved <= best * (1 + 1e-6) and cut == answer.certified and best <= answer.objective * (1 + 1e-12)
 
 
@@ -77,7 +77,8 @@ def test_what_the_solver_proves_is_true_from_a_bad_start(levels):
         groups, gpus = 4 + seed % 4, 1 + seed // 4 % 3
         problem = generated(seed, groups, 3, KINDS[seed % 5])
         alone, certified = np.full(groups, -1, np.int32), bound(problem, gpus)
-        answer = optimise(problem, gpus, alone, 20, gap=0.0, levels=levels, certified=certified, solver="highs", threads=1, always=True)
+        how = Solving(20, 0.0, levels=levels, solver="highs", threads=1, always=True)
+        answer = optimise(problem, gpus, alone, how, certified=certified)
         best = optimum(problem, gpus)
         assert 0 < answer.proved <= best * (1 + 1e-6)
         if not levels:
@@ -87,18 +88,18 @@ def test_what_the_solver_proves_is_true_from_a_bad_start(levels):
 def test_the_solver_rests_where_the_certified_bound_is_enough(monkeypatch):
     problem = generated(3, 7, 3, "even")
     start = search(problem, 1, work=QUICK)
-    idle = optimise(problem, 1, start, 20, certified=bound(problem, 1))
+    idle = optimise(problem, 1, start, Solving(20), certified=bound(problem, 1))
     assert idle.status == "certified" and idle.solver == "none" and idle.gap <= ilp.GAP
     np.testing.assert_array_equal(idle.mate, start)
-    assert optimise(problem, 1, start, 20, certified=bound(problem, 1), always=True).solver != "none"
-    assert optimise(problem, 1, np.full(7, -1, np.int32), 20, certified=bound(problem, 1)).solver != "none"
+    assert optimise(problem, 1, start, Solving(20, always=True), certified=bound(problem, 1)).solver != "none"
+    assert optimise(problem, 1, np.full(7, -1, np.int32), Solving(20), certified=bound(problem, 1)).solver != "none"
 
 
 def test_the_gap_holds_for_64_groups_on_8_gpus():
     """The paper's termination gap (10 %), with the solver's own bound alone."""
     problem = generated(3, 64, 3, "even")
     start = search(problem, 8, work=QUICK)
-    answer = optimise(problem, 8, start, 60, solver="highs")
+    answer = optimise(problem, 8, start, Solving(60, solver="highs"))
     assert answer.status in ("optimal", "gap") and answer.gap <= ilp.GAP and answer.objective <= makespan(problem, start, 8)
 
 
@@ -208,7 +209,7 @@ def test_a_real_time_out():
     """No time at all: the solver stops without a proof, and the start stands."""
     problem = generated(9, 64, 3, "even")
     start = search(problem, 8, work=QUICK)
-    answer = optimise(problem, 8, start, 0.0, gap=0.0, formulation="published", solver="highs")
+    answer = optimise(problem, 8, start, Solving(0.0, 0.0, "published", solver="highs"))
     assert answer.status == "time limit" and not answer.improved and answer.gap > ilp.GAP
     np.testing.assert_array_equal(answer.mate, start)
 

@@ -8,16 +8,18 @@ out = state.output()
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.backend import select
-from chronoscale.cuda_ext.graph import CSR, EdgeMap
+from chronoscale.cuda_ext.backend import Pinned, select
+from chronoscale.cuda_ext.graph import CSR, EdgeMap, Entries
 from chronoscale.cuda_ext.ops import VARIANTS
 from chronoscale.errors import UserError, unknown
 
+Values = tuple[Tensor, Tensor, Tensor]  # z, left, right
 CANCELLED = 1 / 8  # of the largest denominator since a row was computed afresh: below, rounding has grown eightfold
 
 
@@ -27,13 +29,14 @@ class Attention:
 
     total [num_rows, F] = sum over i of exp(e_ij - maximum_j) z_i and denominator [num_rows], the same sum without z, are differentiable;
     maximum [num_rows], the largest score that the row has had since it was computed afresh, and reference [num_rows], its largest
-    denominator since then, on the scale of `maximum`, are not.
+    denominator since then, on the scale of `maximum`, are not. slope: leaky_relu's below 0.
     """
 
     total: Tensor
     denominator: Tensor
     maximum: Tensor
     reference: Tensor
+    slope: float = 0.2
 
     def output(self) -> Tensor:
         """[num_rows, F]: sum over i of softmax_i(e_ij) z_i (REAL, eq. 6); NaN for a row without entries."""
@@ -43,39 +46,31 @@ class Attention:
 class _Sum(NamedTuple):
     """A signed sum to carry out: compact rows of entries, their weights, and what is kept of the old rows."""
 
-    rows: Tensor | None  # int32 [R]; None: all, in order
-    matrix: CSR  # [R, num_cols]
+    kernels: ModuleType  # which carry it out
+    at: Entries
     weights: Tensor  # [nnz], signed
     denominator: Tensor  # [R], their sums
     kept: Tensor | None  # [R]: factor of the old row; None: there is none
     fresh: Tensor | None  # bool [R]: the old row is not read
 
 
-def attention(graph: CSR, z: Tensor, left: Tensor, right: Tensor, slope: float = 0.2, backend: str | None = None) -> Attention:
+def attention(graph: CSR, z: Tensor, left: Tensor, right: Tensor, slope: float = 0.2, backend: Pinned = None) -> Attention:
     """Attention over a snapshot; rows hold in-edges and the self-loop, the graph's values are not read.
 
     z [num_cols, F], left [num_cols], right [num_rows], float32 or float64 alike, contiguous, on the graph's device. Differentiable in
     all three. Raises UserError when they do not fit or the backend cannot be had, MachineError when a kernel fails.
     """
     _check(graph, z, left, right)
+    kernels, at = select(z.device, backend), Entries(graph, None, slope)
     with torch.no_grad():
-        matrix = (graph.indptr, graph.indices, None)
-        weights, maximum, denominator, _ = select(z.device, backend).softmax(None, matrix, None, True, (left, right), slope)
-    made = _Sum(None, graph, weights, denominator, None, None)
-    total, sums, _, _ = _Signed.apply(None, None, z, left, right, made, slope, backend, False)  # type: ignore[no-untyped-call]
-    return Attention(total, sums, maximum, sums.detach().clone())
+        weights, maximum, denominator, _ = kernels.softmax(at, (left, right), None, None, True)
+    made = _Sum(kernels, at, weights, denominator, None, None)
+    total, sums, _, _ = _Signed.apply(None, None, z, left, right, made, False)  # type: ignore[no-untyped-call]
+    return Attention(total, sums, maximum, sums.detach().clone(), slope)
 
 
 def attention_increment(
-    state: Attention,
-    graph: CSR,
-    change: EdgeMap,
-    z: Tensor,
-    left: Tensor,
-    right: Tensor,
-    slope: float = 0.2,
-    variant: str = "exact",
-    backend: str | None = None,
+    state: Attention, graph: CSR, change: EdgeMap, z: Tensor, left: Tensor, right: Tensor, variant: str = "exact", backend: Pinned = None
 ) -> tuple[Attention, Tensor]:
     """The state after `change`, which leads to `graph`, and the outputs [R, F] of the rows it touches, as in change.rows.
 
@@ -83,40 +78,24 @@ def attention_increment(
     when a removed edge held its maximum or when its denominator falls below CANCELLED of its reference. as-published: eq. 7-8, maximum
     0, nothing computed afresh. Differentiable in the state, z, left and right. Raises as `attention` does.
     """
-    return _advance(state, graph, change, z, left, right, slope, variant, backend, False)
+    return _advance(state, graph, change, (z, left, right), variant, backend, False)
 
 
 def attention_increment_(
-    state: Attention,
-    graph: CSR,
-    change: EdgeMap,
-    z: Tensor,
-    left: Tensor,
-    right: Tensor,
-    slope: float = 0.2,
-    variant: str = "exact",
-    backend: str | None = None,
+    state: Attention, graph: CSR, change: EdgeMap, z: Tensor, left: Tensor, right: Tensor, variant: str = "exact", backend: Pinned = None
 ) -> Tensor:
     """`attention_increment` into the state's own tensors, without gradients; returns the touched rows' outputs."""
     with torch.no_grad():
-        return _advance(state, graph, change, z, left, right, slope, variant, backend, True)[1]
+        return _advance(state, graph, change, (z, left, right), variant, backend, True)[1]
 
 
 def _advance(
-    state: Attention,
-    graph: CSR,
-    change: EdgeMap,
-    z: Tensor,
-    left: Tensor,
-    right: Tensor,
-    slope: float,
-    variant: str,
-    backend: str | None,
-    in_place: bool,
+    state: Attention, graph: CSR, change: EdgeMap, values: Values, variant: str, backend: Pinned, in_place: bool
 ) -> tuple[Attention, Tensor]:
-    _check(graph, z, left, right)
+    _check(graph, *values)
     if variant not in VARIANTS:
         raise unknown("variant", variant, VARIANTS)
+    z, left, right = values
     if change.num_nodes != graph.num_rows or change.device != graph.device or state.total.shape != (graph.num_rows, z.shape[1]):
         raise UserError(
             f"attention_increment: a graph of {graph.num_rows} rows on {graph.device}, a change of {change.num_nodes} nodes on "
@@ -124,44 +103,35 @@ def _advance(
         )
     with torch.no_grad():
         rows = change.rows.long()
-        work, maximum, reference = _plan(state, rows, graph, change, (left, right), slope, variant, backend)
+        made, maximum, reference = _plan(state, rows, graph, change, (left, right), variant, select(z.device, backend))
         into = (state.maximum, state.reference) if in_place else (state.maximum.clone(), state.reference.clone())
         into[0][rows], into[1][rows] = maximum, reference
-    arguments = (state.total, state.denominator, z, left, right, work, slope, backend, in_place)
-    total, denominator, touched, below = _Signed.apply(*arguments)  # type: ignore[no-untyped-call]
-    return Attention(total, denominator, *into), touched / below[:, None]
+    results = _Signed.apply(state.total, state.denominator, *values, made, in_place)  # type: ignore[no-untyped-call]
+    total, denominator, touched, below = results
+    return Attention(total, denominator, *into, state.slope), touched / below[:, None]
 
 
 def _plan(
-    state: Attention,
-    rows: Tensor,
-    graph: CSR,
-    change: EdgeMap,
-    ends: tuple[Tensor, Tensor],
-    slope: float,
-    variant: str,
-    backend: str | None,
+    state: Attention, rows: Tensor, graph: CSR, change: EdgeMap, ends: tuple[Tensor, Tensor], variant: str, kernels: ModuleType
 ) -> tuple[_Sum, Tensor, Tensor]:
     """The sum that leads to the new rows, their maximum and their reference."""
-    softmax, exact = select(graph.device, backend).softmax, variant == "exact"
+    exact = variant == "exact"
     before, old = state.maximum[rows], state.denominator.detach()[rows]
-    matrix = CSR(change.indptr, change.indices, None, graph.num_cols)
-    signed = (change.indptr, change.indices, change.sign)
-    weights, maximum, denominator, held = softmax(change.rows, signed, before if exact else torch.zeros_like(before), exact, ends, slope)
+    at = Entries(CSR(change.indptr, change.indices, None, graph.num_cols), change.rows, state.slope)
+    base = before if exact else torch.zeros_like(before)
+    weights, maximum, denominator, held = kernels.softmax(at, ends, change.sign, base, exact)
     kept = torch.exp(before - maximum)
     now = old * kept + denominator
     reference = torch.maximum(state.reference[rows] * kept, now)
-    if not exact:
-        return _Sum(change.rows, matrix, weights, denominator, kept, None), maximum, reference
     fresh = (held > 0) | ~(now >= CANCELLED * reference)
-    if not bool(fresh.any()):
-        return _Sum(change.rows, matrix, weights, denominator, kept, None), maximum, reference
+    if not exact or not bool(fresh.any()):
+        return _Sum(kernels, at, weights, denominator, kept, None), maximum, reference
     matrix, sign = _with_fresh(graph, change, rows, fresh)
-    base = before.masked_fill(fresh, -torch.inf)
-    weights, maximum, denominator, _ = softmax(change.rows, (matrix.indptr, matrix.indices, sign), base, True, ends, slope)
+    at = at._replace(matrix=matrix)
+    weights, maximum, denominator, _ = kernels.softmax(at, ends, sign, before.masked_fill(fresh, -torch.inf), True)
     kept = torch.exp(before - maximum).masked_fill_(fresh, 0)
     reference = torch.where(fresh, denominator, reference)
-    return _Sum(change.rows, matrix, weights, denominator, kept, fresh), maximum, reference
+    return _Sum(kernels, at, weights, denominator, kept, fresh), maximum, reference
 
 
 def _with_fresh(graph: CSR, change: EdgeMap, rows: Tensor, fresh: Tensor) -> tuple[CSR, Tensor]:
@@ -182,24 +152,15 @@ class _Signed(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        total: Tensor | None,
-        denominator: Tensor | None,
-        z: Tensor,
-        left: Tensor,
-        right: Tensor,
-        made: _Sum,
-        slope: float,
-        backend: str | None,
-        in_place: bool,
+        ctx: Any, total: Tensor | None, denominator: Tensor | None, z: Tensor, left: Tensor, right: Tensor, made: _Sum, in_place: bool
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        ctx.made, ctx.slope, ctx.backend = made, slope, backend
+        ctx.made = made
         ctx.save_for_backward(z, left, right)
-        matrix = made.matrix
-        sums = cast(Tensor, select(z.device, backend).aggregate(matrix.indptr, matrix.indices, made.weights, z))
-        if total is None or denominator is None or made.rows is None or made.kept is None:
+        matrix, touched = made.at.matrix, made.at.rows
+        sums = cast(Tensor, made.kernels.aggregate(matrix.indptr, matrix.indices, made.weights, z))
+        if total is None or denominator is None or touched is None or made.kept is None:
             return sums, made.denominator, sums.new_empty(0), sums.new_empty(0)
-        rows = made.rows.long()
+        rows = touched.long()
         before, below = total[rows], denominator[rows]
         if made.fresh is not None:
             before.masked_fill_(made.fresh[:, None], 0)
@@ -212,25 +173,24 @@ class _Signed(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         made, (z, left, right) = ctx.made, ctx.saved_tensors
+        matrix, rows = made.at.matrix, None if made.at.rows is None else made.at.rows.long()
         into_total, into_denominator, touched, below = grads
         before: tuple[Tensor | None, Tensor | None] = (None, None)
         into = (into_total.contiguous(), into_denominator.contiguous())
-        if made.rows is not None:
-            rows = made.rows.long()
+        if rows is not None:
             into = into_total[rows] + touched, into_denominator[rows] + below
             before = (
                 into_total.index_copy(0, rows, into[0] * made.kept[:, None]),
                 into_denominator.index_copy(0, rows, into[1] * made.kept),
             )
-        kernels, matrix = select(z.device, ctx.backend), made.matrix
-        edges, row = kernels.softmax_grad(made.rows, (matrix.indptr, matrix.indices), (left, right), ctx.slope, made.weights, z, into)
+        edges, row = made.kernels.softmax_grad(made.at, (left, right), made.weights, z, into)
         into_z = None
         if ctx.needs_input_grad[2]:
             turned = matrix.transpose()
-            into_z = kernels.aggregate(turned.indptr, turned.indices, made.weights[matrix.order()], into[0])
+            into_z = made.kernels.aggregate(turned.indptr, turned.indices, made.weights[matrix.order()], into[0])
         into_left = torch.zeros_like(left).index_add_(0, matrix.indices.long(), edges)
-        into_right = row if made.rows is None else torch.zeros_like(right).index_copy_(0, made.rows.long(), row)
-        return *before, into_z, into_left, into_right, None, None, None, None
+        into_right = row if rows is None else torch.zeros_like(right).index_copy_(0, rows, row)
+        return *before, into_z, into_left, into_right, None, None
 
 
 def _check(graph: CSR, z: Tensor, left: Tensor, right: Tensor) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from ctypes import CDLL
 from functools import cache
 from types import ModuleType
 
@@ -13,6 +14,7 @@ from chronoscale.cuda_ext.loader import cpu_library, cuda_library
 from chronoscale.errors import ChronoscaleWarning, UserError, unknown
 
 NAMES = ("reference", "cpu", "cuda")
+Pinned = str | None  # one of them; None: as the device of the tensors says
 
 
 def backends() -> list[str]:
@@ -28,7 +30,7 @@ def set_threads(count: int) -> None:
         library.cs_set_threads(count)
 
 
-def select(device: torch.device, pinned: str | None) -> ModuleType:
+def select(device: torch.device, pinned: Pinned) -> ModuleType:
     """The module (`native` or `reference`) whose functions serve tensors on `device`.
 
     Raises UserError when `pinned` does not exist, is not available here, or is not for that device.
@@ -44,6 +46,16 @@ def select(device: torch.device, pinned: str | None) -> ModuleType:
     if pinned != device.type:
         raise UserError(f"backend '{pinned}' was given tensors on {device}; expected {pinned} tensors")
     return native
+
+
+@cache  # the warning comes once for each that runs slowly
+def scheduler(what: str) -> CDLL | None:
+    """The library whose functions on groups run, or None with the warning that `what` in Python then."""
+    if "cpu" in backends():
+        return cpu_library()
+    message = f"no native library: {what} in Python, minutes where the library takes seconds"
+    warnings.warn(message, ChronoscaleWarning, stacklevel=3)
+    return None
 
 
 @cache  # the warning comes once for each kind of device

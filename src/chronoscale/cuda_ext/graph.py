@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, fields, replace
 from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -11,8 +12,37 @@ from torch import Tensor
 from chronoscale.errors import UserError
 
 
+class _Operand:
+    """Rows of entries, held in tensors of one device."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    indptr: Tensor
+    indices: Tensor
+
+    @property
+    def nnz(self) -> int:
+        return len(self.indices)
+
+    @property
+    def device(self) -> torch.device:
+        return self.indptr.device
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its tensors: what a transfer to the device moves."""
+        return sum(tensor.nbytes for tensor in self._tensors().values())
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> Self:
+        """The same on `device`; non_blocking as in torch (the source must be pinned to gain from it)."""
+        return replace(self, **{name: tensor.to(device, non_blocking=non_blocking) for name, tensor in self._tensors().items()})
+
+    def _tensors(self) -> dict[str, Tensor]:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, Tensor)}
+
+
 @dataclass(frozen=True, eq=False)
-class CSR:
+class CSR(_Operand):
     """A sparse matrix of shape [num_rows, num_cols]; row v holds the in-edges of node v.
 
     indptr int64 [num_rows + 1] with indptr[0] == 0; indices int32 [nnz], column ids; values float32 [nnz], or None for
@@ -32,26 +62,9 @@ class CSR:
     def num_rows(self) -> int:
         return len(self.indptr) - 1
 
-    @property
-    def nnz(self) -> int:
-        return len(self.indices)
-
-    @property
-    def device(self) -> torch.device:
-        return self.indptr.device
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of its tensors."""
-        return sum(t.nbytes for t in (self.indptr, self.indices, self.values) if t is not None)
-
-    def to(self, device: torch.device | str, non_blocking: bool = False) -> CSR:
-        """The same matrix on `device`; non_blocking as in torch (the source must be pinned to gain from it)."""
-        return CSR(*_move(device, non_blocking, self.indptr, self.indices, self.values), self.num_cols)
-
     def transpose(self) -> CSR:
         """The matrix [num_cols, num_rows], made once and kept: backward passes need it at every step."""
-        return self._transposed
+        return self._turned[0]
 
     def check(self) -> CSR:
         """Raises UserError unless indptr ascends from 0 to nnz and every column id is in range. Returns itself."""
@@ -62,10 +75,6 @@ class CSR:
         """int64 [nnz]: where each entry of `transpose()` lies here; made once and kept."""
         return self._turned[1]
 
-    @property
-    def _transposed(self) -> CSR:
-        return self._turned[0]
-
     @cached_property
     def _turned(self) -> tuple[CSR, Tensor]:
         order = torch.sort(self.indices, stable=True).indices
@@ -73,7 +82,7 @@ class CSR:
 
 
 @dataclass(frozen=True, eq=False)
-class Delta:
+class Delta(_Operand):
     """Changed edges of a snapshot (REAL, section 4.1, the difference map), as rows of a matrix [num_rows, num_cols].
 
     rows int32 [R], distinct row ids; indptr int64 [R + 1], indices int32 [nnz], values float32 [nnz] as in CSR, with
@@ -92,34 +101,11 @@ class Delta:
 
     def __post_init__(self) -> None:
         _check_csr("Delta", self.indptr, self.indices, self.values, self.num_cols)
-        _check_vector("Delta.rows", self.rows, torch.int32, self.indptr.device)
-        if len(self.rows) != len(self.indptr) - 1:
-            raise UserError(f"Delta.rows has {len(self.rows)} entries, expected {len(self.indptr) - 1} (one for each row of indptr)")
+        _check_column("Delta.rows", self.rows, torch.int32, len(self.indptr) - 1, "each row of indptr", self.device)
         if not len(self.rows) <= self.num_rows:
             raise UserError(f"Delta.rows has {len(self.rows)} entries, more than num_rows = {self.num_rows}")
         if self.fresh is not None:
-            _check_vector("Delta.fresh", self.fresh, torch.uint8, self.indptr.device)
-            if len(self.fresh) != len(self.rows):
-                raise UserError(f"Delta.fresh has {len(self.fresh)} entries, expected {len(self.rows)} (one for each of rows)")
-
-    @property
-    def nnz(self) -> int:
-        return len(self.indices)
-
-    @property
-    def device(self) -> torch.device:
-        return self.indptr.device
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of its tensors: what a transfer to the device moves."""
-        return sum(t.nbytes for t in (self.rows, self.indptr, self.indices, self.values, self.fresh) if t is not None)
-
-    def to(self, device: torch.device | str, non_blocking: bool = False) -> Delta:
-        """The same change on `device`; non_blocking as in torch (the source must be pinned to gain from it)."""
-        rows = self.rows.to(device, non_blocking=non_blocking)
-        fresh = None if self.fresh is None else self.fresh.to(device, non_blocking=non_blocking)
-        return Delta(rows, *_move(device, non_blocking, self.indptr, self.indices, self.values), self.num_rows, self.num_cols, fresh)
+            _check_column("Delta.fresh", self.fresh, torch.uint8, len(self.rows), "each of rows", self.device)
 
     def compact(self) -> CSR:
         """Its touched rows alone, a matrix [R, num_cols] that shares its tensors."""
@@ -132,8 +118,7 @@ class Delta:
     def check(self) -> Delta:
         """Raises UserError unless all ids are in range, rows are distinct, and fresh is 0 or 1. Returns itself."""
         _check_numbers("Delta", self.indptr, self.indices, self.num_cols)
-        if len(self.rows) and not (int(self.rows.min()) >= 0 and int(self.rows.max()) < self.num_rows):
-            raise UserError(f"Delta.rows must lie in [0, {self.num_rows})")
+        _check_ids("Delta.rows", self.rows, self.num_rows)
         if len(torch.unique(self.rows)) != len(self.rows):
             raise UserError("Delta.rows names a row twice")
         if self.fresh is not None and bool((self.fresh > 1).any()):
@@ -146,7 +131,7 @@ class Delta:
 
 
 @dataclass(frozen=True, eq=False)
-class EdgeMap:
+class EdgeMap(_Operand):
     """The edges that come and go between two snapshots of num_nodes nodes (REAL, section 4.1: the difference map, topology alone).
 
     rows int32 [R], the distinct destinations of changed edges, ascending; indptr int64 [R + 1]; indices int32 [changed], the sources,
@@ -161,48 +146,32 @@ class EdgeMap:
 
     def __post_init__(self) -> None:
         _check_csr("EdgeMap", self.indptr, self.indices, None, self.num_nodes)
-        for name, tensor, dtype, count in (
-            ("rows", self.rows, torch.int32, len(self.indptr) - 1),
-            ("sign", self.sign, torch.int8, len(self.indices)),
-        ):
-            _check_vector(f"EdgeMap.{name}", tensor, dtype, self.indptr.device)
-            if len(tensor) != count:
-                raise UserError(f"EdgeMap.{name} has {len(tensor)} entries, expected {count}")
-
-    @property
-    def nnz(self) -> int:
-        return len(self.indices)
-
-    @property
-    def device(self) -> torch.device:
-        return self.indptr.device
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of its tensors: what a transfer to the device moves."""
-        return sum(t.nbytes for t in (self.rows, self.indptr, self.indices, self.sign))
+        _check_column("EdgeMap.rows", self.rows, torch.int32, len(self.indptr) - 1, "each row of indptr", self.device)
+        _check_column("EdgeMap.sign", self.sign, torch.int8, len(self.indices), "each of indices", self.device)
 
     @staticmethod
     def nbytes_of(rows: int, edges: int) -> int:
         """`nbytes` from counts: distinct destinations of changed edges, changed edges."""
         return 4 * rows + 8 * (rows + 1) + 5 * edges
 
-    def to(self, device: torch.device | str, non_blocking: bool = False) -> EdgeMap:
-        """The same change on `device`; non_blocking as in torch (the source must be pinned to gain from it)."""
-        rows, indptr, indices, sign = (t.to(device, non_blocking=non_blocking) for t in (self.rows, self.indptr, self.indices, self.sign))
-        return EdgeMap(rows, indptr, indices, sign, self.num_nodes)
-
     def check(self) -> EdgeMap:
         """Raises UserError unless all ids are in range, rows and a row's sources ascend, and signs are +1 or -1. Returns itself."""
         _check_numbers("EdgeMap", self.indptr, self.indices, self.num_nodes)
-        if len(self.rows) and not (int(self.rows.min()) >= 0 and int(self.rows.max()) < self.num_nodes):
-            raise UserError(f"EdgeMap.rows must lie in [0, {self.num_nodes})")
+        _check_ids("EdgeMap.rows", self.rows, self.num_nodes)
         keys = self.rows.long()[row_ids(self.indptr)] * self.num_nodes + self.indices
         if bool((self.rows.diff() <= 0).any()) or bool((keys.diff() <= 0).any()):
             raise UserError("EdgeMap: rows must ascend, and sources within a row")
         if bool((self.sign.abs() != 1).any()):
             raise UserError("EdgeMap.sign must be +1 or -1")
         return self
+
+
+class Entries(NamedTuple):
+    """What one head attends to, in compact rows: score(e) = leaky_relu(left[indices[e]] + right[row], slope)."""
+
+    matrix: CSR  # [R, num_cols]; its values are not read
+    rows: Tensor | None  # int32 [R], the row of `right` for each of the matrix's; None: its own
+    slope: float
 
 
 def transpose(indptr: Tensor, indices: Tensor, values: Tensor | None, num_cols: int) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -222,17 +191,16 @@ def row_ids(indptr: Tensor) -> Tensor:
     return torch.repeat_interleave(torch.arange(len(indptr) - 1, device=indptr.device), indptr.diff())
 
 
-def _move(
-    device: torch.device | str, non_blocking: bool, indptr: Tensor, indices: Tensor, values: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    moved = None if values is None else values.to(device, non_blocking=non_blocking)
-    return indptr.to(device, non_blocking=non_blocking), indices.to(device, non_blocking=non_blocking), moved
-
-
 def _check_vector(name: str, tensor: Tensor, dtype: torch.dtype, device: torch.device) -> None:
     if tensor.dtype != dtype or tensor.dim() != 1 or not tensor.is_contiguous() or tensor.device != device:
         found = f"{tensor.dtype} {list(tensor.shape)} on {tensor.device}{'' if tensor.is_contiguous() else ', not contiguous'}"
         raise UserError(f"{name} is {found}; expected a contiguous {dtype} vector on {device}")
+
+
+def _check_column(name: str, tensor: Tensor, dtype: torch.dtype, count: int, of: str, device: torch.device) -> None:
+    _check_vector(name, tensor, dtype, device)
+    if len(tensor) != count:
+        raise UserError(f"{name} has {len(tensor)} entries, expected {count} (one for {of})")
 
 
 def _check_csr(name: str, indptr: Tensor, indices: Tensor, values: Tensor | None, num_cols: int) -> None:
@@ -243,9 +211,7 @@ def _check_csr(name: str, indptr: Tensor, indices: Tensor, values: Tensor | None
     if num_cols < 0:
         raise UserError(f"{name}.num_cols is {num_cols}; expected a size")
     if values is not None:
-        _check_vector(f"{name}.values", values, torch.float32, indptr.device)
-        if len(values) != len(indices):
-            raise UserError(f"{name}.values has {len(values)} entries, expected {len(indices)} (one for each of indices)")
+        _check_column(f"{name}.values", values, torch.float32, len(indices), "each of indices", indptr.device)
         if values.requires_grad:
             raise UserError(f"{name}.values asks for gradients; expected constants (operators are differentiable in x and sums)")
 
@@ -253,5 +219,9 @@ def _check_csr(name: str, indptr: Tensor, indices: Tensor, values: Tensor | None
 def _check_numbers(name: str, indptr: Tensor, indices: Tensor, num_cols: int) -> None:
     if int(indptr[0]) != 0 or int(indptr[-1]) != len(indices) or bool((indptr.diff() < 0).any()):
         raise UserError(f"{name}.indptr must ascend from 0 to {len(indices)}, the number of indices")
-    if len(indices) and not (int(indices.min()) >= 0 and int(indices.max()) < num_cols):
-        raise UserError(f"{name}.indices must lie in [0, {num_cols})")
+    _check_ids(f"{name}.indices", indices, num_cols)
+
+
+def _check_ids(name: str, ids: Tensor, below: int) -> None:
+    if len(ids) and not (int(ids.min()) >= 0 and int(ids.max()) < below):
+        raise UserError(f"{name} must lie in [0, {below})")

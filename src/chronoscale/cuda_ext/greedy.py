@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-import warnings
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.cuda_ext import greedy_reference
-from chronoscale.cuda_ext.backend import backends
-from chronoscale.cuda_ext.loader import cpu_library
-from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
+from chronoscale.cuda_ext.backend import scheduler
+from chronoscale.cuda_ext.loader import succeed
+from chronoscale.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -51,23 +49,11 @@ def pair_groups(times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: in
     if gpus < 1 or max_targets < 0 or threads < 0:
         raise UserError(f"pair_groups: gpus={gpus}, max_targets={max_targets}, threads={threads}; expected at least 1, 0, 0")
     iteration, gpu, slot = (np.zeros(len(times), dtype=np.int32) for _ in range(3))
-    if not _native():
+    if (library := scheduler("pair_groups runs")) is None:
         greedy_reference.schedule(times.tolist(), reuse.tolist(), gpus, max_targets, iteration, gpu, slot)
         return Pairing(iteration, gpu, slot)
-    library = cpu_library()
-    assert library is not None
     doubles, ints = ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_int32)
     outputs = [column.ctypes.data_as(ints) for column in (iteration, gpu, slot)]
     problem = (len(times), times.ctypes.data_as(doubles), reuse.shape[1], reuse.ctypes.data_as(doubles))
-    if status := library.cs_greedy(*problem, gpus, max_targets, threads, *outputs):
-        raise MachineError(f"native pair_groups failed with status {status}{' (out of memory)' if status == 2 else ''}")
+    succeed("pair_groups", library.cs_greedy(*problem, gpus, max_targets, threads, *outputs))
     return Pairing(iteration, gpu, slot)
-
-
-@cache
-def _native() -> bool:
-    if "cpu" in backends():
-        return True
-    message = "no native library: pair_groups runs in Python, minutes where the library takes seconds"
-    warnings.warn(message, ChronoscaleWarning, stacklevel=3)
-    return False

@@ -15,52 +15,38 @@ from chronoscale.errors import MachineError
 ABI_VERSION = 3
 DIRECTORY_VARIABLE = "CHRONOSCALE_LIBRARY_DIR"
 
-_AGGREGATE = [c_int64, c_void_p, c_void_p, c_void_p, c_void_p, c_int64, c_void_p]
-_INCREMENT = [c_int64, *[c_void_p] * 6, c_int64, c_void_p, c_void_p]
-_REBUILD = [c_int64, *[c_void_p] * 11]
-_SOFTMAX = [c_int64, *[c_void_p] * 5, c_int, c_void_p, c_void_p, c_double, *[c_void_p] * 4]
-_SOFTMAX_GRAD = [c_int64, *[c_void_p] * 5, c_double, c_void_p, c_void_p, c_int64, *[c_void_p] * 4]
-_STREAM = [c_int, c_void_p]
-_GREEDY = [c_int64, POINTER(c_double), c_int64, POINTER(c_double), c_int64, c_int64, c_int, *[POINTER(c_int32)] * 3]
-_BAND = [c_int64, c_int64, POINTER(c_double), POINTER(c_int32), POINTER(c_double)]
-_PROBLEM = [c_int64, POINTER(c_double), c_int64, POINTER(c_double), c_int64]
-_EXCHANGE = [*_PROBLEM, *[c_double] * 3, c_int64, c_uint64, POINTER(c_int32), POINTER(c_double)]
-_Signatures = dict[str, tuple[list[Any], type]]
+_Arguments = dict[str, list[Any]]
 
-_CPU: _Signatures = {
-    "cs_version": ([], c_int),
-    "cs_instruction_set": ([], c_char_p),
-    "cs_set_threads": ([c_int], c_int),
-    "cs_get_threads": ([], c_int),
-    "cs_aggregate_f32": (_AGGREGATE, c_int),
-    "cs_aggregate_f64": (_AGGREGATE, c_int),
-    "cs_increment_f32": (_INCREMENT, c_int),
-    "cs_increment_f64": (_INCREMENT, c_int),
-    "cs_weigh_f64": (_AGGREGATE, c_int),
-    "cs_softmax_f32": (_SOFTMAX, c_int),
-    "cs_softmax_f64": (_SOFTMAX, c_int),
-    "cs_softmax_grad_f32": (_SOFTMAX_GRAD, c_int),
-    "cs_softmax_grad_f64": (_SOFTMAX_GRAD, c_int),
-    "cs_rebuild": (_REBUILD, c_int),
-    "cs_greedy": (_GREEDY, c_int),
-    "cs_band_matching": (_BAND, c_int),
-    "cs_exchange": (_EXCHANGE, c_int),
+_AGGREGATE = [c_int64, *[c_void_p] * 4, c_int64, c_void_p]
+_FLOATS: _Arguments = {  # each for float and for double
+    "aggregate": _AGGREGATE,
+    "increment": [c_int64, *[c_void_p] * 6, c_int64, c_void_p, c_void_p],
+    "softmax": [c_int64, *[c_void_p] * 5, c_int, c_void_p, c_void_p, c_double, *[c_void_p] * 4],
+    "softmax_grad": [c_int64, *[c_void_p] * 5, c_double, c_void_p, c_void_p, c_int64, *[c_void_p] * 4],
 }
-_CUDA: _Signatures = {
-    "cs_cuda_version": ([], c_int),
-    "cs_cuda_available": ([], c_int),
-    "cs_cuda_last_error": ([], c_char_p),
-    "cs_cuda_aggregate_f32": ([*_AGGREGATE, *_STREAM], c_int),
-    "cs_cuda_aggregate_f64": ([*_AGGREGATE, *_STREAM], c_int),
-    "cs_cuda_increment_f32": ([*_INCREMENT, *_STREAM], c_int),
-    "cs_cuda_increment_f64": ([*_INCREMENT, *_STREAM], c_int),
-    "cs_cuda_weigh_f64": ([*_AGGREGATE, *_STREAM], c_int),
-    "cs_cuda_softmax_f32": ([*_SOFTMAX, *_STREAM], c_int),
-    "cs_cuda_softmax_f64": ([*_SOFTMAX, *_STREAM], c_int),
-    "cs_cuda_softmax_grad_f32": ([*_SOFTMAX_GRAD, *_STREAM], c_int),
-    "cs_cuda_softmax_grad_f64": ([*_SOFTMAX_GRAD, *_STREAM], c_int),
-    "cs_cuda_rebuild": ([*_REBUILD, *_STREAM], c_int),
+_KERNELS: _Arguments = {
+    **{f"{name}_{kind}": arguments for name, arguments in _FLOATS.items() for kind in ("f32", "f64")},
+    "weigh_f64": _AGGREGATE,
+    "rebuild": [c_int64, *[c_void_p] * 11],
 }
+_PROBLEM = [c_int64, POINTER(c_double), c_int64, POINTER(c_double), c_int64]
+_CPU: _Arguments = {
+    **{f"cs_{name}": arguments for name, arguments in _KERNELS.items()},
+    "cs_version": [],
+    "cs_set_threads": [c_int],
+    "cs_get_threads": [],
+    "cs_instruction_set": [],
+    "cs_greedy": [*_PROBLEM, c_int64, c_int, *[POINTER(c_int32)] * 3],
+    "cs_band_matching": [c_int64, c_int64, POINTER(c_double), POINTER(c_int32), POINTER(c_double)],
+    "cs_exchange": [*_PROBLEM, *[c_double] * 3, c_int64, c_uint64, POINTER(c_int32), POINTER(c_double)],
+}
+_CUDA: _Arguments = {
+    **{f"cs_cuda_{name}": [*arguments, c_int, c_void_p] for name, arguments in _KERNELS.items()},  # device, stream
+    "cs_cuda_version": [],
+    "cs_cuda_available": [],
+    "cs_cuda_last_error": [],
+}
+_TEXTS = {"cs_instruction_set", "cs_cuda_last_error"}  # all others return an int
 
 
 @cache
@@ -91,7 +77,13 @@ def versions() -> dict[str, str]:
     }
 
 
-def _load(name: str, signatures: _Signatures, version: str) -> ctypes.CDLL | None:
+def succeed(name: str, status: int) -> None:
+    """Raises MachineError for the status of a function on groups that failed."""
+    if status:
+        raise MachineError(f"native {name} failed with status {status}{' (out of memory)' if status == 2 else ''}")
+
+
+def _load(name: str, signatures: _Arguments, version: str) -> ctypes.CDLL | None:
     # The variable, when set, is the only place: whoever sets it wants that build or none. Otherwise beside the
     # package's files, of which an editable install has two sets (the sources, and what was built).
     pinned = os.environ.get(DIRECTORY_VARIABLE)
@@ -101,9 +93,9 @@ def _load(name: str, signatures: _Signatures, version: str) -> ctypes.CDLL | Non
         return None
     try:
         library = ctypes.CDLL(str(found))
-        for function, (arguments, result) in signatures.items():
+        for function, arguments in signatures.items():
             getattr(library, function).argtypes = arguments
-            getattr(library, function).restype = result
+            getattr(library, function).restype = c_char_p if function in _TEXTS else c_int
     except (OSError, AttributeError) as error:
         raise MachineError(f"{found} does not load: {error}; reinstall chronoscale") from error
     if (built := getattr(library, version)()) != ABI_VERSION:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import ctypes
-import warnings
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.cuda_ext import matching_reference
-from chronoscale.cuda_ext.backend import backends
-from chronoscale.cuda_ext.loader import cpu_library
-from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
+from chronoscale.cuda_ext.backend import scheduler
+from chronoscale.cuda_ext.loader import succeed
+from chronoscale.cuda_ext.walk import Walk
+from chronoscale.errors import UserError
 
 Mates = NDArray[np.int32]  # [n], the partner of each group, -1 for none
 MAX_WIDTH = 12  # band_matching has 2^width states a group
+_SLOW = "schedules are searched"
 
 _DOUBLES, _INTS = ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_int32)
 
@@ -30,66 +30,39 @@ def band_matching(weight: NDArray[np.float64]) -> tuple[Mates, float]:
     if weight.ndim != 2 or weight.shape[1] > MAX_WIDTH or not np.isfinite(weight).all():
         raise UserError(f"band_matching: weight {list(weight.shape)}; expected [n, at most {MAX_WIDTH}], finite")
     mate, total = np.empty(len(weight), np.int32), ctypes.c_double()
-    if not _native():
+    if (library := scheduler(_SLOW)) is None:
         return mate, matching_reference.band(weight, mate)
-    library = cpu_library()
-    assert library is not None
     pointers = weight.ctypes.data_as(_DOUBLES), mate.ctypes.data_as(_INTS)
-    _done("band_matching", library.cs_band_matching(*weight.shape, *pointers, ctypes.byref(total)))
+    succeed("band_matching", library.cs_band_matching(*weight.shape, *pointers, ctypes.byref(total)))
     return mate, total.value
 
 
 def exchange(
-    times: NDArray[np.float64],
-    reuse: NDArray[np.float64],
-    gpus: int,
-    mate: Mates,
-    work: int,
-    *,
-    alpha: float = 0.0,
-    pull: float = 0.0,
-    threshold: float = 0.0,
-    seed: int = 0,
+    times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: int, mate: Mates, walk: Walk, alpha: float = 0.0
 ) -> tuple[Mates, float]:
     """A matching of no larger makespan than `mate`, and its makespan: the sum over iterations of the largest load + alpha (eq. 10).
 
-    times [n], reuse [n, width] as in `greedy.pair_groups`. Threshold accepting: partners are exchanged, pairs split and joined, mostly
-    at the seats that an iteration waits for. Moves are compared by makespan + pull * total load / gpus, and one that is worse by at most a
-    threshold is taken; it falls from `threshold` to 0 as `work` is used up. Work counts moves and the iterations they look at, not seconds:
-    the result depends on nothing but the arguments. Raises UserError for arguments that do not fit, MachineError when memory runs out.
+    times [n], reuse [n, width] as in `greedy.pair_groups`. Partners are exchanged, pairs split and joined, mostly at the seats that an
+    iteration waits for, as `walk` says. Its work is not seconds: the result depends on nothing but the arguments. Raises UserError for
+    arguments that do not fit, MachineError when memory runs out.
     """
     times, reuse = np.ascontiguousarray(times, dtype=np.float64), np.ascontiguousarray(reuse, dtype=np.float64)
     n, found = len(times), np.array(mate, dtype=np.int32)
-    if times.ndim != 1 or reuse.ndim != 2 or len(reuse) != n or found.shape != (n,) or gpus < 1 or work < 0:
+    if times.ndim != 1 or reuse.ndim != 2 or len(reuse) != n or found.shape != (n,) or gpus < 1 or walk.work < 0:
         raise UserError(
-            f"exchange: times {list(times.shape)}, reuse {list(reuse.shape)}, mate {list(found.shape)}, gpus={gpus}, work={work}"
+            f"exchange: times {list(times.shape)}, reuse {list(reuse.shape)}, mate {list(found.shape)}, gpus={gpus}, work={walk.work}"
         )
-    if not (np.isfinite(times).all() and np.isfinite(reuse).all() and np.isfinite([alpha, pull, threshold]).all()):
+    if not (np.isfinite(times).all() and np.isfinite(reuse).all() and np.isfinite([alpha, walk.pull, walk.threshold]).all()):
         raise UserError("exchange: numbers must be finite")
     paired = np.flatnonzero(found != -1)
     if len(paired) and (found.min() < -1 or found.max() >= n or (found[found[paired]] != paired).any() or (found[paired] == paired).any()):
         raise UserError("exchange: mate is not a matching")
     if not n:
         return found, 0.0
-    if not _native():
-        return found, matching_reference.exchange(times, reuse, gpus, alpha, pull, threshold, work, seed, found)
-    library, makespan = cpu_library(), ctypes.c_double()
-    assert library is not None
+    if (library := scheduler(_SLOW)) is None:
+        return found, matching_reference.exchange(times, reuse, gpus, alpha, walk, found)
+    makespan = ctypes.c_double()
     problem = n, times.ctypes.data_as(_DOUBLES), reuse.shape[1], reuse.ctypes.data_as(_DOUBLES), gpus
     results = found.ctypes.data_as(_INTS), ctypes.byref(makespan)
-    _done("exchange", library.cs_exchange(*problem, alpha, pull, threshold, work, seed, *results))
+    succeed("exchange", library.cs_exchange(*problem, alpha, walk.pull, walk.threshold, walk.work, walk.seed, *results))
     return found, makespan.value
-
-
-def _done(name: str, status: int) -> None:
-    if status:
-        raise MachineError(f"native {name} failed with status {status}{' (out of memory)' if status == 2 else ''}")
-
-
-@cache
-def _native() -> bool:
-    if "cpu" in backends():
-        return True
-    message = "no native library: schedules are searched in Python, minutes where the library takes seconds"
-    warnings.warn(message, ChronoscaleWarning, stacklevel=3)
-    return False

@@ -7,6 +7,8 @@ from bisect import bisect_left
 import numpy as np
 from numpy.typing import NDArray
 
+from chronoscale.cuda_ext.walk import Walk
+
 MOVE_WORK, ACCEPT_SHARE = 16, 16
 _64 = 2**64 - 1
 
@@ -52,21 +54,11 @@ class _Random:  # splitmix64
         return self.next() % n
 
 
-def exchange(
-    times: NDArray[np.float64],
-    reuse: NDArray[np.float64],
-    gpus: int,
-    alpha: float,
-    pull: float,
-    threshold: float,
-    budget: int,
-    seed: int,
-    mate: NDArray[np.int32],
-) -> float:
+def exchange(times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: int, alpha: float, walk: Walk, mate: NDArray[np.int32]) -> float:
     """Improves mate in place and returns its makespan; see matching.exchange."""
-    n, width, share = len(times), reuse.shape[1], pull / gpus
+    n, width, share = len(times), reuse.shape[1], walk.pull / gpus
     time, saved, partner = times.tolist(), reuse.tolist(), mate.tolist()
-    random = _Random(seed)
+    random = _Random(walk.seed)
 
     def seat(a: int, b: int) -> Seat:
         if b < 0:
@@ -108,8 +100,8 @@ def exchange(
     for place in range(0, len(seats), gpus):
         now += -seats[place][0] + alpha
     least, kept, work = now, list(partner), 0
-    while work < budget:
-        limit = threshold * (1.0 - work / budget)
+    while work < walk.work:
+        limit = walk.threshold * (1.0 - work / walk.work)
         work += MOVE_WORK
         if (proposed := propose()) is None:
             continue

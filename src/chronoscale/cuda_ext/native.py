@@ -10,7 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap, Entries
 from chronoscale.cuda_ext.loader import cpu_library, cuda_library
+from chronoscale.cuda_ext.reference import Ends, Factors
 from chronoscale.errors import MachineError, UserError
 
 _ARGUMENT = 1
@@ -26,67 +28,44 @@ def aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor)
     return out
 
 
-def increment_(
-    sums: Tensor, rows: Tensor, fresh: Tensor | None, indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor
-) -> Tensor:
+def increment_(sums: Tensor, delta: Delta, x: Tensor) -> Tensor:
     """As reference.increment_, on x's device. Raises MachineError when the kernel fails."""
-    count, width = len(rows), x.shape[1]
+    count, width = len(delta.rows), x.shape[1]
     touched = x.new_empty(count, width)
-    matrix = (indptr.data_ptr(), indices.data_ptr(), _pointer(values))
-    _call("increment", x, (count, rows.data_ptr(), _pointer(fresh), *matrix, x.data_ptr(), width, sums.data_ptr(), touched.data_ptr()))
+    given = [_pointer(t) for t in (delta.rows, delta.fresh, delta.indptr, delta.indices, delta.values, x)]
+    _call("increment", x, (count, *given, width, sums.data_ptr(), touched.data_ptr()))
     return touched
 
 
-def rebuild(
-    before: tuple[Tensor, Tensor],
-    rows: Tensor,
-    change: tuple[Tensor, Tensor, Tensor],
-    factors: tuple[Tensor, Tensor | None] | None,
-    indptr: Tensor,
-) -> tuple[Tensor, Tensor | None]:
+def rebuild(before: CSR, change: EdgeMap, steps: Tensor, factors: Factors | None, indptr: Tensor) -> tuple[Tensor, Tensor | None]:
     """As reference.rebuild; on CUDA a change that does not belong to the adjacency gives wrong entries in place of an error."""
-    nodes = len(indptr) - 1
-    slots = torch.full((nodes,), -1, dtype=torch.int32, device=indptr.device)
-    slots[rows.long()] = torch.arange(len(rows), dtype=torch.int32, device=indptr.device)
-    indices = torch.empty(len(before[1]) + int(change[2][-1]), dtype=torch.int32, device=indptr.device)
+    slots = torch.full((before.num_rows,), -1, dtype=torch.int32, device=indptr.device)
+    slots[change.rows.long()] = torch.arange(len(change.rows), dtype=torch.int32, device=indptr.device)
+    indices = torch.empty(before.nnz + int(steps[-1]), dtype=torch.int32, device=indptr.device)
     values = None if factors is None else torch.empty(len(indices), dtype=torch.float32, device=indptr.device)
-    pointers = [_pointer(t) for t in (*before, slots, *change, *(factors or (None, None)), indptr, indices, values)]
-    if _status("rebuild", indptr, (nodes, *pointers)) == _ARGUMENT:
+    given = (before.indptr, before.indices, slots, change.indptr, change.indices, steps, *(factors or (None, None)))
+    if _status("rebuild", indptr, (before.num_rows, *(_pointer(t) for t in (*given, indptr, indices, values)))) == _ARGUMENT:
         raise UserError("rebuild: the change does not belong to this adjacency")
     return indices, values
 
 
-def softmax(
-    rows: Tensor | None,
-    matrix: tuple[Tensor, Tensor, Tensor | None],
-    base: Tensor | None,
-    running: bool,
-    ends: tuple[Tensor, Tensor],
-    slope: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def softmax(at: Entries, ends: Ends, sign: Tensor | None, base: Tensor | None, running: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """As reference.softmax, on the tensors' device. Raises MachineError when the kernel fails."""
-    indptr, indices, _ = matrix
-    count, (left, right) = len(indptr) - 1, ends
-    weights, (maximum, denominator) = left.new_empty(len(indices)), left.new_empty(2, count)
+    count, left = at.matrix.num_rows, ends[0]
+    weights, (maximum, denominator) = left.new_empty(at.matrix.nnz), left.new_empty(2, count)
     held = torch.empty(count, dtype=torch.uint8, device=left.device)
-    given = (count, _pointer(rows), *(_pointer(t) for t in matrix), _pointer(base), int(running), left.data_ptr(), right.data_ptr(), slope)
-    _call("softmax", left, (*given, weights.data_ptr(), maximum.data_ptr(), denominator.data_ptr(), held.data_ptr()))
+    given = [_pointer(t) for t in (at.rows, at.matrix.indptr, at.matrix.indices, sign, base)]
+    made = [t.data_ptr() for t in (weights, maximum, denominator, held)]
+    _call("softmax", left, (count, *given, int(running), *(t.data_ptr() for t in ends), at.slope, *made))
     return weights, maximum, denominator, held
 
 
-def softmax_grad(
-    rows: Tensor | None,
-    matrix: tuple[Tensor, Tensor],
-    ends: tuple[Tensor, Tensor],
-    slope: float,
-    weights: Tensor,
-    z: Tensor,
-    into: tuple[Tensor, Tensor],
-) -> tuple[Tensor, Tensor]:
+def softmax_grad(at: Entries, ends: Ends, weights: Tensor, z: Tensor, into: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     """As reference.softmax_grad, on the tensors' device. Raises MachineError when the kernel fails."""
     edges, row = torch.empty_like(weights), torch.empty_like(into[1])
-    given = (len(row), _pointer(rows), *(t.data_ptr() for t in (*matrix, *ends)), slope, weights.data_ptr(), z.data_ptr(), z.shape[1])
-    _call("softmax_grad", z, (*given, *(t.data_ptr() for t in (*into, edges, row))))
+    given = [_pointer(t) for t in (at.rows, at.matrix.indptr, at.matrix.indices, *ends)]
+    made = [t.data_ptr() for t in (*into, edges, row)]
+    _call("softmax_grad", z, (len(row), *given, at.slope, weights.data_ptr(), z.data_ptr(), z.shape[1], *made))
     return edges, row
 
 

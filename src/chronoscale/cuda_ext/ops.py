@@ -15,14 +15,14 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.backend import select
+from chronoscale.cuda_ext.backend import Pinned, select
 from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap, transpose
 from chronoscale.errors import UserError, unknown
 
 VARIANTS = ("exact", "as-published")
 
 
-def aggregate(graph: CSR, x: Tensor, backend: str | None = None) -> Tensor:
+def aggregate(graph: CSR, x: Tensor, backend: Pinned = None) -> Tensor:
     """Neighbour sums: out[v] = sum over in-edges e of v of values[e] * x[indices[e]] (REAL, section 4.1).
 
     x is float32 or float64 [graph.num_cols, F], contiguous, on the graph's device; the result is [graph.num_rows, F]
@@ -33,7 +33,7 @@ def aggregate(graph: CSR, x: Tensor, backend: str | None = None) -> Tensor:
     return cast(Tensor, _Aggregate.apply(x, graph, backend))  # type: ignore[no-untyped-call]
 
 
-def increment(sums: Tensor, delta: Delta, x: Tensor, backend: str | None = None) -> tuple[Tensor, Tensor]:
+def increment(sums: Tensor, delta: Delta, x: Tensor, backend: Pinned = None) -> tuple[Tensor, Tensor]:
     """The sums after a change: (new_sums [num_rows, F], touched [R, F]), with touched = new_sums[delta.rows].
 
     REAL, eq. 3, on the unnormalised sum, where it is exact: normalisation is the caller's. A fresh row's old sum is not read, and has no
@@ -45,7 +45,7 @@ def increment(sums: Tensor, delta: Delta, x: Tensor, backend: str | None = None)
     return cast(tuple[Tensor, Tensor], _Increment.apply(sums, x, delta, backend))  # type: ignore[no-untyped-call]
 
 
-def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: str | None = None) -> Tensor:
+def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: Pinned = None) -> Tensor:
     """Adds the change to `sums` in place and returns a copy of the touched rows, [R, F]; see `increment`.
 
     The copy is the next lane's to read while the next increment already writes `sums`, whose memory x must not share. No
@@ -55,10 +55,10 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: str | None = None
     _check("sums", sums, delta.num_rows, delta.device, x)
     if torch.is_grad_enabled() and (sums.requires_grad or x.requires_grad):
         raise UserError("increment_ has no gradient; use increment, or call it under torch.no_grad()")
-    return cast(Tensor, select(x.device, backend).increment_(sums, delta.rows, delta.fresh, delta.indptr, delta.indices, delta.values, x))
+    return cast(Tensor, select(x.device, backend).increment_(sums, delta, x))
 
 
-def rebuild(before: CSR, change: EdgeMap, variant: str = "exact", weighted: bool = True, backend: str | None = None) -> tuple[CSR, Tensor]:
+def rebuild(before: CSR, change: EdgeMap, variant: str = "exact", weighted: bool = True, backend: Pinned = None) -> tuple[CSR, Tensor]:
     """A + I after a change and its row scale float32 [N] (REAL, section 4.3), bit for bit as made afresh from the later edges.
 
     `before` is [N, N], the self-loop first in each row, then ascending sources; its values are not read. variant 'exact': values
@@ -82,15 +82,13 @@ def rebuild(before: CSR, change: EdgeMap, variant: str = "exact", weighted: bool
     if weighted:
         outgoing = torch.bincount(before.indices, minlength=nodes).index_add_(0, change.indices.long(), change.sign.long())
         factors = outgoing.double().sqrt_().reciprocal_(), None if variant == "exact" else r
-    indices, values = select(before.device, backend).rebuild(
-        (before.indptr, before.indices), change.rows, (change.indptr, change.indices, steps), factors, indptr
-    )
+    indices, values = select(before.device, backend).rebuild(before, change, steps, factors, indptr)
     return CSR(indptr, indices, values, nodes), r.float() if variant == "exact" else torch.ones_like(r, dtype=torch.float32)
 
 
 class _Aggregate(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, graph: CSR, backend: str | None) -> Tensor:
+    def forward(ctx: Any, x: Tensor, graph: CSR, backend: Pinned) -> Tensor:
         ctx.graph, ctx.backend = graph, backend
         return cast(Tensor, select(x.device, backend).aggregate(graph.indptr, graph.indices, graph.values, x))
 
@@ -101,11 +99,10 @@ class _Aggregate(torch.autograd.Function):
 
 class _Increment(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, sums: Tensor, x: Tensor, delta: Delta, backend: str | None) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, sums: Tensor, x: Tensor, delta: Delta, backend: Pinned) -> tuple[Tensor, Tensor]:
         ctx.delta, ctx.backend = delta, backend
         new = sums.clone()
-        touched = select(x.device, backend).increment_(new, delta.rows, delta.fresh, delta.indptr, delta.indices, delta.values, x)
-        return new, touched
+        return new, select(x.device, backend).increment_(new, delta, x)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None, None]:

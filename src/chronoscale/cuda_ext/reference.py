@@ -5,8 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.graph import row_ids
+from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap, Entries, row_ids
 from chronoscale.errors import UserError
+
+Factors = tuple[Tensor, Tensor | None]  # float64 [N]: c of columns, r of rows or None for ones
+Ends = tuple[Tensor, Tensor]  # left [num_cols] and right
 
 
 def aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
@@ -15,34 +18,27 @@ def aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor)
     return out.index_add_(0, row_ids(indptr), _messages(indices, values, x))
 
 
-def increment_(
-    sums: Tensor, rows: Tensor, fresh: Tensor | None, indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor
-) -> Tensor:
+def increment_(sums: Tensor, delta: Delta, x: Tensor) -> Tensor:
     """[R, F]: the new sums[rows], which are also written there (REAL, eq. 3 on the unnormalised sum); fresh rows start from zero."""
-    before = sums[rows.long()]
-    if fresh is not None:
-        before.masked_fill_(fresh.bool()[:, None], 0)
-    touched = before.add_(aggregate(indptr, indices, values, x))  # the change is summed first: one rounding at the sum's size
-    sums[rows.long()] = touched
+    rows = delta.rows.long()
+    before = sums[rows]
+    if delta.fresh is not None:
+        before.masked_fill_(delta.fresh.bool()[:, None], 0)
+    # The change is summed first: one rounding at the sum's size.
+    sums[rows] = touched = before.add_(aggregate(delta.indptr, delta.indices, delta.values, x))
     return touched
 
 
-def rebuild(
-    before: tuple[Tensor, Tensor],
-    rows: Tensor,
-    change: tuple[Tensor, Tensor, Tensor],
-    factors: tuple[Tensor, Tensor | None] | None,
-    indptr: Tensor,
-) -> tuple[Tensor, Tensor | None]:
-    """indices and values of the adjacency after a change (REAL, section 4.3); see ops.rebuild. `change` is the map's indptr, indices and
-    the sums of the signs before each of its entries; factors float64: c by column and r by row, or None where values are not wanted.
+def rebuild(before: CSR, change: EdgeMap, steps: Tensor, factors: Factors | None, indptr: Tensor) -> tuple[Tensor, Tensor | None]:
+    """indices and values of the adjacency after a change (REAL, section 4.3); see ops.rebuild. steps int64 [changed + 1]: the sums of
+    the signs before each of the change's entries; indptr: the new one; factors None where values are not wanted.
     """
-    nodes = len(indptr) - 1
-    row, place = row_ids(before[0]), torch.ones(len(before[1]), dtype=torch.bool, device=indptr.device)
-    place[before[0][:-1]] = False  # a row's first entry is its self-loop
-    old = row[place] * nodes + before[1][place]
-    changed = rows.long()[row_ids(change[0])] * nodes + change[1]
-    added = change[2].diff() > 0
+    nodes = before.num_rows
+    place = torch.ones(before.nnz, dtype=torch.bool, device=indptr.device)
+    place[before.indptr[:-1]] = False  # a row's first entry is its self-loop
+    old = row_ids(before.indptr)[place] * nodes + before.indices[place]
+    changed = change.rows.long()[row_ids(change.indptr)] * nodes + change.indices
+    added = change.sign > 0
     kept = old[~torch.isin(old, changed[~added])]
     keys = torch.cat([kept, changed[added]]).sort().values
     if len(keys) != int(indptr[-1]) - nodes or len(torch.unique(keys)) != len(keys):
@@ -58,23 +54,15 @@ def rebuild(
     return indices, (values if factors[1] is None else values * factors[1][row_ids(indptr)]).float()
 
 
-def softmax(
-    rows: Tensor | None,
-    matrix: tuple[Tensor, Tensor, Tensor | None],
-    base: Tensor | None,
-    running: bool,
-    ends: tuple[Tensor, Tensor],
-    slope: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def softmax(at: Entries, ends: Ends, sign: Tensor | None, base: Tensor | None, running: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Weights [nnz], and for each row of the matrix its maximum, denominator and whether a removed entry held `base` (uint8).
 
-    score(e) = leaky_relu(left[indices[e]] + right[row]), row = rows[r] or r; maximum = the largest of base [R] (None: -inf) and, if
-    `running`, the scores of the entries of sign +1 (None: all), 0 where that is -inf; weights = sign * exp(score - maximum).
+    ends: left and right; maximum = the largest of base [R] (None: -inf) and, if `running`, the scores of the entries of sign +1 (None:
+    all), 0 where that is -inf; weights = sign * exp(score - maximum).
     """
-    indptr, indices, sign = matrix
-    row = row_ids(indptr)
-    scores = torch.nn.functional.leaky_relu(_raw(rows, row, indices, ends), slope)
-    lowest = scores.new_full((len(indptr) - 1,), -torch.inf)
+    row = row_ids(at.matrix.indptr)
+    scores = torch.nn.functional.leaky_relu(_raw(at, row, ends), at.slope)
+    lowest = scores.new_full((at.matrix.num_rows,), -torch.inf)
     base = lowest if base is None else base
     added = scores if sign is None else scores.masked_fill(sign < 0, -torch.inf)
     maximum = base.scatter_reduce(0, row, added, "amax") if running else base
@@ -89,25 +77,16 @@ def softmax(
     return weights, maximum, denominator, (held > 0).to(torch.uint8)
 
 
-def softmax_grad(
-    rows: Tensor | None,
-    matrix: tuple[Tensor, Tensor],
-    ends: tuple[Tensor, Tensor],
-    slope: float,
-    weights: Tensor,
-    z: Tensor,
-    into: tuple[Tensor, Tensor],
-) -> tuple[Tensor, Tensor]:
+def softmax_grad(at: Entries, ends: Ends, weights: Tensor, z: Tensor, into: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     """Gradients of left + right by entry [nnz] and their sums by row [R], from those of the total [R, F] and the denominator [R]."""
-    indptr, indices = matrix
-    row = row_ids(indptr)
-    dot = (into[0][row] * z[indices.long()]).sum(1) + into[1][row]
-    edges = weights * torch.where(_raw(rows, row, indices, ends) > 0, 1.0, slope) * dot
+    row = row_ids(at.matrix.indptr)
+    dot = (into[0][row] * z[at.matrix.indices.long()]).sum(1) + into[1][row]
+    edges = weights * torch.where(_raw(at, row, ends) > 0, 1.0, at.slope) * dot
     return edges, torch.zeros_like(into[1]).index_add_(0, row, edges)
 
 
-def _raw(rows: Tensor | None, row: Tensor, indices: Tensor, ends: tuple[Tensor, Tensor]) -> Tensor:
-    return ends[0][indices.long()] + ends[1][row if rows is None else rows.long()[row]]
+def _raw(at: Entries, row: Tensor, ends: Ends) -> Tensor:
+    return ends[0][at.matrix.indices.long()] + ends[1][row if at.rows is None else at.rows.long()[row]]
 
 
 def _messages(indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:

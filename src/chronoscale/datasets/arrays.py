@@ -53,6 +53,12 @@ def require_ids(ids: NDArray[Any], name: str, num_nodes: int) -> None:
         raise UserError(f"{name}[{at}]: node id {ids[at]} is outside 0..{num_nodes - 1}")
 
 
+def require_finite(array: NDArray[Any] | None, name: str) -> None:
+    """Check that there is no NaN or infinity. An absent array passes."""
+    if array is not None and not np.isfinite(array).all():
+        raise UserError(f"{name}: not finite")
+
+
 def require_num_nodes(num_nodes: int) -> None:
     """Check that the id space fits int32."""
     if not 0 <= num_nodes <= MAX_NODES:

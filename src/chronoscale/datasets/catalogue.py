@@ -24,6 +24,7 @@ DATA_VARIABLE = "CHRONOSCALE_DATA"
 DEFAULT_DATA = "../shared/data"
 
 Paper = Literal["real", "flaredtdg", "memshare", "fast", "pgt-i"]
+Count = PositiveInt | None
 
 
 class _Strict(BaseModel):
@@ -39,13 +40,13 @@ class Published(_Strict):
     paper: Paper
     table: PositiveInt
     nodes: PositiveInt
-    edges: PositiveInt | None = None
-    changed_nodes: PositiveInt | None = None
-    changed_edges: PositiveInt | None = None
+    edges: Count = None
+    changed_nodes: Count = None
+    changed_edges: Count = None
     node_features: NonNegativeInt | None = None
     edge_features: NonNegativeInt | None = None
-    steps: PositiveInt | None = None
-    horizon: PositiveInt | None = None
+    steps: Count = None
+    horizon: Count = None
     size_before: ByteSize | None = None
     size_after: ByteSize | None = None
 

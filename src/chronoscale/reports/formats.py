@@ -60,22 +60,20 @@ _SIGNED = _finite(lambda value: f"{value:+.1f} %".replace("-", "−"))
 
 # Column -> what a reader sees: heading and cell.
 READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
-    "epoch_s": ("epoch,\u00a0s", number),
-    "spread_s": ("±,\u00a0s", _finite(lambda value: number(value, 2))),
-    "repeats": ("repeats", lambda value: f"{value:.0f}"),
-    "speedup": ("speed\u2011up", _TIMES),
-    "speedup_spread": ("±", _TIMES),
-    "parallel_efficiency": ("parallel efficiency", _PERCENT),
-    "gap": ("gap to bound", _PERCENT),
-    "imbalance": ("imbalance", _TIMES),
-    "utilisation": ("utilisation", _PERCENT),
-    "h2d_bytes": ("host to device", size),
-    "collective_s": ("collectives,\u00a0s", _SHORT),
-    "sources": ("durations", str),
-    "predicted_ms": ("predicted, ms", number),
-    "measured_ms": ("measured, ms", number),
-    "error_pct": ("error", _SIGNED),
-    "spread_pct": ("spread", _finite(lambda value: f"{value:.1f} %")),
+    column: (heading, show)
+    for show, headings in (
+        (number, {"epoch_s": "epoch,\u00a0s", "predicted_ms": "predicted, ms", "measured_ms": "measured, ms"}),
+        (_finite(lambda value: number(value, 2)), {"spread_s": "±,\u00a0s"}),
+        (lambda value: f"{value:.0f}", {"repeats": "repeats"}),
+        (_TIMES, {"speedup": "speed\u2011up", "speedup_spread": "±", "imbalance": "imbalance"}),
+        (_PERCENT, {"parallel_efficiency": "parallel efficiency", "gap": "gap to bound", "utilisation": "utilisation"}),
+        (size, {"h2d_bytes": "host to device"}),
+        (_SHORT, {"collective_s": "collectives,\u00a0s"}),
+        (str, {"sources": "durations"}),
+        (_SIGNED, {"error_pct": "error"}),
+        (_finite(lambda value: f"{value:.1f} %"), {"spread_pct": "spread"}),
+    )
+    for column, heading in headings.items()
 }
 
 

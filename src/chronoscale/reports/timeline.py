@@ -9,32 +9,19 @@ from numpy.typing import NDArray
 
 from chronoscale.errors import UserError
 from chronoscale.strategies.schedule import Ints, Schedule
-from chronoscale.strategies.trace import Trace
+from chronoscale.strategies.trace import TRACE_COLUMNS, Trace
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Timeline:
-    """The tasks of one iteration, one entry a task; times in ns from the first start among them.
+class Timeline(Trace):
+    """The part of a trace that is one iteration; times in ns from the first start in it.
 
     Iterations overlap (prefetches), so tasks of others that ran meanwhile are there too, cut to the same time; `own` is false for
     them. A view of rows, not a schedule: dependencies on the iteration before have no place in it.
     """
 
     iteration: int
-    rank: NDArray[np.int32]
-    lane: NDArray[np.uint8]
-    op: NDArray[np.uint8]
-    start_ns: Ints
-    end_ns: Ints
     own: NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        return len(self.op)
-
-    @property
-    def span_ns(self) -> int:
-        """First start to last end."""
-        return int(self.end_ns.max()) if len(self) else 0
 
     def extremes(self, count: int) -> Ints:
         """At most `count` rank numbers, ascending: all, or else the most and the least loaded ones, half each."""
@@ -63,5 +50,7 @@ def iteration_slice(trace: Trace, schedule: Schedule, iteration: int | None = No
     first, last = trace.start_ns[rows].min(), trace.end_ns[rows].max()
     own = ran == iteration
     rows = np.flatnonzero(own | ((trace.start_ns < last) & (trace.end_ns > first)))
-    start, end = np.maximum(trace.start_ns[rows], first) - first, np.minimum(trace.end_ns[rows], last) - first
-    return Timeline(iteration, trace.rank[rows], trace.lane[rows], trace.op[rows], start, end, own[rows])
+    columns = {name: getattr(trace, name)[rows] for name in TRACE_COLUMNS}
+    for name in ("start_ns", "end_ns"):
+        columns[name] = np.clip(columns[name], first, last) - first
+    return Timeline(trace.strategy, trace.ranks, trace.device, **columns, iteration=iteration, own=own[rows])

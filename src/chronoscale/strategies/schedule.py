@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from chronoscale.datasets.arrays import Int32, UInt8
 from chronoscale.errors import UserError
+from chronoscale.strategies import table
 
 Ints = NDArray[np.int64]
 
@@ -47,9 +46,6 @@ class Op(IntEnum):
     COPY = 23
 
 
-COLLECTIVES = frozenset({Op.ALLREDUCE, Op.ALLGATHER, Op.ALLTOALL, Op.SEND, Op.RECV})
-
-
 class Lane(IntEnum):
     """A FIFO of one rank: a CUDA stream or a host thread."""
 
@@ -61,33 +57,16 @@ class Lane(IntEnum):
     COMM = 5
 
 
-# Column -> dtype. `unit` is a snapshot group, a batch or a window; `step` a snapshot in it; -1 where none applies.
-COLUMNS: Mapping[str, type[np.generic]] = {
-    "op": np.uint8,
-    "rank": np.int32,
-    "lane": np.uint8,
-    "iteration": np.int32,
-    "unit": np.int32,
-    "step": np.int32,
-    "layer": np.int32,
-    "nodes": np.int64,
-    "edges": np.int64,
-    "rows": np.int64,
-    "width": np.int64,
-    "bytes": np.int64,
-    "flops": np.int64,
-    "collective": np.int64,
-    "alloc": np.int64,
-    "free": np.int64,
-}
+COLLECTIVES = frozenset({Op.ALLREDUCE, Op.ALLGATHER, Op.ALLTOALL, Op.SEND, Op.RECV})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schedule:
     """One epoch (or a part of it) of one strategy on `ranks` ranks.
 
-    Arrays have one entry a task, dtypes as in `COLUMNS`. Rows of one (rank, lane) run in row order. `dep[dep_ptr[i]:dep_ptr[i+1]]`
-    are the tasks that task i waits for beyond that order; all are earlier rows, so row order is a topological order.
+    Arrays have one entry a task. Rows of one (rank, lane) run in row order. `dep[dep_ptr[i]:dep_ptr[i+1]]` are the tasks that task i waits
+    for beyond that order; all are earlier rows, so row order is a topological order. `unit` is a snapshot group, a batch or a window;
+    `step` a snapshot in it; -1 where none applies.
 
     Work descriptors: `nodes`, `edges` of the graph that is read; `rows` written; `width` of the input features; `bytes` moved (over the
     bus or network for transfers, through device memory for compute); `flops`. Rows of one `collective` id (-1: none) form one
@@ -107,13 +86,13 @@ class Schedule:
     name: str
     ranks: int
     resident: int
-    op: NDArray[np.uint8]
-    rank: NDArray[np.int32]
-    lane: NDArray[np.uint8]
-    iteration: NDArray[np.int32]
-    unit: NDArray[np.int32]
-    step: NDArray[np.int32]
-    layer: NDArray[np.int32]
+    op: UInt8
+    rank: Int32
+    lane: UInt8
+    iteration: Int32
+    unit: Int32
+    step: Int32
+    layer: Int32
     nodes: Ints
     edges: Ints
     rows: Ints
@@ -134,10 +113,7 @@ class Schedule:
 
     def __post_init__(self) -> None:
         n = len(self.op)
-        for name, dtype in COLUMNS.items():
-            column = getattr(self, name)
-            if column.shape != (n,) or column.dtype != dtype:
-                raise ValueError(f"schedule '{self.name}': column {name} must be {np.dtype(dtype)} [{n}], is {column.dtype} {column.shape}")
+        table.check(f"schedule '{self.name}': column", self, COLUMNS)
         if self.ranks < 1:
             raise UserError(f"a schedule needs at least one rank, got {self.ranks}")
         if n and (int(self.rank.min()) < 0 or int(self.rank.max()) >= self.ranks):
@@ -209,28 +185,17 @@ class Schedule:
 
     def save(self, path: Path) -> None:
         """Parquet; dependencies as a list column."""
-        deps = pa.LargeListArray.from_arrays(pa.array(self.dep_ptr), pa.array(self.dep))
-        table = pa.table({**{name: getattr(self, name) for name in COLUMNS}, "deps": deps})
-        meta = {"name": self.name, "ranks": str(self.ranks), "resident": str(self.resident), "kind": self.kind, "feeding": self.feeding}
-        meta |= {"host": str(self.host), "planned_ns": str(self.planned_ns), "bound_ns": str(self.bound_ns), "note": self.note}
-        pq.write_table(table.replace_schema_metadata(meta), path, compression="zstd")
+        table.save(path, self, COLUMNS, deps=pa.LargeListArray.from_arrays(pa.array(self.dep_ptr), pa.array(self.dep)))
 
     @classmethod
     def load(cls, path: Path) -> Schedule:
         """Read what `save` wrote. Raises UserError when the file is missing, truncated or not a schedule."""
-        try:
-            table = pq.read_table(path)
-            meta = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
-            deps = table["deps"].combine_chunks()
-            columns: dict[str, Any] = {name: table[name].to_numpy().astype(dtype, copy=False) for name, dtype in COLUMNS.items()}
+        with table.readable(path, "schedule"):
+            values, written = table.load(path, cls, COLUMNS)
+            deps = written["deps"].combine_chunks()
             ptr = deps.offsets.to_numpy().astype(np.int64)
-            dep = deps.values.to_numpy(zero_copy_only=False).astype(np.int64)
-            plan = {"planned_ns": int(meta.get("planned_ns", 0)), "bound_ns": int(meta.get("bound_ns", 0)), "note": meta.get("note", "")}
-            plan["host"] = int(meta.get("host", 0))
-            columns |= {**plan, "kind": meta.get("kind", "groups"), "feeding": meta.get("feeding", "")}  # absent in older files
-            return cls(meta["name"], int(meta["ranks"]), int(meta["resident"]), **columns, dep_ptr=ptr, dep=dep)
-        except (OSError, pa.ArrowException, KeyError) as error:
-            raise UserError(f"{path}: not a readable schedule ({type(error).__name__}: {str(error).splitlines()[0]})") from error
+            return cls(**values, dep_ptr=ptr, dep=deps.values.to_numpy(zero_copy_only=False).astype(np.int64))
 
 
-assert set(COLUMNS) < {field.name for field in fields(Schedule)}
+# Column -> dtype: all arrays but the dependencies.
+COLUMNS = {name: dtype for name, dtype in table.columns_of(Schedule).items() if name not in ("dep_ptr", "dep")}

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from chronoscale.errors import UserError
+from chronoscale.datasets.arrays import Int32, UInt8
+from chronoscale.strategies import table
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 
 
@@ -28,18 +25,6 @@ class Source(IntEnum):
     EXTRAPOLATED = 4
 
 
-TRACE_COLUMNS: Mapping[str, type[np.generic]] = {
-    "task": np.int64,
-    "rank": np.int32,
-    "lane": np.uint8,
-    "op": np.uint8,
-    "start_ns": np.int64,
-    "end_ns": np.int64,
-    "bytes": np.int64,
-    "source": np.uint8,
-}
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
     """One entry a task that ran, in task order. `task` joins it with its schedule; times are ns from a common zero.
@@ -51,25 +36,21 @@ class Trace:
     ranks: int
     device: str
     task: Ints
-    rank: NDArray[np.int32]
-    lane: NDArray[np.uint8]
-    op: NDArray[np.uint8]
+    rank: Int32
+    lane: UInt8
+    op: UInt8
     start_ns: Ints
     end_ns: Ints
     bytes: Ints
-    source: NDArray[np.uint8]
+    source: UInt8
 
     def __post_init__(self) -> None:
-        n = len(self.task)
-        for name, dtype in TRACE_COLUMNS.items():
-            column = getattr(self, name)
-            if column.shape != (n,) or column.dtype != dtype:
-                raise ValueError(f"trace of '{self.strategy}': {name} must be {np.dtype(dtype)} [{n}], is {column.dtype} {column.shape}")
+        table.check(f"trace of '{self.strategy}':", self, TRACE_COLUMNS)
         if (self.end_ns < self.start_ns).any():
             raise ValueError(f"trace of '{self.strategy}': a task ends before it starts")
 
     @classmethod
-    def of(cls, schedule: Schedule, start_ns: Ints, end_ns: Ints, source: NDArray[np.uint8], device: str) -> Trace:
+    def of(cls, schedule: Schedule, start_ns: Ints, end_ns: Ints, source: UInt8, device: str) -> Trace:
         """A trace of every row of `schedule`; start and end int64 [tasks]."""
         task = np.arange(len(schedule))
         return cls(
@@ -95,28 +76,20 @@ class Trace:
 
     def frame(self) -> pd.DataFrame:
         """One row a task, names for op, lane and source."""
-        table = pd.DataFrame({name: getattr(self, name) for name in TRACE_COLUMNS})
-        for name, names in (("op", [op.name for op in Op]), ("lane", [lane.name for lane in Lane]), ("source", [s.name for s in Source])):
-            table[name] = np.array(names)[table[name].to_numpy()]
-        return table
+        frame = pd.DataFrame({name: getattr(self, name) for name in TRACE_COLUMNS})
+        for name, kind in (("op", Op), ("lane", Lane), ("source", Source)):
+            frame[name] = np.array([code.name for code in kind])[frame[name].to_numpy()]
+        return frame
 
     def save(self, path: Path) -> None:
         """Parquet with the run's identity in its metadata."""
-        meta = {"strategy": self.strategy, "ranks": str(self.ranks), "device": self.device}
-        pq.write_table(
-            pa.table({name: getattr(self, name) for name in TRACE_COLUMNS}).replace_schema_metadata(meta), path, compression="zstd"
-        )
+        table.save(path, self, TRACE_COLUMNS)
 
     @classmethod
     def load(cls, path: Path) -> Trace:
         """Read what `save` wrote. Raises UserError when the file is missing, truncated or not a trace."""
-        try:
-            table = pq.read_table(path)
-            meta = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
-            columns = {name: table[name].to_numpy().astype(dtype, copy=False) for name, dtype in TRACE_COLUMNS.items()}
-            return cls(meta["strategy"], int(meta["ranks"]), meta["device"], **columns)
-        except (OSError, pa.ArrowException, KeyError) as error:
-            raise UserError(f"{path}: not a readable trace ({type(error).__name__}: {str(error).splitlines()[0]})") from error
+        with table.readable(path, "trace"):
+            return cls(**table.load(path, cls, TRACE_COLUMNS)[0])
 
     def chrome(self, schedule: Schedule) -> str:
         """Chrome trace-event JSON: a process a rank, a thread a lane; opens in Perfetto and chrome://tracing."""
@@ -145,3 +118,6 @@ class Trace:
             )
         meta = {"strategy": self.strategy, "ranks": self.ranks, "device": self.device, "sources": list(self.sources)}
         return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": meta})
+
+
+TRACE_COLUMNS = table.columns_of(Trace)

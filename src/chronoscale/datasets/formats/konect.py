@@ -6,7 +6,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from chronoscale.datasets.formats.columns import Columns, text_lines
-from chronoscale.datasets.formats.timed_edges import events_of
+from chronoscale.datasets.formats.timed_edges import Places, events_of
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
@@ -24,4 +24,4 @@ def read(path: str | Path, *, sort: bool = False) -> EventStream:
     columns.expect(4, "src dst weight time")
     if len(comments) > 1 and comments[1] and comments[1][0].isdigit() and int(comments[1][0]) != len(columns):
         raise UserError(f"{path}:2: promises {comments[1][0]} edges, the file has {len(columns)}")
-    return events_of(columns, 0, 1, 3, bipartite=comments[0][0] == "bip", sort=sort, smallest_id=1)
+    return events_of(columns, Places(0, 1, 3), bipartite=comments[0][0] == "bip", sort=sort, smallest_id=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from chronoscale.datasets.formats.columns import Columns, first_line, text_lines
-from chronoscale.datasets.formats.timed_edges import events_of
+from chronoscale.datasets.formats.timed_edges import Places, events_of
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
@@ -22,4 +22,4 @@ def read(path: str | Path, *, bipartite: bool = False, sort: bool = False) -> Ev
     columns = Columns(path, separator="," if "," in data else None, comment=comment)
     if columns.fields not in (3, 4):
         raise UserError(f"{path}: expected 'src dst weight time' or 'src dst time', found {columns.fields} fields")
-    return events_of(columns, 0, 1, columns.fields - 1, bipartite=bipartite, sort=sort)
+    return events_of(columns, Places(0, 1, columns.fields - 1), bipartite=bipartite, sort=sort)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from chronoscale.datasets.formats.columns import Columns, first_line
-from chronoscale.datasets.formats.timed_edges import events_of
+from chronoscale.datasets.formats.timed_edges import Places, events_of
 from chronoscale.datasets.streams.events import EventStream
 
 
@@ -14,4 +14,4 @@ def read(path: str | Path, *, bipartite: bool = False, sort: bool = False) -> Ev
     first = first_line(Path(path))
     columns = Columns(path, separator="," if "," in first else None)
     columns.expect(3, "src dst t")
-    return events_of(columns, 0, 1, 2, bipartite=bipartite, sort=sort)
+    return events_of(columns, Places(0, 1, 2), bipartite=bipartite, sort=sort)

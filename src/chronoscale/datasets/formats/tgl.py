@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from chronoscale.datasets.formats.columns import Columns, first_line
-from chronoscale.datasets.formats.timed_edges import events_of
+from chronoscale.datasets.formats.timed_edges import Places, events_of
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
@@ -23,4 +23,4 @@ def read(path: str | Path, *, sort: bool = False) -> EventStream:
         raise UserError(f"{path}:1: expected a header with src, dst and time, found '{','.join(header)[:60]}'")
     columns = Columns(path, separator=",", skip=1)
     columns.expect(len(header), f"{len(header)} fields as in the header")
-    return events_of(columns, header.index("src"), header.index("dst"), header.index("time"), sort=sort)
+    return events_of(columns, Places(*map(header.index, ("src", "dst", "time"))), sort=sort)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from chronoscale.datasets.arrays import MAX_NODES, Int32, Int64
@@ -10,25 +12,25 @@ from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
 
-def events_of(
-    columns: Columns,
-    src: int,
-    dst: int,
-    t: int,
-    *,
-    label: int | None = None,
-    features_from: int | None = None,
-    bipartite: bool = False,
-    sort: bool = False,
-    smallest_id: int = 0,
-) -> EventStream:
-    """Events from the columns `src`, `dst`, `t`, with `label` and the features from column `features_from` on, where named.
+class Places(NamedTuple):
+    """Which column is what; features are all from `features_from` on."""
+
+    src: int
+    dst: int
+    t: int
+    label: int | None = None
+    features_from: int | None = None
+
+
+def events_of(columns: Columns, places: Places, *, bipartite: bool = False, sort: bool = False, smallest_id: int = 0) -> EventStream:
+    """Events from the columns that `places` names.
 
     Ids become 0..N-1 in the order of the source's ids, which are kept as `node_ids`; `bipartite`: sources and destinations
     are two id spaces, destinations come after the sources. `sort`: bring events into time order (stable).
     Raises UserError, `file:line: what`, for ids or labels that are no integers, ids below `smallest_id`, and, unless `sort`,
     for time that falls.
     """
+    src, dst, t, label, features_from = places
     sources, targets = _ids(columns, src, smallest_id), _ids(columns, dst, smallest_id)
     if bipartite:
         (u, user_ids), (v, item_ids) = compact(sources), compact(targets)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -33,16 +34,16 @@ class TrafficSignal:
 
     sensors: int
     steps: int
-    channels: int = 1
+    channels: Literal[1, 2] = 1
     missing: float = 0.0
     steps_per_day: int = 288
     seed: int = 0
     name: str = "traffic"
 
     def __post_init__(self) -> None:
-        require_num_nodes(self.sensors)
         if min(self.sensors, self.steps, self.steps_per_day) < 1:
             raise UserError(f"traffic: expected sensors, steps and steps_per_day of at least 1, got {self.sensors}, {self.steps}")
+        require_num_nodes(self.sensors)
         if self.channels not in (1, 2):
             raise UserError(f"traffic: channels expected 1 or 2, got {self.channels}")
         if not 0 <= self.missing < 1:

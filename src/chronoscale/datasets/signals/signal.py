@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chronoscale.datasets.arrays import Bool, Float32, Float64, Int32, Int64, release, require, require_ids
+from chronoscale.datasets.arrays import Bool, Float32, Float64, Int32, Int64, release, require, require_finite, require_ids
 from chronoscale.errors import UserError
 
 SCAN_BYTES = 1 << 26
@@ -37,8 +37,7 @@ class Signal:
         require(self.missing, "Signal.missing", "bool", self.values.shape)
         require(self.node_ids, "Signal.node_ids", "int64", (self.num_nodes,))
         require_ids(self.edge_index.ravel(), "Signal.edge_index", self.num_nodes)
-        if self.edge_weight is not None and not np.isfinite(self.edge_weight).all():
-            raise UserError("Signal.edge_weight: not finite")
+        require_finite(self.edge_weight, "Signal.edge_weight")
         if not self.verified:
             self.verify()
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from chronoscale.datasets.arrays import Float32, Int32, Int64, Numbers, require, require_ids, require_num_nodes
+from chronoscale.datasets.arrays import Float32, Int32, Int64, Numbers, require, require_finite, require_ids, require_num_nodes
 from chronoscale.datasets.snapshots import edge_keys
 from chronoscale.datasets.snapshots.csr import Variant, WeightedCSR
 from chronoscale.errors import UserError
@@ -108,14 +108,13 @@ class SnapshotSequence:
     name: str = ""
 
     def __post_init__(self) -> None:
-        require_num_nodes(self.num_nodes)
         require(self.ptr, "SnapshotSequence.ptr", "int64", (None,))
+        require_num_nodes(self.num_nodes)
         require(self.labels, "SnapshotSequence.labels", "int64", (len(self),))
         require(self.features, "SnapshotSequence.features", "float32", (self.num_nodes, None))
         require(self.node_ids, "SnapshotSequence.node_ids", "int64", (self.num_nodes,))
         _check_edges("SnapshotSequence", self.num_nodes, self.ptr, self.src, self.dst, self.weight)
-        if self.features is not None and not np.isfinite(self.features).all():
-            raise UserError("SnapshotSequence.features: not finite")
+        require_finite(self.features, "SnapshotSequence.features")
 
     @classmethod
     def from_snapshots(
@@ -236,5 +235,4 @@ def _check_edges(name: str, num_nodes: int, ptr: Int64, src: Int32, dst: Int32, 
         falls = np.flatnonzero(keys[1:] <= keys[:-1]) + start + 1
         if falls.size and (wrong := falls[~np.isin(falls, ptr)]).size:
             raise UserError(f"{name}: edge {wrong[0]} is not after edge {wrong[0] - 1} in the order (dst, src) without duplicates")
-        if weight is not None and not np.isfinite(weight[block]).all():
-            raise UserError(f"{name}.weight: not finite")
+        require_finite(None if weight is None else weight[block], f"{name}.weight")

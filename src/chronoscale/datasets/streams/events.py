@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.datasets.arrays import Float32, Float64, Int32, Int64, require, require_ids, require_num_nodes
+from chronoscale.datasets.arrays import Float32, Float64, Int32, Int64, require, require_finite, require_ids, require_num_nodes
 from chronoscale.errors import UserError
 
 
@@ -44,8 +44,7 @@ class EventStream:
         if (falls := self.t[1:] < self.t[:-1]).any():
             at = int(np.argmax(falls)) + 1
             raise UserError(f"EventStream.t[{at}]: time {self.t[at]} is before {self.t[at - 1]}")
-        if self.features is not None and not np.isfinite(self.features).all():
-            raise UserError("EventStream.features: not finite")
+        require_finite(self.features, "EventStream.features")
 
     def __len__(self) -> int:
         return self.src.size

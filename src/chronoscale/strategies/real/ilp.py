@@ -64,41 +64,43 @@ class Answer:
         return (self.objective - bound) / self.objective if self.objective > 0 else 0.0
 
 
-def optimise(
-    benefits: Benefit,
-    gpus: int,
-    start: Mates,
-    seconds: float,
-    *,
-    alpha: float = 0.0,
-    gap: float = GAP,
-    formulation: Literal["compact", "published"] = "compact",
-    solver: Name = "auto",
-    certified: float = 0.0,
-    levels: int = LEVELS,
-    threads: int = 0,
-    always: bool = False,
-) -> Answer:
-    """The program solved from `start` until its makespan is within `gap` of the optimum, or for `seconds`; not at all where the certified
-    bound puts `start` within `gap`, unless `always`.
+@dataclass(frozen=True, slots=True)
+class Solving:
+    """How the program is solved: until the makespan is within `gap` of the optimum, or for `seconds`; not at all where a certified bound
+    puts the start within `gap`, unless `always`.
 
     levels 0 keeps all loads apart in `compact`; otherwise the model alone rounds them down, and the gap asked of the solver is tightened by
-    what that costs. certified > 0 adds the cut "objective >= certified" to a model of true loads: rounded ones may cost less.
+    what that costs. threads 0: as the solver likes.
+    """
+
+    seconds: float
+    gap: float = GAP
+    formulation: Literal["compact", "published"] = "compact"
+    solver: Name = "auto"
+    levels: int = LEVELS
+    threads: int = 0
+    always: bool = False
+
+
+def optimise(benefits: Benefit, gpus: int, start: Mates, how: Solving, alpha: float = 0.0, certified: float = 0.0) -> Answer:
+    """The program solved from `start`. certified > 0 adds the cut "objective >= certified" to a model of true loads: rounded ones may cost
+    less.
 
     Raises MachineError as `solve` does.
     """
+    gap, formulation = how.gap, how.formulation
     value = makespan(benefits, start, gpus, alpha)
-    if not always and certified > 0 and value - certified <= gap * value:
+    if not how.always and certified > 0 and value - certified <= gap * value:
         return Answer("certified", start, value, 0.0, certified, 0.0, "none", formulation, False)
     if _columns(benefits, gpus, formulation) > MAX_COLUMNS:
         return Answer("too large", start, value, 0.0, certified, 0.0, "none", formulation, False)
-    build = partial(compact, levels=levels) if formulation == "compact" else published
+    build = partial(compact, levels=how.levels) if formulation == "compact" else published
     model = build(benefits, gpus, alpha, start)
     rounded = float(model.cost @ model.start)  # at most 1: the start's makespan is the unit
-    if certified > 0 and (formulation == "published" or not levels):
+    if certified > 0 and (formulation == "published" or not how.levels):
         model = model.at_least(certified)
     allowed = max(1 - (1 - gap) / rounded, 0.0) if rounded > 0 else gap
-    found = solve(model, seconds, allowed, solver, threads)
+    found = solve(model, how.seconds, allowed, how.solver, how.threads)
     proved = 0.0 if found.status == "infeasible" else max(found.bound * model.unit, 0.0)
     if found.values is not None:
         mate = model.mates(found.values)
@@ -150,7 +152,7 @@ class RealL(GroupStrategy):
         limit = max(EPOCHS * makespan(found, start, ranks) / 1e9, self.floor_s)
         certified = bound(found, ranks)
         try:
-            answer = optimise(found, ranks, start, limit, certified=certified, always=self.always)
+            answer = optimise(found, ranks, start, Solving(limit, always=self.always), certified=certified)
         except MachineError as error:
             fallback, mate, least = f"ILP failed: {error}; REAL-G+ instead", start, certified
         else:

@@ -69,7 +69,7 @@ class Cells:
         """H2D of own rows: adjacency and input features."""
         sizes = self._sizes(at, 0)
         moved = sizes["graph"] + sizes["features"]
-        return self._row(at, 0, 0, at.rows, at.edges + at.rows, moved, 0, takes=("graph", "features"))
+        return self._row(at, 0, ("graph", "features"), rows=at.rows, edges=at.edges + at.rows, bytes=moved)
 
     def stage(self, op: Op, at: Region, layer: int) -> Columns:
         """A stage of the forward pass."""
@@ -82,31 +82,31 @@ class Cells:
 
     def halo(self, at: Region, layer: int) -> Columns:
         """ALLTOALL of the remote rows that a cell reads; `bytes` is what a rank receives."""
-        return self._row(at, layer, self._shared(layer), at.halo, 0, self._remote(at, layer), 0, ("wide", "staged"), ("staged",))
+        return self._exchanged(at, layer, ("wide", "staged"))
 
     def halo_gradient(self, at: Region, layer: int) -> Columns:
         """ALLTOALL of their gradients; `bytes` is what a rank sends."""
-        return self._row(at, layer, self._shared(layer), at.halo, 0, self._remote(at, layer), 0, ("staged",), ("staged",))
+        return self._exchanged(at, layer, ("staged",))
 
     def gather(self, at: Region, layer: int) -> Columns:
         """ALLGATHER of candidate rows; `bytes` is what a rank contributes."""
         width, own = self.model.width(layer), np.minimum(at.rows, self.model.hidden)
-        return self._row(at, layer, width, own, 0, own * width * FP32, 0, ("summary",))
+        return self._row(at, layer, ("summary",), width=width, rows=own, bytes=own * width * FP32)
 
     def gather_gradient(self, at: Region, layer: int) -> Columns:
         """ALLTOALL of their gradients; `bytes` is what a rank sends."""
         width, others = self.model.width(layer), at.summary - np.minimum(at.rows, self.model.hidden)
-        return self._row(at, layer, width, others, 0, others * width * FP32, 0, (), ("summary",))
+        return self._row(at, layer, (), ("summary",), width=width, rows=others, bytes=others * width * FP32)
 
     def send(self, at: Region, layer: int, gradient: bool = False) -> Columns:
         """SEND of the state, or of its gradient, which is not needed any more then. Two tensors are staged as one message."""
         staged = ("state",) if self._tensors > 1 else ()
-        sizes = self._sizes(at, layer)
-        return self._row(at, layer, self.model.width(layer), 0, 0, sizes["state"], 0, staged, (*staged, *["state"] * gradient))
+        moved = self._sizes(at, layer)["state"]
+        return self._row(at, layer, staged, (*staged, *["state"] * gradient), width=self.model.width(layer), bytes=moved)
 
     def receive(self, at: Region, layer: int) -> Columns:
         """RECV of the state or of its gradient."""
-        return self._row(at, layer, self.model.width(layer), 0, 0, self._sizes(at, layer)["state"], 0, ("state",))
+        return self._row(at, layer, ("state",), width=self.model.width(layer), bytes=self._sizes(at, layer)["state"])
 
     def forward(self, at: Region, layer: int) -> Columns:
         """A cell computed again from its inputs."""
@@ -168,8 +168,10 @@ class Cells:
         """Width of the rows that others read."""
         return self.model.hidden if self.model.transforms_first else self.model.width(layer)
 
-    def _remote(self, at: Region, layer: int) -> Ints:
-        return at.halo * self._shared(layer) * FP32
+    def _exchanged(self, at: Region, layer: int, takes: Iterable[str]) -> Columns:
+        """Remote rows on their way, or their gradients."""
+        width = self._shared(layer)
+        return self._row(at, layer, takes, ("staged",), width=width, rows=at.halo, bytes=at.halo * width * FP32)
 
     def _sizes(self, at: Region, layer: int) -> Columns:
         """Bytes of everything that a cell holds, by name."""
@@ -217,25 +219,17 @@ class Cells:
         hidden = ops in (inner, [Op.TEMPORAL]) and not evolves
         width = self.model.hidden if hidden else self.model.width(layer)
         edges = (at.edges + at.rows) * (Op.AGGREGATE in ops)
-        return self._row(at, layer, width, rows, edges, moved, flops, takes, gives)
+        return self._row(at, layer, takes, gives, width=width, rows=rows, edges=edges, bytes=moved, flops=flops)
 
-    def _row(
-        self,
-        at: Region,
-        layer: int,
-        width: int,
-        rows: Ints | int,
-        edges: Ints | int,
-        moved: Ints,
-        flops: Ints | int,
-        takes: Iterable[str] = (),
-        gives: Iterable[str] = (),
-    ) -> Columns:
+    def _row(self, at: Region, layer: int, takes: Iterable[str] = (), gives: Iterable[str] = (), **work: Ints | int) -> Columns:
+        """`work`: descriptors of a schedule's columns, 0 where left out."""
         sizes, none = self._sizes(at, layer), np.zeros_like(at.rows)
         return {
-            "nodes": at.rows + at.halo, "edges": none + edges, "rows": none + rows, "width": none + width, "bytes": none + moved,
-            "flops": none + flops, "alloc": sum((sizes[n] for n in takes), none), "free": sum((sizes[n] for n in gives), none),
-        }  # fmt: skip
+            "nodes": at.rows + at.halo,
+            **{name: none + value for name, value in {"edges": 0, "rows": 0, "width": 0, "bytes": 0, "flops": 0, **work}.items()},
+            "alloc": sum((sizes[n] for n in takes), none),
+            "free": sum((sizes[n] for n in gives), none),
+        }
 
 
 def synchronise(builder: Builder, parameters: int, first: Ints, last: Ints) -> None:

@@ -6,9 +6,8 @@
 #include <new>
 
 #include "../common/chronoscale.h"
-#include "isa.h"
+#include "kernels.h"
 #include "pool.h"
-#include "rows.h"
 
 namespace {
 
@@ -27,16 +26,6 @@ cs::Isa detect() {
   return Isa::baseline;
 }
 
-template <class T>
-cs::RowsKernel<T> kernel() {
-  cs::RowsKernel<T> baseline = cs::baseline::rows;
-#ifdef CS_X86_KERNELS
-  if (cs::isa == cs::Isa::avx512f) return cs::avx512f::rows;
-  if (cs::isa == cs::Isa::avx2) return cs::avx2::rows;
-#endif
-  return baseline;
-}
-
 // The row in which position `at` of the merged sequence lies: the largest v with indptr[v] + v <= at.
 int64_t row_at(const int64_t* indptr, int64_t rows, int64_t at) {
   int64_t low = 0, high = std::min(rows, at);
@@ -48,7 +37,8 @@ int64_t row_at(const int64_t* indptr, int64_t rows, int64_t at) {
 }
 
 template <class T>
-int run(int64_t rows, const Rows<T>& r) {
+int run(const Rows<T>& r) {
+  const int64_t rows = r.rows;
   if (rows < 0 || r.width < 0) return CS_ERROR_ARGUMENT;
   if (rows == 0 || r.width == 0) return CS_OK;
   if (!r.indptr || !r.out || (r.targets && !r.sums)) return CS_ERROR_ARGUMENT;
@@ -65,8 +55,7 @@ int run(int64_t rows, const Rows<T>& r) {
     const int64_t row = row_at(r.indptr, rows, from), row_end = row_at(r.indptr, rows, to);
     return Chunk{row, row_end, from - row, to - row_end};
   };
-  const auto compute = kernel<T>();
-  auto body = [&](int64_t k, int) { compute(r, chunk(k), carries.get() + k * r.width); };
+  auto body = [&](int64_t k, int) { CS_CALL(rows, r, chunk(k), carries.get() + k * r.width); };
   cs::parallel(chunks, items * r.width < kWorthHelp ? 1 : cs::threads(), body);
 
   for (int64_t k = 1; k < chunks; ++k) {
@@ -87,31 +76,21 @@ const char* cs_instruction_set(void) {
   return cs::isa == cs::Isa::avx512f ? "avx512f" : cs::isa == cs::Isa::avx2 ? "avx2" : "baseline";
 }
 
-int cs_aggregate_f32(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values, const float* x,
-                     int64_t width, float* out) {
-  return run<float>(rows, {indptr, indices, values, nullptr, x, width, out, nullptr, nullptr, nullptr});
-}
-
-int cs_aggregate_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values, const double* x,
-                     int64_t width, double* out) {
-  return run<double>(rows, {indptr, indices, values, nullptr, x, width, out, nullptr, nullptr, nullptr});
-}
-
-int cs_increment_f32(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
-                     const int32_t* indices, const float* values, const float* x, int64_t width, float* sums,
-                     float* touched) {
-  if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;
-  return run<float>(rows, {indptr, indices, values, nullptr, x, width, touched, targets, fresh, sums});
-}
-
-int cs_increment_f64(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
-                     const int32_t* indices, const float* values, const double* x, int64_t width, double* sums,
-                     double* touched) {
-  if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;
-  return run<double>(rows, {indptr, indices, values, nullptr, x, width, touched, targets, fresh, sums});
-}
+#define CS_DEFINE(kind, T)                                                                                                        \
+  int cs_aggregate_##kind(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values, const T* x,           \
+                          int64_t width, T* out) {                                                                                \
+    return run<T>({rows, indptr, indices, values, nullptr, x, width, out, nullptr, nullptr, nullptr});                            \
+  }                                                                                                                               \
+  int cs_increment_##kind(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,                      \
+                          const int32_t* indices, const float* values, const T* x, int64_t width, T* sums, T* touched) {          \
+    if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;                                                                           \
+    return run<T>({rows, indptr, indices, values, nullptr, x, width, touched, targets, fresh, sums});                             \
+  }
+CS_DEFINE(f32, float)
+CS_DEFINE(f64, double)
+#undef CS_DEFINE
 
 int cs_weigh_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const double* weights, const double* x,
                  int64_t width, double* out) {
-  return run<double>(rows, {indptr, indices, nullptr, weights, x, width, out, nullptr, nullptr, nullptr});
+  return run<double>({rows, indptr, indices, nullptr, weights, x, width, out, nullptr, nullptr, nullptr});
 }

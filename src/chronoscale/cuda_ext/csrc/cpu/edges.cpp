@@ -1,8 +1,8 @@
 // As rows.cpp, CS_ISA names the instruction set this copy is compiled for, and nothing from the standard library may be
 // instantiated here.
-#include "edges.h"
-
 #include <math.h>
+
+#include "kernels.h"
 
 namespace cs {
 namespace CS_ISA {

@@ -1,8 +1,8 @@
 // CS_ISA names the instruction set this copy is compiled for, CS_VECTOR its register in bytes. Nothing from the
 // standard library may be instantiated here: the linker could hand an AVX-512 copy of it to a machine without.
-#include "rows.h"
-
 #include <type_traits>
+
+#include "kernels.h"
 
 namespace cs {
 namespace CS_ISA {

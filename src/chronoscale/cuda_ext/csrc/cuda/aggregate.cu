@@ -6,31 +6,19 @@
 #include <cstdint>
 
 #include "../common/chronoscale.h"
+#include "../common/operands.h"
 #include "launch.h"
 
 namespace {
 
-constexpr int kThreads = 256;
+using cs::kThreads;
+using cs::Rows;
+
 constexpr int kLong = 512;  // edges from which the whole block shares a row
 
 template <class T, int V>
 struct alignas(V * sizeof(T)) Pack {
   T v[V];
-};
-
-template <class T>
-struct Rows {
-  int64_t rows;
-  const int64_t* indptr;
-  const int32_t* indices;
-  const float* values;
-  const T* weights;
-  const T* x;
-  int64_t width;
-  T* out;
-  const int32_t* targets;
-  const uint8_t* fresh;
-  T* sums;
 };
 
 // Sums edges begin, begin + stride, ... below end, for columns [column, column + V).
@@ -159,32 +147,22 @@ int cs_cuda_available(void) {
 
 const char* cs_cuda_last_error(void) { return cudaGetErrorString(last); }
 
-int cs_cuda_aggregate_f32(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values,
-                          const float* x, int64_t width, float* out, int device, void* stream) {
-  return run<float>({rows, indptr, indices, values, nullptr, x, width, out, nullptr, nullptr, nullptr}, device, stream);
-}
-
-int cs_cuda_aggregate_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values,
-                          const double* x, int64_t width, double* out, int device, void* stream) {
-  return run<double>({rows, indptr, indices, values, nullptr, x, width, out, nullptr, nullptr, nullptr}, device, stream);
-}
-
-int cs_cuda_increment_f32(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
-                          const int32_t* indices, const float* values, const float* x, int64_t width, float* sums,
-                          float* touched, int device, void* stream) {
-  if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;
-  return run<float>({rows, indptr, indices, values, nullptr, x, width, touched, targets, fresh, sums}, device, stream);
-}
-
-int cs_cuda_increment_f64(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
-                          const int32_t* indices, const float* values, const double* x, int64_t width, double* sums,
-                          double* touched, int device, void* stream) {
-  if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;
-  return run<double>({rows, indptr, indices, values, nullptr, x, width, touched, targets, fresh, sums}, device, stream);
-}
+#define CS_DEFINE(kind, T)                                                                                                        \
+  int cs_cuda_aggregate_##kind(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values, const T* x,      \
+                               int64_t width, T* out, int device, void* stream) {                                                 \
+    return run<T>({rows, indptr, indices, values, nullptr, x, width, out, nullptr, nullptr, nullptr}, device, stream);            \
+  }                                                                                                                               \
+  int cs_cuda_increment_##kind(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,                 \
+                               const int32_t* indices, const float* values, const T* x, int64_t width, T* sums, T* touched,       \
+                               int device, void* stream) {                                                                        \
+    if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;                                                                           \
+    return run<T>({rows, indptr, indices, values, nullptr, x, width, touched, targets, fresh, sums}, device, stream);             \
+  }
+CS_DEFINE(f32, float)
+CS_DEFINE(f64, double)
+#undef CS_DEFINE
 
 int cs_cuda_weigh_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const double* weights, const double* x,
-                      int64_t width, double* out,
-                      int device, void* stream) {
+                      int64_t width, double* out, int device, void* stream) {
   return run<double>({rows, indptr, indices, nullptr, weights, x, width, out, nullptr, nullptr, nullptr}, device, stream);
 }

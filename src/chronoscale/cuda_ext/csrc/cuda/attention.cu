@@ -1,44 +1,14 @@
 // Attention by rows on a stream: a warp for each row. Results repeat: the order of summation is that of the lanes.
-#include <cuda_runtime.h>
-
-#include <cstdint>
-
-#include "../common/chronoscale.h"
+#include "../common/operands.h"
 #include "launch.h"
 
 namespace {
 
-constexpr int kThreads = 256;
+using cs::kThreads;
+using cs::Softmax;
+using cs::SoftmaxGrad;
+
 constexpr unsigned kAll = 0xffffffffu;
-
-template <class T>
-struct Softmax {
-  int64_t rows;
-  const int32_t* targets;
-  const int64_t* indptr;
-  const int32_t* indices;
-  const int8_t* sign;
-  const T* base;
-  bool running;
-  const T *left, *right;
-  T slope;
-  T *weights, *maximum, *denominator;
-  uint8_t* held;
-};
-
-template <class T>
-struct SoftmaxGrad {
-  int64_t rows;
-  const int32_t* targets;
-  const int64_t* indptr;
-  const int32_t* indices;
-  const T *left, *right;
-  T slope;
-  const T *weights, *z;
-  int64_t width;
-  const T *into_total, *into_denominator;
-  T *edges, *row;
-};
 
 template <class T>
 __device__ T leaky(T score, T slope) { return score > 0 ? score : slope * score; }
@@ -110,51 +80,24 @@ __global__ void __launch_bounds__(kThreads) softmax_grad_kernel(SoftmaxGrad<T> s
   if (lane == 0) s.row[r] = row;
 }
 
-template <class S, class K>
-int run(const S& s, K kernel, int device, void* stream) {
-  if (s.rows < 0 || s.rows > INT64_C(0x3fffffff)) return CS_ERROR_ARGUMENT;
-  if (s.rows == 0) return CS_OK;
-  if (!s.indptr || !s.right) return CS_ERROR_ARGUMENT;
-  if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) return cs::report(error);
-  const auto blocks = static_cast<unsigned>((s.rows * 32 + kThreads - 1) / kThreads);
-  kernel<<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(s);
-  return cs::report(cudaGetLastError());
-}
-
 }  // namespace
 
-int cs_cuda_softmax_f32(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const int8_t* sign,
-                        const float* base, int running, const float* left, const float* right, double slope, float* weights,
-                        float* maximum, float* denominator, uint8_t* held,
-                        int device, void* stream) {
-  if (!running && !base) return CS_ERROR_ARGUMENT;
-  return run(Softmax<float>{rows, targets, indptr, indices, sign, base, running != 0, left, right, static_cast<float>(slope), weights, maximum, denominator, held},
-             softmax_kernel<float>, device, stream);
-}
-
-int cs_cuda_softmax_f64(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const int8_t* sign,
-                        const double* base, int running, const double* left, const double* right, double slope, double* weights,
-                        double* maximum, double* denominator, uint8_t* held,
-                        int device, void* stream) {
-  if (!running && !base) return CS_ERROR_ARGUMENT;
-  return run(Softmax<double>{rows, targets, indptr, indices, sign, base, running != 0, left, right, static_cast<double>(slope), weights, maximum, denominator, held},
-             softmax_kernel<double>, device, stream);
-}
-
-int cs_cuda_softmax_grad_f32(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const float* left,
-                             const float* right, double slope, const float* weights, const float* z, int64_t width,
-                             const float* into_total, const float* into_denominator, float* edges, float* row,
-                             int device, void* stream) {
-  return run(SoftmaxGrad<float>{rows, targets, indptr, indices, left, right, static_cast<float>(slope), weights, z, width, into_total,
-                    into_denominator, edges, row},
-             softmax_grad_kernel<float>, device, stream);
-}
-
-int cs_cuda_softmax_grad_f64(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const double* left,
-                             const double* right, double slope, const double* weights, const double* z, int64_t width,
-                             const double* into_total, const double* into_denominator, double* edges, double* row,
-                             int device, void* stream) {
-  return run(SoftmaxGrad<double>{rows, targets, indptr, indices, left, right, static_cast<double>(slope), weights, z, width, into_total,
-                    into_denominator, edges, row},
-             softmax_grad_kernel<double>, device, stream);
-}
+#define CS_DEFINE(kind, T)                                                                                                         \
+  int cs_cuda_softmax_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,                  \
+                             const int8_t* sign, const T* base, int running, const T* left, const T* right, double slope,          \
+                             T* weights, T* maximum, T* denominator, uint8_t* held, int device, void* stream) {                    \
+    if (!running && !base) return CS_ERROR_ARGUMENT;                                                                               \
+    return cs::warps(Softmax<T>{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                              \
+                                sign, base, running != 0, weights, maximum, denominator, held},                                    \
+                     indptr && right, softmax_kernel<T>, device, stream);                                                          \
+  }                                                                                                                                \
+  int cs_cuda_softmax_grad_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,             \
+                                  const T* left, const T* right, double slope, const T* weights, const T* z, int64_t width,        \
+                                  const T* into_total, const T* into_denominator, T* edges, T* row, int device, void* stream) {    \
+    return cs::warps(SoftmaxGrad<T>{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                          \
+                                    weights, z, width, into_total, into_denominator, edges, row},                                  \
+                     indptr && right, softmax_grad_kernel<T>, device, stream);                                                     \
+  }
+CS_DEFINE(f32, float)
+CS_DEFINE(f64, double)
+#undef CS_DEFINE

@@ -1,15 +1,10 @@
 // The adjacency after a change, on a stream: a warp for each row. An entry's new place is its old one plus the signs of the
 // changes before it, found by bisection, so that no entry waits for another.
-#include <cuda_runtime.h>
-
-#include <cstdint>
-
-#include "../common/chronoscale.h"
 #include "launch.h"
 
 namespace {
 
-constexpr int kThreads = 256;
+using cs::kThreads;
 
 struct Rebuild {
   int64_t rows;
@@ -70,12 +65,7 @@ int cs_cuda_rebuild(int64_t rows, const int64_t* indptr, const int32_t* indices,
                     const int64_t* change_ptr, const int32_t* change, const int64_t* steps, const double* column,
                     const double* row, const int64_t* out_ptr, int32_t* out_indices, float* out_values,
                     int device, void* stream) {
-  if (rows < 0 || rows > INT64_C(0x3fffffff)) return CS_ERROR_ARGUMENT;
-  if (rows == 0) return CS_OK;
-  if (!indptr || !slots || !change_ptr || !steps || !out_ptr || (out_values && !column)) return CS_ERROR_ARGUMENT;
-  if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) return cs::report(error);
-  const auto blocks = static_cast<unsigned>((rows * 32 + kThreads - 1) / kThreads);
-  rebuild_kernel<<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-      {rows, indptr, indices, slots, change_ptr, change, steps, column, row, out_ptr, out_indices, out_values});
-  return cs::report(cudaGetLastError());
+  const Rebuild r{rows, indptr, indices, slots, change_ptr, change, steps, column, row, out_ptr, out_indices, out_values};
+  const bool fit = indptr && slots && change_ptr && steps && out_ptr && (!out_values || column);
+  return cs::warps(r, fit, rebuild_kernel, device, stream);
 }

@@ -1,0 +1,54 @@
+// What the kernels work on, as the C ABI hands it over (chronoscale.h says what each array is): the same on the CPU and on CUDA.
+#pragma once
+
+#include <cstdint>
+
+namespace cs {
+
+// Sparse rows times a dense matrix: cs_aggregate, cs_increment and cs_weigh.
+template <class T>
+struct Rows {
+  int64_t rows;
+  const int64_t* indptr;
+  const int32_t* indices;
+  const float* values;     // or null: all ones
+  const T* weights;        // in their place, where they must have T's precision; or null
+  const T* x;              // [*, width]
+  int64_t width;
+  T* out;                  // [rows, width]
+  const int32_t* targets;  // null for aggregate; else row r is added to sums[targets[r], :]
+  const uint8_t* fresh;    // or null; where it is 1, row r replaces its sum instead
+  T* sums;
+};
+
+// Entries that attention scores: leaky_relu(left[indices[e]] + right[row], slope).
+template <class T>
+struct Scores {
+  int64_t rows;
+  const int32_t* targets;  // or null: the rows themselves
+  const int64_t* indptr;
+  const int32_t* indices;
+  const T *left, *right;
+  T slope;
+};
+
+// As cs_softmax.
+template <class T>
+struct Softmax : Scores<T> {
+  const int8_t* sign;
+  const T* base;
+  bool running;
+  T *weights, *maximum, *denominator;
+  uint8_t* held;
+};
+
+// As cs_softmax_grad.
+template <class T>
+struct SoftmaxGrad : Scores<T> {
+  const T *weights, *z;
+  int64_t width;
+  const T *into_total, *into_denominator;
+  T *edges, *row;
+};
+
+}  // namespace cs

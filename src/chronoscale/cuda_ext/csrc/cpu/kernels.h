@@ -1,0 +1,42 @@
+// The row kernels, one copy for each instruction set: rows.cpp and edges.cpp. CS_CALL runs this machine's.
+#pragma once
+
+#include <cstdint>
+
+#include "../common/operands.h"
+
+namespace cs {
+
+// Rows [row, row_end) end in this chunk; edges [edge, edge_end) belong to it. It may begin and end inside a row.
+struct Chunk {
+  int64_t row, row_end, edge, edge_end;
+};
+
+// rows: one chunk. A row that began in an earlier one goes to carry [width] in place of out; the caller adds it there.
+#define CS_DECLARE(isa, T)                                              \
+  namespace isa {                                                       \
+  void rows(const Rows<T>&, const Chunk&, T* carry);                    \
+  void softmax(const Softmax<T>&, int64_t begin, int64_t end);          \
+  void softmax_grad(const SoftmaxGrad<T>&, int64_t begin, int64_t end); \
+  }
+#define CS_DECLARE_BOTH(isa) CS_DECLARE(isa, float) CS_DECLARE(isa, double)
+CS_DECLARE_BOTH(baseline)
+CS_DECLARE_BOTH(avx2)
+CS_DECLARE_BOTH(avx512f)
+#undef CS_DECLARE_BOTH
+#undef CS_DECLARE
+
+enum class Isa { baseline, avx2, avx512f };
+
+extern const Isa isa;  // aggregate.cpp
+
+}  // namespace cs
+
+#ifdef CS_X86_KERNELS
+#define CS_CALL(function, ...)                                                    \
+  (cs::isa == cs::Isa::avx512f ? cs::avx512f::function(__VA_ARGS__)               \
+   : cs::isa == cs::Isa::avx2  ? cs::avx2::function(__VA_ARGS__)                  \
+                               : cs::baseline::function(__VA_ARGS__))
+#else
+#define CS_CALL(function, ...) cs::baseline::function(__VA_ARGS__)
+#endif

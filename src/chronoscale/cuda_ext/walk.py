@@ -1,0 +1,19 @@
+"""Walk: how a search by exchanges goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Threshold accepting (Dueck and Scheuer, 1990) over matchings.
+
+    work: moves and the iterations they look at, counted together. Moves are compared by makespan + pull * total load / gpus, and one that
+    is worse by at most a threshold is taken; it falls from `threshold`, in the unit of the times, to 0 as the work is used up.
+    """
+
+    work: int
+    pull: float = 0.0
+    threshold: float = 0.0
+    seed: int = 0

@@ -1,0 +1,61 @@
+"""Table: what a schedule and a trace share. Arrays of one entry a row, of the dtypes that their fields name, kept as Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from chronoscale.errors import UserError
+
+Columns = Mapping[str, type[np.generic]]
+
+
+def columns_of(kind: type) -> dict[str, type[np.generic]]:
+    """Column -> dtype, in order: the fields of a dataclass that are annotated as arrays."""
+    arguments = {name: get_args(hint) for name, hint in get_type_hints(kind).items()}  # of an array: its shape and its dtype
+    return {name: get_args(found[1])[0] for name, found in arguments.items() if found}
+
+
+def check(what: str, table: object, columns: Columns) -> None:
+    """Raises ValueError, "what column must be ...", unless all columns have their dtype and the first one's length."""
+    n = len(getattr(table, next(iter(columns))))
+    for name, dtype in columns.items():
+        column = getattr(table, name)
+        if column.shape != (n,) or column.dtype != dtype:
+            raise ValueError(f"{what} {name} must be {np.dtype(dtype)} [{n}], is {column.dtype} {column.shape}")
+
+
+def save(path: Path, table: Any, columns: Columns, **more: pa.Array) -> None:
+    """Parquet of the columns and `more` of them; what else the dataclass holds, texts and integers, is its metadata."""
+    values = {field.name: getattr(table, field.name) for field in fields(table)}
+    meta = {name: str(value) for name, value in values.items() if not isinstance(value, np.ndarray)}
+    written = pa.table({**{name: values[name] for name in columns}, **more})
+    pq.write_table(written.replace_schema_metadata(meta), path, compression="zstd")
+
+
+def load(path: Path, kind: Any, columns: Columns) -> tuple[dict[str, Any], pa.Table]:
+    """Fields of a `kind` from what `save` wrote, those left out that have defaults and are absent (older files), and all that is there."""
+    table = pq.read_table(path)
+    meta = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+    values: dict[str, Any] = {name: table[name].to_numpy().astype(dtype, copy=False) for name, dtype in columns.items()}
+    types = get_type_hints(kind)
+    for field in fields(kind):
+        if types[field.name] in (str, int) and (field.name in meta or field.default is MISSING):
+            values[field.name] = types[field.name](meta[field.name])
+    return values, table
+
+
+@contextmanager
+def readable(path: Path, what: str) -> Iterator[None]:
+    """What does not read well inside is a UserError: the file, and that it is not a `what`."""
+    try:
+        yield
+    except (OSError, pa.ArrowException, KeyError) as error:
+        raise UserError(f"{path}: not a readable {what} ({type(error).__name__}: {str(error).splitlines()[0]})") from error
