@@ -1,12 +1,14 @@
-"""Strategies executed on this rank, all cases in one process group: `baseline_cases.py FOLDER RANK RANKS`.
+"""Strategies executed on this rank: `baseline_cases.py FOLDER RANK`.
 
-The folder holds sequences and cuts. Writes losses and the bytes that every communication row moved; tests/real_exec/test_baselines.py
-compares them.
+The folder holds sequences, cuts, schedules, and in ASKED the labels of cases by the number of ranks that run them, largest first:
+processes start once, and those whose rank is too high for a smaller group leave it to the others. Writes losses and the bytes that every
+communication row moved; tests/real_exec/test_baselines.py compares them.
 """
 
 import json
 import sys
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -30,19 +32,20 @@ from chronoscale.real_exec.snapshots.region import Part, Whole
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.schedule import COLLECTIVES, Op
+from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
 from chronoscale.strategies.trace import Source
 from chronoscale.strategies.workload import Hyper, Partition, Workload
 
 INPUTS, HIDDEN, SEED = 6, 8, 5
+ASKED = "asked.json"
 COSTS = DatasheetCosts(presets.cluster("h200").device)
 CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
 class Case:
-    """`data`: a sequence of the folder; `cut`: of its cuts."""
+    """`data`: a sequence of the folder; `cut`: of its cuts; `ranks`: how many it is run on."""
 
     strategy: str
     model: str
@@ -51,6 +54,7 @@ class Case:
     cut: str = "metis"
     hyper: Hyper = field(default_factory=lambda: Hyper(groups_per_rank=2))
     forms: bool = False  # snapshots in every form, whatever they cost
+    ranks: tuple[int, ...] = (1, 4)
 
     @property
     def label(self) -> str:
@@ -77,25 +81,48 @@ class Changing:
         return np.where(dear, 100, np.where(free, 1, 10 + 40 * full)).astype(np.int64), Source.SPECIFIED
 
 
-REUSING = ("real-type1", "real-reuse", "real-g", "real-g+", "real-l")
+WHOLE = ("psg", "real-type1", "blad", "real-reuse", "real-g", "real-g+", "real-l")  # groups on one rank, where test_execution.py has them
+
+
+def turn(*numbers: int) -> tuple[int, ...]:
+    """Two ranks or four, in turn: each strategy and each model meets both."""
+    return (2, 4)[sum(numbers) % 2 :][:1]
+
+
+# What is spread: one layer on 1 and 2 ranks, two on 1 and 4, two of real data on 2. No rank count has a branch of its own for a depth.
 CASES = [
-    *(Case(s, m, n) for s in ("esdg", "distdgl") for m in MODELS for n in (1, 2)),
-    *(Case(s, m, 2, "real", "striped") for s in ("psg", "blad", "esdg", "distdgl") for m in MODELS),
-    *(Case(s, m, 2, "real", "striped", forms=True) for s in REUSING for m in MODELS),
-    *(Case(s, m, 1, forms=True) for s in ("real-reuse", "real-g+") for m in MODELS),
-    *(Case("distdgl", m, 2, cut="skewed") for m in ("gat-lstm", "evolvegcn-h")),
-    *(Case("esdg", m, 2, hyper=Hyper(group_size=3, stride=2, horizon=2)) for m in ("gat-lstm", "evolvegcn-h")),
+    *(Case(s, m, n, ranks=(1, 2) if n == 1 else (1, 4)) for s in ("esdg", "distdgl") for m in MODELS for n in (1, 2)),
+    *(Case(s, m, 2, "real", "striped", ranks=(2,)) for s in ("esdg", "distdgl") for m in MODELS),
+    *(
+        Case(s, m, 2, "real-long", "striped", forms=s.startswith("real"), ranks=turn(i, j))
+        for (i, s), (j, m) in product(enumerate(WHOLE), enumerate(MODELS))
+    ),
+    *(
+        Case(s, m, 1, "growth-long", forms=True, ranks=turn(i + 1, j))
+        for (i, s), (j, m) in product(enumerate(WHOLE), enumerate(MODELS))
+        if s in ("real-reuse", "real-g+")
+    ),
+    *(Case("distdgl", m, 2, cut="skewed", ranks=(2, 4)) for m in ("gat-lstm", "evolvegcn-h")),
+    *(Case("esdg", m, 2, hyper=Hyper(group_size=3, stride=2, horizon=2), ranks=(2, 4)) for m in ("gat-lstm", "evolvegcn-h")),
     *(Case("distdgl", m, 3, hyper=Hyper(group_size=1, variant="as-published")) for m in ("t-gcn", "gat-lstm")),
 ]
 
 
-def train(case: Case, folder: Path, context: Context):
-    """One epoch: its losses; planned and moved bytes of this rank's communication rows; what is left on the device."""
-    sequence, rank, ranks = store.load(folder / case.data), context.rank, context.ranks
+def plan(case: Case, folder: Path, ranks: int) -> None:
+    """The case's schedule, as a file: planned once, for whichever process runs it."""
+    sequence = store.load(folder / case.data)
     cut = Cut(np.load(folder / f"{case.data}-{case.cut}-{ranks}.npy"), ranks)
     work = Workload("w", statistics_of(sequence), case.shape, case.hyper, Partition(*cut.count(sequence)))
     schedule = strategy(case.strategy).plan(work, ranks, Changing() if case.forms else COSTS)
     assert not case.forms or {Op.INCREMENT, Op.RECONSTRUCT} <= {Op(op) for op in schedule.op} or case.strategy == "real-g"
+    schedule.save(folder / f"{case.label}-{ranks}.parquet")
+
+
+def train(case: Case, folder: Path, context: Context):
+    """One epoch: its losses; planned and moved bytes of this rank's communication rows; what is left on the device."""
+    rank, ranks = context.rank, context.ranks
+    sequence, schedule = store.load(folder / case.data), Schedule.load(folder / f"{case.label}-{ranks}.parquet")
+    cut = Cut(np.load(folder / f"{case.data}-{case.cut}-{ranks}.npy"), ranks)
     material = Material(sequence, INPUTS, case.hyper.variant, weighted=case.shape.spatial == "gcn")
     learner, steps = Learner(SnapshotModel(case.shape, SEED), context), iterations_of(schedule)
     learner.optimizer = torch.optim.SGD(learner.model.parameters(), RATE)
@@ -115,12 +142,12 @@ def train(case: Case, folder: Path, context: Context):
     return losses, planned, len(program.grid.held) + len(program.grid.cells), steps
 
 
-def run(folder: Path, rank: int, ranks: int) -> None:
-    """All cases on this rank; a file of what they gave."""
+def run(folder: Path, rank: int, ranks: int, labels: list[str]) -> None:
+    """The cases of these labels on this rank; a file of what they gave."""
     found = {}
     with joined(Settings(device="cpu")) as context:
         for case in CASES:
-            if (folder / case.data).exists():
+            if case.label in labels:
                 losses, planned, left, steps = train(case, folder, context)
                 found[case.label] = {"losses": losses.tolist(), "planned": sum(planned.values()), "left": left, "steps": steps}
     (folder / f"found-{ranks}-{rank}.json").write_text(json.dumps(found))
@@ -128,7 +155,10 @@ def run(folder: Path, rank: int, ranks: int) -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    target, rank, ranks = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    dist.init_process_group("gloo", init_method=f"file://{target / f'meeting-{ranks}'}", rank=rank, world_size=ranks)
-    run(target, rank, ranks)
-    dist.barrier()
+    target, rank = Path(sys.argv[1]), int(sys.argv[2])
+    for ranks, labels in json.loads((target / ASKED).read_text()):
+        if rank < ranks:
+            dist.init_process_group("gloo", init_method=f"file://{target / f'meeting-{ranks}'}", rank=rank, world_size=ranks)
+            run(target, rank, ranks, labels)
+            dist.barrier()
+            dist.destroy_process_group()

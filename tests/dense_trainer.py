@@ -30,11 +30,12 @@ class DenseTrainer:
         self.optimizer = torch.optim.SGD(self.model.parameters(), RATE)
         self.x = features.double()
         n = sequence.num_nodes
-        self.adjacency, self.target = [], []
+        self.adjacency, self.normal, self.target = [], [], []
         for snapshot in sequence:
             a = torch.eye(n, dtype=torch.float64)  # a[v, u]: u -> v, with self-loops
             a[snapshot.dst.astype(int), snapshot.src.astype(int)] = 1
             self.adjacency.append(a)
+            self.normal.append(a / a.sum(1, keepdim=True).sqrt() / a.sum(0, keepdim=True).sqrt())
             self.target.append(torch.log1p(a.sum(1) - 1))
 
     def group(self, unit):
@@ -44,8 +45,7 @@ class DenseTrainer:
         for block in self.model.blocks:
             outputs, state = [], None
             for x, t in zip(below, snapshots, strict=True):
-                a = self.adjacency[t]
-                normal = a / a.sum(1, keepdim=True).sqrt() / a.sum(0, keepdim=True).sqrt()
+                a, normal = self.adjacency[t], self.normal[t]
                 if shape.evolves_weights:
                     fed, state = None, state or (block.initial, torch.zeros_like(block.initial))
                     if block.scorer is not None:
