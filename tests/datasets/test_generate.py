@@ -8,7 +8,8 @@ from pydantic import TypeAdapter, ValidationError
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.generate.growth import GrowthGraph, stackoverflow_trend
 from chronoscale.datasets.generate.rmat import rmat
-from chronoscale.datasets.generate.spec import GeneratorSpec
+from chronoscale.datasets.generate.spec import build
+from chronoscale.datasets.generate.specs import GeneratorSpec
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
@@ -90,9 +91,9 @@ def test_rmat_gives_the_asked_number_of_distinct_edges_without_loops():
 
 def test_a_spec_builds_its_generator_with_every_parameter():
     spec = {"kind": "dygraph", "nodes": 50, "edges": 40, "snapshots": 7, "churn": 0.1, "burst_rate": 0.2, "skew": 0.3}
-    assert TypeAdapter(GeneratorSpec).validate_python(spec).build("x", 9) == EvolvingGraph(50, 40, 7, 0.1, 0.2, 0.3, 9, "x")
+    assert build(TypeAdapter(GeneratorSpec).validate_python(spec), "x", 9) == EvolvingGraph(50, 40, 7, 0.1, 0.2, 0.3, 9, "x")
     spec = {"kind": "growth", "nodes": 50, "edges": 40, "snapshots": 7, "change_rate": 0.5}
-    growth = TypeAdapter(GeneratorSpec).validate_python(spec).build("x", 9)
+    growth = build(TypeAdapter(GeneratorSpec).validate_python(spec), "x", 9)
     assert (growth.num_nodes, growth.src.size, len(growth), growth.change_rate, growth.seed, growth.name) == (50, 40, 7, 0.5, 9, "x")
     with pytest.raises(ValidationError, match="change_rate"):
         TypeAdapter(GeneratorSpec).validate_python({**spec, "change_rate": 2})

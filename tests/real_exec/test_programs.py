@@ -13,8 +13,8 @@ from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.messages import MESSAGES, all_reduces
 from chronoscale.real_exec.programs import KINDS, bound, prepared
-from chronoscale.real_exec.snapshots.probe import MESSAGES, all_reduces
 from chronoscale.real_exec.training import train
 from chronoscale.strategies.workload import Hyper, ModelChoice
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from chronoscale.datasets.snapshots.statistics import COLUMNS
 from chronoscale.errors import ChronoscaleWarning, MachineError
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.real import ilp, solver
+from chronoscale.strategies.real import gurobi, ilp, solver
 from chronoscale.strategies.real.benefit import benefit
 from chronoscale.strategies.real.bound import bound
 from chronoscale.strategies.real.check import check_schedule
@@ -111,14 +112,29 @@ def test_a_model_beyond_the_licence_goes_to_highs(monkeypatch):
     monkeypatch.setattr(solver, "LICENCES", ())
     assert not solver.covered(model) and solver.solve(model, 20, 0.5).solver.startswith("HiGHS")
 
-    def beyond(*_):
+    def beyond(*_: object) -> None:
         raise gurobipy.GurobiError(gurobipy.GRB.Error.SIZE_LIMIT_EXCEEDED, "Model too large for size-limited license")
 
     monkeypatch.setattr(solver, "covered", lambda _: True)  # a licence that turns out not to cover it
-    monkeypatch.setattr(solver, "_gurobi", beyond)
+    monkeypatch.setattr(gurobi, "_solve", beyond)
     assert solver.solve(model, 20, 0.5).solver.startswith("HiGHS")
     with pytest.raises(MachineError, match="too large for size-limited license"):
         solver.solve(model, 20, 0.5, "gurobi")
+
+
+def test_a_solver_that_is_not_installed(monkeypatch):
+    """Gurobi's place is taken by HiGHS; without either the strategy falls back, and says so."""
+    problem = generated(0, 8, 2, "even")
+    model = compact(problem, 2, 0.0, search(problem, 2, work=QUICK))
+    for name, module in (("gurobipy", "gurobi"), ("highspy", "highs")):
+        monkeypatch.setitem(sys.modules, name, None)
+        monkeypatch.delitem(sys.modules, f"chronoscale.strategies.real.{module}", raising=False)
+        with pytest.raises(MachineError, match=f"the solver '{module}' is not installed"):
+            solver.solve(model, 5, solver=module)
+        if module == "gurobi":
+            assert solver.solve(model, 5).solver.startswith("HiGHS")
+    with pytest.warns(ChronoscaleWarning, match="ILP failed: the solver 'highs' is not installed .*; REAL-G\\+ instead"):
+        RealL(always=True).plan(WORK, 4, COSTS)
 
 
 def test_the_bundled_licence_names_its_limit():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from ctypes import CDLL
 from functools import cache
 from types import ModuleType
 
@@ -46,16 +45,6 @@ def select(device: torch.device, pinned: Pinned) -> ModuleType:
     if pinned != device.type:
         raise UserError(f"backend '{pinned}' was given tensors on {device}; expected {pinned} tensors")
     return native
-
-
-@cache  # the warning comes once for each that runs slowly
-def scheduler(what: str) -> CDLL | None:
-    """The library whose functions on groups run, or None with the warning that `what` in Python then."""
-    if "cpu" in backends():
-        return cpu_library()
-    message = f"no native library: {what} in Python, minutes where the library takes seconds"
-    warnings.warn(message, ChronoscaleWarning, stacklevel=3)
-    return None
 
 
 @cache  # the warning comes once for each kind of device

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.cuda_ext import matching_reference
-from chronoscale.cuda_ext.backend import scheduler
 from chronoscale.cuda_ext.loader import succeed
+from chronoscale.cuda_ext.scheduler import scheduler
 from chronoscale.cuda_ext.walk import Walk
 from chronoscale.errors import UserError
 

@@ -8,7 +8,6 @@ from enum import IntEnum
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from chronoscale.datasets.arrays import Int32, UInt8
 from chronoscale.strategies import table
@@ -73,13 +72,6 @@ class Trace:
     def sources(self) -> tuple[str, ...]:
         """Origins of the durations in this trace, in words."""
         return tuple(Source(value).name.lower() for value in np.unique(self.source))
-
-    def frame(self) -> pd.DataFrame:
-        """One row a task, names for op, lane and source."""
-        frame = pd.DataFrame({name: getattr(self, name) for name in TRACE_COLUMNS})
-        for name, kind in (("op", Op), ("lane", Lane), ("source", Source)):
-            frame[name] = np.array([code.name for code in kind])[frame[name].to_numpy()]
-        return frame
 
     def save(self, path: Path) -> None:
         """Parquet with the run's identity in its metadata."""

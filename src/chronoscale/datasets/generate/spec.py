@@ -1,17 +1,18 @@
-"""Generators as data: what a catalogue entry or a file of its own says to get one."""
+"""Generators from their specs, and a dataset written as it is generated."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import singledispatch
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.generate.rmat import QUADRANTS
+from chronoscale.datasets.generate.specs import SPECS, DyGraphSpec, GeneratorSpec, GrowthSpec, TrafficSpec
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.documents import mapping
 from chronoscale.errors import UserError, unknown
@@ -20,58 +21,26 @@ Generator = GrowthGraph | EvolvingGraph | TrafficSignal
 _Part = TypeVar("_Part")
 
 
-class _Spec(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    nodes: PositiveInt
-    edges: PositiveInt
-    snapshots: PositiveInt
+@singledispatch
+def build(spec: GeneratorSpec, name: str, seed: int) -> Generator:
+    """The generator. Raises UserError where its own checks fail."""
+    raise TypeError(f"no generator of {type(spec).__name__}")
 
 
-class GrowthSpec(_Spec):
-    """Parameters of `GrowthGraph.rmat`."""
-
-    kind: Literal["growth"]
-    change_rate: float = Field(ge=0, le=1)
-    skew: float = Field(QUADRANTS[0], ge=0.25, lt=1)
-
-    def build(self, name: str, seed: int) -> GrowthGraph:
-        """The generator. Raises UserError where its own checks fail."""
-        return GrowthGraph.rmat(self.nodes, self.edges, self.snapshots, self.change_rate, seed, name=name, skew=self.skew)
+@build.register
+def _(spec: GrowthSpec, name: str, seed: int) -> GrowthGraph:
+    return GrowthGraph.rmat(spec.nodes, spec.edges, spec.snapshots, spec.change_rate, seed, name=name, skew=spec.skew)
 
 
-class DyGraphSpec(_Spec):
-    """Parameters of `EvolvingGraph`."""
-
-    kind: Literal["dygraph"]
-    churn: float = Field(0.02, ge=0, lt=1)
-    burst_rate: float = Field(0.05, ge=0, lt=1)
-    skew: float = Field(0.5, ge=0, lt=1)
-
-    def build(self, name: str, seed: int) -> EvolvingGraph:
-        """The generator. Raises UserError where its own checks fail."""
-        return EvolvingGraph(self.nodes, self.edges, self.snapshots, self.churn, self.burst_rate, self.skew, seed, name)
+@build.register
+def _(spec: DyGraphSpec, name: str, seed: int) -> EvolvingGraph:
+    return EvolvingGraph(spec.nodes, spec.edges, spec.snapshots, spec.churn, spec.burst_rate, spec.skew, seed, name)
 
 
-class TrafficSpec(BaseModel):
-    """Parameters of `TrafficSignal`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    kind: Literal["traffic"]
-    sensors: PositiveInt
-    steps: PositiveInt
-    channels: Literal[1, 2] = 1
-    missing: float = Field(0.0, ge=0, lt=1)
-    steps_per_day: PositiveInt = 288
-
-    def build(self, name: str, seed: int) -> TrafficSignal:
-        """The generator. Raises UserError where its own checks fail."""
-        return TrafficSignal(self.sensors, self.steps, self.channels, self.missing, self.steps_per_day, seed, name)
-
-
-GeneratorSpec = Annotated[GrowthSpec | DyGraphSpec | TrafficSpec, Field(discriminator="kind")]
-SPECS: dict[str, type[GrowthSpec | DyGraphSpec | TrafficSpec]] = {"growth": GrowthSpec, "dygraph": DyGraphSpec, "traffic": TrafficSpec}
+@build.register
+def traffic(spec: TrafficSpec, name: str, seed: int) -> TrafficSignal:
+    """As `build`."""
+    return TrafficSignal(spec.sensors, spec.steps, spec.channels, spec.missing, spec.steps_per_day, seed, name)
 
 
 class _Naming(BaseModel):
@@ -98,7 +67,7 @@ def from_file(path: Path, seed: int | None = None) -> Generator:
     naming = {key: data.pop(key) for key in _Naming.model_fields if key in data}
     try:
         named = _Naming.model_validate({"name": path.stem, **naming, **({} if seed is None else {"seed": seed})})
-        return SPECS[kind].model_validate(data).build(named.name, named.seed)
+        return build(SPECS[kind].model_validate(data), named.name, named.seed)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     except ValidationError as error:

@@ -6,7 +6,8 @@ import warnings
 from pathlib import Path
 
 from chronoscale.datasets import catalogue, store
-from chronoscale.datasets.generate.spec import TrafficSpec
+from chronoscale.datasets.generate.spec import traffic
+from chronoscale.datasets.generate.specs import TrafficSpec
 from chronoscale.datasets.signals.calendar import with_time_of_day
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
@@ -64,7 +65,7 @@ def stored(experiment: SignalExperiment, run: Run) -> Path:
 
     def make(part: Path) -> None:
         if (spec := _generated(data)) is not None:
-            made = spec.build(str(data.name), experiment.seed)
+            made = traffic(spec, str(data.name), experiment.seed)
             store.save_signal(part / "signal", made, *made.graph(), name=str(data.name))
         else:
             store.save(part / "signal", signal(experiment))
@@ -104,7 +105,7 @@ def workload(experiment: SignalExperiment) -> Workload:
     """Of readings at hand; of counts alone where a paper prints them and the readings are not at hand."""
     data = experiment.dataset
     if (spec := _generated(data)) is not None and not spec.missing:
-        edges = spec.build(str(data.name), experiment.seed).graph()[0].shape[1]
+        edges = traffic(spec, str(data.name), experiment.seed).graph()[0].shape[1]
         stats = SignalStatistics(spec.steps, spec.sensors, spec.channels, edges)
     elif data.name is not None and catalogue.entry(data.name).origin == "published":
         stats = _printed(data.name)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from chronoscale.cuda_ext.matching import Mates
 from chronoscale.strategies.costs import Floats
@@ -17,6 +16,32 @@ from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.snapshots.groups import CAPACITY
 
 INF = float("inf")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entries:
+    """A sparse matrix of `shape`, by its entries: `row` and `column` int64, `value` float64, each place once, columns in order."""
+
+    row: Ints
+    column: Ints
+    value: Floats
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, row: Ints, column: Ints, value: Floats, shape: tuple[int, int]) -> Entries:
+        """Entries in any order; those of one place are added up."""
+        place, which = np.unique(column * shape[0] + row, return_inverse=True)
+        return cls(place % shape[0], place // shape[0], np.bincount(which, value, len(place)).astype(np.float64), shape)
+
+    def above(self, other: Entries) -> Entries:
+        """The rows of this matrix, then those of another of the same width."""
+        row, column = np.concatenate([self.row, other.row + self.shape[0]]), np.concatenate([self.column, other.column])
+        return Entries.of(row, column, np.concatenate([self.value, other.value]), (self.shape[0] + other.shape[0], self.shape[1]))
+
+    def __matmul__(self, x: Floats) -> Floats:
+        """The product with a vector, float64 [rows]."""
+        product: Floats = np.bincount(self.row, self.value * x[self.column], self.shape[0]).astype(np.float64)
+        return product
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +58,7 @@ class Model:
     lower: Floats
     upper: Floats
     integer: NDArray[np.bool_]
-    rows: sparse.csr_array
+    rows: Entries
     row_lower: Floats
     row_upper: Floats
     start: Floats
@@ -41,9 +66,9 @@ class Model:
 
     def at_least(self, makespan_ns: float) -> Model:
         """With a valid cut: the objective is not below a certified bound."""
-        rows = sparse.vstack([self.rows, sparse.csr_array(self.cost[None])], format="csr")
+        below = Entries(np.zeros(len(self.cost), np.int64), np.arange(len(self.cost)), self.cost, (1, len(self.cost)))
         low, high = np.append(self.row_lower, makespan_ns / self.unit), np.append(self.row_upper, INF)
-        return replace(self, rows=rows, row_lower=low, row_upper=high)
+        return replace(self, rows=self.rows.above(below), row_lower=low, row_upper=high)
 
 
 class _Rows:
@@ -62,9 +87,8 @@ class _Rows:
         self.upper.append(np.full(count, upper))
         self.count += count
 
-    def matrix(self, columns: int) -> tuple[sparse.csr_array, Floats, Floats]:
-        entries = np.concatenate(self.value), (np.concatenate(self.row), np.concatenate(self.column))
-        rows = sparse.csr_array(sparse.coo_array(entries, shape=(self.count, columns)))
+    def matrix(self, columns: int) -> tuple[Entries, Floats, Floats]:
+        rows = Entries.of(np.concatenate(self.row), np.concatenate(self.column), np.concatenate(self.value), (self.count, columns))
         return rows, np.concatenate(self.lower), np.concatenate(self.upper)
 
 

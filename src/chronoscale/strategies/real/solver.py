@@ -1,17 +1,13 @@
-"""Solver: an integer program given to HiGHS, or to Gurobi where its licence covers it."""
+"""Solver: an integer program given to Gurobi where it is there and its licence covers it, else to HiGHS."""
 
 from __future__ import annotations
 
 import os
-import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Literal
-
-import gurobipy
-import highspy
-import numpy as np
-from scipy import sparse
 
 from chronoscale.errors import MachineError
 from chronoscale.strategies.costs import Floats
@@ -35,6 +31,14 @@ class Solution:
     solver: str
 
 
+class Absent(MachineError):
+    """A solver that is not installed."""
+
+
+class BeyondLicence(Exception):
+    """Gurobi has no licence for a model of this size."""
+
+
 def covered(model: Model) -> bool:
     """Whether Gurobi may be tried: the model is within the bundled licence, or a licence of the user's own is there."""
     own = "GRB_LICENSE_FILE" in os.environ or any(Path(path).is_file() for path in LICENCES)
@@ -44,70 +48,22 @@ def covered(model: Model) -> bool:
 def solve(model: Model, seconds: float, gap: float = 0.0, solver: Name = "auto", threads: int = 0) -> Solution:
     """From `model.start`, until the optimum is known to within `gap` (relative) or `seconds` have passed.
 
-    auto: Gurobi where `covered` and its licence agrees, else HiGHS. threads 0: the solver's choice. Raises MachineError when the solver
-    itself fails, and for 'gurobi' when the model is beyond its licence (its error 10010).
+    auto: Gurobi where it is installed, `covered` and its licence agrees, else HiGHS. threads 0: the solver's choice. Raises MachineError
+    when the solver itself fails or is not installed, and for 'gurobi' when the model is beyond its licence (its error 10010).
     """
     if solver != "highs" and (solver == "gurobi" or covered(model)):
         try:
-            return _gurobi(model, seconds, gap, threads)
-        except gurobipy.GurobiError as error:
-            beyond = error.errno in (gurobipy.GRB.Error.SIZE_LIMIT_EXCEEDED, gurobipy.GRB.Error.NO_LICENSE)
-            if solver == "gurobi" or not beyond:
-                raise MachineError(f"Gurobi: {error.message} (error {error.errno}, model of {model.rows.shape})") from error
-    return _highs(model, seconds, gap, threads)
+            return _installed("gurobi")(model, seconds, gap, threads)
+        except (Absent, BeyondLicence) as error:
+            if solver == "gurobi":
+                raise MachineError(str(error)) from error
+    return _installed("highs")(model, seconds, gap, threads)
 
 
-def _highs(model: Model, seconds: float, gap: float, threads: int) -> Solution:
-    lp, columns = highspy.HighsLp(), sparse.csc_array(model.rows)
-    lp.num_row_, lp.num_col_ = model.rows.shape
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = model.cost, model.lower, model.upper
-    lp.row_lower_, lp.row_upper_ = model.row_lower, model.row_upper
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = columns.indptr, columns.indices, columns.data
-    kinds = highspy.HighsVarType
-    lp.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in model.integer]
-    highs = highspy.Highs()  # type: ignore[no-untyped-call]
-    for option, value in (("output_flag", False), ("time_limit", float(seconds)), ("mip_rel_gap", float(gap)), ("threads", threads)):
-        highs.setOptionValue(option, value)
-    highs.passModel(lp)
-    start = highspy.HighsSolution()
-    start.col_value = model.start.tolist()
-    highs.setSolution(start)
-    began = time.perf_counter()
-    highs.run()
-    took, status, info = time.perf_counter() - began, highs.getModelStatus(), highs.getInfo()
-    known = {
-        highspy.HighsModelStatus.kOptimal: "optimal" if info.mip_gap <= 1e-9 else "gap",
-        highspy.HighsModelStatus.kTimeLimit: "time limit",
-        highspy.HighsModelStatus.kInfeasible: "infeasible",
-    }
-    if status not in known:
-        raise MachineError(f"HiGHS stopped with {highs.modelStatusToString(status)}")
-    feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-    values = np.array(highs.getSolution().col_value) if feasible else None
-    return Solution(known[status], values, float(info.mip_dual_bound), took, f"HiGHS {highs.version()}")  # type: ignore[arg-type]
-
-
-def _gurobi(model: Model, seconds: float, gap: float, threads: int) -> Solution:
-    with gurobipy.Env(params={"OutputFlag": 0}) as env, gurobipy.Model(env=env) as grb:
-        kinds = np.where(model.integer, gurobipy.GRB.INTEGER, gurobipy.GRB.CONTINUOUS)
-        x = grb.addMVar(len(model.cost), lb=model.lower, ub=model.upper, obj=model.cost, vtype=kinds)
-        for limit, sense in ((model.row_lower, ">"), (model.row_upper, "<")):
-            kept = np.flatnonzero(np.isfinite(limit) & (model.row_lower != model.row_upper))
-            if len(kept):
-                grb.addMConstr(model.rows[kept], x, sense, limit[kept])
-        equal = np.flatnonzero(model.row_lower == model.row_upper)
-        grb.addMConstr(model.rows[equal], x, "=", model.row_lower[equal])
-        x.setAttr(gurobipy.GRB.Attr.Start, model.start)
-        grb.Params.TimeLimit = seconds
-        grb.Params.MIPGap = gap
-        grb.Params.Threads = threads
-        grb.optimize()
-        codes = {gurobipy.GRB.OPTIMAL: "optimal" if grb.MIPGap <= 1e-9 else "gap", gurobipy.GRB.TIME_LIMIT: "time limit"}
-        if grb.Status == gurobipy.GRB.INFEASIBLE:
-            return Solution("infeasible", None, float("inf"), grb.Runtime, "Gurobi")
-        if grb.Status not in codes:
-            raise MachineError(f"Gurobi stopped with status {grb.Status}")
-        version = ".".join(map(str, gurobipy.gurobi.version()))
-        values = np.array(x.X) if grb.SolCount else None
-        return Solution(codes[grb.Status], values, float(grb.ObjBound), float(grb.Runtime), f"Gurobi {version}")  # type: ignore[arg-type]
+def _installed(name: str) -> Callable[[Model, float, float, int], Solution]:
+    """The solver, either of which will do and may be absent: imported when it is asked for. Raises Absent."""
+    try:
+        solve: Callable[[Model, float, float, int], Solution] = import_module(f"chronoscale.strategies.real.{name}").solve
+    except ModuleNotFoundError as error:
+        raise Absent(f"the solver '{name}' is not installed ({error})") from error
+    return solve

@@ -1,0 +1,51 @@
+"""Specs of generators: what a catalogue entry or a file says to get one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+
+from chronoscale.datasets.generate.rmat import QUADRANTS
+
+
+class _Spec(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    nodes: PositiveInt
+    edges: PositiveInt
+    snapshots: PositiveInt
+
+
+class GrowthSpec(_Spec):
+    """Parameters of `GrowthGraph.rmat`."""
+
+    kind: Literal["growth"]
+    change_rate: float = Field(ge=0, le=1)
+    skew: float = Field(QUADRANTS[0], ge=0.25, lt=1)
+
+
+class DyGraphSpec(_Spec):
+    """Parameters of `EvolvingGraph`."""
+
+    kind: Literal["dygraph"]
+    churn: float = Field(0.02, ge=0, lt=1)
+    burst_rate: float = Field(0.05, ge=0, lt=1)
+    skew: float = Field(0.5, ge=0, lt=1)
+
+
+class TrafficSpec(BaseModel):
+    """Parameters of `TrafficSignal`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    kind: Literal["traffic"]
+    sensors: PositiveInt
+    steps: PositiveInt
+    channels: Literal[1, 2] = 1
+    missing: float = Field(0.0, ge=0, lt=1)
+    steps_per_day: PositiveInt = 288
+
+
+GeneratorSpec = Annotated[GrowthSpec | DyGraphSpec | TrafficSpec, Field(discriminator="kind")]
+SPECS: dict[str, type[GrowthSpec | DyGraphSpec | TrafficSpec]] = {"growth": GrowthSpec, "dygraph": DyGraphSpec, "traffic": TrafficSpec}

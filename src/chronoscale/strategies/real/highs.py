@@ -1,0 +1,48 @@
+"""HiGHS."""
+
+from __future__ import annotations
+
+import time
+
+import highspy
+import numpy as np
+
+from chronoscale.errors import MachineError
+from chronoscale.strategies.real.ilp_model import Model
+from chronoscale.strategies.real.solver import Solution
+
+
+def solve(model: Model, seconds: float, gap: float, threads: int) -> Solution:
+    """As `solver.solve`. Raises MachineError when HiGHS fails."""
+    lp, rows = highspy.HighsLp(), model.rows
+    lp.num_row_, lp.num_col_ = model.rows.shape
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = model.cost, model.lower, model.upper
+    lp.row_lower_, lp.row_upper_ = model.row_lower, model.row_upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = (
+        np.searchsorted(rows.column, np.arange(rows.shape[1] + 1)),
+        rows.row,
+        rows.value,
+    )
+    kinds = highspy.HighsVarType
+    lp.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in model.integer]
+    highs = highspy.Highs()  # type: ignore[no-untyped-call]
+    for option, value in (("output_flag", False), ("time_limit", float(seconds)), ("mip_rel_gap", float(gap)), ("threads", threads)):
+        highs.setOptionValue(option, value)
+    highs.passModel(lp)
+    start = highspy.HighsSolution()
+    start.col_value = model.start.tolist()
+    highs.setSolution(start)
+    began = time.perf_counter()
+    highs.run()
+    took, status, info = time.perf_counter() - began, highs.getModelStatus(), highs.getInfo()
+    known = {
+        highspy.HighsModelStatus.kOptimal: "optimal" if info.mip_gap <= 1e-9 else "gap",
+        highspy.HighsModelStatus.kTimeLimit: "time limit",
+        highspy.HighsModelStatus.kInfeasible: "infeasible",
+    }
+    if status not in known:
+        raise MachineError(f"HiGHS stopped with {highs.modelStatusToString(status)}")
+    feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    values = np.array(highs.getSolution().col_value) if feasible else None
+    return Solution(known[status], values, float(info.mip_dual_bound), took, f"HiGHS {highs.version()}")  # type: ignore[arg-type]

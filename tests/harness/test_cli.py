@@ -1,0 +1,97 @@
+"""The command line itself: what is listed at once, what is imported when, and that every command of the table is there."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import command, one_line, outside
+
+from chronoscale.harness import reference
+from chronoscale.harness.cli.commands import Commands, DataCommands
+from chronoscale.harness.families import TRAINED
+
+HEAVY = {"torch", "pandas", "scipy", "sklearn", "matplotlib", "gurobipy", "highspy", "simpy", "dgl", "distributed", "h5py"}
+
+
+def imported_by(code: str) -> set[str]:
+    """Top-level modules that a fresh process has after `code`."""
+    ask = f"import json, sys; {code}; print(json.dumps(sorted({{name.split('.')[0] for name in sys.modules}})))"
+    return set(json.loads(subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout))
+
+
+@pytest.mark.parametrize("module", ["main", "strategies", "data_list"])
+def test_what_is_listed_at_once_imports_nothing_heavy(module):
+    found = imported_by(f"import chronoscale.harness.cli.{module}")
+    assert not found & HEAVY, found & HEAVY
+
+
+@pytest.mark.parametrize(("table", "before"), [(Commands, ()), (DataCommands, ("data",))])
+def test_every_command_of_the_table_is_there_and_helps(table, before, capsys):
+    command(*before, "--help")
+    listed = capsys.readouterr().out
+    for name in table.entries:
+        assert name in listed
+        command(*before, name, "--help")
+        assert "Usage" in capsys.readouterr().out
+
+
+def test_the_table_says_what_the_commands_say():
+    """A command's line in the list begins as its own help does."""
+    for table in (Commands, DataCommands):
+        for name, entry in table.entries.items():
+            own = " ".join((entry.command(name).help or "").split())
+            first = entry.help.rstrip(".").split(",")[0].split(".")[0]
+            assert own.startswith(first[:24]), (name, own, entry.help)
+
+
+def test_an_unknown_command_names_the_nearest(capsys):
+    command("simulat", expect=2)
+    assert "simulate" in capsys.readouterr().err
+    command("data", "lst", expect=2)
+    assert "list" in capsys.readouterr().err
+
+
+def test_version_module_and_completion(capsys):
+    command("--version")
+    said = capsys.readouterr().out
+    assert said.startswith("chronoscale 0.")
+    run = subprocess.run([sys.executable, "-m", "chronoscale", "--version"], capture_output=True, text=True)
+    assert run.stdout == said and run.returncode == 0
+    command("--help")
+    assert "--install-completion" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [("data", "list"), ("strategies",), ("keys",)])
+def test_lists_fit_80_columns(words):
+    run = outside(*words)
+    assert run.returncode == 0 and max(map(len, run.stdout.splitlines())) <= 80
+
+
+def test_a_dataset_that_is_listed_is_whole_in_json(capsys):
+    command("data", "list", "--json")
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["arxiv"]["papers"] == "real table 3" and rows["arxiv"]["source"]
+    assert {row["family"] for row in rows.values()} == {"snapshots", "signals", "streams"}
+    command("strategies", "--json")
+    assert {row["family"] for row in json.loads(capsys.readouterr().out)} == set(TRAINED)
+
+
+def test_keys(capsys):
+    command("keys", "training.window", "--json")
+    assert json.loads(capsys.readouterr().out) == [
+        {"key": "training.window", "type": "integer", "default": "12", "family": "signals", "meaning": "steps read"}
+    ]
+    command("keys", "dataset.cut", "--json")
+    assert {row["key"] for row in json.loads(capsys.readouterr().out)} >= {"dataset.cut.width", "dataset.cut.count"}
+    both = {row.family: row.default for row in reference.keys("training.horizon")}
+    assert both == {"snapshots": "1", "signals": "12"}
+    assert {row.family: row.default for row in reference.keys("cluster")} == {"snapshots": "h200", "signals": "polaris"}
+    command("keys", "training.widow", expect=2)
+    assert "did you mean 'training.window'?" in one_line(capsys)
+
+
+def test_the_document_of_keys_is_the_code():
+    page = Path(__file__).parents[2] / "docs" / "experiments.md"
+    assert page.read_text() == reference.document()
