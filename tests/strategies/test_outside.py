@@ -99,7 +99,7 @@ def test_an_installed_strategy_goes_by_its_name(installed):
     installed("lab_one", WHOLE, mine="Mine")
     assert registry.strategy("mine").title == "Mine"
     assert list(registry.installed())[-1] == "mine"
-    with pytest.raises(UserError, match="unknown strategy 'mime'; did you mean 'mine'?"):
+    with pytest.raises(UserError, match=r"unknown strategy 'mime'; did you mean 'mine'\?"):
         registry.strategy("mime")
 
 

@@ -18,7 +18,7 @@ HEAD = """# The experiment file
 
 Every key that an experiment file (YAML) may have; `chronoscale keys [KEY]` prints the same. The model decides the family, and with it which
 keys are read: a key of another family alone is refused. An unknown key, a wrong value or an unknown name ends the command with one line
-that says where and what was expected.
+that says where and what was expected. `dataset: NAME` and `model: NAME` are short for mappings with that name.
 
 This page is generated from the models that validate the file: `chronoscale keys --markdown > docs/experiments.md`.
 

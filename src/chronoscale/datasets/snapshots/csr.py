@@ -87,7 +87,7 @@ class DeltaCSR:
     Where fresh is 1 the row's sum starts from zero: its entries are the whole row of the later snapshot.
 
     rows int32 [R] (touched destinations, ascending), fresh uint8 [R], indptr int64 [R+1], indices int32 [nnz], values float32 [nnz],
-    scale float32 [N] (of the later snapshot). Built by `chronoscale.datasets.difference.delta_csr`.
+    scale float32 [N] (of the later snapshot). Built by `chronoscale.datasets.snapshots.difference.delta_csr`.
     """
 
     rows: Int32
