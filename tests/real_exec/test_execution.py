@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from dense_trainer import RATE, DenseTrainer, iterations_of
+from one_rank import here
 
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
@@ -193,7 +194,7 @@ def run_ranks(folder: Path, sequence, work: Workload, schedule: Schedule, ranks:
     schedule.save(folder / "schedule.parquet")
     item = Item("x", str(folder / "schedule.parquet"), str(folder / "data"), work.hyper)
     model = work.model
-    launch(Job("job", (item,), str(folder), model.name, model.hidden, model.layers, model.inputs, 1, 0, 1, 0.01, 5, "cpu"), ranks, folder)
+    here(Job("job", (item,), str(folder), model.name, model.hidden, model.layers, model.inputs, 1, 0, 1, 0.01, 5, "cpu"), ranks, folder)
     return np.load(folder / "x-losses.npy")[0]
 
 
