@@ -13,7 +13,7 @@ from chronoscale.datasets.snapshots import edge_keys
 from chronoscale.datasets.snapshots.csr import Variant
 from chronoscale.datasets.snapshots.sequence import Snapshot
 
-NODES, EDGES, STEPS = 2000, 20_000, 1000
+NODES, EDGES, STEPS = 1000, 10_000, 1000
 
 
 def changing(nodes: int = NODES, edges: int = EDGES, steps: int = STEPS, seed: int = 0) -> Iterator[Snapshot]:

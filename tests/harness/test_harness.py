@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from command_line import command, one_line, outside
 
-from chronoscale.harness import experiments, runs
+from chronoscale.errors import UserError
+from chronoscale.harness import execution, experiments, runs
 from chronoscale.harness.experiments import check
 from chronoscale.strategies.registry import of
 
@@ -42,7 +43,7 @@ def test_the_loop_from_file_to_report(experiment, capsys):
     assert {"ph", "ts", "dur", "pid", "tid", "name"} <= set(next(event for event in events if event["ph"] == "X"))
 
 
-def test_profile_reports_held_out_error_and_is_used_again(experiment, capsys):
+def test_profile_reports_held_out_error_and_is_used_again(experiment, inline, capsys):
     file = experiment()
     command("profile", file, "--json")
     fits = json.loads(capsys.readouterr().out)
@@ -133,8 +134,9 @@ def test_a_schedule_larger_than_memory_is_a_result(experiment, capsys):
     assert re.match(r"out of memory: rank 0 needs [\d.,]+ GB at task \d+ \(\w+", point["out_of_memory"])
 
 
-def test_a_killed_run_is_incomplete_and_resumes(experiment, capsys):
-    file = experiment(ranks=[1, 2], repeats=3)
+def test_a_killed_run_is_incomplete_and_resumes(experiment, inline, monkeypatch, capsys):
+    command("profile", experiment("usual"))
+    file = experiment(ranks=[1, 2], repeats=3, costs="runs/usual-profile-1/profile/costs-1.json")
     process = subprocess.Popen(
         [sys.executable, "-c", "from chronoscale.harness.cli import main; main()", "bench", str(file)], stderr=subprocess.DEVNULL
     )
@@ -154,8 +156,9 @@ def test_a_killed_run_is_incomplete_and_resumes(experiment, capsys):
     assert "taking up runs/small-bench-1" in capsys.readouterr().err
     assert runs.Run(run).complete and (run / "ranks-2").exists() and not Path("runs/small-bench-2").exists()
     assert written == {path: path.stat().st_mtime_ns for path in (run / "ranks-1").iterdir()}
-    command("bench", file)  # a complete run is never touched again
-    assert Path("runs/small-bench-2").exists()
+    monkeypatch.setattr(execution, "launch", lambda *_: (_ for _ in ()).throw(UserError("as far as this")))
+    command("bench", file, expect=2)  # a complete run is never touched again
+    assert Path("runs/small-bench-2").exists() and runs.Run(run).complete
 
 
 def test_workers_end_with_their_parent(experiment):
@@ -210,9 +213,11 @@ def test_a_full_disk_is_one_line_and_loses_nothing(experiment, tmp_path):
         subprocess.run(["umount", "--lazy", str(small)], check=True)
 
 
-def test_more_ranks_than_groups_and_groups_of_one(experiment):
+def test_more_ranks_than_groups_and_groups_of_one(experiment, inline):
     """Ranks without work still take part in every all-reduce; a group of one snapshot has no difference map."""
-    command("validate", experiment("few", ranks=[2], groups=1, repeats=1, strategies=["psg", "real-g"]))
+    command("profile", experiment("usual"))
+    costs = "runs/usual-profile-1/profile/costs-1.json"
+    command("validate", experiment("few", ranks=[2], groups=1, repeats=1, strategies=["psg", "real-g"], costs=costs))
     command("validate", experiment("ones", training={"group_size": 1}, repeats=1))
 
 

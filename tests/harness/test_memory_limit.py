@@ -33,17 +33,18 @@ from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import Hyper, Workload
 
 
-def test_what_does_not_fit_is_refused_and_nothing_starts(experiment, capsys, monkeypatch):
-    command("profile", experiment(ranks=[1, 2]))
+def test_what_does_not_fit_is_refused_and_nothing_starts(experiment, inline, capsys, monkeypatch):
+    command("profile", experiment())
+    costs = "runs/small-profile-1/profile/costs-1.json"
     monkeypatch.setattr(execution, "launch", lambda *_: pytest.fail("ranks were launched"))
     capsys.readouterr()
     for limit in ("40kB", 40_000):
-        command("bench", experiment(ranks=[1, 2], memory=limit), expect=2)
+        command("bench", experiment(ranks=[1, 2], memory=limit, costs=costs), expect=2)
         said = one_line(capsys)
         assert re.search(
             r"strategy 'psg' on 1 rank: out of memory: rank 0 needs [\d.]+ (kB|MB) at task \d+ \(\w+, unit \d+, iteration", said
         )
-        assert said.endswith("more than the 40.0 kB of " + FittedCosts.load(Path("runs/small-profile-1/profile/costs-1.json")).device)
+        assert said.endswith("more than the 40.0 kB of " + FittedCosts.load(Path(costs)).device)
     refused = []
 
     def admit(schedule, machine, costs):
@@ -52,7 +53,7 @@ def test_what_does_not_fit_is_refused_and_nothing_starts(experiment, capsys, mon
             raise UserError("out of memory: on two")
 
     monkeypatch.setattr(execution, "admit", admit)  # all rank counts are checked before the first one runs
-    command("bench", experiment(ranks=[1, 2]), expect=2)
+    command("bench", experiment(ranks=[1, 2], costs=costs), expect=2)
     assert refused == [("psg", 1), ("real-reuse", 1), ("real-g+", 1), ("psg", 2)]
     assert not list(Path("runs").glob("*bench*/*ranks-*"))
 
@@ -86,7 +87,7 @@ def test_sizes_that_are_none(given):
 
 
 def test_a_rank_has_its_share_of_what_is_available(monkeypatch):
-    monkeypatch.setattr("chronoscale.harness.prepare.psutil.virtual_memory", lambda: type("m", (), {"available": 8_000, "total": 64_000})())
+    monkeypatch.setattr("chronoscale.harness.machine.psutil.virtual_memory", lambda: type("m", (), {"available": 8_000, "total": 64_000})())
     for limit, ranks, each in ((None, 1, 8000), (None, 4, 2000), (1000, 4, 1000), (3000, 4, 2000)):
         given = files.check({"dataset": "growth_small", "device": "cpu", "memory": limit}, "x")
         assert this_machine(given, FittedCosts("here", (), {}), ranks).device.memory == each

@@ -13,6 +13,7 @@ from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
 from chronoscale.harness.experiments import check
 from chronoscale.harness.jobs import job
 from chronoscale.harness.runs import Run
+from chronoscale.harness.simulation import partitioned
 from chronoscale.harness.snapshots import partitions
 from chronoscale.harness.snapshots.data import snapshots, workload
 from chronoscale.real_exec.job import Item
@@ -46,12 +47,12 @@ def test_snapshots_at_hand_are_cut_by_metis_once(make, tmp_path, monkeypatch):
     monkeypatch.setattr(partitions, "metis", cut)
     experiment, run = make(), Run(tmp_path / "run")
     for _ in range(2):
-        works = partitions.simulated(experiment, workload(experiment), run)
+        works = partitioned(experiment, workload(experiment), run)
     assert asked == [1, 3] and works[3].partition.origin == "METIS"
     sequence = snapshots(experiment)
     halo = Cut(np.arange(30) % 3, 3).count(sequence)[2]
     assert (works[3].partition.halo == halo).all() and works[1].partition.halo.sum() == 0
-    assert partitions.simulated(make(strategies=["psg"]), workload(experiment), run)[3].partition is None
+    assert partitioned(make(strategies=["psg"]), workload(experiment), run)[3].partition is None
 
 
 def test_scaled_and_streamed_sequences_get_an_estimate_that_says_so(make):
@@ -59,7 +60,7 @@ def test_scaled_and_streamed_sequences_get_an_estimate_that_says_so(make):
         experiment = make(dataset=data, groups=3)
         work = workload(experiment)
         with pytest.warns(ChronoscaleWarning, match=r"an estimate from degrees; METIS would cut less"):
-            works = partitions.simulated(experiment, work)
+            works = partitioned(experiment, work)
         partition = works[3].partition
         assert partition.origin.startswith("expected") and not works[1].partition.halo.any()
         assert (partition.rows.sum(1) == work.snapshots.num_nodes).all() and (partition.edges.sum(1) == work.snapshots.edges).all()
@@ -72,7 +73,7 @@ def test_scaled_and_streamed_sequences_get_an_estimate_that_says_so(make):
 def test_more_gpus_than_nodes(make):
     experiment = make(gpus=[4, 31])
     with pytest.raises(UserError, match="has 30 nodes, which cannot be cut into 31 parts"):
-        partitions.simulated(experiment, workload(experiment))
+        partitioned(experiment, workload(experiment))
 
 
 def test_metis_that_fails_says_so(make, monkeypatch):
@@ -83,7 +84,8 @@ def test_metis_that_fails_says_so(make, monkeypatch):
 
 def test_a_worker_needs_its_cut_and_a_kind_that_it_knows(make, tmp_path):
     experiment = make()
-    work = partitions.counted(workload(experiment), snapshots(experiment), _saved(tmp_path, np.zeros(30, np.int32)), 1)
+    parts = partitions.counted(snapshots(experiment), _saved(tmp_path, np.zeros(30, np.int32)), 1)
+    work = replace(workload(experiment), partition=parts)
     schedule = strategy("distdgl").plan(work, 1, COSTS)
     for changed, message in ((schedule, "names no partition"), (replace(schedule, kind="chunks"), "of kind 'chunks'")):
         changed.save(tmp_path / "s.parquet")

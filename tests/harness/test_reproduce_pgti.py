@@ -7,11 +7,10 @@ import sys
 import time
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
+from one_rank import here
 
 from chronoscale.harness.reproduce import executed, pages, registry
 from chronoscale.harness.reproduce.pgti import accuracy, attention, cases, global_batch, scaling, shuffling, stages
@@ -20,8 +19,6 @@ from chronoscale.harness.reproduce.pgti.sizes import UNITS, sizes
 from chronoscale.harness.reproduce.pgti.trained import Training, trained
 from chronoscale.harness.reproduce.sampled import Sampler
 from chronoscale.harness.reproduce.study import Findings, Kind, beside
-from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.worker import run_job, save_passes
 from chronoscale.reports.published import published
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
@@ -130,14 +127,6 @@ def test_figures_9_and_10() -> None:
     assert "does not come out" in " ".join(nine.notes)
     rates = nine.tables["implied"]["GB/s, all workers"]
     assert rates[3] > 2 * rates[1], "no one limit of the engine gives both figures"
-
-
-def here(job: Job, ranks: int, folder: Path) -> None:
-    """A job on this process's own rank: a process of its own takes seconds to start."""
-    assert ranks == 1
-    threads = torch.get_num_threads()
-    save_passes(run_job(job), Path(job.out))
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import numpy as np
 import psutil
 import pytest
 from command_line import command, one_line
-from planners import Noting, Slow, Uneasy, Wrong
+from planners import Slow, Uneasy, Wrong
 
 from chronoscale.errors import UserError
 from chronoscale.harness import families, runs
@@ -50,6 +50,7 @@ class Ranks:
 
     def wait(self, worker, name):
         for until in range(1, self.job.repeats + 1):
+            time.sleep(0.05)  # the core is the control plane's, which these tests wait for
             train(replace(self.job, repeats=until))
             if self.killed or self.enough(records(Path(self.job.out))):
                 return
@@ -146,14 +147,14 @@ def test_time_out_falls_back_to_the_greedy(experiment, here, monkeypatch, capsys
 
 def test_what_a_planner_says_is_said_once(experiment, here, monkeypatch, capfd):
     """A warning of a planner in a process of its own; a note that is no warning."""
-    for planner in (Uneasy(), Noting()):
-        here(last(1, planner.name))
-        monkeypatch.setitem(STRATEGIES, planner.name, planner)
-        command("train", experiment(planner.name, epochs=100_000), "--strategy", planner.name)
-        done = result(runs.Run(Path(f"runs/{planner.name}-train-1")), 1)
-        said = " ".join(capfd.readouterr().err.split())
-        assert done.notes == ("as planned",) and "as planned" not in said
-        assert said.count("worse than it might be") == (planner.name == "uneasy")
+    planner = Uneasy()
+    here(last(1, planner.name))
+    monkeypatch.setitem(STRATEGIES, planner.name, planner)
+    command("train", experiment(epochs=100_000), "--strategy", planner.name)
+    done = result(runs.Run(Path("runs/small-train-1")), 1)
+    said = " ".join(capfd.readouterr().err.split())
+    assert done.notes == ("as planned",) and "as planned" not in said
+    assert said.count("worse than it might be") == 1
 
 
 def test_the_files_last_strategy_ends_the_training(experiment, here, monkeypatch, capsys):
@@ -184,7 +185,7 @@ def test_what_fails_in_the_control_plane(experiment, here, monkeypatch, capsys):
         command("train", experiment(epochs=99_999), "--strategy", "real-g")
 
 
-def test_a_killed_training_resumes(experiment, capsys):
+def test_a_killed_training_resumes(experiment, monkeypatch, capsys):
     file = experiment("killed", epochs=40)
     arguments = ["train", str(file), "--strategy", "real-type1"]
     code = "from chronoscale.harness.cli import main; main()"
@@ -200,6 +201,8 @@ def test_a_killed_training_resumes(experiment, capsys):
     before = records(folder)
     assert 5 <= len(before) < 40 and not runs.Run(folder.parent).complete
     capsys.readouterr()
+    monkeypatch.setattr(training, "start", lambda entry, path, ranks, threads: Job.load(path))  # goes on in this process
+    monkeypatch.setattr(training, "wait", lambda job, name: train(job))
     command(*arguments)
     assert "taking up runs/killed-train-1" in capsys.readouterr().err
     after = records(folder)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from dense_trainer import RATE, DenseTrainer, iterations_of
+from one_rank import here
 
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
@@ -196,7 +197,7 @@ def run_ranks(folder: Path, sequence, work: Workload, schedule: Schedule, ranks:
     schedule.save(folder / "schedule.parquet")
     item = Item("x", str(folder / "schedule.parquet"), str(folder / "data"), work.hyper)
     model = ModelChoice(work.model.name, work.model.hidden, work.model.layers, work.model.inputs)
-    launch(Job("job", (item,), str(folder), model, 1, settings=Settings(seed=5, device="cpu")), ranks, folder)
+    here(Job("job", (item,), str(folder), model, 1, settings=Settings(seed=5, device="cpu")), ranks, folder)
     return np.load(folder / "x-losses.npy")[0]
 
 

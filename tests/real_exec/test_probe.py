@@ -23,12 +23,15 @@ GRAPHS = {
 }
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-@pytest.mark.parametrize("ranks", [1, 2])
-@pytest.mark.parametrize(
-    ("name", "layers", "size"),
-    [*(("wd-gcn", layers, size) for layers, size in ((1, 4), (2, 4), (1, 1), (1, 2))), ("gat-lstm", 1, 4), ("evolvegcn-h", 2, 4)],
-)
+SHAPES = [*(("wd-gcn", layers, size) for layers, size in ((1, 4), (2, 4), (1, 1), (1, 2))), ("gat-lstm", 1, 4), ("evolvegcn-h", 2, 4)]
+
+
+def in_turn(things, ranks):
+    """(graph, ranks, thing): every thing on both graphs, one rank count on one of them and the other on the other."""
+    return [(graph, ranks[(i + j) % 2], thing) for i, graph in enumerate(GRAPHS) for j, thing in enumerate(things)]
+
+
+@pytest.mark.parametrize(("graph", "ranks", "name", "layers", "size"), [(g, r, *shape) for g, r, shape in in_turn(SHAPES, (1, 2))])
 def test_every_descriptor_is_in_range(graph, ranks, name, layers, size):
     snapshots, model, hyper = GRAPHS[graph], model_shape(name, 8, 8, layers), Hyper(group_size=size)
     found = list(probes(snapshots, model, hyper, ranks))
@@ -39,9 +42,7 @@ def test_every_descriptor_is_in_range(graph, ranks, name, layers, size):
             covers(found, planner.plan(work, ranks, COSTS))
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-@pytest.mark.parametrize("ranks", [1, 3])
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("graph", "ranks", "model"), in_turn(MODELS, (1, 3)))
 def test_every_descriptor_of_a_cell_is_in_range(graph, ranks, model, monkeypatch):
     """Whatever the cut: here another than the windows were cut by."""
     snapshots, shape, hyper = GRAPHS[graph], model_shape(model, 8, 8, 2), Hyper()

@@ -1,5 +1,6 @@
 import os
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -51,20 +52,33 @@ class Reader(HTMLParser):
             self.text += data
 
 
+@pytest.fixture(scope="module")
+def drawn() -> dict[str, bytes]:
+    """The files of `mixed()`, drawn once."""
+    return page.render(mixed())
+
+
+def given(files: dict[str, bytes]) -> Callable[[Report], dict[str, bytes]]:
+    """`page.render` for tests of what is written: `mixed()` is drawn already."""
+    render = page.render
+    return lambda report: files if report.title == mixed().title else render(report)
+
+
 def read(report: Report) -> Reader:
     return Reader(page.render(report)["index.html"].decode())
 
 
-def test_page_is_well_formed_and_fetches_nothing() -> None:
-    reader = read(mixed())
+def test_page_is_well_formed_and_fetches_nothing(drawn: dict[str, bytes]) -> None:
+    reader = Reader(drawn["index.html"].decode())
     assert reader.scripts == 0
     assert [url for url in reader.fetched if not url.startswith("data:image/png")] == []
     assert len(reader.ids) == len(set(reader.ids))
     assert "url(http" not in page.STYLE.read_text() and "@import" not in page.STYLE.read_text()
 
 
-def test_page_has_every_part(tmp_path: Path) -> None:
+def test_page_has_every_part(tmp_path: Path, drawn: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     report = mixed()
+    monkeypatch.setattr(page, "render", given(drawn))
     path = page.write(report, tmp_path / "new" / "report")
     assert path == tmp_path / "new" / "report" / "index.html"
     reader = Reader(path.read_text())
@@ -123,12 +137,13 @@ def test_infinity_and_nan_are_shown() -> None:
     assert "At least one rank has no work (imbalance ∞): psg on 8 ranks." in reader.text
 
 
-def test_the_same_report_gives_the_same_bytes() -> None:
-    assert page.render(mixed()) == page.render(mixed())
+def test_the_same_report_gives_the_same_bytes(drawn: dict[str, bytes]) -> None:
+    assert page.render(mixed()) == drawn
 
 
-def test_a_failure_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = page.write(executed_only(), tmp_path).read_bytes()
+def test_a_failure_leaves_the_old_page(tmp_path: Path, drawn: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "render", given(drawn))
+    old = page.write(Report("Old"), tmp_path).read_bytes()
     replaced = os.replace
 
     def fail(source: Path, target: Path) -> None:
@@ -145,7 +160,7 @@ def test_a_failure_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_rewrite_replaces_the_page_and_keeps_other_files(tmp_path: Path) -> None:
     (tmp_path / "trace.parquet").write_text("mine")
-    page.write(executed_only(), tmp_path)
+    page.write(Report("Old", runs=(point("executed", "psg", 1, 1.0),)), tmp_path)
     page.write(Report("New"), tmp_path)
     assert (tmp_path / "index.html").read_bytes() == page.render(Report("New"))["index.html"]
     assert (tmp_path / "trace.parquet").read_text() == "mine"

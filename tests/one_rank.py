@@ -1,0 +1,18 @@
+"""One rank in this process, for tests of what comes before and after it: a process of its own takes seconds to import torch."""
+
+from pathlib import Path
+
+import torch
+
+from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.launch import launch
+from chronoscale.real_exec.worker import run_job, save_passes
+
+
+def here(job: Job, ranks: int, folder: Path) -> None:
+    """`launch` of one rank; more get processes."""
+    if ranks > 1:
+        return launch(job, ranks, folder)
+    threads = torch.get_num_threads()
+    save_passes(run_job(job), Path(job.out))
+    torch.set_num_threads(threads)
