@@ -247,6 +247,16 @@ def test_reports_compare_like_with_like(experiment, capsys):
     assert "trained different things" in one_line(capsys)
 
 
+def test_a_stream_without_a_cut_says_what_can_be_done_with_it(experiment, capsys):
+    Path("events.txt").write_text("1 2 10\n1 3 11\n2 3 12\n")
+    for model in ("t-gcn", "pgt-dcrnn"):
+        Path("s.yaml").write_text(json.dumps({"dataset": {"path": "events.txt"}, "model": model}))
+        for name in ("bench", "simulate", "train", "profile"):
+            command(name, "s.yaml", expect=2)
+            said = one_line(capsys)
+            assert "is a stream of events: it can be described" in said and "`cut: {count: 1000}`" in said
+
+
 def test_digest_ignores_nothing():
     base = {"dataset": "growth_small", "groups": 6}
     assert check(base, "x").digest() == check(dict(base), "x").digest()

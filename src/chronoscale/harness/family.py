@@ -61,7 +61,7 @@ class Trained(Family, Generic[E]):
         """The folder of the data that ranks read, prepared once a run. Raises UserError as `workload`."""
 
     @abstractmethod
-    def stored(self, experiment: E, data: Path) -> Workload:
+    def stored(self, experiment: E, folder: Path) -> Workload:
         """The workload of what `store` has kept."""
 
     @abstractmethod
@@ -88,7 +88,7 @@ class Trained(Family, Generic[E]):
     def columns(self, work: Workload, schedule: Schedule) -> Mapping[str, object]:
         """What a dry run says of a schedule beside its tasks."""
 
-    def cut(self, experiment: E, run: Run, data: Path, parts: int) -> tuple[Path, Partition]:
+    def cut(self, experiment: E, run: Run, folder: Path, parts: int) -> tuple[Path, Partition]:
         """Vertices cut into parts, once a run: the file of the assignment, and what it comes to. Raises UserError where there is none."""
         raise UserError(f"{self.name} are not cut into vertex parts")
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 from chronoscale.harness import describe, execution, publish, simulation
 from chronoscale.harness.cli.dry import dry
 from chronoscale.harness.cli.options import RUNS, AsJson, Dry, File, Root, Seed
 from chronoscale.harness.cli.output import stage
 from chronoscale.harness.cli.session import begin, end
+from chronoscale.harness.experiments import of_run
 from chronoscale.harness.profiles import measure
+from chronoscale.harness.runs import Run
 
 
 def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
@@ -24,24 +27,27 @@ def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed =
 
 def bench(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
     """Train with every strategy for real, on every rank count (torchrun for several)."""
-    if dry_run:
-        return dry("bench", file, seed, as_json, executed=True)
-    experiment, run = begin("bench", file, root, seed)
-    with stage("executing"):
-        execution.execute(experiment, run)
-    end(run, publish.compared(run), "executed", as_json)
+    if run := _executed("bench", file, root, as_json, seed, dry_run):
+        end(run, publish.compared(run), "executed", as_json)
 
 
 def validate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
     """Execute and replay the same schedules; print the error per operation and in total, beside the spread of the repeats."""
+    if run := _executed("validate", file, root, as_json, seed, dry_run):
+        with stage("replaying"):
+            execution.rehearse(of_run(run), run)
+        end(run, publish.fidelity_table(run), "predicted against measured", as_json)
+
+
+def _executed(command: str, file: Path, root: Path, as_json: bool, seed: int | None, dry_run: bool) -> Run | None:
+    """A run in which every strategy has been executed; None where the command only says what it would do."""
     if dry_run:
-        return dry("validate", file, seed, as_json, executed=True)
-    experiment, run = begin("validate", file, root, seed)
+        dry(command, file, seed, as_json, executed=True)
+        return None
+    experiment, run = begin(command, file, root, seed)
     with stage("executing"):
         execution.execute(experiment, run)
-    with stage("replaying"):
-        execution.rehearse(experiment, run)
-    end(run, publish.fidelity_table(run), "predicted against measured", as_json)
+    return run
 
 
 def simulate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:

@@ -12,10 +12,12 @@ from chronoscale.datasets.signals.calendar import with_time_of_day
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.signals.windows import Windows
+from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.open import opened
 from chronoscale.harness.runs import Run
 from chronoscale.harness.signals.experiment import SignalData, SignalExperiment
+from chronoscale.harness.streams.family import today
 from chronoscale.strategies.signals.forecasters import forecaster_shape
 from chronoscale.strategies.workload import Workload
 
@@ -29,6 +31,8 @@ def signal(experiment: SignalExperiment) -> Signal:
     """The readings, absent ones marked. Raises UserError where the dataset is no signal."""
     data = experiment.dataset
     found = opened(data, experiment.seed)
+    if isinstance(found, EventStream):
+        raise UserError(today(data.label))
     if not isinstance(found, Signal):
         raise UserError(f"dataset '{data.label}' is not a signal, and model '{experiment.model.name}' trains on signals")
     if data.missing is not None:

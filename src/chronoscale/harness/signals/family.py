@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from chronoscale.harness.runs import Run
 from chronoscale.harness.signals import data, training
 from chronoscale.harness.signals.experiment import SignalExperiment
 from chronoscale.harness.signals.probing import SignalProbes, feeds
-from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.pgt_index.dist_index import DIST_INDEX
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals.forecasters import FORECASTERS
@@ -28,29 +27,16 @@ from chronoscale.strategies.workload import Workload
 class Signals(Trained[SignalExperiment]):
     """As `Trained` says."""
 
-    name = "signals"
-    container = Signal
-    keys = SignalExperiment
-    models = FORECASTERS.keys()
-    preferred = DIST_INDEX.name
-
-    def workload(self, experiment: SignalExperiment) -> Workload:
-        return data.workload(experiment)
-
-    def store(self, experiment: SignalExperiment, run: Run) -> Path:
-        return data.stored(experiment, run)
-
-    def stored(self, experiment: SignalExperiment, folder: Path) -> Workload:
-        return data.loaded(experiment, folder)
+    name, container = "signals", Signal
+    keys, models, preferred = SignalExperiment, FORECASTERS.keys(), DIST_INDEX.name
+    workload, train = staticmethod(data.workload), staticmethod(training.train)
+    store, stored = staticmethod(data.stored), staticmethod(data.loaded)
 
     def probed(self, planner: Strategy) -> str:
         return str(feeds(planner).feeding)
 
     def probes(self, experiment: SignalExperiment, run: Run, folder: Path) -> SignalProbes:
         return SignalProbes(experiment, run, folder)
-
-    def train(self, experiment: SignalExperiment, run: Run, rough: Callable[[], CostModel]) -> None:
-        training.train(experiment, run)
 
     def size(self, work: Workload) -> str:
         return f"{work.signal.steps} steps of {work.signal.sensors} sensors"

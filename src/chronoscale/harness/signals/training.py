@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from chronoscale.errors import MachineError
@@ -19,23 +20,24 @@ from chronoscale.real_exec.launch import start, wait
 from chronoscale.real_exec.training import ENTRY
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Link
-from chronoscale.strategies.costs import UNUSED, DatasheetCosts, FittedCosts
+from chronoscale.strategies.costs import UNUSED, CostModel, DatasheetCosts, FittedCosts
 
 ENGINE = Link(1e9, 1e-3)  # a data engine for a replay that is asked for memory alone
 
 
-def train(experiment: SignalExperiment, run: Run) -> None:
+def train(experiment: SignalExperiment, run: Run, rough: Callable[[], CostModel]) -> None:
     """Train `experiment.epochs` epochs on the largest of its rank counts with its first strategy.
 
     A run that was killed goes on after its last whole epoch. Raises UserError before anything starts for a schedule that does not fit in
-    memory, and MachineError when a rank is lost: what the last whole epoch left is kept.
+    memory, which needs no costs but a datasheet's (`rough` is not asked), and MachineError when a rank is lost: what the last whole epoch
+    left is kept.
     """
     (planner,), ranks = planners(experiment, executed=True).values(), max(experiment.ranks)
     data, folder = stored(experiment, run), run.folder / FOLDER
     work = loaded(experiment, data)
     schedule = planner.plan(work, ranks, UNUSED)
-    rough = DatasheetCosts(presets.cluster(experiment.cluster).device, engine=ENGINE)
-    admit(schedule, machine_for(experiment, FittedCosts(device_name(this_device(experiment)), (), {}), schedule), rough)
+    costs = DatasheetCosts(presets.cluster(experiment.cluster).device, engine=ENGINE)
+    admit(schedule, machine_for(experiment, FittedCosts(device_name(this_device(experiment)), (), {}), schedule), costs)
     (folder / "epochs").mkdir(parents=True, exist_ok=True)
     files = [folder / "schedule.parquet", folder / "prepare.parquet"]
     for file, plan in zip(files, (schedule, planner.prepare(work, ranks, UNUSED)), strict=True):

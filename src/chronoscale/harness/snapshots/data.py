@@ -14,6 +14,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.open import opened
 from chronoscale.harness.runs import Run
 from chronoscale.harness.snapshots.experiment import SnapshotData, SnapshotExperiment
+from chronoscale.harness.streams.family import today
 from chronoscale.strategies.signals.forecasters import FORECASTERS
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import ModelShape, Workload
@@ -31,10 +32,7 @@ def snapshots(experiment: SnapshotExperiment) -> SnapshotSequence:
     if isinstance(found, EventStream):
         cut = data.cut
         if cut is None:
-            raise UserError(
-                f"dataset '{data.label}' is a stream of events, which can be described (`chronoscale data info`), converted, and cut into "
-                "snapshots to train on, as in `cut: {width: 604800}` or `cut: {count: 1000}`; training on events is not there yet"
-            )
+            raise UserError(today(data.label))
         if cut.width is not None:
             found = convert.by_width(found, cut.width, cumulative=cut.cumulative, sliding=cut.sliding)
         else:

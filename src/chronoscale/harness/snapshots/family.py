@@ -2,60 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.harness.family import Rows, Trained
+from chronoscale.harness.family import Probes, Rows, Trained
 from chronoscale.harness.runs import Run
-from chronoscale.harness.snapshots import control_plane, data, partitions
+from chronoscale.harness.snapshots import control_plane, data, partitions, probing
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
-from chronoscale.harness.snapshots.probing import SnapshotProbes, probed
-from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.real.ilp import REAL_L
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.models import MODELS
-from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Partition, Workload
 
 
 class Snapshots(Trained[SnapshotExperiment]):
     """As `Trained` says; training is REAL's, in three stages."""
 
-    name = "snapshots"
-    container = SnapshotSequence
-    keys = SnapshotExperiment
-    models = MODELS.keys()
-    preferred = REAL_L.name
+    name, container = "snapshots", SnapshotSequence
+    keys, models, preferred = SnapshotExperiment, MODELS.keys(), REAL_L.name
+    workload, store = staticmethod(data.workload), staticmethod(data.kept)
+    train, probed = staticmethod(control_plane.train), staticmethod(probing.probed)
+    partitions = staticmethod(partitions.simulated)
 
-    def workload(self, experiment: SnapshotExperiment) -> Workload:
-        return data.workload(experiment)
+    def stored(self, experiment: SnapshotExperiment, folder: Path) -> Workload:
+        return data.stored(experiment, folder)[0]
 
-    def store(self, experiment: SnapshotExperiment, run: Run) -> Path:
-        return data.kept(experiment, run)
-
-    def stored(self, experiment: SnapshotExperiment, data_: Path) -> Workload:
-        return data.stored(experiment, data_)[0]
-
-    def probed(self, planner: Strategy) -> str:
-        return probed(planner)
-
-    def probes(self, experiment: SnapshotExperiment, run: Run, folder: Path) -> SnapshotProbes:
-        return SnapshotProbes(experiment, folder)
-
-    def train(self, experiment: SnapshotExperiment, run: Run, rough: Callable[[], CostModel]) -> None:
-        control_plane.train(experiment, run, rough)
+    def probes(self, experiment: SnapshotExperiment, run: Run, folder: Path) -> Probes:
+        return probing.SnapshotProbes(experiment, folder)
 
     def cut(self, experiment: SnapshotExperiment, run: Run, folder: Path, parts: int) -> tuple[Path, Partition]:
         sequence = data.stored(experiment, folder)[1]
         assignment = partitions.cut(run, sequence, parts)
         return assignment, partitions.counted(sequence, assignment, parts)
-
-    def partitions(
-        self, experiment: SnapshotExperiment, work: Workload, counts: Collection[int], run: Run | None
-    ) -> Mapping[int, Partition]:
-        return partitions.simulated(experiment, work, counts, run)
 
     def size(self, work: Workload) -> str:
         return f"{len(work.snapshots)} snapshots"

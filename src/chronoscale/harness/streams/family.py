@@ -6,6 +6,14 @@ from chronoscale.datasets.streams.events import EventStream
 from chronoscale.harness.family import Family, Rows
 
 
+def today(label: str) -> str:
+    """What can be done with a dataset of events, in one line."""
+    return (
+        f"dataset '{label}' is a stream of events: it can be described (`chronoscale data info`), converted, and cut into snapshots, which "
+        "models on snapshots train on, as in `cut: {width: 604800}` or `cut: {count: 1000}`; training on events is not there yet"
+    )
+
+
 class Streams(Family):
     """As `Family` says."""
 

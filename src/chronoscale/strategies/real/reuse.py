@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from chronoscale.strategies.costs import CostModel
@@ -11,27 +13,18 @@ from chronoscale.strategies.real.plan import planned
 from chronoscale.strategies.real.scheduled import Scheduled
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.groups import Placement, deal
-from chronoscale.strategies.snapshots.lowering import Reuse, lower
-from chronoscale.strategies.snapshots.strategy import GroupStrategy
+from chronoscale.strategies.snapshots.lowering import Reuse
+from chronoscale.strategies.snapshots.strategy import Dealt, GroupStrategy
 from chronoscale.strategies.workload import Workload
 
 
-class RealType1(GroupStrategy):
+@dataclass(frozen=True, slots=True)
+class RealType1(Dealt):
     """PSG's placement; difference maps where they are cheaper, selective transformation, three lanes (REAL §4.1)."""
-
-    name = "real-type1"
-    title = "REAL type I"
-    source = "REAL §4.1"
-    reuse = Reuse(snapshots=True)
-
-    def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:
-        """As `GroupStrategy.place`."""
-        return deal(workload.groups, ranks, workload.hyper.groups_per_rank)
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch. Raises UserError for a workload of another family, or 0 ranks."""
-        schedule = lower(self.name, workload, self.place(workload, ranks, costs), self.reuse, costs)
-        found = benefit(workload, costs)
+        schedule, found = GroupStrategy.plan(self, workload, ranks, costs), benefit(workload, costs)
         apart = Benefit(found.times, np.zeros_like(found.reuse))  # what neighbours could share is done twice, and bounded as if it were not
         return planned(schedule, apart, bound(found, ranks))
 
@@ -41,5 +34,5 @@ def pairs(benefits: Benefit, ranks: int) -> Placement:
     return deal(len(benefits.times), ranks, 2)
 
 
-REAL_TYPE1 = RealType1()
+REAL_TYPE1 = RealType1("real-type1", "REAL type I", "REAL §4.1", Reuse(snapshots=True))
 REAL_REUSE = Scheduled("real-reuse", "REAL type I + II", "REAL §4.2, §7.3", pairs)

@@ -10,10 +10,11 @@ from chronoscale.datasets.signals.windows import Windows
 from chronoscale.harness.reproduce.pgti.trained import FEW, RATE, Training, memory, signal, trained
 from chronoscale.harness.reproduce.study import NAN, Findings, Study, Told, beside
 from chronoscale.reports.published import published
+from chronoscale.strategies.workload import ModelChoice
 
 PAIR, WIDTH = ("pgt", "index"), 32  # width of PyTorch Geometric Temporal's example
-WEEK = Training("los_loop", PAIR, 4, batch=32, model="a3t-gcn", hidden=WIDTH)
-WHOLE = Training("metr_la_like", PAIR, 1, batch=32, model="a3t-gcn", hidden=WIDTH)
+WEEK = Training("los_loop", PAIR, 4, batch=32, model=ModelChoice("a3t-gcn", WIDTH))
+WHOLE = Training("metr_la_like", PAIR, 1, batch=32, model=ModelChoice("a3t-gcn", WIDTH))
 
 TEST = "printed is of METR-LA's test period, ours the best of the validation period of a week of it"
 
@@ -21,7 +22,7 @@ TEST = "printed is of METR-LA's test period, ours the best of the validation per
 def run(told: Told, quick: bool) -> Findings:
     """Ratio of time, errors on a week of METR-LA, memory at its full size."""
     base, index = published("pgt-i").tables[6].rows
-    one = Training(WEEK.dataset, PAIR, 1, WEEK.batch, batches=4, model=WEEK.model, hidden=WIDTH) if quick else WEEK
+    one = Training(WEEK.dataset, PAIR, 1, WEEK.batch, batches=4, model=WEEK.model) if quick else WEEK
     told(f"{one.epochs} epochs")
     found = trained(one)
     ratio = float(np.median(found["index"].seconds / found["pgt"].seconds))

@@ -7,6 +7,7 @@ import pandas as pd
 from chronoscale.harness.reproduce.pgti.points import GIB, SIMULATED, WIDTH, Point, simulate, whole
 from chronoscale.harness.reproduce.study import Findings, Study, Told, beside
 from chronoscale.reports.published import published
+from chronoscale.strategies.workload import ModelChoice
 
 BATCH = 32
 LAYERS = {"dcrnn": 2, "pgt-dcrnn": 1}  # Li et al.'s two; PGT's examples have one
@@ -21,7 +22,8 @@ def run(told: Told, quick: bool) -> Findings:
     for model, line in printed.items():
         told(model)
         variant = "as-published" if model == "dcrnn" else "exact"  # copies when it standardises; in place
-        one = found[model] = simulate(Point("pgt", 1, "pems_all_la", model, layers=LAYERS[model], batch=BATCH, variant=variant))
+        choice = ModelChoice(model, WIDTH, LAYERS[model])
+        one = found[model] = simulate(Point("pgt", 1, "pems_all_la", choice, batch=BATCH, variant=variant))
         slow = "a roofline at 60 % of peak: the original starts many small kernels and feeds its decoder step by step"
         why = (
             slow

@@ -9,6 +9,7 @@ from chronoscale.harness.reproduce.pgti.points import POLARIS, WIDTH, Assumed, O
 from chronoscale.harness.reproduce.pgti.resident import EPOCHS, NARROW
 from chronoscale.harness.reproduce.study import NAN
 from chronoscale.reports.published import published
+from chronoscale.strategies.workload import ModelChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Case:
     def outcome(self, strategy: str, gpus: int) -> Outcome:
         """Simulated; an engine's figures matter to DDP alone."""
         assumed = self.assumed if strategy == "ddp" else replace(self.assumed, bandwidth=None, latency_s=None)
-        return simulate(Point(strategy, gpus, hidden=self.hidden, assumed=assumed))
+        return simulate(Point(strategy, gpus, model=ModelChoice("pgt-dcrnn", self.hidden), assumed=assumed))
 
     def total(self, strategy: str, gpus: int) -> float:
         """Seconds of preparation and 30 epochs."""

@@ -22,12 +22,13 @@ from chronoscale.strategies.metrics import time_by_op
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Lane
 from chronoscale.strategies.trace import Trace
-from chronoscale.strategies.workload import Workload
+from chronoscale.strategies.workload import ModelChoice, Workload
 
 GPUS = (4, 8, 16, 32, 64, 128)  # Polaris has four a node
 NODE = 4
 GIB = 2.0**30
 WIDTH = 64  # Li et al.'s (ICLR 2018); the paper prints none, see `resident.chosen`
+PGT_DCRNN = ModelChoice("pgt-dcrnn", WIDTH)
 
 SIMULATED = (
     "Simulated on Polaris as clusters/polaris.yaml describes it: a datasheet roofline of an A100 at 60 % of peak, an alpha-beta network, "
@@ -70,10 +71,7 @@ class Point:
     strategy: str
     gpus: int = 1
     dataset: str = "pems"
-    model: str = "pgt-dcrnn"
-    hidden: int = WIDTH
-    layers: int = 1
-    heads: int = 4
+    model: ModelChoice = PGT_DCRNN
     batch: int = 64
     variant: str = "exact"
     assumed: Assumed = POLARIS
@@ -95,7 +93,7 @@ class Outcome:
 @cache
 def planned(point: Point) -> Workload:
     """Counts as printed, the model, hyper-parameters. What is assumed of edges stands in `SIMULATED`."""
-    model = {"name": point.model, "hidden": point.hidden, "layers": point.layers, "heads": point.heads}
+    model = {"name": point.model.name, "hidden": point.model.hidden, "layers": point.model.layers, "heads": point.model.heads}
     training = {"batch_size": point.batch, "variant": point.variant}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ChronoscaleWarning)

@@ -18,9 +18,11 @@ from chronoscale.harness.reproduce.pgti.points import (
 )
 from chronoscale.harness.reproduce.study import Findings, Study, Told, beside
 from chronoscale.reports.published import published
+from chronoscale.strategies.workload import ModelChoice
 
 EPOCHS = 30
 NARROW = 2  # width in the code that the authors published: BatchedDCRNN(2, 2, K=3)
+LEAN = ModelChoice("pgt-dcrnn", NARROW)
 
 
 def minutes(found: Outcome) -> float:
@@ -54,7 +56,7 @@ def run(told: Told, quick: bool) -> Findings:
     """Minutes, host and device memory; the gain; why it is not there; the width that the published code has."""
     printed = {str(line["strategy"]): line for line in published("pgt-i").tables[4].rows}
     rows, found = [], {name: simulate(Point(name, variant="as-published")) for name in printed}
-    narrow = {name: simulate(Point(name, hidden=NARROW, variant="as-published")) for name in printed}
+    narrow = {name: simulate(Point(name, model=LEAN, variant="as-published")) for name in printed}
     for name, line in printed.items():
         theirs = float(line["minutes"])
         rows.append(beside(f"{name}, minutes", theirs, minutes(found[name]), f"width {WIDTH}, a roofline; see the last rows"))
@@ -84,9 +86,9 @@ def run(told: Told, quick: bool) -> Findings:
     rows.append(beside("gathers and copies of an epoch, s", lost, serial, slow))
     epoch = (float(printed["gpu-index"]["minutes"]) * 60 - float(printed["gpu-index"]["prepare_s"])) / EPOCHS
     for width in (WIDTH, NARROW):
-        ours = simulate(Point("gpu-index", hidden=width))
+        ours = simulate(Point("gpu-index", model=ModelChoice("pgt-dcrnn", width)))
         rows.append(beside(f"gpu-index, width {width}, s an epoch", epoch, ours.epoch_s, "printed: of the 290.54 min, less preparation"))
-    copies = simulate(Point("gpu-index", hidden=NARROW)).epoch_s + replication(Point("gpu-index", hidden=NARROW))
+    copies = simulate(Point("gpu-index", model=LEAN)).epoch_s + replication(Point("gpu-index", model=LEAN))
     upstream = "counterfactual: upstream's messages added, the edges of a batch being copies of the graph; 10 edges a sensor are assumed"
     rows.append(beside(f"gpu-index, width {NARROW}, upstream's messages, s an epoch", epoch, copies, upstream))
     said = (*whole(quick), *SIMULATED, chosen(), f"{EPOCHS} epochs, batches of 64. Printed GB are read as GiB.")

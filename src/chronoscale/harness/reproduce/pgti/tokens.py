@@ -8,6 +8,7 @@ from chronoscale.harness.reproduce.pgti.points import SIMULATED, Outcome, Point,
 from chronoscale.harness.reproduce.study import AGREES, Findings, Study, Told, row
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import published
+from chronoscale.strategies.workload import ModelChoice
 
 GPUS = (4, 8, 16, 32)
 LAYERS, HIDDEN, HEADS = 6, 768, 12  # GPT-2's width and heads; six blocks are assumed
@@ -15,7 +16,7 @@ LAYERS, HIDDEN, HEADS = 6, 768, 12  # GPT-2's width and heads; six blocks are as
 
 def point(strategy: str, gpus: int) -> Point:
     """ST-LLM's sizes, without a language model's weights."""
-    return Point(strategy, gpus, "pems_bay", "st-transformer", HIDDEN, LAYERS, HEADS)
+    return Point(strategy, gpus, "pems_bay", ModelChoice("st-transformer", HIDDEN, LAYERS, heads=HEADS))
 
 
 def run(told: Told, quick: bool) -> Findings:

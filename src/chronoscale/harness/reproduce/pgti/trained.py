@@ -18,8 +18,10 @@ from chronoscale.harness.signals.data import planned, statistics
 from chronoscale.harness.signals.experiment import SignalExperiment
 from chronoscale.strategies.costs import UNUSED, Floats
 from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.workload import ModelChoice
 
 WIDTH, RATE = 16, 0.01
+PGT_DCRNN = ModelChoice("pgt-dcrnn", WIDTH)
 FEW = "Times are of few and short epochs, pgt's before index's in every pair: too few to say which is faster."
 STAND_INS = {"windmill_like": "Windmill-Large", "pems_bay_like": "PeMS-BAY", "metr_la_like": "METR-LA"}
 
@@ -38,8 +40,7 @@ class Training:
     horizon: int = 12
     batches: int = 0
     ranks: int = 1
-    model: str = "pgt-dcrnn"
-    hidden: int = WIDTH
+    model: ModelChoice = PGT_DCRNN
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +69,7 @@ def signal(dataset: str) -> Signal:
 def trained(one: Training) -> dict[str, Trained]:
     """By strategy; all in one job, epoch by epoch in turn. Raises UserError where the readings are not at hand."""
     data = signal(one.dataset)
-    model = {"name": one.model, "hidden": one.hidden}
+    model = {"name": one.model.name, "hidden": one.model.hidden}
     training = {"batch_size": one.batch, "window": one.horizon, "horizon": one.horizon, "batches": one.batches}
     experiment = check({"dataset": one.dataset, "model": model, "training": training}, "pgt-i")
     assert isinstance(experiment, SignalExperiment)

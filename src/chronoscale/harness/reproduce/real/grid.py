@@ -158,18 +158,16 @@ def points(
     cluster: str = "h200",
     gpus: int = 8,
     datasets: Sequence[str] = DATASETS,
-    models: Sequence[str] = MODELS,
     variants: Sequence[str] = VARIANTS,
     copies: bool = True,
 ) -> list[Point]:
     """The grid; strategies with difference maps once a variant."""
     if quick:
         datasets = [name for name in datasets if name in QUICK_DATASETS]
-        models = [name for name in models if name in QUICK_MODELS]
     return [
         Point(dataset, model, depth, name, cluster, gpus, variant, copies)
         for dataset in datasets
-        for model in models
+        for model in (QUICK_MODELS if quick else MODELS)
         for depth in layers
         for name in strategies
         for variant in (variants if name.startswith("real-") else ("exact",))

@@ -37,10 +37,8 @@ class DGC(SnapshotStrategy):
     cut: float = 0.2
     skew: float = 0.25
 
-    name = "dgc"
-    title = "DGC (modelled)"
+    name, title, kind = "dgc", "DGC (modelled)", "modelled"
     source = "Chen, Li, Wu; PACMMOD 2023; REAL §1, Table 1"
-    kind = "modelled"
     executes = False
 
     def __post_init__(self) -> None:

@@ -24,10 +24,8 @@ class DistDGL(SnapshotStrategy):
     Nothing overlaps: REAL appendix D.2 finds no overlap of computation and transfer.
     """
 
-    name = "distdgl"
-    title = "DistDGL"
+    name, title, kind = "distdgl", "DistDGL", "parts"
     source = "REAL §7.1 [66]"
-    kind = "parts"
     partitioned = True
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:

@@ -38,10 +38,8 @@ class DynaHB(SnapshotStrategy):
     computed redundantly: `redundant` says how much. The pull takes the bus; the server's own arithmetic and memory traffic are free.
     """
 
-    name = "dynahb"
-    title = "DynaHB (modelled)"
+    name, title, kind = "dynahb", "DynaHB (modelled)", "modelled"
     source = "Song et al.; PVLDB 17(11), 2024; REAL §1, Table 1"
-    kind = "modelled"
     executes = False
 
     def hops(self, workload: Workload, ranks: int, step: int) -> Hops:

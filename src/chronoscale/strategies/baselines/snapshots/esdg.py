@@ -21,10 +21,8 @@ class ESDG(SnapshotStrategy):
     The gradient of the state travels back; gradient checkpointing keeps cell inputs only. Ranks that make up no whole team stay idle.
     """
 
-    name = "esdg"
-    title = "ESDG"
+    name, title, kind = "esdg", "ESDG", "snapshots"
     source = "REAL §7.1 [3]"
-    kind = "snapshots"
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch. Raises UserError for a workload of another family, or 0 ranks."""
