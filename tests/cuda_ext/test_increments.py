@@ -96,9 +96,9 @@ def test_the_published_form_drifts_where_degrees_change(run: tuple[list[Snapshot
 
 @pytest.mark.parametrize("width", [1, 3, 16, 33, 130])
 def test_fresh_rows_do_not_read_the_old_sum(backend: str, device: str, width: int) -> None:
-    before, after = list(changing(200, 3000, 1))
+    before, *_, after = changing(200, 3000, 40)
     change, x = delta(before, after), torch.randn(200, width, dtype=torch.float64)
-    assert change.fresh is not None
+    assert change.fresh is not None and 0 < change.fresh.sum() < len(change.rows)
     sums = aggregate(operand(before)[0], x, "reference")
     sums[change.rows[change.fresh.bool()].long()] = torch.nan
     new, touched = increment(sums.to(device), change.to(device), x.to(device), backend)
