@@ -160,9 +160,12 @@ def test_what_a_planner_says_is_said_once(experiment, here, monkeypatch, capfd):
 def test_the_files_last_strategy_ends_the_training(experiment, here, monkeypatch, capsys):
     """Where it names any, and the command does not."""
     asked = []
-    monkeypatch.setattr(
-        training, "train", lambda experiment, run, rough: asked.append(experiment.strategies) or (_ for _ in ()).throw(UserError(""))
-    )
+
+    def note(experiment, run, rough):
+        asked.append(experiment.strategies)
+        raise UserError("")
+
+    monkeypatch.setattr(type(families.TRAINED["snapshots"]), "train", staticmethod(note))
     named = experiment("named", strategies=["psg", "real-g+"])
     command("train", named, expect=2)
     command("train", experiment("silent"), expect=2)
