@@ -30,7 +30,7 @@ from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.launch import QUIET
-from chronoscale.real_exec.program import EpochResult
+from chronoscale.real_exec.program import EpochResult, Program
 from chronoscale.real_exec.signals.feeds import FEEDS, Feed
 from chronoscale.real_exec.task import Task, tasks_of
 from chronoscale.real_exec.worker import run_job
@@ -41,7 +41,7 @@ from chronoscale.strategies.workload import Hyper, ModelChoice
 MAPPED, MEMORY = "gen-dist-index", "index"
 
 
-class Loader:
+class Loader(Program):
     """Executes the rows that bring batches, and drops each batch when it is to be computed on."""
 
     def __init__(self, schedule: Schedule, feed: Feed, starts: list[np.ndarray]) -> None:

@@ -36,6 +36,7 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str) -> 
 
     Ranks start together. Clocks are one clock: ranks of several machines would need theirs aligned first.
     """
+    program.begin()
     program.collective.barrier()
     start, end = lanes.run(program.tasks, program.run)
     losses, result = np.zeros(schedule.iterations), program.finish()

@@ -35,12 +35,16 @@ class Program(Protocol):
     tasks: list[Task]
     collective: Collective
 
+    def begin(self) -> None:
+        """Called once before the first row of a pass; most programs have nothing to do."""
+        return None
+
     def run(self, task: Task) -> None:
         """Execute one row."""
         ...
 
     def finish(self) -> EpochResult:
-        """Called once after the last row of a pass: what it came to. The next pass may begin."""
+        """Called once after the last row of a pass: what it came to."""
         ...
 
 
@@ -61,7 +65,7 @@ class Losses:
         return sums
 
 
-class CollectiveProgram:
+class CollectiveProgram(Program):
     """Executes schedules of collectives alone, to measure them."""
 
     def __init__(self, schedule: Schedule, context: Context) -> None:

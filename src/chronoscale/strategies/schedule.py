@@ -79,7 +79,8 @@ class Schedule:
     keeps the three of the whole.
 
     `kind` says what executes it: "groups" of snapshots, each whole on a rank; "snapshots" of a group spread over ranks; "parts" of
-    snapshots; "windows" of a signal; "preparation", once before the first epoch. `feeding`: of the last two, where batches come from
+    snapshots; "windows" of a signal; "preparation", once before the first epoch;
+    "collectives" alone; "modelled", which nothing executes. `feeding`: of the last two, where batches come from
     (`strategies.signals.feeding`).
     """
 

@@ -35,7 +35,7 @@ class OnePlan:
     def at(self, epoch: int) -> Plan:
         """The plan, from this epoch on."""
         if self._plan is None:
-            self._program.begin(epoch)
+            self._program.epoch = epoch
             self._plan = Plan(0, STAGE, self._schedule, self._program)
         return self._plan
 

@@ -14,7 +14,7 @@ from chronoscale.datasets.signals.windows import Deal
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.lanes import used
 from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.program import EpochResult, Losses
+from chronoscale.real_exec.program import EpochResult, Losses, Program
 from chronoscale.real_exec.signals.feeds import Feed
 from chronoscale.real_exec.signals.forecast.masked import MaskedErrors, masked_sum
 from chronoscale.real_exec.signals.forecast.model import Forecaster
@@ -27,7 +27,7 @@ from chronoscale.strategies.workload import Hyper
 SUMS = 2  # sum of errors and count of readings of an iteration, beside its gradients
 
 
-class PreparationProgram:
+class PreparationProgram(Program):
     """Executes the rows of a schedule of kind "preparation"; afterwards the feed can be read."""
 
     def __init__(self, schedule: Schedule, feed: Feed, context: Context) -> None:
@@ -63,7 +63,7 @@ class PreparationProgram:
         self.feed.agree(total)
 
 
-class WindowProgram:
+class WindowProgram(Program):
     """Executes one rank's rows of an epoch on signals. A pass is an epoch: it draws a new order of the windows.
 
     exact: the loss is the mean absolute error over all readings of a step's windows, on whichever ranks they are: ranks add up sums and
@@ -88,11 +88,10 @@ class WindowProgram:
             Op.ALLREDUCE: self._all_reduce,
             Op.OPTIMIZE: self._optimize,
         }
-        self.begin(0)
+        self.epoch = 0
 
-    def begin(self, epoch: int) -> None:
-        """Go on with this epoch: its number decides the order of the windows."""
-        self.epoch = epoch
+    def begin(self) -> None:
+        """The next epoch, `epoch`: its number decides the order of the windows."""
         self._starts: dict[int, Int64] = {}
         first = 0
         for deal in self.deals:
@@ -100,7 +99,7 @@ class WindowProgram:
             first += deal.iterations
         self._batch: dict[int, Tensor] = {}
         self._graph: dict[int, Tensor] = {}
-        self._errors = MaskedErrors(torch.zeros(5, dtype=torch.float64, device=self.device))
+        self.errors = MaskedErrors(torch.zeros(5, dtype=torch.float64, device=self.device))
         self.learner.clear()
 
     def run(self, task: Task) -> None:
@@ -108,9 +107,8 @@ class WindowProgram:
         self._run[task.op](task)
 
     def finish(self) -> EpochResult:
-        """Losses of the optimiser steps, and errors, which stay in `errors`, too. The next pass is the next epoch."""
-        self.errors = self._errors
-        self.begin(self.epoch + 1)
+        """Losses of the optimiser steps, and errors of what validated."""
+        self.epoch += 1
         return EpochResult(self._losses.finish(), self.errors.means)
 
     def evaluate(self, deal: Deal) -> MaskedErrors:
@@ -148,7 +146,7 @@ class WindowProgram:
         with torch.set_grad_enabled(task.step != VALIDATE):
             prediction, target = self._predicted(batch)
             if task.step == VALIDATE:
-                self._errors = self._errors + MaskedErrors.of(prediction, target)
+                self.errors = self.errors + MaskedErrors.of(prediction, target)
                 return
             total, count = masked_sum(prediction, target)
         self._graph[task.unit] = total / count.clamp(min=1) if self.averaged else total
@@ -159,7 +157,7 @@ class WindowProgram:
 
     def _all_reduce(self, task: Task) -> None:
         if task.step == VALIDATE:
-            self.collective.all_reduce(self._errors.sums)
+            self.collective.all_reduce(self.errors.sums)
             return
         self._own = self.learner.sums.clone()
         self.learner.all_reduce()

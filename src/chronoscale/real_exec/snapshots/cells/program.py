@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.program import EpochResult
+from chronoscale.real_exec.program import EpochResult, Program
 from chronoscale.real_exec.snapshots.board import groups_of
 from chronoscale.real_exec.snapshots.cells.backward import Backward
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid
@@ -19,7 +19,7 @@ from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper
 
 
-class CellProgram:
+class CellProgram(Program):
     """Executes one rank's rows. Losses are means over all nodes and over the groups of an iteration; a rank adds its own rows' share."""
 
     def __init__(self, schedule: Schedule, region: Region, learner: Learner[SnapshotModel], hyper: Hyper, context: Context) -> None:
