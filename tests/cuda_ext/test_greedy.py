@@ -35,7 +35,7 @@ def assert_same(a: Pairing, b: Pairing) -> None:
     np.testing.assert_array_equal(a.slot, b.slot)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(problems())
 def test_equals_the_algorithm_line_by_line(problem: tuple[np.ndarray, np.ndarray, int, int]) -> None:
     assert_same(pair_groups(*problem), reference(*problem))

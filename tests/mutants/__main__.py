@@ -57,7 +57,11 @@ def main() -> int:
         if any(fault.native for fault in faults):
             first.build()
         tests = sorted({test for fault in faults for test in fault.tests.split()})
-        sound = first.test(tests)
+        try:
+            sound = first.test(tests)
+        except Unfit as reason:
+            print(f"error: without any fault {reason}", file=sys.stderr)
+            return 2
         if sound.killed:
             print(f"error: without any fault {sound.killed} fails in the copy", file=sys.stderr)
             return 2

@@ -161,7 +161,7 @@ def schedules(draw: st.DrawFn) -> Schedule:
     return builder.finish()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(schedules(), st.sampled_from([None, CPU_STREAMS, ONE_STREAM]), st.sampled_from([1, 2, 4]))
 def test_the_engine_equals_the_oracle(schedule, streams, per_node):
     assert_exact(schedule, gpus(4, per_node, streams))

@@ -26,7 +26,7 @@ problems = st.builds(generated, st.integers(0, 2**32 - 1), st.integers(1, 8), st
 alphas = st.sampled_from([0.0, 0.5, 10.0])
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=120)
 @given(problems, st.integers(1, 4), alphas)
 def test_the_bound_is_never_above_the_optimum(problem: Benefit, gpus: int, alpha: float) -> None:
     best = optimum(problem, gpus, alpha)
@@ -82,7 +82,7 @@ def test_never_worse_than_algorithm_1_at_length(gpus: int) -> None:
         assert bound(problem, gpus) <= found <= makespan(problem, mates(greedy.place(problem, gpus)), gpus) * (1 + 1e-12)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=60)
 @given(problems)
 def test_band_matching_is_the_best_of_all(problem: Benefit) -> None:
     weight = problem.reuse - 0.2
