@@ -122,7 +122,7 @@ def test_printed_counts_are_enough_to_simulate(experiment, capsys):
 def test_defaults_follow_the_family():
     assert check({"dataset": "traffic_small", "model": "dcrnn"}, "here").cluster == "polaris"
     found = check({"dataset": "growth_small"}, "here")
-    assert (found.cluster, found.horizon, found.strategies[0]) == ("h200", 1, "psg")
+    assert (found.cluster, found.training.horizon, found.strategies[0]) == ("h200", 1, "psg")
 
 
 @pytest.mark.parametrize(
