@@ -1,0 +1,128 @@
+"""Experiments from files and from runs: which family reads them, what of an earlier version is still read, and when a run goes on."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import command, one_line
+
+from chronoscale.errors import UserError
+from chronoscale.harness.experiments import check, find, of_run, parse
+from chronoscale.harness.families import FAMILIES, TRAINED, family_of, holding, training
+from chronoscale.harness.runs import Run
+from chronoscale.harness.simulation import simulate
+
+# As every run before families had keys of their own wrote it.
+EARLIER = {
+    "dataset": {"name": None, "path": "graphs", "cut": None, "window": None, "format": None, "options": {}, "scale": 1, "missing": None}
+    | {"time_of_day": None},
+    "model": {"name": "t-gcn", "hidden": 8, "layers": 1, "inputs": 8, "hops": 2, "heads": 4},
+    "training": {"group_size": 4, "stride": 1, "groups_per_rank": 1, "batch_size": 64, "window": 12, "horizon": None, "batches": 0}
+    | {"validation": True, "standardise": "training", "variant": "exact", "learning_rate": 0.01},
+    "strategies": ["psg"], "ranks": [1], "groups": 6, "epochs": 20, "repeats": 2, "warmup": 0, "threads": 1, "device": "auto",
+    "transfer_thread": False, "memory": None, "cluster": "h200", "gpus": [1], "costs": "auto", "extrapolate": False, "seed": 0,
+}  # fmt: skip
+PLANNER = """
+from chronoscale.strategies.snapshots.groups import deal
+from chronoscale.strategies.snapshots.lowering import Reuse
+from chronoscale.strategies.snapshots.strategy import GroupStrategy
+
+
+class Mine(GroupStrategy):
+    name, title, source, reuse = "mine", "Mine", "here", Reuse()
+
+    def place(self, workload, ranks, costs):
+        return deal(workload.groups, ranks, EACH)
+"""
+
+
+def test_every_family_is_found_by_its_name_its_models_and_its_data():
+    assert set(FAMILIES) == {"snapshots", "signals", "streams"} and set(TRAINED) == {"snapshots", "signals"}
+    for name, family in TRAINED.items():
+        assert family.keys.family == name and family_of(check({"dataset": "x", "model": next(iter(family.models))}, "t")) is family
+        assert all(training(model) is family for model in family.models) and family.preferred
+    for family in FAMILIES.values():
+        assert holding(object.__new__(family.container)) is family
+
+
+def test_a_run_of_an_earlier_version_is_read(experiment):
+    experiment()
+    found = parse(EARLIER, "resolved.json")
+    assert (found.family, found.training.horizon, found.model.inputs) == ("snapshots", 1, 8)
+    run = Run(Path("runs/old-simulate-1"))
+    run.folder.mkdir(parents=True)
+    run.write("resolved.json", {"name": "old", **EARLIER})
+    run.write("environment.json", {})
+    run.write("status.json", {"command": "simulate", "digest": "x", "state": "running"})
+    simulate(of_run(run), run)
+    run.finish()
+    assert find(Path("runs")) == [run]
+    command("report", run.folder)
+
+
+@pytest.mark.parametrize(
+    ("part", "key", "value", "said"),
+    [
+        ("training", "window", 13, "training.window: for signals alone, and model 't-gcn' trains on snapshots"),
+        ("model", "hops", 3, "model.hops: for signals alone"),
+        ("dataset", "missing", 0.0, "dataset.missing: for signals alone"),
+        ("training", "widow", 1, "unknown key 'training.widow'"),
+    ],
+)
+def test_what_is_not_read_is_not_taken(part, key, value, said):
+    with pytest.raises(UserError, match=said):
+        parse({**EARLIER, part: {**EARLIER[part], key: value}}, "x.yaml")
+
+
+def test_a_run_whose_plug_in_is_gone_is_still_a_run(experiment, capsys):
+    Path("lab.py").write_text(PLANNER.replace("EACH", "1"))
+    Path("models.py").write_text("from chronoscale.strategies.snapshots.models import MODELS, Kind\nMODELS['other'] = Kind('gcn', 'gru')\n")
+    file = experiment(
+        "lab", strategies=["lab.py:Mine"], modules=["models.py"], model={"name": "other", "hidden": 8, "inputs": 8}, gpus=[1, 2]
+    )
+    command("simulate", file)
+    for gone in ("lab.py", "models.py"):
+        Path(gone).unlink()
+    from chronoscale.strategies.snapshots.models import MODELS  # noqa: PLC0415 (what the module added)
+
+    del MODELS["other"]
+    capsys.readouterr()
+    command("report", "runs/lab-simulate-1")
+    assert "mine" in Path("report/index.html").read_text()
+    command("simulate", experiment(gpus=[1]))
+    assert "left aside" not in capsys.readouterr().err
+    command("simulate", file, expect=2)
+    assert "models.py: no such file" in one_line(capsys)
+
+
+def test_a_changed_file_begins_a_new_run(experiment, capsys, monkeypatch):
+    """An interrupted run goes on with the strategy that it began with, and with no other."""
+    Path("lab.py").write_text(PLANNER.replace("EACH", "1"))
+    file = experiment("lab", strategies=["lab.py:Mine"], gpus=[1])
+    command("simulate", file)
+    status = Path("runs/lab-simulate-1/status.json")
+    status.write_text(json.dumps({**json.loads(status.read_text()), "state": "running"}))
+    monkeypatch.setattr(Run, "lock", lambda self: True)  # this process has it from before
+    command("simulate", file)
+    assert "taking up" in capsys.readouterr().err
+    status.write_text(json.dumps({**json.loads(status.read_text()), "state": "running"}))
+    Path("lab.py").write_text(PLANNER.replace("EACH", "2"))
+    command("simulate", file)
+    assert "taking up" not in capsys.readouterr().err and Path("runs/lab-simulate-2").exists()
+
+
+def test_two_strategies_of_one_name(experiment, capsys):
+    Path("lab.py").write_text(PLANNER.replace("EACH", "1") + "\n\nclass Twin(Mine):\n    pass\n")
+    command("simulate", experiment(strategies=["lab.py:Mine", "lab.py:Twin"]), expect=2)
+    assert "strategies: two are called 'mine'" in one_line(capsys)
+
+
+def test_a_cluster_of_a_file(experiment, capsys):
+    command("simulate", experiment(cluster="nowhere.yaml"), expect=2)
+    assert "nowhere.yaml" in one_line(capsys)
+    Path("lab-cluster.yaml").write_text(
+        "origin: here\ndevice: nvidia-a40\nnodes: 1\ngpus_per_node: 2\n"
+        "intra: {bandwidth: 1e9, latency_s: 1e-5}\ninter: {bandwidth: 1e9, latency_s: 1e-5}\n"
+    )
+    command("simulate", experiment(cluster="lab-cluster.yaml", gpus=[1, 2]), "--json")
+    assert len(json.loads(capsys.readouterr().out)) == 6
