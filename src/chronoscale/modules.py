@@ -25,7 +25,7 @@ def load(file: str | Path) -> ModuleType:
         sys.modules[name] = module = util.module_from_spec(spec)  # known by its name while it runs, as dataclasses want
         try:
             spec.loader.exec_module(module)
-        except Exception as error:  # whatever the user's code raises
+        except (Exception, SystemExit) as error:  # whatever the user's code raises
             del sys.modules[name]
             raise UserError(f"{file}: not importable ({type(error).__name__}: {error})") from error
     return sys.modules[name]

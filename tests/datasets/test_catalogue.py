@@ -71,7 +71,7 @@ def test_generated_datasets_load_and_follow_the_seed(name):
 
 
 def test_generated_signals_have_the_counts_of_what_they_stand_for():
-    names = [name for name in catalogue.names() if catalogue.entry(name).family == "st" and catalogue.entry(name).stands_for]
+    names = [name for name in catalogue.names() if catalogue.entry(name).family == "signals" and catalogue.entry(name).stands_for]
     assert names == ["metr_la_like", "pems_bay_like", "windmill_like"]
     for name in names:
         found = catalogue.entry(name)
@@ -83,15 +83,15 @@ def test_generated_signals_have_the_counts_of_what_they_stand_for():
 
 def test_an_entry_whose_generator_makes_another_family_is_refused():
     fields = catalogue.entry("traffic_small").model_dump(exclude={"family"})
-    with pytest.raises(ValueError, match="traffic_small: a generator of kind traffic does not make dtdg"):
-        catalogue.Entry.model_validate({**fields, "family": "dtdg"})
+    with pytest.raises(ValueError, match="traffic_small: a generator of kind traffic does not make snapshots"):
+        catalogue.Entry.model_validate({**fields, "family": "snapshots"})
 
 
 def test_ten_thousand_snapshots_are_streamed():
     stream = catalogue.stream("dygraph_10k")
     assert isinstance(stream, EvolvingGraph)
     assert len(stream) == 10_000
-    with pytest.raises(UserError, match="is ctdg, not a sequence of snapshots"):
+    with pytest.raises(UserError, match="is of the family streams, not a sequence of snapshots"):
         catalogue.stream("uci_messages")
 
 
@@ -105,7 +105,7 @@ def test_what_is_at_hand_has_the_counts_of_its_readme(folder, name):
     assert (dataset.name, dataset.num_nodes, len(dataset)) == (name, nodes, steps)
     if entry.family == "dtdg":
         assert dataset.num_edges == edges
-    if entry.family == "st":
+    if entry.family == "signals":
         assert dataset.edge_index.shape == (2, edges)
 
 

@@ -63,10 +63,21 @@ def test_version_module_and_completion(capsys):
     assert "--install-completion" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("typed", "found"), [("st", "strategies"), ("data l", "list")])
+def test_completion_knows_the_commands(typed, found, monkeypatch, capsys):
+    words = typed.split()
+    monkeypatch.setenv("_CHRONOSCALE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"chronoscale {typed}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words)))
+    command()
+    assert found in capsys.readouterr().out.split()
+
+
 @pytest.mark.parametrize("words", [("data", "list"), ("strategies",), ("keys",)])
 def test_lists_fit_80_columns(words):
     run = outside(*words)
     assert run.returncode == 0 and max(map(len, run.stdout.splitlines())) <= 80
+    assert words[-1] != "list" or "flaredtdg 2" in run.stdout
 
 
 def test_a_dataset_that_is_listed_is_whole_in_json(capsys):

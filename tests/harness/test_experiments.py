@@ -1,6 +1,7 @@
 """Experiments from files and from runs: which family reads them, what of an earlier version is still read, and when a run goes on."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from command_line import command, one_line
 from chronoscale.errors import UserError
 from chronoscale.harness.experiments import check, find, of_run, parse
 from chronoscale.harness.families import FAMILIES, TRAINED, family_of, holding, training
+from chronoscale.harness.profiles import known
 from chronoscale.harness.runs import Run
 from chronoscale.harness.simulation import simulate
 
@@ -115,6 +117,72 @@ def test_two_strategies_of_one_name(experiment, capsys):
     Path("lab.py").write_text(PLANNER.replace("EACH", "1") + "\n\nclass Twin(Mine):\n    pass\n")
     command("simulate", experiment(strategies=["lab.py:Mine", "lab.py:Twin"]), expect=2)
     assert "strategies: two are called 'mine'" in one_line(capsys)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("return 1 / 0", "ZeroDivisionError"),
+        ("return deal(workload.groups - 2, ranks)", "expected a place for each of 6 groups on 2 ranks, got int64 \\[4\\]"),
+        ("return deal(workload.groups, 1)", "on 1 ranks"),
+        ("found = deal(workload.groups, ranks); return Placement(ranks, found.rank / 1, found.iteration, found.slot)", "got float64"),
+        (
+            "found = deal(workload.groups, ranks); return Placement(ranks, 0 * found.rank, 0 * found.iteration, found.slot)",
+            "ValueError: placement",
+        ),
+    ],
+)
+def test_a_place_that_is_none_is_one_line(experiment, capsys, body, said):
+    Path("lab.py").write_text(
+        PLANNER.replace("return deal(workload.groups, ranks, EACH)", body).replace("import deal", "import Placement, deal  # noqa")
+    )
+    command("simulate", experiment(strategies=["lab.py:Mine"], gpus=[2]), expect=2)
+    assert re.search(f"strategy 'mine': .*{said}", one_line(capsys))
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("return None", "expected a Schedule, got NoneType"),
+        (
+            "return replace(PSG.plan(workload, ranks, costs), name='other')",
+            "expected a schedule of 'mine', 2 ranks, kind 'groups', got 'other'",
+        ),
+        ("return replace(PSG.plan(workload, 1, costs), name='mine')", "got 'mine', 1 ranks"),
+        ("return replace(PSG.plan(workload, ranks, costs), name='mine', kind='parts')", "kind 'parts'"),
+    ],
+)
+def test_a_plan_that_is_not_what_was_asked_for_is_one_line(experiment, capsys, body, said):
+    Path("lab.py").write_text(
+        "from dataclasses import replace\nfrom chronoscale.strategies.baselines.snapshots.psg import PSG\n"
+        + PLANNER.replace("    def place(self", f"    def plan(self, workload, ranks, costs):\n        {body}\n\n    def place(self")
+    )
+    file = experiment(strategies=["lab.py:Mine"], gpus=[2])
+    for arguments in (("simulate", file), ("simulate", file, "--dry-run")):
+        command(*arguments, expect=2)
+        assert said in one_line(capsys)
+
+
+def test_a_kind_that_nothing_executes_is_refused_before_anything_runs(experiment, capsys):
+    Path("lab.py").write_text(PLANNER.replace("    def place", "    kind = 'chunks'\n\n    def place"))
+    command("bench", experiment(strategies=["lab.py:Mine"]), expect=2)
+    assert "plans schedules of kind 'chunks', which nothing executes; kinds: collectives, groups" in one_line(capsys)
+
+
+@pytest.mark.parametrize("modules", [None, 3, [3], "lab.py"])
+def test_modules_of_a_wrong_kind(experiment, capsys, modules):
+    command("simulate", experiment(modules=modules), expect=2)
+    assert "modules" in one_line(capsys)
+
+
+def test_a_profile_of_other_modules_is_not_taken(experiment, inline):
+    Path("lab.py").write_text("")
+    file = experiment(modules=["lab.py"], strategies=["psg"])
+    command("profile", file)
+    run = find(Path("runs"))[0]
+    assert known(of_run(run), Path("runs")) == run
+    Path("lab.py").write_text("# other\n")
+    assert known(of_run(run), Path("runs")) is None
 
 
 def test_a_cluster_of_a_file(experiment, capsys):

@@ -1,6 +1,7 @@
 """Reproduction: what the papers print loads and is sane; counts, ranges and pages are right; mistakes are one line."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -34,7 +35,7 @@ from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.trace import Trace
 
-STAND_INS = [name for name in catalogue.names() if catalogue.entry(name).stands_for and catalogue.entry(name).family == "dtdg"]
+STAND_INS = [name for name in catalogue.names() if catalogue.entry(name).stands_for and catalogue.entry(name).family == "snapshots"]
 
 
 @pytest.mark.parametrize("name", PAPERS)
@@ -256,7 +257,7 @@ def test_overlap_falls_as_edges_survive():
 
 
 def test_figure_15_is_the_example():
-    example = load(cli.Path(__file__).parents[2] / "examples" / "real_figure15.yaml")
+    example = load(Path(__file__).parents[2] / "examples" / "real_figure15.yaml")
     ours = scalability.EXPERIMENT
     assert example.dataset.name == ours["dataset"]["name"] and example.dataset.scale == ours["dataset"]["scale"]
     assert example.model.model_dump().items() >= ours["model"].items() and example.cluster == ours["cluster"]

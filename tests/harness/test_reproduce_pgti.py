@@ -135,7 +135,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executed, "launch", here)
     one = Training("traffic_small", accuracy.PAIR, 2, batch=16, horizon=4, batches=2)
     monkeypatch.setattr(accuracy, "QUICK", {"chickenpox": one})
-    monkeypatch.setattr(attention, "WEEK", replace(one, model="a3t-gcn"))
+    monkeypatch.setattr(attention, "WEEK", replace(one, model=replace(one.model, name="a3t-gcn")))
     for module in (global_batch, shuffling):
         monkeypatch.setattr(module, "DATASET", "traffic_small")
         monkeypatch.setattr(module, "QUICK_BATCHES", 2)

@@ -12,7 +12,7 @@ from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
 from chronoscale.harness.jobs import item, job, load_passes, schedules
 from chronoscale.harness.machine import admit, machine_for, this_machine
-from chronoscale.harness.planners import planners
+from chronoscale.harness.planners import planned, planners, preparation
 from chronoscale.harness.profiles import fitted
 from chronoscale.harness.runs import Run
 from chronoscale.real_exec.interpreter import Pass
@@ -22,6 +22,7 @@ from chronoscale.simulator.memory import check
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.workload import Workload
 
 
 def execute(experiment: Experiment, run: Run) -> None:
@@ -34,28 +35,29 @@ def execute(experiment: Experiment, run: Run) -> None:
     executed, family = planners(experiment, executed=True), family_of(experiment)
     data = family.store(experiment, run)
     work = family.stored(experiment, data)
-    planned: dict[int, dict[str, Schedule]] = {}
+    schedules_of: dict[int, dict[str, Schedule]] = {}
     parts: dict[int, Path] = {}
+    works: dict[int, Workload] = {}
     for ranks in experiment.ranks:
         if not (run.folder / f"ranks-{ranks}").exists():
-            costs, cut = fitted(experiment, run, ranks), work
+            costs, works[ranks] = fitted(experiment, run, ranks), work
             if any(planner.partitioned for planner in executed.values()):
                 parts[ranks], partition = family.cut(experiment, run, data, ranks)
-                cut = replace(work, partition=partition)
-            planned[ranks] = {name: planner.plan(cut if planner.partitioned else work, ranks, costs) for name, planner in executed.items()}
-            for schedule in planned[ranks].values():
+                works[ranks] = replace(work, partition=partition)
+            schedules_of[ranks] = {name: planned(planner, works[ranks], ranks, costs) for name, planner in executed.items()}
+            for schedule in schedules_of[ranks].values():
                 admit(schedule, machine_for(experiment, costs, schedule), costs)
-            _beside(planned[ranks], this_machine(experiment, costs, ranks))
+            _beside(schedules_of[ranks], this_machine(experiment, costs, ranks))
 
     def make(ranks: int, part: Path) -> None:
         items = []
-        for name, schedule in planned[ranks].items():
+        for name, schedule in schedules_of[ranks].items():
             one, planner = item(part, name, schedule, data, experiment.hyper), executed[name]
             if planner.partitioned:
                 one = replace(one, parts=str(parts[ranks]))
             if planner.prepares:
                 prepare = part / f"{name}.prepare.parquet"
-                planner.prepare(work, ranks, UNUSED).save(prepare)
+                preparation(planner, works[ranks], ranks, UNUSED).save(prepare)
                 one = replace(one, prepare=str(prepare))
             items.append(one)
         launch(job(experiment, f"ranks-{ranks}", items, part), ranks, part)
@@ -64,12 +66,12 @@ def execute(experiment: Experiment, run: Run) -> None:
         run.piece(f"ranks-{ranks}", partial(make, ranks))
 
 
-def _beside(planned: Mapping[str, Schedule], machine: Cluster) -> None:
+def _beside(schedules: Mapping[str, Schedule], machine: Cluster) -> None:
     """Raises UserError where strategies fit alone, but not beside each other: they are executed in turn, in one job."""
     have = machine.device.memory if machine.device.on_host else machine.host_memory / machine.gpus_per_node
-    need = sum(schedule.host for schedule in planned.values())
+    need = sum(schedule.host for schedule in schedules.values())
     if need > have:
-        names = ", ".join(planned)
+        names = ", ".join(schedules)
         raise UserError(
             f"strategies {names}: a rank keeps {need / 1e9:.1f} GB for all of them, and has {have / 1e9:.1f} GB; run them apart"
         )

@@ -86,12 +86,15 @@ class Experiment(Part):
     """What to run. Every key but `dataset` has a default."""
 
     family: ClassVar[str]
+    work: ClassVar[tuple[str, ...]] = ("dataset", "model", "training", "seed", "modules")  # keys that say what is trained
     name: str = Field("experiment", pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$", description="of its runs; by default the file's")
-    dataset: Annotated[Data, BeforeValidator(named)] = Field(description="a name, or a mapping")
-    model: Annotated[Model, BeforeValidator(named)] = Field(Model(), description="a name, or a mapping")
+    dataset: Annotated[Data, BeforeValidator(named)] = Field(description="what is trained on: a name, or a mapping with `name` or `path`")
+    model: Annotated[Model, BeforeValidator(named)] = Field(
+        Model(), description="what is trained: a name, or a mapping; it decides the family"
+    )
     training: Training = Field(Training(), description="hyper-parameters")
-    strategies: tuple[str, ...] = Field((), description="by name (`chronoscale strategies`), or of a file: `my_lab.py:Mine`")
-    modules: tuple[str, ...] = Field((), description="Python files to run first, on every rank; they may add models and readers")
+    strategies: tuple[str, ...] = Field((), description="by name, or of a file, relative to this one: `my_lab.py:Mine`")
+    modules: tuple[str, ...] = Field((), description="Python files, relative to this one, that add models and readers; run first")
     ranks: tuple[int, ...] = Field((1, 2), description="executed on so many ranks")
     epochs: PositiveInt = Field(20, description="trained by `chronoscale train`")
     repeats: PositiveInt = Field(5, description="passes that are timed")
@@ -99,8 +102,10 @@ class Experiment(Part):
     threads: PositiveInt = Field(1, description="of every rank, on CPU")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="that executes; auto: a GPU where there is one")
     transfer_thread: bool = Field(False, description="on CPU, run transfers on a second thread")
-    memory: Annotated[int, BeforeValidator(_bytes)] | None = Field(None, description="limit a rank, if below what the machine has: 2GB")
-    cluster: str = Field("h200", description="simulated, by name, or a YAML file's path")
+    memory: Annotated[int, BeforeValidator(_bytes)] | None = Field(
+        None, description="limit a rank, if below what the machine has", json_schema_extra={"shown": "bytes, or text such as 2GB or 1.5GiB"}
+    )
+    cluster: str = Field("h200", description="simulated: a name, or a YAML file relative to where the command is given")
     gpus: tuple[int, ...] = Field((1, 4, 8, 16, 32, 64, 128, 256, 512, 1024), description="simulated on so many")
     costs: str = Field("auto", description="datasheet, fitted, or the path of a costs.json; auto: fitted to run, datasheet to simulate")
     extrapolate: bool = Field(False, description="let fitted costs leave the range that they were fitted on")

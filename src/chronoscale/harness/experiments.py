@@ -39,8 +39,9 @@ def check(data: Mapping[str, Any], where: str, folder: Path = Path()) -> Experim
         if isinstance(given := data.get(key), (list, tuple)):
             data[key] = [place(name, folder) if isinstance(name, str) else name for name in given]
     try:
-        for file in data.get("modules", ()):
-            modules.load(file)
+        for file in data["modules"] if isinstance(data.get("modules"), list) else ():
+            if isinstance(file, str):  # what is no text is refused with the other keys
+                modules.load(file)
     except UserError as error:
         raise UserError(f"{where}: modules: {error}") from None
     experiment = parse(data, where)
@@ -57,12 +58,18 @@ def of_run(run: Run) -> Experiment:
     for a run of another version."""
     run.state  # noqa: B018 (refuses what is no run)
     data = dict(run.read("resolved.json"))
-    return parse(data, str(run.folder / "resolved.json"), data.pop("family", ""))
+    return parse(data, str(run.folder / "resolved.json"), data.pop("family", ""), lenient=True)
 
 
 def files(experiment: Experiment) -> list[str]:
     """Python files that the experiment runs."""
     return [*experiment.modules, *(file_of(name) for name in experiment.strategies if is_file(name))]
+
+
+def work_of(run: Run, experiment: Experiment) -> tuple[str, dict[str, str]]:
+    """What the run trains, and the hashes of the modules that it runs for it: equal where figures compare."""
+    environment = run.read("environment.json")
+    return experiment.digest(*experiment.work), {file: environment.get(file, "") for file in experiment.modules}
 
 
 def start(root: Path, command: str, experiment: Experiment, given: str, environment: Mapping[str, str]) -> tuple[Run, bool]:
@@ -110,14 +117,16 @@ def _readable(run: Run) -> bool:
     return True
 
 
-def parse(data: Mapping[str, Any], where: str, family_name: str = "") -> Experiment:
+def parse(data: Mapping[str, Any], where: str, family_name: str = "", lenient: bool = False) -> Experiment:
     """Keys and values as an experiment of the family that its model trains on, or of one that is named. Strategies and cluster are names
-    alone. Raises UserError as `load`."""
+    alone. `lenient`: keys of other families are left out, as runs of earlier versions have them all. Raises UserError as `load`."""
     try:
         name = _model(data)
         family = TRAINED[family_name] if family_name in TRAINED else training(name)
         others = {other.name: other.keys for other in TRAINED.values() if other is not family}
-        experiment: Experiment = family.keys.model_validate(_own(family.keys, others, data, trains_on(name, family.name)))
+        experiment: Experiment = family.keys.model_validate(
+            _own(family.keys, others, data, "" if lenient else trains_on(name, family.name))
+        )
         return experiment
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
@@ -147,7 +156,7 @@ def _model(data: Mapping[str, Any]) -> str:
 
 
 def _own(keys: type[BaseModel], others: Mapping[str, type[BaseModel]], data: Mapping[str, Any], on: str, above: str = "") -> dict[str, Any]:
-    """Without keys that another family alone reads, where they say what they say by default: runs of earlier versions have them all.
+    """Without keys that another family alone reads, where they say what they say by default, or `on` is empty.
 
     Raises UserError for one that says something else: what is not read is not taken either.
     """
@@ -160,6 +169,6 @@ def _own(keys: type[BaseModel], others: Mapping[str, type[BaseModel]], data: Map
                 theirs = {name: found for name, other in others.items() if (found := part_of(other, key)) is not None}
                 value = _own(part, theirs, value, on, f"{above}{key}.")
             kept[key] = value
-        elif value != others[readers[0]].model_fields[key].default:
+        elif on and value != others[readers[0]].model_fields[key].default:
             raise UserError(f"{above}{key}: for {readers[0]} alone, and {on}")
     return kept

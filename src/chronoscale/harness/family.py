@@ -97,8 +97,8 @@ class Trained(Family, Generic[E]):
         `cut`."""
         raise UserError(f"{self.name} are not cut into vertex parts")
 
-    def notes(self, experiment: E) -> list[str]:
-        """What a reader of the experiment's results must know."""
+    def notes(self, experiment: E, run: Run) -> list[str]:
+        """What a reader of the run's results must know."""
         return []
 
 

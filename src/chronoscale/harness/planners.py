@@ -1,11 +1,18 @@
-"""Planners: the strategies that an experiment names."""
+"""Planners: the strategies that an experiment names, and what they plan."""
 
 from __future__ import annotations
 
-from chronoscale.errors import UserError
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from chronoscale.errors import MachineError, UserError
 from chronoscale.harness.experiment import Experiment
+from chronoscale.real_exec.programs import KINDS
 from chronoscale.strategies import registry
+from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Workload
 
 
 def planners(experiment: Experiment, executed: bool = False) -> dict[str, Strategy]:
@@ -20,8 +27,49 @@ def planners(experiment: Experiment, executed: bool = False) -> dict[str, Strate
             raise UserError(f"strategies: '{name}' is for {one.family}, {on}; valid: {', '.join(valid)}")
         if one.name in found:
             raise UserError(f"strategies: two are called '{one.name}'")
-        found[one.name] = registry.executable(name) if executed else one
+        if executed and registry.executable(name).kind not in KINDS:
+            raise UserError(
+                f"strategy '{one.name}' plans schedules of kind '{one.kind}', which nothing executes; kinds: {', '.join(KINDS)}"
+            )
+        found[one.name] = one
     return found
+
+
+def planned(planner: Strategy, work: Workload, ranks: int, costs: CostModel) -> Schedule:
+    """The strategy's schedule of an epoch, if it is what was asked for. Raises UserError as `plan`, and where it is not."""
+    with _named(planner):
+        found = planner.plan(work, ranks, costs)
+    _check(planner, found, ranks, planner.kind)
+    return found
+
+
+def preparation(planner: Strategy, work: Workload, ranks: int, costs: CostModel) -> Schedule:
+    """What the strategy does once before, as `planned`."""
+    with _named(planner):
+        found = planner.prepare(work, ranks, costs)
+    _check(planner, found, ranks, "preparation")
+    return found
+
+
+@contextmanager
+def _named(planner: Strategy) -> Iterator[None]:
+    """What the code of a strategy from outside raises is a user's mistake, and names it; a defect of ours stays one."""
+    try:
+        yield
+    except (UserError, MachineError):
+        raise
+    except Exception as error:
+        if type(planner).__module__.startswith("chronoscale."):
+            raise
+        raise UserError(f"strategy '{planner.name}': {type(error).__name__}: {error}") from error
+
+
+def _check(planner: Strategy, found: object, ranks: int, kind: str) -> None:
+    if not isinstance(found, Schedule):
+        raise UserError(f"strategy '{planner.name}': expected a Schedule, got {type(found).__name__}")
+    if (found.name, found.ranks, found.kind) != (planner.name, ranks, kind):
+        asked, got = f"'{planner.name}', {ranks} ranks, kind '{kind}'", f"'{found.name}', {found.ranks} ranks, kind '{found.kind}'"
+        raise UserError(f"strategy '{planner.name}': expected a schedule of {asked}, got {got}")
 
 
 def trains_on(model: str, family: str) -> str:

@@ -19,6 +19,7 @@ from chronoscale.harness.jobs import item, job, load_passes
 from chronoscale.harness.machine import this_device
 from chronoscale.harness.planners import planners
 from chronoscale.harness.runs import Run
+from chronoscale.modules import fingerprints
 from chronoscale.real_exec.environment import device_name, fingerprint
 from chronoscale.real_exec.fit import fit, tabulate
 from chronoscale.real_exec.launch import launch
@@ -28,7 +29,7 @@ from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
 
 PASSES = 3  # over the probes at most: a fit sees many tasks of a kind
-PROFILED = ("dataset", "model", "training", "groups", "threads", "device", "transfer_thread", "seed")  # what a profile depends on
+PROFILED = ("threads", "device", "transfer_thread")  # what a profile depends on, beside what is trained
 PROBED = "probed.json"  # of a profile: the kinds of work that it has timed
 
 
@@ -76,11 +77,13 @@ def fitted(experiment: Experiment, run: Run, ranks: int) -> FittedCosts:
 
 def known(experiment: Experiment, root: Path) -> Run | None:
     """The newest run in `root` that profiled the same experiment on this machine."""
-    key, wanted, newest = experiment.digest(*PROFILED), _probed(experiment), None
+    key, wanted, newest = experiment.digest(*experiment.work, *PROFILED), _probed(experiment), None
+    hashes = fingerprints(experiment.modules)
     for run in find(root):
         if (probed := run.folder / "profile" / PROBED).exists() and wanted <= set(json.loads(probed.read_text())):
             earlier = of_run(run)
-            if earlier.digest(*PROFILED) == key and set(earlier.ranks) >= set(experiment.ranks) and _here(run):
+            same = earlier.digest(*earlier.work, *PROFILED) == key and set(earlier.ranks) >= set(experiment.ranks)
+            if same and _here(run) and run.read("environment.json").items() >= hashes.items():
                 newest = run
     return newest
 

@@ -13,11 +13,10 @@ import pandas as pd
 from chronoscale.errors import UserError
 from chronoscale.harness.execution import passes
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.experiments import of_run
+from chronoscale.harness.experiments import of_run, work_of
 from chronoscale.harness.families import family_of
 from chronoscale.harness.jobs import schedules
 from chronoscale.harness.runs import Run, write_text
-from chronoscale.harness.signals.data import NOTE
 from chronoscale.harness.simulation import refused
 from chronoscale.harness.trained import FOLDER, result
 from chronoscale.reports.page import write
@@ -31,8 +30,6 @@ COLUMNS = (
     "strategy", "ranks", "epoch_s", "spread_s", "prepare_s", "speedup", "parallel_efficiency", "mae", "gap", "imbalance", "utilisation",
     "sources",
 )  # fmt: skip
-
-WORK = ("dataset", "model", "training", "groups", "seed")  # what runs must share to be compared
 
 
 def collect(found: Sequence[Run]) -> Report:
@@ -53,12 +50,10 @@ def collect(found: Sequence[Run]) -> Report:
             notes.append(f"{run.folder.name} is incomplete: only its finished parts are shown; the same command takes it up again.")
         environment |= run.read("environment.json")
         experiment = experiments[run.folder]
-        notes += [f"{run.folder.name}: {note}" for note in family_of(experiment).notes(experiment)]
-        if (run.folder / NOTE).exists():
-            notes.append(run.read(NOTE)["note"])
+        notes += family_of(experiment).notes(experiment, run)
         for measured in [*_executed(run, experiment, losses, notes), *_simulated(run, experiment, notes)]:
             other = work.setdefault(measured.kind, run)
-            if experiments[other.folder].digest(*WORK) != experiment.digest(*WORK):
+            if work_of(other, experiments[other.folder]) != work_of(run, experiment):
                 raise UserError(f"{other.folder} and {run.folder} trained different things, which do not compare; give each its own report")
             points[measured.kind, measured.strategy, measured.ranks, measured.summary.device] = measured
         tables |= _fidelity(run)
@@ -150,6 +145,7 @@ def page(found: Sequence[Run], out: Path) -> Path:
 
 def chrome(run: Run, out: Path) -> list[Path]:
     """Chrome-trace JSON of the first repeat of everything executed, of everything simulated, and of both planes of a training run."""
+    run.state  # noqa: B018 (refuses what is no run)
     out.mkdir(parents=True, exist_ok=True)
     written = []
     for folder in run.pieces("ranks-"):

@@ -18,7 +18,8 @@ HEAD = """# The experiment file
 
 Every key that an experiment file (YAML) may have; `chronoscale keys [KEY]` prints the same. The model decides the family, and with it which
 keys are read: a key of another family alone is refused. An unknown key, a wrong value or an unknown name ends the command with one line
-that says where and what was expected. `dataset: NAME` and `model: NAME` are short for mappings with that name.
+that says where and what was expected. `dataset: NAME` and `model: NAME` are short for mappings with that
+name.
 
 This page is generated from the models that validate the file: `chronoscale keys --markdown > docs/experiments.md`.
 
@@ -38,7 +39,8 @@ class Key(NamedTuple):
 
 
 def keys(start: str = "") -> list[Key]:
-    """Keys that are `start`, or stand under it; all without it. Raises UserError where there is none, with the nearest."""
+    """Keys that are `start`, or stand under it (a final dot is left out); all without it. Raises UserError for none, with the nearest."""
+    start = start.rstrip(".")
     by_family = {name: dict(_leaves(family.keys, "")) for name, family in TRAINED.items()}
     merged: dict[tuple[str, str, str, str], list[str]] = {}
     for family, found in by_family.items():
@@ -72,11 +74,19 @@ def _leaves(part: type[BaseModel], above: str) -> list[tuple[str, tuple[str, str
     found = []
     for name, field in part.model_fields.items():
         path, inner = f"{above}{name}", part_of(part, name)
+        kind = _shown(field) or _type(field.annotation)
+        if inner is not None:
+            kind = "text or mapping" if "name" in inner.model_fields else "mapping"
+        default = "its keys'" if isinstance(field.default, BaseModel) else _default(field)
+        found.append((path, (kind, default, _meaning(part, name))))
         if inner is not None:
             found += _leaves(inner, f"{path}.")
-        else:
-            found.append((path, (_type(field.annotation), _default(field), _meaning(part, name))))
     return found
+
+
+def _shown(field: FieldInfo) -> str:
+    """What a file may say, where it is more than the type that it becomes."""
+    return str((field.json_schema_extra or {}).get("shown", "")) if isinstance(field.json_schema_extra, dict) else ""
 
 
 def _meaning(part: type[BaseModel], name: str) -> str:

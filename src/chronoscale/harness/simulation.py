@@ -12,7 +12,7 @@ from pathlib import Path
 from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
-from chronoscale.harness.planners import planners
+from chronoscale.harness.planners import planned, planners, preparation
 from chronoscale.harness.profiles import simulated_costs
 from chronoscale.harness.runs import Run
 from chronoscale.simulator import presets
@@ -31,7 +31,7 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
 
     def make(gpus: int, name: str, part: Path) -> None:
         planner, machines = asked[name], presets.scaled(cluster, gpus)
-        schedule = planner.plan(works[gpus], gpus, costs)
+        schedule = planned(planner, works[gpus], gpus, costs)
         trace = replay(schedule, machines, costs)
         memory: dict[str, object] = {
             "peak_bytes": int(peaks(schedule, trace).max()),
@@ -45,7 +45,7 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
         if planner.partitioned and (partition := works[gpus].partition) is not None:
             memory["partition"] = partition.origin
         if planner.prepares:
-            memory["prepare_s"] = replay(planner.prepare(works[gpus], gpus, costs), machines, specified).span_ns / 1e9
+            memory["prepare_s"] = replay(preparation(planner, works[gpus], gpus, costs), machines, specified).span_ns / 1e9
         try:
             check(schedule, trace, machines)
         except UserError as error:  # a strategy that does not fit is a result, and the others go on

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chronoscale.harness.runs import Run
 from chronoscale.real_exec.checkpoint import records
-from chronoscale.real_exec.signals.plans import TEST
+from chronoscale.real_exec.plans import TEST
 from chronoscale.reports.stages import Activity, Epoch, Staged
 
 FOLDER, CONTROL = "train", "control.json"
@@ -22,7 +22,7 @@ def result(run: Run, ranks: int) -> Staged:
 
 
 def tested(folder: Path) -> list[str]:
-    """The errors of the test windows in words, if training has come to its end."""
+    """The errors of a test in words, if training has come to its end."""
     if not (folder / TEST).exists():
         return []
     mae, rmse, mape = json.loads((folder / TEST).read_text())

@@ -13,6 +13,8 @@ from chronoscale.real_exec.program import Program
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
 
+TEST = "test.json"  # in a training's folder, where it has tested at its end: MAE, RMSE and MAPE
+
 
 class Plan(NamedTuple):
     """A schedule and what executes it; records of its epochs bear its number and the stage of training that it is for."""

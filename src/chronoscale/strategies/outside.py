@@ -14,7 +14,7 @@ from chronoscale.strategies.strategy import Strategy
 
 SUFFIX = ".py:"
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9.+_-]*")
-NEEDED = ("name", "title", "source", "family", "kind")
+PREPARE = "-prepare"  # what happens once before a strategy's first epoch goes by its name and this
 
 
 def is_file(name: str) -> bool:
@@ -59,7 +59,7 @@ def of_package(entry: metadata.EntryPoint) -> Strategy:
     where = f"strategy '{entry.name}' ({entry.value})"
     try:
         loaded = entry.load()
-    except Exception as error:  # whatever the package raises
+    except (Exception, SystemExit) as error:  # whatever the package raises
         raise UserError(f"{where}: not importable ({type(error).__name__}: {error})") from error
     found = whole(loaded, where)
     if found.name != entry.name:
@@ -69,17 +69,35 @@ def of_package(entry: metadata.EntryPoint) -> Strategy:
 
 def whole(found: object, where: str) -> Strategy:
     """What was found, as a strategy. Raises UserError naming what it lacks."""
-    if inspect.isclass(found):
-        if issubclass(found, Strategy) and (absent := sorted(found.__abstractmethods__)):
-            raise UserError(f"{where}: has no {', '.join(f'`{name}`' for name in absent)}")
-        try:
-            found = found()
-        except TypeError as error:
-            raise UserError(f"{where}: a strategy is an instance, or a class that needs no arguments ({error})") from error
-    if not isinstance(found, Strategy):
+    try:
+        return _whole(found() if inspect.isclass(found) and not _absent(found) else found, where)
+    except UserError:
+        raise
+    except Exception as error:  # of the user's class: how it is made, or what it says of itself
+        raise UserError(
+            f"{where}: a strategy is an instance, or a class that needs no arguments ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _absent(kind: type) -> list[str]:
+    """Methods that a class has to have and has not."""
+    return sorted(getattr(kind, "__abstractmethods__", ())) if issubclass(kind, Strategy) else []
+
+
+def _whole(found: object, where: str) -> Strategy:
+    absent = _absent(found) if inspect.isclass(found) else []
+    if not isinstance(found, Strategy) and not absent:
         raise UserError(f"{where}: not a Strategy but {type(found).__name__}; derive it from `chronoscale.strategies.strategy.Strategy`")
-    if lacking := [name for name in NEEDED if not isinstance(getattr(found, name, None), str)]:
-        raise UserError(f"{where}: has no {', '.join(f'`{name}`' for name in lacking)}")
-    if not NAME.fullmatch(found.name):
-        raise UserError(f"{where}: its name '{found.name}' becomes that of files: letters, digits and .+-_ alone")
+    if isinstance(found, Strategy):
+        said = {name for kind in type(found).__mro__ for name in vars(kind).get("__annotations__", ())}
+        absent = [name for name in sorted(said) if getattr(found, name, None) is None]
+        if found.prepares and type(found).prepare is Strategy.prepare:
+            absent.append("prepare")
+    if absent:
+        raise UserError(f"{where}: has no {', '.join(f'`{name}`' for name in absent)}")
+    assert isinstance(found, Strategy)
+    if not NAME.fullmatch(found.name) or found.name.endswith(PREPARE):
+        raise UserError(
+            f"{where}: its name '{found.name}' becomes that of files: letters, digits and .+-_ alone, and no '{PREPARE}' at its end"
+        )
     return found

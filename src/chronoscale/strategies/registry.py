@@ -60,6 +60,13 @@ def installed() -> Mapping[str, Strategy]:
     return found
 
 
+def versions(names: Iterable[str]) -> dict[str, str]:
+    """Of those that installed packages bring: package and version."""
+    entries = {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
+    brought = {name: entries[name] for name in names if name in entries and name not in STRATEGIES}
+    return {f"strategy {name}": f"{one.dist.name} {one.dist.version}" if one.dist else one.value for name, one in brought.items()}
+
+
 def of(family: str) -> dict[str, Strategy]:
     """This package's strategies for one kind of dynamic graph, by name."""
     return {name: planner for name, planner in STRATEGIES.items() if planner.family == family}
@@ -69,5 +76,5 @@ def executable(name: str) -> Strategy:
     """The strategy of that name, to be run for real. Raises UserError as `strategy`, and for one that can only be simulated."""
     found = strategy(name)
     if not found.executes:
-        raise UserError(f"strategy '{name}' is simulated only (its partition is modelled): leave it out, or use `chronoscale simulate`")
+        raise UserError(f"strategy '{found.name}' is simulated only: leave it out, or use `chronoscale simulate`")
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,6 +34,7 @@ class EvolvingGraph:
     Raises UserError for parameters outside their range.
     """
 
+    unit: ClassVar[str] = "snapshots"  # what it generates, one by one or in blocks
     nodes: int
     edges: int
     snapshots: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,6 +38,7 @@ class GrowthGraph:
     O(M) each, the same ones every time. Raises UserError for a trend or rate outside its range.
     """
 
+    unit: ClassVar[str] = "snapshots"  # what it generates, one by one or in blocks
     num_nodes: int
     src: Int32
     dst: Int32

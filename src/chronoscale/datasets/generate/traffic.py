@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -32,6 +32,7 @@ class TrafficSignal:
     channel is the time of day in [0, 1), as DCRNN adds it. Memory is one block. Raises UserError for parameters outside their range.
     """
 
+    unit: ClassVar[str] = "steps"  # what it generates, one by one or in blocks
     sensors: int
     steps: int
     channels: Literal[1, 2] = 1

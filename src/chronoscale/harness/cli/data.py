@@ -1,4 +1,4 @@
-"""Data: info, get, make, convert."""
+"""Data: get, make, convert."""
 
 from __future__ import annotations
 
@@ -11,16 +11,9 @@ import typer
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.datasets.generate import spec
-from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.errors import MachineError, UserError
-from chronoscale.harness import describe
 from chronoscale.harness.cli.options import AsJson
-from chronoscale.harness.cli.output import err, say
-
-
-def info(name: Annotated[str, typer.Argument(help="Name or path.", show_default=False)], as_json: AsJson = False) -> None:
-    """What a dataset holds, and what the papers print of it."""
-    say(describe.dataset(name), name, as_json)
+from chronoscale.harness.cli.output import err
 
 
 def get(
@@ -53,7 +46,7 @@ def make(
 
 
 def _make(generator: spec.Generator, out: Path, as_json: bool) -> None:
-    parts = f"{len(generator):,} {'steps' if isinstance(generator, TrafficSignal) else 'snapshots'}"
+    parts = f"{len(generator):,} {generator.unit}"
     try:
         with err.status(f"writing {out}") as status:
             spec.write(out, generator, lambda made: status.update(f"writing {out}: {made:,} of {parts}"))

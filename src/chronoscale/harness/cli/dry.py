@@ -10,7 +10,7 @@ import pandas as pd
 from chronoscale.harness.cli.output import say
 from chronoscale.harness.cli.session import asked
 from chronoscale.harness.families import family_of
-from chronoscale.harness.planners import planners
+from chronoscale.harness.planners import planned, planners
 from chronoscale.harness.simulation import partitioned
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
@@ -28,8 +28,8 @@ def dry(command: str, file: Path, seed: int | None, as_json: bool, *, executed: 
     rows = []
     for name, planner in found.items():
         for count in counts:
-            plan = planner.plan(works[count], count, costs)
+            plan = planned(planner, works[count], count, costs)
             row = {"strategy": name, "ranks": count, "tasks": len(plan), "iterations": plan.iterations, **family.columns(work, plan)}
-            planned = {"planned_s": plan.planned_ns / 1e9 or NAN, "bound_s": plan.bound_ns / 1e9 or NAN, "gap": plan.gap}
-            rows.append(row | planned | {"note": plan.note})
+            epoch = {"planned_s": plan.planned_ns / 1e9 or NAN, "bound_s": plan.bound_ns / 1e9 or NAN, "gap": plan.gap}
+            rows.append(row | epoch | {"note": plan.note})
     say(pd.DataFrame(rows), f"{command}: {work.name}, {family.size(work)} (planned with datasheet costs)", as_json)

@@ -40,7 +40,7 @@ def main() -> None:
     warnings.showwarning = _warn
     warnings.simplefilter("always", ChronoscaleWarning)
     try:
-        app()
+        app(prog_name="chronoscale")
     except UserError as error:
         sys.exit(_fail(str(error), 2))
     except MachineError as error:

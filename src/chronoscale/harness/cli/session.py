@@ -15,6 +15,7 @@ from chronoscale.harness.machine import this_device
 from chronoscale.harness.runs import Run
 from chronoscale.modules import fingerprints
 from chronoscale.real_exec.environment import fingerprint
+from chronoscale.strategies.registry import versions
 
 
 def asked(file: Path, seed: int | None, **changes: Any) -> Experiment:
@@ -25,7 +26,7 @@ def asked(file: Path, seed: int | None, **changes: Any) -> Experiment:
 def begin(command: str, file: Path, root: Path, seed: int | None, **changes: Any) -> tuple[Experiment, Run]:
     """The experiment, and a run of it: a new one, or one that was left incomplete."""
     experiment = asked(file, seed, **changes)
-    here = fingerprint(this_device(experiment)) | fingerprints(files(experiment))
+    here = fingerprint(this_device(experiment)) | fingerprints(files(experiment)) | versions(experiment.strategies)
     run, resumed = start(root, command, experiment, file.read_text(), here)
     if resumed:
         err.print(f"taking up {run.folder}, which was left incomplete")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,6 +14,7 @@ from chronoscale.harness.experiments import load
 from chronoscale.harness.families import TRAINED, family_of
 from chronoscale.harness.trained import FOLDER, tested
 from chronoscale.harness.training import train as run_training
+from chronoscale.strategies.outside import anchored
 
 _PREFERRED = " or ".join(family.preferred for family in TRAINED.values())
 
@@ -33,6 +35,7 @@ def train(
     if name is None:
         asked = load(file)
         name = asked.strategies[-1] if "strategies" in asked.model_fields_set else family_of(asked).preferred
+    name = anchored(name, Path())  # of the command line: relative to where it is given
     changes = {"epochs": epochs, "ranks": None if ranks is None else [ranks]}
     given = {key: value for key, value in changes.items() if value is not None}
     experiment, run = begin("train", file, root, seed, **given, strategies=[name])

@@ -17,7 +17,7 @@ from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.open import opened
 from chronoscale.harness.runs import Run
 from chronoscale.harness.signals.experiment import SignalData, SignalExperiment
-from chronoscale.harness.streams.family import today
+from chronoscale.harness.streams.family import Streams, today
 from chronoscale.strategies.signals.forecasters import forecaster_shape
 from chronoscale.strategies.workload import Workload
 
@@ -123,6 +123,8 @@ def workload(experiment: SignalExperiment) -> Workload:
 
 def _printed(name: str) -> SignalStatistics:
     counts = next((counts for counts in catalogue.entry(name).published if counts.steps), None)
+    if catalogue.entry(name).family == Streams.name:
+        raise UserError(today(name))
     if counts is None or catalogue.entry(name).family != "signals":
         raise UserError(f"dataset '{name}' is not a signal whose counts a paper prints")
     message = f"dataset '{name}': counts as printed, {PRINTED_ITEMSIZE} bytes a value; edges are not printed, {DEGREE} a sensor are assumed"

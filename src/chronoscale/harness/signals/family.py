@@ -44,9 +44,10 @@ class Signals(Trained[SignalExperiment]):
     def columns(self, work: Workload, schedule: Schedule) -> Mapping[str, object]:
         return {"windows": len(work.windows), "host_bytes": schedule.host}
 
-    def notes(self, experiment: SignalExperiment) -> list[str]:
+    def notes(self, experiment: SignalExperiment, run: Run) -> list[str]:
         batches = experiment.training.batches
-        return [f"an epoch is its first {batches} optimiser steps and as many validation batches."] if batches else []
+        said = [f"{run.folder.name}: an epoch is its first {batches} optimiser steps and as many validation batches."] if batches else []
+        return said + ([run.read(data.NOTE)["note"]] if (run.folder / data.NOTE).exists() else [])
 
     def describe(self, found: Signal, horizon: int) -> Rows:
         steps, sensors, channels = found.values.shape

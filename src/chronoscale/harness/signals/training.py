@@ -8,10 +8,11 @@ from dataclasses import replace
 from chronoscale.errors import MachineError
 from chronoscale.harness.jobs import job
 from chronoscale.harness.machine import admit, machine_for, this_device
-from chronoscale.harness.planners import planners
+from chronoscale.harness.planners import planned, planners, preparation
 from chronoscale.harness.runs import Run
 from chronoscale.harness.signals.data import loaded, stored
 from chronoscale.harness.signals.experiment import SignalExperiment
+from chronoscale.harness.signals.probing import feeds
 from chronoscale.harness.trained import FOLDER
 from chronoscale.real_exec.checkpoint import records
 from chronoscale.real_exec.environment import device_name
@@ -32,15 +33,16 @@ def train(experiment: SignalExperiment, run: Run, rough: Callable[[], CostModel]
     memory, which needs no costs but a datasheet's (`rough` is not asked), and MachineError when a rank is lost: what the last whole epoch
     left is kept.
     """
-    (planner,), ranks = planners(experiment, executed=True).values(), max(experiment.ranks)
+    ranks = max(experiment.ranks)
+    planner = feeds(next(iter(planners(experiment, executed=True).values())))
     data, folder = stored(experiment, run), run.folder / FOLDER
     work = loaded(experiment, data)
-    schedule = planner.plan(work, ranks, UNUSED)
+    schedule = planned(planner, work, ranks, UNUSED)
     costs = DatasheetCosts(presets.cluster(experiment.cluster).device, engine=ENGINE)
     admit(schedule, machine_for(experiment, FittedCosts(device_name(this_device(experiment)), (), {}), schedule), costs)
     (folder / "epochs").mkdir(parents=True, exist_ok=True)
     files = [folder / "schedule.parquet", folder / "prepare.parquet"]
-    for file, plan in zip(files, (schedule, planner.prepare(work, ranks, UNUSED)), strict=True):
+    for file, plan in zip(files, (schedule, preparation(planner, work, ranks, UNUSED)), strict=True):
         plan.save(file)
     item = Item(planner.name, str(files[0]), str(data), experiment.hyper, prepare=str(files[1]))
     whole = replace(job(experiment, "train", [item], folder), repeats=experiment.epochs, warmup=0)

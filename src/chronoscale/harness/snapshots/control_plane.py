@@ -19,7 +19,7 @@ import numpy as np
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
 from chronoscale.harness.jobs import job
 from chronoscale.harness.machine import admit, machine_for, this_device
-from chronoscale.harness.planners import planners
+from chronoscale.harness.planners import planned, planners
 from chronoscale.harness.runs import Run, write_text
 from chronoscale.harness.snapshots.data import kept, stored
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
@@ -190,7 +190,7 @@ class ControlPlane:
             if planner.solves:
                 schedule = plan_within(seconds, planner, self.work, self.ranks, costs)
             else:
-                schedule = planner.plan(self.work, self.ranks, costs)
+                schedule = planned(planner, self.work, self.ranks, costs)
         if schedule is None:
             self._note(
                 f"{name} had no schedule after {seconds:.3g} s ({TAU:g} epochs and {MARGIN_S:g} s): {GREEDY.name} instead (REAL §5.4)"

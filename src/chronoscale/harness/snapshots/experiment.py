@@ -59,6 +59,7 @@ class SnapshotExperiment(Experiment):
     """An experiment on snapshots."""
 
     family: ClassVar[str] = "snapshots"
+    work: ClassVar[tuple[str, ...]] = (*Experiment.work, "groups")
     dataset: Annotated[SnapshotData, BeforeValidator(named)]
     model: Annotated[SnapshotModel, BeforeValidator(named)] = SnapshotModel()
     training: SnapshotTraining = SnapshotTraining()

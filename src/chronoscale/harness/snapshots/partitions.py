@@ -48,7 +48,7 @@ def simulated(experiment: SnapshotExperiment, work: Workload, counts: Collection
 def estimated(experiment: SnapshotExperiment, work: Workload, counts: Collection[int]) -> Mapping[int, Partition]:
     """The expected counts of a uniform random partition (`datasets.snapshots.partition.expected_halo`), by number of parts."""
     halos = expected_halos(streamed(experiment), list(counts))
-    message = f"distdgl on '{work.name}': remote rows are those of a random partition, an estimate from degrees; METIS would cut less"
+    message = f"dataset '{work.name}': remote rows are those of a random partition, an estimate from degrees; METIS would cut less"
     warnings.warn(message, ChronoscaleWarning, stacklevel=2)
     return {count: _even(work, halos[:, i] * experiment.dataset.scale, count) for i, count in enumerate(counts)}
 

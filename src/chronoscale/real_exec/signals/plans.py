@@ -8,13 +8,13 @@ from pathlib import Path
 
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.plans import Plan
+from chronoscale.real_exec.plans import TEST, Plan
 from chronoscale.real_exec.signals.program import WindowProgram
 from chronoscale.real_exec.signals.recipe import learner_of, program_of
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals.feeding import Feeding
 
-STAGE, TEST = "training", "test.json"
+STAGE = "training"
 
 
 class OnePlan:

@@ -16,6 +16,7 @@ from chronoscale.strategies.real.ilp_model import Model
 Name = Literal["auto", "highs", "gurobi"]
 Status = Literal["optimal", "gap", "time limit", "infeasible"]  # gap: stopped within the relative gap asked for
 
+PACKAGES = {"highs": "highspy", "gurobi": "gurobipy"}
 BUNDLED = 2000  # variables, and constraints, that the licence inside gurobipy's wheel covers
 LICENCES = ("/opt/gurobi/gurobi.lic", "/opt/gurobi1300/gurobi.lic", str(Path.home() / "gurobi.lic"))
 
@@ -65,5 +66,7 @@ def _installed(name: str) -> Callable[[Model, float, float, int], Solution]:
     try:
         solve: Callable[[Model, float, float, int], Solution] = import_module(f"chronoscale.strategies.real.{name}").solve
     except ModuleNotFoundError as error:
+        if error.name != PACKAGES[name]:
+            raise
         raise Absent(f"the solver '{name}' is not installed ({error})") from error
     return solve

@@ -1,6 +1,7 @@
 """Forecasters of signals by name: what they are made of, how large they are, and the work of their forward pass.
 
-Their code is `real_exec.forecast`. Work is counted as that code does it, per window; values are fp32. N nodes, C channels, H hidden.
+Their code is `real_exec.signals.forecast`. Work is counted as that code does it, per window; values are fp32.
+N nodes, C channels, H hidden.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def forecaster_shape(
 
 
 def _diffusion_work(shape: ModelShape, graph: Graph, window: int, horizon: int) -> Work:
-    """`dcrnn` and `pgt-dcrnn`: see `real_exec.forecast.dcrnn`."""
+    """`dcrnn` and `pgt-dcrnn`: see `real_exec.signals.forecast.dcrnn`."""
     wide, terms = shape.hidden, graph.terms
 
     def narrow(inputs: int) -> Work:
@@ -139,7 +140,7 @@ def _diffusion_work(shape: ModelShape, graph: Graph, window: int, horizon: int) 
 
 
 def _attention_gru_work(shape: ModelShape, graph: Graph, window: int, horizon: int) -> Work:
-    """`a3t-gcn`: see `real_exec.forecast.a3t`."""
+    """`a3t-gcn`: see `real_exec.signals.forecast.a3t`."""
     wide, inputs, nodes = shape.hidden, shape.inputs, graph.nodes
     entries = nodes**2 if nodes <= DENSE_NODES else graph.edges + nodes
     given = Work(2 * entries * inputs, 2 * nodes * inputs, 0, entries) + graph.made(inputs, inputs) + graph.product(inputs, 3 * wide)
@@ -151,7 +152,7 @@ def _attention_gru_work(shape: ModelShape, graph: Graph, window: int, horizon: i
 
 
 def _transformer_work(shape: ModelShape, graph: Graph, window: int, horizon: int) -> Work:
-    """`st-transformer`: see `real_exec.forecast.transformer`; attention keeps no N x N matrix."""
+    """`st-transformer`: see `real_exec.signals.forecast.transformer`; attention keeps no N x N matrix."""
     wide, nodes = shape.hidden, graph.nodes
     norm = graph.made(wide + 2, wide)
     attention = Work(4 * nodes**2 * wide, 3 * nodes * wide) + graph.made(wide + shape.heads)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 
+from chronoscale.errors import UserError
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.groups import Placement, deal
@@ -30,8 +31,13 @@ class GroupStrategy(SnapshotStrategy):
         """Every group on a rank and in an iteration. Raises UserError for a workload of another family, or 0 ranks."""
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError as `place`."""
-        return lower(self.name, workload, self.place(workload, ranks, costs), self.reuse, costs)
+        """One epoch. Raises UserError as `place`, and for a placement of other groups or ranks."""
+        placed = self.place(workload, ranks, costs)
+        columns = (placed.rank, placed.iteration, placed.slot)
+        if placed.ranks != ranks or any(len(one) != workload.groups or one.dtype.kind != "i" for one in columns):
+            found = f"{', '.join(f'{one.dtype} [{len(one)}]' for one in columns)} on {placed.ranks} ranks"
+            raise UserError(f"strategy '{self.name}': expected a place for each of {workload.groups} groups on {ranks} ranks, got {found}")
+        return lower(self.name, workload, placed, self.reuse, costs)
 
 
 @dataclass(frozen=True, slots=True)
