@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.distributed as dist
-from dense_trainer import RATE, iterations_of
+from dense_trainer import RATE, iterations_of, weights
 
 from chronoscale.datasets import store
 from chronoscale.datasets.snapshots.partition import Cut
@@ -118,13 +118,13 @@ def plan(case: Case, folder: Path, ranks: int) -> None:
     schedule.save(folder / f"{case.label}-{ranks}.parquet")
 
 
-def train(case: Case, folder: Path, context: Context):
+def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
     """One epoch: its losses; planned and moved bytes of this rank's communication rows; what is left on the device."""
     rank, ranks = context.rank, context.ranks
     sequence, schedule = store.load(folder / case.data), Schedule.load(folder / f"{case.label}-{ranks}.parquet")
     cut = Cut(np.load(folder / f"{case.data}-{case.cut}-{ranks}.npy"), ranks)
     material = Material(sequence, INPUTS, case.hyper.variant, weighted=case.shape.spatial == "gcn")
-    learner, steps = Learner(SnapshotModel(case.shape, SEED), context), iterations_of(schedule)
+    learner, steps = Learner(model, context), iterations_of(schedule)
     learner.optimizer = torch.optim.SGD(learner.model.parameters(), RATE)
     if schedule.kind == "groups":
         program = SnapshotProgram(schedule, material, learner, case.hyper, context)
@@ -144,13 +144,16 @@ def train(case: Case, folder: Path, context: Context):
 
 def run(folder: Path, rank: int, ranks: int, labels: list[str]) -> None:
     """The cases of these labels on this rank; a file of what they gave."""
-    found = {}
+    found, trained = {}, {}
     with joined(Settings(device="cpu")) as context:
         for case in CASES:
             if case.label in labels:
-                losses, planned, left, steps = train(case, folder, context)
+                model = SnapshotModel(case.shape, SEED)
+                losses, planned, left, steps = train(case, model, folder, context)
+                trained[case.label] = weights(model)
                 found[case.label] = {"losses": losses.tolist(), "planned": sum(planned.values()), "left": left, "steps": steps}
     (folder / f"found-{ranks}-{rank}.json").write_text(json.dumps(found))
+    np.savez(folder / f"weights-{ranks}-{rank}.npz", **trained)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -218,9 +219,15 @@ def test_runs_are_left_to_those_who_work_on_them(experiment, capsys):
     (first / "status.json").write_text(json.dumps({**status, "state": "running"}))
     command("simulate", file)  # this process holds the first one's lock
     assert Path("runs/small-simulate-2").exists() and not runs.Run(first).complete
+    other = Path("runs/small-simulate-3")
+    shutil.copytree(first, other)  # with a lock of its own, which nobody holds
     environment = json.loads((first / "environment.json").read_text())
-    (first / "environment.json").write_text(json.dumps({**environment, "torch": "1.0"}))
-    assert outside("simulate", file).returncode == 0 and not runs.Run(first).complete
+    (other / "environment.json").write_text(json.dumps({**environment, "torch": "1.0"}))
+    command("simulate", file)
+    assert Path("runs/small-simulate-4").exists() and not runs.Run(other).complete
+    (other / "environment.json").write_text(json.dumps(environment))
+    command("simulate", file)
+    assert runs.Run(other).complete and not runs.Run(first).complete
     (first / "status.json").write_text("{}")
     capsys.readouterr()
     command("simulate", file)

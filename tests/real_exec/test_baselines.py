@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from baseline_cases import ASKED, CASES, INPUTS, SEED, Case, plan, run
-from dense_trainer import DenseTrainer
+from dense_trainer import DenseTrainer, apart, weights
 
 from chronoscale.cuda_ext import ops
 from chronoscale.datasets import catalogue, store
@@ -89,10 +89,11 @@ def folder(tmp_path_factory, request):
 
 @cache
 def oracle(folder, data, shape, hyper, steps):
-    """Losses of an independent trainer; strategies and rank counts that take the same steps share them."""
+    """Losses and weights of an independent trainer; strategies and rank counts that take the same steps share them."""
     sequence = store.load(folder / data)
     features = Material(sequence, INPUTS).features
-    return DenseTrainer(sequence, features, SnapshotModel(shape, SEED), hyper).losses(steps)
+    trainer = DenseTrainer(sequence, features, SnapshotModel(shape, SEED), hyper)
+    return trainer.losses(steps), weights(trainer.model)
 
 
 def iterations(case, groups, ranks):
@@ -116,11 +117,12 @@ def test_losses_are_the_oracles(folder, case, ranks):
     assert sorted(unit for units in steps for unit in units) == list(range(groups))
     if case.strategy in ("psg", "esdg", "distdgl"):
         assert steps == iterations(case, groups, ranks)
-    expected = oracle(folder, case.data, case.shape, hyper, tuple(map(tuple, steps)))
+    expected, trained = oracle(folder, case.data, case.shape, hyper, tuple(map(tuple, steps)))
     assert len(expected) >= 3
-    for one in found:
+    for rank, one in enumerate(found):
         np.testing.assert_allclose(one["losses"], expected, rtol=1e-4)
         assert one["left"] == 0
+        assert apart(np.load(folder / f"weights-{ranks}-{rank}.npz")[case.label], trained, SnapshotModel(case.shape, SEED)) < 1e-3
 
 
 def test_communication_is_where_it_belongs(folder):

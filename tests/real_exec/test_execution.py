@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from dense_trainer import RATE, DenseTrainer, iterations_of
+from dense_trainer import RATE, DenseTrainer, apart, iterations_of, weights
 from one_rank import here
 
 from chronoscale.datasets import store
@@ -107,8 +107,9 @@ def test_equal_losses_over_20_steps(number, model, layers):
             schedule = lower(name, work, placement, KINDS[name], COSTS, forms)
             assert kind != "DELTA" or len(schedule.tasks(Op.INCREMENT)) > 20
             assert kind != "MAP" or len(schedule.tasks(Op.RECONSTRUCT)) > 20
-            other, _ = train(graphs, work, schedule, threaded=True)
+            other, program = train(graphs, work, schedule, threaded=True)
             np.testing.assert_allclose(other.losses, expected, rtol=1e-5, err_msg=f"{name} {kind}")
+            assert apart(weights(program.model), weights(oracle.model), SnapshotModel(work.model, 5)) < 1e-2, f"{name} {kind}"
 
 
 def test_training_learns():
