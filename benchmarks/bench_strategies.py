@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.harness import execution, runs
-from chronoscale.harness.experiments import check, start
+from chronoscale.harness.experiments import check
 from chronoscale.harness.jobs import schedules
 from chronoscale.harness.machine import this_device
+from chronoscale.harness.started import start
 from chronoscale.real_exec.environment import fingerprint
 from chronoscale.strategies.schedule import Op
 

@@ -8,11 +8,12 @@ import pytest
 from command_line import command, one_line
 
 from chronoscale.errors import UserError
-from chronoscale.harness.experiments import check, find, of_run, parse
+from chronoscale.harness.experiments import check, parse
 from chronoscale.harness.families import FAMILIES, TRAINED, family_of, holding, training
 from chronoscale.harness.profiles import known
 from chronoscale.harness.runs import Run
 from chronoscale.harness.simulation import simulate
+from chronoscale.harness.started import find, of_run
 
 # As every run before families had keys of their own wrote it.
 EARLIER = {

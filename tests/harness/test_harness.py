@@ -16,8 +16,9 @@ import pytest
 from command_line import command, one_line, outside
 
 from chronoscale.errors import UserError
-from chronoscale.harness import execution, experiments, runs
+from chronoscale.harness import execution, runs
 from chronoscale.harness.experiments import check
+from chronoscale.harness.started import find
 from chronoscale.strategies.registry import of
 
 
@@ -191,7 +192,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(experiment, tmp_path):
         file = experiment(gpus=[1, 2, 4, 8, 16, 32, 64, 128], groups=None)
         full = outside("simulate", file, "--runs", small / "runs")
         assert full.returncode == 1 and full.stderr.splitlines()[-1].startswith("error: the disk is full")
-        run = experiments.find(small / "runs")[0]
+        run = find(small / "runs")[0]
         assert not run.complete
         kept = [path.name for path in run.pieces("sim-")]
         assert kept

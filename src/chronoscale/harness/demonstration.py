@@ -9,8 +9,9 @@ from rich.console import Console
 
 from chronoscale.harness import execution, publish, runs, simulation
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.experiments import check, start
+from chronoscale.harness.experiments import check
 from chronoscale.harness.machine import this_device
+from chronoscale.harness.started import start
 from chronoscale.real_exec.environment import fingerprint
 
 MODEL = {"name": "wd-gcn", "hidden": 32, "inputs": 32}

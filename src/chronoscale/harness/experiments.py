@@ -1,8 +1,7 @@
-"""Experiments: from files and from runs, with the keys of the family that their model trains on."""
+"""Experiments: from files, with the keys of the family that their model trains on."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from inspect import isclass
 from pathlib import Path
@@ -12,13 +11,12 @@ from pydantic import BaseModel, ValidationError
 
 from chronoscale import modules
 from chronoscale.documents import mapping
-from chronoscale.errors import ChronoscaleWarning, UserError, unknown
+from chronoscale.errors import UserError, unknown
 from chronoscale.harness.experiment import Experiment, Model
 from chronoscale.harness.families import TRAINED, training
 from chronoscale.harness.planners import planners, trains_on
-from chronoscale.harness.runs import STATUS, Run, write_text
 from chronoscale.simulator import presets
-from chronoscale.strategies.outside import anchored, file_of, is_file
+from chronoscale.strategies.outside import anchored
 
 
 def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Experiment:
@@ -51,70 +49,6 @@ def check(data: Mapping[str, Any], where: str, folder: Path = Path()) -> Experim
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     return experiment
-
-
-def of_run(run: Run) -> Experiment:
-    """The experiment of a run, whose modules and strategies need not be there any more. Raises UserError for a folder that is no run, and
-    for a run of another version."""
-    run.state  # noqa: B018 (refuses what is no run)
-    data = dict(run.read("resolved.json"))
-    return parse(data, str(run.folder / "resolved.json"), data.pop("family", ""), lenient=True)
-
-
-def files(experiment: Experiment) -> list[str]:
-    """Python files that the experiment runs."""
-    return [*experiment.modules, *(file_of(name) for name in experiment.strategies if is_file(name))]
-
-
-def work_of(run: Run, experiment: Experiment) -> tuple[str, dict[str, str]]:
-    """What the run trains, and the hashes of the modules that it runs for it: equal where figures compare."""
-    environment = run.read("environment.json")
-    return experiment.digest(*experiment.work), {file: environment.get(file, "") for file in experiment.modules}
-
-
-def start(root: Path, command: str, experiment: Experiment, given: str, environment: Mapping[str, str]) -> tuple[Run, bool]:
-    """A new run, or the incomplete one of the same command, experiment and environment; and whether it is resumed.
-
-    A run that another process is working on is left to it.
-    """
-    digest = experiment.digest()
-    for run in find(root):
-        state = run.state
-        same = state["command"] == command and state["digest"] == digest and state["state"] != "complete"
-        if same and run.read("environment.json") == dict(environment) and run.lock():
-            return run, True
-    number = 1 + max(
-        (int(p.name.rsplit("-", 1)[1]) for p in root.glob(f"{experiment.name}-{command}-*") if p.name.rsplit("-", 1)[1].isdigit()),
-        default=0,
-    )
-    run = Run(root / f"{experiment.name}-{command}-{number}")
-    run.folder.mkdir(parents=True)
-    run.lock()
-    write_text(run.folder / "experiment.yaml", given)
-    run.write("resolved.json", {"family": experiment.family, **experiment.model_dump(mode="json")})
-    run.write("environment.json", dict(environment))
-    run.write(STATUS, {"command": command, "digest": digest, "state": "running"})
-    return run, False
-
-
-def find(root: Path) -> list[Run]:
-    """All runs in a folder, oldest first. A folder without a status is the rest of a start that was killed, and no run."""
-    folders = [path for path in root.glob("*") if (path / STATUS).exists()] if root.exists() else []
-    found = [Run(path) for path in sorted(folders, key=lambda path: (path.stat().st_ctime, path.name))]
-    return [run for run in found if _readable(run)]
-
-
-def _readable(run: Run) -> bool:
-    """Whether this version can read the run; says so when not, once a command, and goes on without it."""
-    try:
-        if not {"command", "digest", "state"} <= run.state.keys():
-            raise UserError(f"{run.folder}: not a run of this version")
-        of_run(run)
-        run.read("environment.json")
-    except UserError as error:
-        warnings.warn(f"left aside: {error}", ChronoscaleWarning, stacklevel=2)
-        return False
-    return True
 
 
 def parse(data: Mapping[str, Any], where: str, family_name: str = "", lenient: bool = False) -> Experiment:

@@ -13,12 +13,12 @@ import torch
 
 from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.experiments import find, of_run
 from chronoscale.harness.families import family_of
 from chronoscale.harness.jobs import item, job, load_passes
 from chronoscale.harness.machine import this_device
 from chronoscale.harness.planners import planners
 from chronoscale.harness.runs import Run
+from chronoscale.harness.started import find, of_run
 from chronoscale.modules import fingerprints
 from chronoscale.real_exec.environment import device_name, fingerprint
 from chronoscale.real_exec.fit import fit, tabulate

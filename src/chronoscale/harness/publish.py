@@ -13,11 +13,11 @@ import pandas as pd
 from chronoscale.errors import UserError
 from chronoscale.harness.execution import passes
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.experiments import of_run, work_of
 from chronoscale.harness.families import family_of
 from chronoscale.harness.jobs import schedules
 from chronoscale.harness.runs import Run, write_text
 from chronoscale.harness.simulation import refused
+from chronoscale.harness.started import of_run, work_of
 from chronoscale.harness.trained import FOLDER, result
 from chronoscale.reports.page import write
 from chronoscale.reports.report import Measured, Report

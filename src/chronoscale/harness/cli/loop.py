@@ -10,9 +10,9 @@ from chronoscale.harness.cli.dry import dry
 from chronoscale.harness.cli.options import RUNS, AsJson, Dry, File, Root, Seed
 from chronoscale.harness.cli.output import stage
 from chronoscale.harness.cli.session import begin, end
-from chronoscale.harness.experiments import of_run
 from chronoscale.harness.profiles import measure
 from chronoscale.harness.runs import Run
+from chronoscale.harness.started import of_run
 
 
 def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:

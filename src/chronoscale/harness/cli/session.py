@@ -10,9 +10,10 @@ import pandas as pd
 
 from chronoscale.harness.cli.output import err, say
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.experiments import files, load, start
+from chronoscale.harness.experiments import load
 from chronoscale.harness.machine import this_device
 from chronoscale.harness.runs import Run
+from chronoscale.harness.started import files, start
 from chronoscale.modules import fingerprints
 from chronoscale.real_exec.environment import fingerprint
 from chronoscale.strategies.registry import versions
