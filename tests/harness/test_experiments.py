@@ -54,7 +54,8 @@ def test_a_run_of_an_earlier_version_is_read(experiment):
     assert (found.family, found.training.horizon, found.model.inputs) == ("snapshots", 1, 8)
     run = Run(Path("runs/old-simulate-1"))
     run.folder.mkdir(parents=True)
-    run.write("resolved.json", {"name": "old", **EARLIER})
+    changed = {**EARLIER["model"], "hops": 3}  # another family's default of then, if it were another now
+    run.write("resolved.json", {"name": "old", **EARLIER, "model": changed})
     run.write("environment.json", {})
     run.write("status.json", {"command": "simulate", "digest": "x", "state": "running"})
     simulate(of_run(run), run)
