@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -164,6 +165,32 @@ def test_loss_and_validation_by_hand(folder: Path, tmp_path: Path) -> None:
     for step, starts in enumerate(program.deals[0].starts(0, 0)):
         assert losses[step] == pytest.approx(np.nanmean(errors(starts)), rel=1e-5)
     assert program.errors.mae == pytest.approx(np.nanmean(errors(np.array(windows.validation))), rel=1e-5)
+
+
+def test_a_step_follows_the_gradient_of_the_mean(folder: Path, tmp_path: Path) -> None:
+    """Plain gradient descent, where Adam would hide a gradient's scale, against autograd through the mean over readings."""
+    hyper = replace(HYPER, batches=1)
+    schedule, prepare = schedules("index", 1, tmp_path, hyper)
+    data, scale = signal(), scaler(signal(), Windows(STEPS, 4, 3))
+    with joined(Settings(seed=1, device="cpu")) as context:
+        program = program_of(item_of("index", folder, prepare, hyper), schedule, context)
+        program.learner.optimizer = torch.optim.SGD(program.model.parameters(), 1.0)
+        before = deepcopy(program.model)
+        before.zero_grad()
+        execute(schedule, program, lanes_for(CPU), "cpu")
+    x = torch.from_numpy(np.stack([np.where(data.missing, np.nan, data.values)[s : s + 7] for s in program.deals[0].starts(0, 0)[0]]))
+    inputs = ((x[:, :4] - torch.from_numpy(scale.mean)) / torch.from_numpy(scale.deviation)).nan_to_num().float()
+    known = ~x[:, 4:, :, 0].isnan()
+    (before(inputs) * scale.deviation[0] + scale.mean[0] - x[:, 4:, :, 0])[known].abs().mean().backward()
+    for old, new in zip(before.parameters(), program.model.parameters(), strict=True):
+        torch.testing.assert_close(old.detach() - new.detach(), old.grad, rtol=1e-4, atol=1e-5)
+
+
+def test_a_preparation_happens_once_for_all_that_share_it(folder: Path, tmp_path: Path) -> None:
+    item = item_of("index", folder, schedules("index", 1, tmp_path)[1], HYPER)
+    with joined(Settings(device="cpu")) as context:
+        assert len(prepared(item, MODEL, context)) == 1
+        assert prepared(replace(item, label="again"), MODEL, context) == []
 
 
 def test_ranks_of_any_number_train_alike(folder: Path, tmp_path: Path) -> None:
