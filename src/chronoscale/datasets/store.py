@@ -25,6 +25,7 @@ from chronoscale.errors import MachineError, UserError
 Dataset = SnapshotSequence | EventStream | Signal
 KINDS: dict[str, type[Dataset]] = {"snapshots": SnapshotSequence, "events": EventStream, "signal": Signal}
 META = "meta.json"
+SHOWN = 6  # names of a folder
 VERSION: Literal[1] = 1
 
 
@@ -152,7 +153,7 @@ class _Array(BaseModel):
 class _Meta(BaseModel):
     version: Literal[1] = VERSION
     kind: Literal["snapshots", "events", "signal"]
-    scalars: dict[str, bool | int | str]
+    scalars: dict[str, bool | int | str | dict[str, str | list[str]]]
     arrays: dict[str, _Array]
 
 
@@ -164,7 +165,7 @@ def _write(folder: Path, dataset: Dataset) -> None:
         if isinstance(value, np.ndarray):
             np.save(folder / f"{field.name}.npy", value)
             meta.arrays[field.name] = _Array(dtype=value.dtype.name, shape=list(value.shape))
-        elif value is not None:
+        elif value is not None and value != {}:
             meta.scalars[field.name] = value
     (folder / META).write_text(meta.model_dump_json(indent=2) + "\n")
 
@@ -185,7 +186,11 @@ def _read_meta(file: Path) -> _Meta:
     try:
         return _Meta.model_validate_json(file.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
-        raise UserError(f"{file}: no such file") from None
+        if not file.parent.is_dir():
+            raise UserError(f"{file.parent}: no such folder") from None
+        inside = ", ".join(sorted(found.name for found in file.parent.iterdir())[:SHOWN]) or "nothing"
+        what = f"no {META}, which `chronoscale data convert` writes with the arrays (.npy) of a dataset"
+        raise UserError(f"{file.parent}: a folder without a dataset: {what}; it holds {inside}: name a file, if one is meant") from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -9,6 +10,7 @@ import pandas as pd
 from chronoscale.datasets import catalogue
 from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Data
+from chronoscale.harness.fact import Fact, Facts, understood
 from chronoscale.harness.families import FAMILIES, holding
 from chronoscale.harness.open import opened
 from chronoscale.harness.runs import Run
@@ -17,33 +19,37 @@ from chronoscale.strategies.costs import FittedCosts
 HORIZON = 12  # of windows where no paper names another, as for PGT-I's traffic sets
 
 
-def dataset(name: str) -> pd.DataFrame:
-    """Key and value: what the papers print, and what is counted where the dataset is at hand. Raises UserError for an unknown name."""
-    rows: list[tuple[str, str]] = []
-    path, horizon = Path(name), HORIZON
-    if not path.exists():
-        if path.suffix or len(path.parts) > 1:
-            raise UserError(f"{name}: no such file or folder")
+def dataset(names: Sequence[str], form: str | None = None, options: Mapping[str, str] | None = None) -> Facts:
+    """What the papers print, what was understood of the files, and what is counted where the dataset is at hand. Several names are files of
+    one stream; `form` and `options` are for a path's reader. Raises UserError for an unknown name."""
+    rows: Facts = []
+    name, horizon = names[0], HORIZON
+    paths = [name for name in names if Path(name).exists()]
+    if not paths or len(names) > 1:
+        for one in names:
+            if one not in paths and (len(names) > 1 or Path(one).suffix or len(Path(one).parts) > 1):
+                raise UserError(f"{one}: no such file or folder")
+    if not paths:
+        if form or options:
+            raise UserError(f"{name}: a format and options are for files; the catalogue says how this dataset is read")
         entry = catalogue.entry(name)
         horizon = entry.horizon or HORIZON
-        rows += [("family", entry.family), ("origin", entry.origin), ("source", entry.source)]
+        rows += [Fact("family", entry.family), Fact("origin", entry.origin), Fact("source", entry.source)]
         for counts in entry.published:
             printed = {key: value for key, value in counts.model_dump().items() if key not in ("paper", "table") and value is not None}
-            rows.append(
-                (f"published ({counts.paper}, table {counts.table})", ", ".join(f"{key} {value:,}" for key, value in printed.items()))
-            )
+            rows.append(Fact(f"published ({counts.paper}, table {counts.table})", printed))
             rows += FAMILIES[entry.family].printed(counts, horizon)
         if entry.origin == "published":
-            return pd.DataFrame(rows, columns=["what", "value"])
+            return rows
     try:
-        found = opened(Data(path=name) if path.exists() else Data(name=name), 0)
+        found = opened(Data(path=tuple(paths), format=form, options=options or {}) if paths else Data(name=name), 0)
     except UserError as error:
-        if path.exists():
+        if paths:
             raise
-        rows.append(("here", str(error)))
+        rows.append(Fact("here", str(error)))
     else:
-        rows += holding(found).describe(found, horizon)
-    return pd.DataFrame(rows, columns=["what", "value"])
+        rows += understood(found.account) + holding(found).describe(found, horizon)
+    return rows
 
 
 def profile(run: Run) -> pd.DataFrame:

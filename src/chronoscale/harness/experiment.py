@@ -46,20 +46,35 @@ class Data(Part):
     """A dataset by catalogue name or by path."""
 
     name: str | None = Field(None, description="in the catalogue (`chronoscale data list`); this or `path`")
-    path: str | None = Field(None, description="a file or folder, relative to where the command is given")
+    path: str | tuple[str, ...] | None = Field(
+        None, description="a file or folder, or files of one stream, relative to where the command is given"
+    )
     format: str | None = Field(None, description="reader of the path, where the file does not tell, as for `chronoscale data convert`")
-    options: dict[str, bool | str] = Field({}, description="of the reader")
+    options: dict[str, bool | int | float | str | tuple[str, ...]] = Field(
+        {},
+        description="of the path's reader, as `--option` of `chronoscale data convert`: `{columns: [src, dst, weight, time], sort: true}`",
+    )
 
     @model_validator(mode="after")
     def _one(self) -> Data:
         if (self.name is None) == (self.path is None):
             raise ValueError("give exactly one of name, path")
+        if self.path == ():
+            raise ValueError("path: expected at least one file")
+        if self.name is not None and (self.format is not None or self.options):
+            key = "options" if self.options else "format"
+            raise UserError(f"dataset: {key}: for a path; the catalogue says how '{self.name}' is read")
         return self
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths; none for a dataset by name."""
+        return (self.path,) if isinstance(self.path, str) else self.path or ()
 
     @property
     def label(self) -> str:
         """Name for people."""
-        return self.name or Path(str(self.path)).stem
+        return self.name or Path(self.files[0]).stem
 
 
 class Model(Part):

@@ -11,6 +11,7 @@ from chronoscale.datasets.catalogue import Published
 from chronoscale.datasets.store import Dataset
 from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.fact import Facts
 from chronoscale.harness.runs import Run
 from chronoscale.real_exec.job import Item
 from chronoscale.strategies.costs import CostModel
@@ -19,7 +20,6 @@ from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Partition, Workload
 
 E = TypeVar("E", bound=Experiment)
-Rows = list[tuple[str, str]]  # key and value, for people
 Planned = tuple[Item, Schedule]
 
 
@@ -33,10 +33,10 @@ class Family(ABC):
     container: type[Dataset]
 
     @abstractmethod
-    def describe(self, found: Any, horizon: int) -> Rows:
+    def describe(self, found: Any, horizon: int) -> Facts:
         """What is counted in a dataset of this kind; `horizon`: of windows, where a paper names one."""
 
-    def printed(self, counts: Published, horizon: int) -> Rows:
+    def printed(self, counts: Published, horizon: int) -> Facts:
         """What follows from counts that a paper prints."""
         return []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chronoscale.datasets import catalogue, store
+from chronoscale.datasets import catalogue
 from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.datasets.store import Dataset
 from chronoscale.errors import UserError
@@ -15,7 +15,7 @@ def opened(data: Data, seed: int) -> Dataset:
     """The dataset as it comes, by name or path. Raises UserError when it is unknown, absent or malformed."""
     if data.name is not None:
         return catalogue.load(data.name, seed)
-    path = Path(str(data.path))
-    if not path.exists():
-        raise UserError(f"{path}: no such file or folder")
-    return store.load(path) if (path / "meta.json").exists() else open_dataset(path, data.format, **data.options)
+    for file in data.files:
+        if not Path(file).exists():
+            raise UserError(f"{file}: no such file or folder")
+    return open_dataset(data.files, data.format, **data.options)

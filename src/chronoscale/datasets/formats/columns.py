@@ -7,7 +7,7 @@ import gzip
 import io
 import math
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -72,19 +72,18 @@ class Columns:
         array = self._table.iloc[:, i].to_numpy()
         return array.astype(np.int64 if array.dtype.kind == "i" else np.float64, copy=False)
 
-    def matrix(self, first: int = 0) -> Float32:
-        """Columns `first` and later, float32 [rows, fields - first]. Raises UserError for numbers that float32 cannot hold."""
+    def matrix(self, places: Sequence[int] | None = None) -> Float32:
+        """These columns (all without any), float32 [rows, columns]. Raises UserError for numbers that float32 cannot hold."""
+        table = self._table if places is None else self._table.iloc[:, list(places)]
         with np.errstate(over="ignore"):
-            numbers = np.ascontiguousarray(self._table.iloc[:, first:].to_numpy(dtype=np.float32))
+            numbers = np.ascontiguousarray(table.to_numpy(dtype=np.float32))
         if not (held := (~np.isinf(numbers)).all(axis=1)).all():
             raise self.error(int(np.argmin(held)), "a number beyond the range of float32")
         return numbers
 
-    def expect(self, at_least: int, what: str) -> None:
-        """Raise UserError unless a line has `at_least` fields; `what` names them."""
-        if self.fields < at_least:
-            line, _ = next(self._lines())
-            raise UserError(f"{self.path}:{line}: expected {what}, found {self.fields} fields")
+    def first_line(self) -> tuple[int, str]:
+        """Number and text of the first line that counts."""
+        return next(self._lines())
 
     def error(self, row: int, what: str) -> UserError:
         """The error at data row `row` (from 0), with the line of the file that holds it."""
@@ -109,7 +108,7 @@ class Columns:
             if len(entries) != expected:
                 return UserError(f"{self.path}:{number}: expected {expected} fields, found {len(entries)}")
             for entry in entries:
-                if not _is_number(entry) and not (self.gaps and entry.lower() == "nan"):
+                if not is_number(entry) and not (self.gaps and entry.lower() == "nan"):
                     return UserError(f"{self.path}:{number}: expected a finite number, found '{entry[:40]}'")
         return None
 
@@ -127,7 +126,7 @@ def open_binary(path: Path) -> IO[bytes]:
 def text_lines(path: Path) -> Generator[str, None, None]:
     """The lines of a text file or a .gz. Raises UserError where it is truncated or not UTF-8."""
     try:
-        with open_binary(path) as file, io.TextIOWrapper(file, encoding="utf-8") as text:
+        with open_binary(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig") as text:
             yield from text
     except _DAMAGED as error:
         raise damaged(path, error) from None
@@ -149,7 +148,8 @@ def damaged(path: Path, error: Exception) -> UserError:
     return UserError(f"{path}: truncated or damaged ({error})")
 
 
-def _is_number(entry: str) -> bool:
+def is_number(entry: str) -> bool:
+    """Whether a finite number is written."""
     try:
         return math.isfinite(float(entry)) and "_" not in entry
     except ValueError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.formats.pickled import PickledArray, read_pickle
-from chronoscale.datasets.formats.readings import completed
+from chronoscale.datasets.formats.readings import Adjacency, Missing, TimeOfDay, completed
 from chronoscale.datasets.signals.calendar import Times, require_times
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError, unknown
@@ -35,10 +35,10 @@ class _Adjacency(NamedTuple):
 def read(
     path: str | Path,
     *,
-    key: str | None = None,
-    adjacency: str | Path | None = None,
-    missing: str | float | None = None,
-    time_of_day: str | bool | int = False,
+    key: Annotated[str | None, "of the table, where the file has several"] = None,
+    adjacency: Adjacency = None,
+    missing: Missing = None,
+    time_of_day: TimeOfDay = False,
 ) -> Signal:
     """Read a table of readings (steps x sensors, one channel, NaN: missing) with `adjacency` or the only `adj_mx*.pkl` beside it.
 
@@ -62,7 +62,7 @@ def read(
     src, dst = np.nonzero(weights)
     edges, kept = np.stack([src, dst]).astype(np.int32), weights[src, dst].astype(np.float32)
     try:
-        signal = Signal.from_readings(values[:, :, None], edges, kept, _integers(sensors), path.stem)
+        signal = Signal.from_readings(values[:, :, None], edges, kept, _integers(sensors), path.stem, {"files": [path.name, beside.name]})
         if times is not None:
             require_times(signal, times)
         return completed(signal, missing, time_of_day, times)

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
 
 from chronoscale.datasets.formats.columns import Columns, first_line
-from chronoscale.datasets.formats.timed_edges import Places, events_of
+from chronoscale.datasets.formats.edge_list import Sort
+from chronoscale.datasets.formats.timed_edges import Paths, events_of, listed
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
+HEADER = re.compile(r"user\w*,\s*item\w*,\s*time\w*,\s*\w*label\b")
 
-def read(path: str | Path, *, sort: bool = False) -> EventStream:
+
+def read(path: Paths, *, sort: Sort = False) -> EventStream:
     """Read a JODIE file (wikipedia, reddit, mooc, lastfm): items get ids after the users, features and labels are kept.
 
     Raises UserError, `file:line: what`.
     """
-    path = Path(path)
-    if not first_line(path).startswith("user"):
-        raise UserError(f"{path}:1: expected the header 'user_id,item_id,timestamp,state_label,…'")
-    columns = Columns(path, separator=",", skip=1)
-    columns.expect(4, "user,item,timestamp,state_label,features…")
-    return events_of(columns, Places(0, 1, 2, label=3, features_from=4), bipartite=True, sort=sort)
+    tables = []
+    for file in listed(path):
+        if not HEADER.match(first_line(file)):
+            raise UserError(f"{file}:1: expected the header 'user_id,item_id,timestamp,state_label,…'")
+        table = Columns(file, separator=",", skip=1)
+        number, _ = table.first_line()
+        if table.fields < 4:
+            raise UserError(f"{file}:{number}: expected user,item,timestamp,state_label,features…, found {table.fields} fields")
+        tables.append(table)
+        if table.fields != tables[0].fields:
+            raise UserError(f"{file}: {table.fields} fields, {tables[0].path} has {tables[0].fields}")
+    roles = ("src", "dst", "time", "label", *["feature"] * (tables[0].fields - 4))
+    return events_of(tables, roles, bipartite=True, sort=sort)

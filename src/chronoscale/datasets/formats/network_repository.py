@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 
-from chronoscale.datasets.formats.columns import Columns, first_line, text_lines
-from chronoscale.datasets.formats.timed_edges import Places, events_of
+from chronoscale.datasets.formats.columns import first_line
+from chronoscale.datasets.formats.edge_list import Bipartite, ColumnRoles, EdgeList, Sort
+from chronoscale.datasets.formats.timed_edges import Paths, listed
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.errors import UserError
+
+TABLE = EdgeList(("src dst _weight time", "src dst time"), comment="%")
 
 
-def read(path: str | Path, *, bipartite: bool = False, sort: bool = False) -> EventStream:
-    """Read a temporal graph; `bipartite` (the rec-* collection) puts items after users; weights are not kept.
+def read(path: Paths, *, columns: ColumnRoles = None, bipartite: Bipartite = False, sort: Sort = False) -> EventStream:
+    """Read a temporal graph; `bipartite` (the rec-* collection) puts items after users; weights are not kept unless `columns` names them.
 
     Raises UserError, `file:line: what`, also for the files of this collection that have no time.
     """
-    path = Path(path)
-    first = first_line(path)
-    comment = first[0] if first[:1] in ("%", "#") else "%"
-    data = next((line for line in text_lines(path) if not line.startswith(comment) and line.strip()), "")
-    columns = Columns(path, separator="," if "," in data else None, comment=comment)
-    if columns.fields not in (3, 4):
-        raise UserError(f"{path}: expected 'src dst weight time' or 'src dst time', found {columns.fields} fields")
-    return events_of(columns, Places(0, 1, columns.fields - 1), bipartite=bipartite, sort=sort)
+    table = replace(TABLE, comment="#") if first_line(listed(path)[0]).startswith("#") else TABLE
+    return table.read(path, columns, bipartite=bipartite, sort=sort)

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from chronoscale.datasets.formats.readings import Adjacency, Missing, TimeOfDay, completed
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
 
 SUFFIX = "node_values.npy"
 
 
-def read(path: str | Path, *, adjacency: str | Path | None = None) -> Signal:
+def read(path: str | Path, *, adjacency: Adjacency = None, missing: Missing = None, time_of_day: TimeOfDay = False) -> Signal:
     """Read `Xnode_values.npy` with `Xadj_mat.npy` (or `adjacency`); edges i -> j where the matrix is not zero.
-    NaN is a missing reading.
+    Readings that are NaN or equal to `missing` are missing. The file has no times: `time_of_day` is steps a day, from midnight on.
 
     Raises UserError naming a file that is missing, damaged or of another shape.
     """
@@ -29,7 +30,8 @@ def read(path: str | Path, *, adjacency: str | Path | None = None) -> Signal:
     values = values.astype(np.float32 if values.dtype.itemsize <= 4 else np.float64)
     try:
         edges, kept = np.stack([src, dst]).astype(np.int32), weights[src, dst].astype(np.float32)
-        return Signal.from_readings(values, edges, kept, name=path.parent.name)
+        signal = Signal.from_readings(values, edges, kept, name=path.parent.name, account={"files": [path.name, adjacency.name]})
+        return completed(signal, missing, time_of_day)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 

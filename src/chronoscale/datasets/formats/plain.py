@@ -1,17 +1,24 @@
-"""Plain text: `src dst t` a line, white space or commas between, no header."""
+"""Plain text: `src dst time` or `src dst` a line, white space or commas between, no header; or what `columns` says."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Annotated
 
-from chronoscale.datasets.formats.columns import Columns, first_line
-from chronoscale.datasets.formats.timed_edges import Places, events_of
+from chronoscale.datasets.formats.edge_list import Bipartite, ColumnRoles, EdgeList, Sort
+from chronoscale.datasets.formats.timed_edges import Paths
 from chronoscale.datasets.streams.events import EventStream
 
+TABLE = EdgeList(("src dst", "src dst time"))
 
-def read(path: str | Path, *, bipartite: bool = False, sort: bool = False) -> EventStream:
-    """Read `src dst t`, with ids from 0 or 1 or sparse. Raises UserError, `file:line: what`."""
-    first = first_line(Path(path))
-    columns = Columns(path, separator="," if "," in first else None)
-    columns.expect(3, "src dst t")
-    return events_of(columns, Places(0, 1, 2), bipartite=bipartite, sort=sort)
+
+def read(
+    path: Paths,
+    *,
+    columns: ColumnRoles = None,
+    bipartite: Bipartite = False,
+    sort: Sort = False,
+    skip: Annotated[int, "lines before the data, such as a header"] = 0,
+) -> EventStream:
+    """Read a table with ids from 0 or 1 or sparse; without a time, the order of the lines is it. Raises UserError, `file:line: what`,
+    also for more columns than three that nothing says the roles of."""
+    return TABLE.read(path, columns, bipartite=bipartite, sort=sort, skip=skip)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 from chronoscale.datasets.signals.calendar import Times, with_time_of_day, with_time_of_day_at
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
 
+Adjacency = Annotated[str | Path | None, "file of the matrix, where it is not beside the readings under its usual name"]
+Missing = Annotated[str | float | None, "the reading of channel 0 that means there is none"]
+TimeOfDay = Annotated[str | bool | int, "add the share of the day as a channel: true, from the file's times, or steps a day"]
 
-def completed(signal: Signal, missing: str | float | None, time_of_day: str | bool | int, times: Times | None = None) -> Signal:
+
+def completed(signal: Signal, missing: Missing, time_of_day: TimeOfDay, times: Times | None = None) -> Signal:
     """The signal with readings equal to `missing` marked as missing, and then the time of day where it is asked for.
 
     time_of_day: true, from `times`, datetime64 [T] or None where the file has none; or steps a day, for a file without times that begins

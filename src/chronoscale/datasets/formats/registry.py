@@ -3,46 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from chronoscale.datasets import store
-from chronoscale.datasets.formats import dcrnn, jodie, konect, network_repository, node_values, npz, plain, pygt, snap, tgcn, tgl
+from chronoscale.datasets.formats import dcrnn, jodie, konect, network_repository, node_values, npz, plain, pygt, snap, stored, tgcn, tgl
 from chronoscale.datasets.formats.columns import first_line
+from chronoscale.datasets.formats.options import checked
+from chronoscale.datasets.formats.roles import Unfit
+from chronoscale.datasets.formats.timed_edges import Paths, listed
 from chronoscale.datasets.store import Dataset
 from chronoscale.errors import UserError, unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: how it looks (`matches(path, first line)`) and how to read it (`read(path, **options)`)."""
+    """A format: how it looks (`matches(path, first line)`) and how to read it (`read(path, **options)`).
+
+    joins: `read` takes several files of one stream, too. layouts: orders of columns that are documented for tables without a header.
+    """
 
     description: str
     matches: Callable[[Path, str], bool]
     read: Callable[..., Dataset]
+    joins: bool = False
+    layouts: tuple[str, ...] = ()
 
 
 def _readings(path: Path, first: str) -> bool:
     return path.suffix == ".csv" and "_" in path.stem and tgcn.adjacency_of(path) != path and tgcn.adjacency_of(path).exists()
 
 
-# The first that matches reads; `plain` last, since anything with three columns looks like it.
+STORED = "store"  # keeps what the reader before it has said
+
+# The first that matches reads; `plain` last, since anything with two columns looks like it.
 FORMATS: dict[str, Format] = {
-    "store": Format("folder written by chronoscale", lambda path, first: path.is_dir(), store.load),
+    STORED: Format("folder written by chronoscale", lambda path, first: path.is_dir(), stored.read),
     "npz": Format("NumPy archive: snapshots, events or signal", lambda path, first: path.suffix == ".npz", npz.read),
     "node_values": Format(
         "PyTorch Geometric Temporal node_values.npy", lambda path, first: path.name.endswith(node_values.SUFFIX), node_values.read
     ),
     "dcrnn": Format("DCRNN's HDF5 beside adj_mx.pkl", lambda path, first: path.suffix in dcrnn.SUFFIXES, dcrnn.read),
     "pygt": Format("PyTorch Geometric Temporal JSON", lambda path, first: first.lstrip().startswith("{"), pygt.read),
-    "network_repository": Format("Network Repository .edges", lambda path, first: path.suffix == ".edges", network_repository.read),
-    "konect": Format("KONECT out.*", lambda path, first: first.startswith("%"), konect.read),
-    "snap": Format("SNAP temporal network", lambda path, first: first.startswith("#"), snap.read),
-    "jodie": Format("JODIE csv", lambda path, first: first.startswith("user"), jodie.read),
-    "tgl": Format("TGL edges.csv", lambda path, first: {*first.strip().split(",")} >= tgl.HEADER, tgl.read),
+    "network_repository": Format(
+        "Network Repository .edges",
+        lambda path, first: path.suffix == ".edges",
+        network_repository.read,
+        True,
+        network_repository.TABLE.layouts,
+    ),
+    "konect": Format("KONECT out.*", lambda path, first: first.startswith("%"), konect.read, True, konect.TABLE.layouts),
+    "snap": Format("SNAP temporal network", lambda path, first: first.startswith("#"), snap.read, True, snap.TABLE.layouts),
+    "jodie": Format("JODIE csv", lambda path, first: jodie.HEADER.match(first) is not None, jodie.read, True),
+    "tgl": Format("TGL edges.csv", lambda path, first: {*map(str.strip, first.split(","))} >= tgl.HEADER, tgl.read, True),
     "tgcn": Format("T-GCN csv: readings beside an adjacency matrix", _readings, tgcn.read),
-    "plain": Format("src dst t", lambda path, first: len(first.replace(",", " ").split()) >= 3, plain.read),
+    "plain": Format("src dst time", lambda path, first: len(first.replace(",", " ").split()) >= 2, plain.read, True, plain.TABLE.layouts),
 }
 
 
@@ -58,16 +73,25 @@ def detect(path: str | Path) -> str:
     raise UserError(f"{path}: none of the known formats ({', '.join(FORMATS)})")
 
 
-def open_dataset(path: str | Path, format: str | None = None, **options: Any) -> Dataset:
-    """Read a dataset in any known format, detected unless named; `options` go to the format's reader.
+def open_dataset(path: Paths, format: str | None = None, **options: Any) -> Dataset:
+    """Read a dataset in any known format, detected unless named; `options` go to the format's reader. Several paths are one stream.
 
     Raises UserError for a missing or malformed file, an unknown format, or an option that the format does not have.
     """
-    name = detect(path) if format is None else format
+    files = listed(path)
+    formats = {detect(file) for file in files} if format is None else {format}
+    name = formats.pop()
+    if formats:
+        raise UserError(f"{files[0]}: the files of one stream look like {name} and {', '.join(formats)}; say which with format")
     if name not in FORMATS:
         raise unknown("format", name, FORMATS)
-    reader = FORMATS[name].read
-    accepted = set(reader.__annotations__) - {"path", "return"}
-    if strange := set(options) - accepted:
-        raise unknown(f"option of format '{name}':", min(strange), accepted)
-    return reader(path, **options)
+    form = FORMATS[name]
+    if len(files) > 1 and not form.joins:
+        raise UserError(f"format '{name}' reads one file, got {len(files)}")
+    try:
+        found = form.read(files if len(files) > 1 else files[0], **checked(name, form.read, options))
+    except Unfit as error:
+        others = [other for other, one in FORMATS.items() if other != name and error.fields in (len(lay.split()) for lay in one.layouts)]
+        hint = f"; or name the format, where it is {' or '.join(others)}" if others and "columns" not in options else ""
+        raise UserError(f"{error}{hint}") from None
+    return found if name == STORED or "reader" in found.account else replace(found, account={"reader": name, **found.account})

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from itertools import takewhile
 
-from chronoscale.datasets.formats.columns import Columns
-from chronoscale.datasets.formats.timed_edges import Places, events_of
+from chronoscale.datasets.formats.columns import text_lines
+from chronoscale.datasets.formats.edge_list import ColumnRoles, EdgeList, Sort
+from chronoscale.datasets.formats.timed_edges import Paths, listed
 from chronoscale.datasets.streams.events import EventStream
+from chronoscale.errors import UserError
+
+TABLE = EdgeList(("src dst time",), comment="#")
+TIMES = ("t", "time", "timestamp", "unixts", "date", "datetime", "unixtime", "unix_time")
 
 
-def read(path: str | Path, *, sort: bool = False) -> EventStream:
-    """Read a file of SNAP's temporal collection (sx-stackoverflow, wiki-talk-temporal). Raises UserError, `file:line: what`."""
-    columns = Columns(path, comment="#")
-    columns.expect(3, "src dst t")
-    return events_of(columns, Places(0, 1, 2), bipartite=False, sort=sort)
+def read(path: Paths, *, columns: ColumnRoles = None, sort: Sort = False) -> EventStream:
+    """Read a file of SNAP's temporal collection (sx-stackoverflow, wiki-talk-temporal).
+
+    Raises UserError, `file:line: what`, also where the comment above the data names a third column that is no time, as in SNAP's signed
+    networks (`# FromNodeId ToNodeId Sign`).
+    """
+    for file in listed(path) if columns is None else ():
+        comments = [line.lstrip("# ").split() for line in takewhile(lambda line: line.startswith("#"), text_lines(file))]
+        names = next((words for words in reversed(comments) if words), [])
+        if len(names) == 3 and names[0].lower().startswith(("from", "src", "source")) and names[2].lower() not in TIMES:
+            meant = f"columns=src,dst,{'weight' if names[2].lower() in ('weight', 'sign', 'rating') else 'feature'}"
+            raise UserError(f"{file}:{len(comments)}: the third column is '{names[2]}', not a time; say what it is, as in {meant}")
+    return TABLE.read(path, columns, sort=sort)

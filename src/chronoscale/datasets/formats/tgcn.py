@@ -7,15 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.datasets.arrays import Int64
-from chronoscale.datasets.formats.columns import Columns, first_line
-from chronoscale.datasets.formats.readings import completed
+from chronoscale.datasets.formats.columns import Columns, first_line, is_number
+from chronoscale.datasets.formats.readings import Adjacency, Missing, TimeOfDay, completed
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
 
 
-def read(
-    path: str | Path, *, adjacency: str | Path | None = None, missing: str | float | None = None, time_of_day: str | bool | int = False
-) -> Signal:
+def read(path: str | Path, *, adjacency: Adjacency = None, missing: Missing = None, time_of_day: TimeOfDay = False) -> Signal:
     """Read `X_speed.csv` with `X_adj.csv` (or `adjacency`): one channel, edges i -> j where the matrix is not zero.
 
     Readings that are nan or equal to `missing` are missing. The file has no times: `time_of_day` is steps a day, from midnight on
@@ -27,6 +25,8 @@ def read(
     header = [name.strip() for name in first_line(path).split(",")]
     readings, matrix = Columns(path, separator=",", skip=1, gaps=True), Columns(adjacency, separator=",")
     nodes = readings.fields
+    if any(is_number(name) and not name.isdecimal() for name in header):
+        raise UserError(f"{path}:1: expected a header of sensor ids, found the numbers {','.join(header)[:40]}")
     if len(header) != nodes:
         raise UserError(f"{path}:1: {len(header)} sensor ids for {nodes} columns")
     if (len(matrix), matrix.fields) != (nodes, nodes):
@@ -35,7 +35,7 @@ def read(
     src, dst = np.nonzero(weights)
     values = readings.matrix()[:, :, None]
     edges = np.stack([src, dst]).astype(np.int32)
-    signal = Signal.from_readings(values, edges, weights[src, dst], node_ids=_integers(header), name=path.stem)
+    signal = Signal.from_readings(values, edges, weights[src, dst], _integers(header), path.stem, {"files": [path.name, adjacency.name]})
     try:
         return completed(signal, missing, time_of_day)
     except UserError as error:

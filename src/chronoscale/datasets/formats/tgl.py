@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from chronoscale.datasets.formats.columns import Columns, first_line
-from chronoscale.datasets.formats.timed_edges import Places, events_of
+from chronoscale.datasets.formats.edge_list import Sort
+from chronoscale.datasets.formats.timed_edges import Paths, events_of, listed
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
 HEADER = {"src", "dst", "time"}
 
 
-def read(path: str | Path, *, sort: bool = False) -> EventStream:
-    """Read TGL's edge list. Its features (`edge_features.pt`) and its split (`ext_roll`) are not read.
+def read(path: Paths, *, sort: Sort = False) -> EventStream:
+    """Read TGL's edge list. Its features (`edge_features.pt`), its split (`ext_roll`) and columns of other names are not read.
 
     Raises UserError, `file:line: what`.
     """
-    path = Path(path)
-    header = first_line(path).strip().split(",")
-    if not set(header) >= HEADER:
-        raise UserError(f"{path}:1: expected a header with src, dst and time, found '{','.join(header)[:60]}'")
-    columns = Columns(path, separator=",", skip=1)
-    columns.expect(len(header), f"{len(header)} fields as in the header")
-    return events_of(columns, Places(*map(header.index, ("src", "dst", "time"))), sort=sort)
+    files = listed(path)
+    headers = {file: tuple(name.strip() for name in first_line(file).split(",")) for file in files}
+    for file, header in headers.items():
+        if not {*header} >= HEADER or any(header.count(name) > 1 for name in HEADER):
+            raise UserError(f"{file}:1: expected a header with src, dst and time, found '{','.join(header)[:60]}'")
+        if header != headers[files[0]]:
+            raise UserError(f"{file}:1: another header than {files[0]} has")
+    tables = [Columns(file, separator=",", skip=1) for file in files]
+    header = headers[files[0]]
+    for table in tables:
+        if table.fields != len(header):
+            raise UserError(f"{table.path}:{table.first_line()[0]}: expected {len(header)} fields as in the header, found {table.fields}")
+    return events_of(tables, tuple(name if name in HEADER else f"_{name}" for name in header), sort=sort)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from chronoscale.datasets.account import Account
 from chronoscale.datasets.arrays import Bool, Float32, Float64, Int32, Int64, release, require, require_finite, require_ids
 from chronoscale.errors import UserError
 
@@ -19,7 +20,8 @@ class Signal:
     values float32 or float64 [T, N, C]; edge_index int32 [2, E] (sources, destinations); edge_weight float32 [E] or None;
     missing bool [T, N, C] or None, True where there is no reading (the value there means nothing and may be NaN);
     node_ids int64 [N] or None (ids in the source). Arrays may be memory-mapped. verified: the values were checked when they were
-    written and are not read again. Raises UserError for ids out of range and for values that are not finite where a reading is claimed.
+    written and are not read again. account: how it was read. Raises UserError for ids out of range and for values that are not finite
+    where a reading is claimed.
     """
 
     values: Float32 | Float64
@@ -29,6 +31,7 @@ class Signal:
     node_ids: Int64 | None = None
     name: str = ""
     verified: bool = False
+    account: Account = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require(self.values, "Signal.values", "float32 float64", (None, None, None))
@@ -49,10 +52,11 @@ class Signal:
         edge_weight: Float32 | None = None,
         node_ids: Int64 | None = None,
         name: str = "",
+        account: Account | None = None,
     ) -> Signal:
         """A signal of values [T, N, C] where NaN is a missing reading. Raises UserError as the constructor does."""
         absent = np.isnan(values)
-        return cls(values, edge_index, edge_weight, absent if absent.any() else None, node_ids, name)
+        return cls(values, edge_index, edge_weight, absent if absent.any() else None, node_ids, name, account=account or {})
 
     def verify(self) -> None:
         """Read all values, in blocks of SCAN_BYTES. Raises UserError for the first that is not finite and not missing."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
 
+from chronoscale.datasets.account import Account
 from chronoscale.datasets.arrays import Float32, Int32, Int64, Numbers, require, require_finite, require_ids, require_num_nodes
 from chronoscale.datasets.snapshots import edge_keys
 from chronoscale.datasets.snapshots.csr import Variant, WeightedCSR
@@ -94,7 +95,7 @@ class SnapshotSequence:
 
     ptr int64 [T+1]; src, dst int32 [E]; weight float32 [E] or None; labels int64 [T] or None (when each snapshot starts,
     in the source's own unit); features float32 [N, F] or None; node_ids int64 [N] or None (ids in the source).
-    Arrays may be memory-mapped: an item is a view. Raises UserError where a snapshot would.
+    account: how it was read. Arrays may be memory-mapped: an item is a view. Raises UserError where a snapshot would.
     """
 
     num_nodes: int
@@ -106,6 +107,7 @@ class SnapshotSequence:
     features: Float32 | None = None
     node_ids: Int64 | None = None
     name: str = ""
+    account: Account = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require(self.ptr, "SnapshotSequence.ptr", "int64", (None,))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from chronoscale.datasets.account import Account
 from chronoscale.datasets.arrays import Float32, Float64, Int32, Int64, require, require_finite, require_ids, require_num_nodes
 from chronoscale.errors import UserError
 
@@ -16,7 +17,7 @@ class EventStream:
 
     src, dst int32 [M]; t int64 or float64 [M], non-decreasing, in the source's unit (mostly seconds);
     features float32 [M, D] or None; labels int64 [M] or None (state after the event); node_ids int64 [N] or None (ids in
-    the source). Arrays may be memory-mapped. Raises UserError for ids out of range, time that falls, or NaN.
+    the source). account: how it was read. Arrays may be memory-mapped. Raises UserError for ids out of range, time that falls, or NaN.
     """
 
     num_nodes: int
@@ -27,6 +28,7 @@ class EventStream:
     labels: Int64 | None = None
     node_ids: Int64 | None = None
     name: str = ""
+    account: Account = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require_num_nodes(self.num_nodes)
@@ -54,4 +56,4 @@ class EventStream:
         part = slice(start, stop)
         features = None if self.features is None else self.features[part]
         labels = None if self.labels is None else self.labels[part]
-        return EventStream(self.num_nodes, self.src[part], self.dst[part], self.t[part], features, labels, self.node_ids, self.name)
+        return replace(self, src=self.src[part], dst=self.dst[part], t=self.t[part], features=features, labels=labels)

@@ -12,7 +12,7 @@ class DataCommands(LazyGroup):
 
     entries = {  # noqa: RUF012 (read only)
         "list": Entry(f"{_HERE}.data_list:data_list", "All datasets that the catalogue knows."),
-        "info": Entry(f"{_HERE}.data_info:info", "What a dataset holds, and what the papers print of it."),
+        "info": Entry(f"{_HERE}.data_info:info", "What was understood of a dataset, what it holds, and what the papers print of it."),
         "get": Entry(f"{_HERE}.data:get", "Write a catalogue dataset that is local or generated to a folder of memory-mappable columns."),
         "make": Entry(f"{_HERE}.data:make", "Generate a dataset of any size into a folder of memory-mappable columns."),
         "convert": Entry(f"{_HERE}.data:convert", "Read any known format and write it as a folder of memory-mappable columns."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,8 +12,9 @@ from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.datasets.generate import spec
 from chronoscale.errors import MachineError, UserError
-from chronoscale.harness.cli.options import AsJson
+from chronoscale.harness.cli.options import AsJson, Form, Settings, Sort, settings
 from chronoscale.harness.cli.output import err
+from chronoscale.harness.fact import understood
 
 
 def get(
@@ -56,21 +57,22 @@ def _make(generator: spec.Generator, out: Path, as_json: bool) -> None:
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(show_default=False)],
+    sources: Annotated[
+        list[Path], typer.Argument(help="A file or folder, or the files of one stream.", metavar="IN...", show_default=False)
+    ],
     out: Annotated[Path, typer.Argument(show_default=False)],
-    form: Annotated[str | None, typer.Option("--format", help="Format, where the file does not tell.")] = None,
-    sort: Annotated[bool, typer.Option("--sort", help="Sort events by time.")] = False,
-    option: Annotated[list[str] | None, typer.Option("--option", help="KEY=VALUE for the reader; may be repeated.")] = None,
+    form: Form = None,
+    sort: Sort = False,
+    option: Settings = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read any known format and write it as a folder of memory-mappable columns."""
-    if not source.exists():
-        raise UserError(f"{source}: no such file or folder")
-    options: dict[str, Any] = {"sort": True} if sort else {}
-    for entry in option or []:
-        key, separator, value = entry.partition("=")
-        if not separator:
-            raise UserError(f"--option {entry}: expected KEY=VALUE")
-        options[key] = value
-    store.save(out, open_dataset(source, form, **options))
-    typer.echo(json.dumps({"folder": str(out)}) if as_json else str(out))
+    """Read any known format and write it as a folder of memory-mappable columns. What was understood is said beside it."""
+    for source in sources:
+        if not source.exists():
+            raise UserError(f"{source}: no such file or folder")
+    found = open_dataset(sources, form, **settings(option, sort))
+    store.save(out, found)
+    if not as_json:
+        for fact in understood(found.account):
+            err.print(f"{fact.what}: {fact.shown}", highlight=False, markup=False, soft_wrap=True)
+    typer.echo(json.dumps({"folder": str(out), **found.account}) if as_json else str(out))

@@ -7,10 +7,16 @@ from typing import Annotated
 import typer
 
 from chronoscale.harness import describe
-from chronoscale.harness.cli.options import AsJson
-from chronoscale.harness.cli.output import say
+from chronoscale.harness.cli.options import AsJson, Form, Settings, Sort, settings
+from chronoscale.harness.cli.output import facts
 
 
-def info(name: Annotated[str, typer.Argument(help="Name or path.", show_default=False)], as_json: AsJson = False) -> None:
-    """What a dataset holds, and what the papers print of it."""
-    say(describe.dataset(name), name, as_json)
+def info(
+    names: Annotated[list[str], typer.Argument(help="Name or path, or the paths of one stream.", metavar="NAME...", show_default=False)],
+    form: Form = None,
+    sort: Sort = False,
+    option: Settings = None,
+    as_json: AsJson = False,
+) -> None:
+    """What was understood of a dataset, what it holds, and what the papers print of it."""
+    facts(describe.dataset(names, form, settings(option, sort)), " ".join(names), as_json)

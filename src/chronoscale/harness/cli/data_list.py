@@ -10,7 +10,7 @@ from chronoscale.harness.cli.output import listed
 def data_list(as_json: AsJson = False) -> None:
     """All datasets that the catalogue knows."""
     rows: list[dict[str, object]] = []
-    count, table = (exactly, " table ") if as_json else (shortly, " ")  # a terminal is narrow
+    table = " table " if as_json else " "  # a terminal is narrow
     for name in entries.names():
         entry = entries.entry(name)
         first = entry.published[0] if entry.published else None
@@ -19,8 +19,8 @@ def data_list(as_json: AsJson = False) -> None:
                 "name": name,
                 "family": entry.family,
                 "origin": entry.origin,
-                "nodes": "" if first is None else count(first.nodes),
-                "edges": "" if first is None or first.edges is None else count(first.edges),
+                "nodes": count(None if first is None else first.nodes, as_json),
+                "edges": count(None if first is None else first.edges, as_json),
                 "papers": ", ".join(f"{p.paper}{table}{p.table}" for p in entry.published),
                 "source": entry.source,
             }
@@ -28,12 +28,11 @@ def data_list(as_json: AsJson = False) -> None:
     listed(rows, "datasets", as_json, wrapped=("papers",), left_out=("source",))
 
 
-def exactly(count: int) -> str:
-    """All digits."""
-    return f"{count:,}"
-
-
-def shortly(count: int) -> str:
-    """Three digits and a unit."""
+def count(count: int | None, as_json: bool) -> int | str | None:
+    """The number itself for JSON, null where none is printed; for people three digits and a unit."""
+    if as_json:
+        return count
+    if count is None:
+        return ""
     power = min((len(str(count)) - 1) // 3, 3)
     return f"{count / 1000**power:.3g}{['', ' k', ' M', ' G'][power]}"

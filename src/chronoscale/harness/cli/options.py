@@ -7,9 +7,35 @@ from typing import Annotated
 
 import typer
 
+from chronoscale.errors import UserError
+
 File = Annotated[Path, typer.Argument(help="Experiment file (YAML).", show_default=False)]
 Root = Annotated[Path, typer.Option("--runs", help="Folder of runs.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Seed = Annotated[int | None, typer.Option(help="Overrides the experiment's seed.")]
 Dry = Annotated[bool, typer.Option("--dry-run", help="Say what would run, and stop.")]
+Form = Annotated[str | None, typer.Option("--format", help="Format, where the file does not tell.", show_default=False)]
+Sort = Annotated[bool, typer.Option("--sort", help="Sort events by time: --option sort=true.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help="Of the format's reader, such as columns=src,dst,weight,time; may be repeated.",
+        show_default=False,
+    ),
+]
 RUNS = Path("runs")
+
+
+def settings(given: list[str] | None, sort: bool) -> dict[str, str]:
+    """Options of a reader. Raises UserError for one that is not NAME=VALUE, or comes twice."""
+    found = {"sort": "true"} if sort else {}
+    for entry in given or []:
+        name, separator, value = entry.partition("=")
+        if not separator:
+            raise UserError(f"--option {entry}: expected NAME=VALUE")
+        if name in found:
+            raise UserError(f"--option {entry}: {name} is given twice")
+        found[name] = value
+    return found

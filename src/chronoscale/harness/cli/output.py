@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from chronoscale.errors import MachineError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from chronoscale.harness.fact import Fact
 
 err = Console(stderr=True)
 
@@ -30,6 +33,20 @@ def say(frame: pd.DataFrame, title: str, as_json: bool) -> None:
     for row in frame.itertuples(index=False):
         table.add_row(*map(_shown, frame.columns, row))
     width = Console(width=10_000).measure(table).maximum  # a row is a line: terminals wrap it, files do not
+    Console(width=max(Console().width, width)).print(table)
+
+
+def facts(found: Sequence[Fact], title: str, as_json: bool) -> None:
+    """What and value, a line each; in JSON numbers are numbers."""
+    if as_json:
+        typer.echo(json.dumps([{"what": fact.what, "value": fact.value} for fact in found]))
+        return
+    table = Table(title=title, title_justify="left", box=None, header_style="bold")
+    for name in ("what", "value"):
+        table.add_column(name, no_wrap=True)
+    for fact in found:
+        table.add_row(fact.what, escape(fact.shown))
+    width = Console(width=10_000).measure(table).maximum
     Console(width=max(Console().width, width)).print(table)
 
 

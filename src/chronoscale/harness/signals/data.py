@@ -74,8 +74,9 @@ def stored(experiment: SignalExperiment, run: Run) -> Path:
         else:
             store.save(part / "signal", signal(experiment))
 
-    own = data.path is not None and (Path(data.path) / store.META).exists() and data.missing is None and data.time_of_day is None
-    folder = Path(str(data.path)).absolute() if own else run.piece("data", make) / "signal"
+    own = bool(data.files) and (Path(data.files[0]) / store.META).exists() and not data.options
+    own = own and data.missing is None and data.time_of_day is None
+    folder = Path(data.files[0]).absolute() if own else run.piece("data", make) / "signal"
     found = mapped(folder)
     Windows(len(found), experiment.training.window, experiment.training.horizon)
     if not (run.folder / NOTE).exists() and (said := missing(found, data.label)):

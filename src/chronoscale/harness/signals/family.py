@@ -12,7 +12,8 @@ from chronoscale.datasets.catalogue import Published
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.windows import Windows
 from chronoscale.errors import UserError
-from chronoscale.harness.family import Rows, Trained
+from chronoscale.harness.fact import Fact, Facts
+from chronoscale.harness.family import Trained
 from chronoscale.harness.runs import Run
 from chronoscale.harness.signals import data, training
 from chronoscale.harness.signals.experiment import SignalExperiment
@@ -49,33 +50,34 @@ class Signals(Trained[SignalExperiment]):
         said = [f"{run.folder.name}: an epoch is its first {batches} optimiser steps and as many validation batches."] if batches else []
         return said + ([run.read(data.NOTE)["note"]] if (run.folder / data.NOTE).exists() else [])
 
-    def describe(self, found: Signal, horizon: int) -> Rows:
+    def describe(self, found: Signal, horizon: int) -> Facts:
         steps, sensors, channels = found.values.shape
         absent, dead = found.missing_count, found.dead_sensors
         return [
-            ("sensors", f"{sensors:,}"),
-            ("steps", f"{steps:,}"),
-            ("channels", f"{channels:,}"),
-            ("edges", f"{found.edge_index.shape[1]:,}"),
-            ("missing readings", f"{absent:,} ({absent / max(found.values.size, 1):.2%})"),
-            ("sensors without a reading", f"{len(dead):,}" + (f": {data.silenced(found)}" if len(dead) else "")),
+            Fact("sensors", sensors),
+            Fact("steps", steps),
+            Fact("channels", channels),
+            Fact("edges", found.edge_index.shape[1]),
+            Fact("self-loops", int(np.count_nonzero(found.edge_index[0] == found.edge_index[1]))),
+            Fact("missing readings", absent, f"{absent:,} ({absent / max(found.values.size, 1):.2%})"),
+            Fact("sensors without a reading", len(dead), f"{len(dead):,}" + (f": {data.silenced(found)}" if len(dead) else "")),
             *_sizes((steps, sensors, channels), horizon, found.values.dtype),
         ]
 
-    def printed(self, counts: Published, horizon: int) -> Rows:
+    def printed(self, counts: Published, horizon: int) -> Facts:
         if not counts.steps or not counts.node_features:
             return []
         return _sizes((counts.steps, counts.nodes, counts.node_features), horizon, np.dtype(np.float64), "published counts, ")
 
 
-def _sizes(shape: tuple[int, int, int], horizon: int, dtype: np.dtype[Any], of: str = "") -> Rows:
+def _sizes(shape: tuple[int, int, int], horizon: int, dtype: np.dtype[Any], of: str = "") -> Facts:
     """Bytes of [steps, sensors, channels]: one array, all windows copied out (PGT-I eq. 1), one array and an index (eq. 2)."""
     steps, sensors, channels = shape
-    rows = [(f"bytes, one array ({of}{dtype})", f"{steps * sensors * channels * dtype.itemsize:,}")]
+    rows = [Fact(f"bytes, one array ({of}{dtype})", steps * sensors * channels * dtype.itemsize)]
     labels = [f"bytes, {what} ({of}{dtype}, horizon {horizon})" for what in ("windows copied, eq. 1", "index-batching, eq. 2")]
     try:
         windows = Windows(steps, horizon, horizon)
     except UserError as error:
-        return rows + [(label, str(error)) for label in labels]
+        return rows + [Fact(label, None, str(error)) for label in labels]
     sizes = (size(sensors, channels, dtype.itemsize) for size in (windows.materialised_bytes, windows.index_bytes))
-    return rows + [(label, f"{size:,}") for label, size in zip(labels, sizes, strict=True)]
+    return rows + [Fact(label, int(size)) for label, size in zip(labels, sizes, strict=True)]

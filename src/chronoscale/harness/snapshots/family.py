@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.harness.family import Probes, Rows, Trained
+from chronoscale.harness.fact import Fact, Facts, spread
+from chronoscale.harness.family import Probes, Trained
 from chronoscale.harness.runs import Run
 from chronoscale.harness.snapshots import control_plane, data, partitions, probing
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
@@ -43,12 +46,11 @@ class Snapshots(Trained[SnapshotExperiment]):
     def columns(self, work: Workload, schedule: Schedule) -> Mapping[str, object]:
         return {"groups": work.groups}
 
-    def describe(self, found: SnapshotSequence, horizon: int) -> Rows:
+    def describe(self, found: SnapshotSequence, horizon: int) -> Facts:
         stats = statistics_of(found)
         spans = {"edges a snapshot": stats.edges, "active nodes": stats.nodes}
         compared = {"changed edges": stats.changed_edges, "effective edges": stats.effective_edges, "touched rows": stats.touched_rows}
         spans |= {key: column[1:] for key, column in compared.items()}
-        counted = [("nodes", f"{found.num_nodes:,}"), ("snapshots", f"{len(found):,}"), ("edges", f"{int(stats.edges.sum()):,}")]
-        return counted + [
-            (key, f"{column.min():,} .. {column.max():,}, mean {column.mean():,.0f}") for key, column in spans.items() if len(column)
-        ]
+        loops = int(np.count_nonzero(found.src == found.dst))
+        counted = [("nodes", found.num_nodes), ("snapshots", len(found)), ("edges", int(stats.edges.sum())), ("self-loops", loops)]
+        return [Fact(*pair) for pair in counted] + [spread(key, column) for key, column in spans.items() if len(column)]

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+import numpy as np
+
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.harness.family import Family, Rows
+from chronoscale.datasets.streams.statistics import count
+from chronoscale.harness.fact import Fact, Facts
+from chronoscale.harness.family import Family
+
+EARLIEST, LATEST = 315_532_800, 4_102_444_800  # 1980 and 2100: a time between them looks like seconds
 
 
 def today(label: str) -> str:
@@ -20,5 +28,24 @@ class Streams(Family):
     name = "streams"
     container = EventStream
 
-    def describe(self, found: EventStream, horizon: int) -> Rows:
-        return [("nodes", f"{found.num_nodes:,}"), ("events", f"{len(found.src):,}"), ("time", f"{found.t[0]:,} .. {found.t[-1]:,}")]
+    def describe(self, found: EventStream, horizon: int) -> Facts:
+        counted = count(found)
+        facts = [Fact("nodes", found.num_nodes), Fact("events", len(found)), *_times(found)]
+        facts += [
+            Fact("self-loops", counted.self_loops),
+            Fact("repeated events", counted.duplicates, f"{counted.duplicates:,} (same src, dst and time)"),
+        ]
+        facts += [Fact("distinct pairs", counted.pairs), Fact("features", 0 if found.features is None else found.features.shape[1])]
+        return facts if found.labels is None else [*facts, Fact("distinct labels", len(np.unique(found.labels)))]
+
+
+def _times(found: EventStream) -> Facts:
+    if not len(found):
+        return []
+    ends = {"first time": found.t[0].item(), "last time": found.t[-1].item()}
+    seconds = all(EARLIEST <= time < LATEST for time in ends.values()) and "time" not in found.account
+    return [Fact(what, time, f"{time:,}" + (f" ({_date(time)}, as seconds)" if seconds else "")) for what, time in ends.items()]
+
+
+def _date(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).isoformat(" ", "seconds").replace("+00:00", " UTC")

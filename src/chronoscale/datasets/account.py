@@ -1,0 +1,16 @@
+"""Account: what a reader has understood of its file, for people. It travels with the container, to disk as well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+Account = Mapping[str, str | list[str]]
+"""Keys: `reader`; `files`; `columns`, the role of each; `time` where no column holds it; `dropped`, what was not read. Of an archive or a
+table, `columns` are its arrays. Empty where a container was made in memory."""
+
+
+def shortened(columns: Sequence[str]) -> list[str]:
+    """Columns in their order, long runs of one role as `172 x feature`."""
+    runs = [(role, len(list(run))) for role, run in groupby(columns)]
+    return [name for role, length in runs for name in ([role] * length if length < 4 else [f"{length} x {role}"])]

@@ -1,0 +1,83 @@
+"""Tables of events without a header: their columns are what the format documents for so many fields, or what `columns` says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from chronoscale.datasets.formats.columns import Columns, is_number, text_lines
+from chronoscale.datasets.formats.roles import SHOWN, Roles, Unfit, parse
+from chronoscale.datasets.formats.timed_edges import Paths, events_of, listed
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.errors import UserError
+
+ColumnRoles = Annotated[
+    str | tuple[str, ...] | None, "the role of every column, in order: src, dst, time, weight, label, feature; _ skips one"
+]
+Bipartite = Annotated[bool, "sources and destinations are two id spaces"]
+Sort = Annotated[bool, "bring events into the order of time"]
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeList:
+    """How a format writes such tables: its documented orders of columns, at most one for each number of fields; lines that begin with
+    `comment` are none of it."""
+
+    layouts: tuple[str, ...]
+    comment: str | None = None
+    smallest_id: int = 0
+
+    def read(
+        self, path: Paths, columns: str | Sequence[str] | None, *, bipartite: bool = False, sort: bool = False, skip: int = 0
+    ) -> EventStream:
+        """Events of one or several files. Raises UserError, `file:line: what`, for a table of another number of fields."""
+        return self.events(self.tables(path, skip), columns, bipartite=bipartite, sort=sort)
+
+    def tables(self, path: Paths, skip: int = 0) -> list[Columns]:
+        """The numbers of every file. Raises UserError, `file:line: what`."""
+        return [self._table(file, skip) for file in listed(path)]
+
+    def events(
+        self, tables: Sequence[Columns], columns: str | Sequence[str] | None, *, bipartite: bool = False, sort: bool = False
+    ) -> EventStream:
+        """As `read`, of tables."""
+        said = None if columns is None else parse(columns)
+        roles = [self._roles(table, said) for table in tables]
+        if len({*roles}) > 1:
+            raise UserError(f"{tables[0].path}: {len(roles[0])} fields, and another file of the stream has a different number")
+        return events_of(tables, roles[0], bipartite=bipartite, sort=sort, smallest_id=self.smallest_id)
+
+    def _table(self, file: Path, skip: int) -> Columns:
+        number, first = next(
+            (
+                (number, line)
+                for number, line in enumerate(text_lines(file), start=1)
+                if number > skip and line.strip() and not (self.comment and line.startswith(self.comment))
+            ),
+            (1, ""),
+        )
+        separator = "," if "," in first else None
+        entries = [entry.strip() for entry in first.split(separator)]
+        if entries and not any(map(is_number, entries)):
+            header = "option skip=1 passes over a header, and columns= says what the columns are"
+            raise UserError(f"{file}:{number}: expected numbers, found '{first.strip()[:SHOWN]}'; {header}")
+        return Columns(file, separator=separator, comment=self.comment, skip=skip)
+
+    def _roles(self, table: Columns, said: Roles | None) -> Roles:
+        documented = {len(layout.split()): tuple(layout.split()) for layout in self.layouts}
+        if said is not None and len(said) == table.fields:
+            return said
+        if said is None and table.fields in documented:
+            return documented[table.fields]
+        number, line = table.first_line()
+        if said is not None:
+            raise Unfit(f"{table.path}:{number}", table.fields, line, f"the {len(said)} of columns={','.join(said)}")
+        orders = " or ".join(f"'{layout.replace('_', '')}'" for layout in self.layouts)
+        raise Unfit(
+            f"{table.path}:{number}",
+            table.fields,
+            line,
+            f"{orders}; the option columns says what each is, as in columns=src,dst,weight,time",
+        )

@@ -1,0 +1,40 @@
+"""Options of a reader: its keyword parameters. Their annotations say what values they take, on a command line as in an experiment file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from inspect import Parameter, signature
+from typing import Any, get_type_hints
+
+from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+
+from chronoscale.errors import UserError, unknown
+
+
+def options_of(read: Callable[..., Any]) -> list[str]:
+    """Names, in the reader's order: every parameter but the first, which is the path."""
+    parameters = list(signature(read).parameters.values())[1:]
+    return [one.name for one in parameters if one.kind in (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
+
+
+def checked(format: str, read: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as the reader takes them; numbers and truths may be text. Raises UserError for one that it does not have, with those
+    that it has, and for a value that the annotation does not allow."""
+    if not given:
+        return {}
+    known = options_of(read)
+    for name in given:
+        if name not in known:
+            has = f"it has {', '.join(sorted(known))}" if known else "it has none"
+            raise UserError(f"{unknown(f'option of format {format!r}:', name, known or ['none'])}; {has}")
+    hints = get_type_hints(read, include_extras=True)
+    return {name: _value(name, hints.get(name, Any), value) for name, value in given.items()}
+
+
+def _value(name: str, kind: Any, value: Any) -> Any:
+    try:
+        return TypeAdapter(kind, config=ConfigDict(coerce_numbers_to_str=True)).validate_python(value)
+    except PydanticUserError:  # a type with a configuration of its own
+        return TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        raise UserError(f"option {name}: {error.errors()[0]['msg']}, got {value!r}") from None
