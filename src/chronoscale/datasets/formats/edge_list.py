@@ -61,7 +61,7 @@ class EdgeList:
         separator = "," if "," in first else None
         entries = [entry.strip() for entry in first.split(separator)]
         if entries and not any(map(is_number, entries)):
-            header = "option skip=1 passes over a header, and columns= says what the columns are"
+            header = "the options skip=1, which passes over a header, and columns, as in columns=src,dst,weight,time, say how to read it"
             raise UserError(f"{file}:{number}: expected numbers, found '{first.strip()[:SHOWN]}'; {header}")
         return Columns(file, separator=separator, comment=self.comment, skip=skip)
 
@@ -79,5 +79,5 @@ class EdgeList:
             f"{table.path}:{number}",
             table.fields,
             line,
-            f"{orders}; the option columns says what each is, as in columns=src,dst,weight,time",
+            f"{orders}; say what each is, as in columns=src,dst,weight,time (also label, feature, _ to skip), an option of the reader",
         )

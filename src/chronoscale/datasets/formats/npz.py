@@ -57,7 +57,7 @@ def read(
         for keys, kind in (({"src", "dst", "ptr"}, _snapshots), ({"src", "dst", "t"}, _events)):
             if keys <= chosen.keys():
                 found, read = kind(path, chosen)
-                return replace(found, account=_account(path, arrays, read, left_out))
+                return replace(found, account={**_account(path, arrays, read, left_out), **found.account})
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     raise UserError(f"{path}: expected the keys src, dst, ptr or src, dst, t or x, edge_index; found {', '.join(sorted(arrays)) or 'none'}")
@@ -77,7 +77,8 @@ def _snapshots(path: Path, arrays: Arrays) -> tuple[SnapshotSequence, list[str]]
     weight = _numbers(arrays, "weight", "iuf", 1) if "weight" in arrays else None
     labels = _labels(arrays["snapshot"]) if "snapshot" in arrays else None
     read = [key for key in arrays if key in ("src", "dst", "ptr", "weight", "snapshot", "num_nodes")]
-    return SnapshotSequence.from_edges(_num_nodes(arrays, src, dst, read), ptr, src, dst, weight, path.parent.name, labels), read
+    found = SnapshotSequence.from_edges(_num_nodes(arrays, src, dst, read), ptr, src, dst, weight, path.parent.name, labels)
+    return replace(found, account={"merged": f"{src.size - found.num_edges:,} repeated edges"}), read
 
 
 def _events(path: Path, arrays: Arrays) -> tuple[EventStream, list[str]]:
