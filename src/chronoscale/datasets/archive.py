@@ -1,7 +1,8 @@
-"""NumPy archives (.npz), read whole, with one clear line for a file that is missing or damaged."""
+"""NumPy's files: arrays (.npy) and archives of them (.npz), with one clear line for a file that is missing or damaged."""
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
@@ -12,6 +13,25 @@ from numpy.typing import NDArray
 
 from chronoscale.errors import UserError
 
+# What NumPy raises on a damaged header, which it reads as Python; RuntimeError: an archive that is encrypted or packed in an unknown way.
+_DAMAGED = (
+    *(ValueError, TypeError, KeyError, EOFError, OverflowError, SyntaxError, RuntimeError),
+    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
+
+
+def read_array(path: str | Path, mmap: bool = False) -> NDArray[Any]:
+    """A .npy; with `mmap` it stays on disk. Raises UserError naming a file that is missing, truncated or something else."""
+    try:
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)  # sees that the file has the bytes that its header promises
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (*_DAMAGED, OSError) as error:
+        raise UserError(f"{path}: truncated or not a .npy file ({error})") from None
+    if not isinstance(array, np.ndarray):
+        raise UserError(f"{path}: truncated or not a .npy file (an archive of several)")
+    return array if mmap else np.array(array)
+
 
 def read_archive(path: str | Path) -> dict[str, NDArray[Any]]:
     """All arrays of a .npz by key. Raises UserError naming a file that is missing, truncated or something else."""
@@ -21,7 +41,7 @@ def read_archive(path: str | Path) -> dict[str, NDArray[Any]]:
             if not isinstance(content, np.lib.npyio.NpzFile):
                 raise UserError(f"{path}: not a .npz archive")
             return {key: content[key] for key in content.files}
-    except (ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:  # RuntimeError: encrypted, unsupported
+    except _DAMAGED as error:
         raise UserError(f"{path}: truncated or not a .npz archive ({error})") from None
     except OSError as error:
         raise UserError(f"{path}: {(error.strerror or 'not readable').lower()}") from None

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
+from chronoscale.datasets.archive import read_array
 from chronoscale.datasets.arrays import Float32, Int32, require
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
@@ -198,13 +199,7 @@ def _read_meta(file: Path) -> _Meta:
 
 
 def _read_array(file: Path, spec: _Array, mmap: bool) -> NDArray[Any]:
-    try:
-        empty = 0 in spec.shape  # the system maps no empty files
-        array: NDArray[Any] = np.load(file, mmap_mode="r" if mmap and not empty else None, allow_pickle=False)
-    except FileNotFoundError:
-        raise UserError(f"{file}: no such file") from None
-    except (ValueError, EOFError, OSError) as error:
-        raise UserError(f"{file}: truncated or not a .npy file ({error})") from None
+    array = read_array(file, mmap and 0 not in spec.shape)  # nothing to map in an empty one
     if array.dtype.name != spec.dtype or list(array.shape) != spec.shape:
         raise UserError(f"{file}: {META} promises {spec.dtype} {spec.shape}, found {array.dtype.name} {list(array.shape)}")
     return array

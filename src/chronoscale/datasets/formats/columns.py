@@ -34,9 +34,10 @@ class Columns:
     ) -> None:
         self.path, self.separator, self.comment, self.skip, self.gaps = Path(path), separator, comment, skip, gaps
         try:
-            with open_binary(self.path) as file:
+            # as text, since pandas loses a field after a line that ends in a carriage return alone
+            with open_binary(self.path) as file, io.TextIOWrapper(file, encoding="utf-8-sig") as text:
                 table = pd.read_csv(
-                    file,
+                    text,
                     sep=separator or r"\s+",
                     comment=comment,
                     skiprows=skip,

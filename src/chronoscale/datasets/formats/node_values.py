@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from chronoscale.datasets.archive import read_array
 from chronoscale.datasets.formats.readings import Adjacency, Missing, TimeOfDay, completed
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
@@ -37,12 +38,7 @@ def read(path: str | Path, *, adjacency: Adjacency = None, missing: Missing = No
 
 
 def _array(path: Path, dimensions: int) -> NDArray[Any]:
-    try:
-        array: NDArray[Any] = np.load(path, allow_pickle=False)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    except (ValueError, EOFError, OSError) as error:
-        raise UserError(f"{path}: truncated or not a .npy file ({error})") from None
-    if not isinstance(array, np.ndarray) or array.ndim != dimensions or array.dtype.kind not in "iuf":
+    array = read_array(path)
+    if array.ndim != dimensions or array.dtype.kind not in "iuf":
         raise UserError(f"{path}: expected numbers in {dimensions} dimensions")
     return array

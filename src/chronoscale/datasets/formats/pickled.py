@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import pickle
+import pickletools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,15 @@ from chronoscale.errors import UserError
 def read_pickle(path: Path) -> Any:
     """What a pickle of Python 2 or 3 holds, arrays as `PickledArray`. Raises UserError where it is damaged or names anything else."""
     try:
-        with path.open("rb") as file:
-            return _Unpickler(file, encoding="latin1").load()
+        content = path.read_bytes()
+        for operation, argument, _ in pickletools.genops(content):
+            if "PUT" in operation.name and int(argument or 0) > len(content):  # a place of the memo, which is allocated up to there
+                raise pickle.UnpicklingError(f"it counts to {argument} within {len(content)} bytes")
+        return _Unpickler(io.BytesIO(content), encoding="latin1").load()
     except OSError as error:
         raise UserError(f"{path}: {(error.strerror or 'not readable').lower()}") from None
     except pickle.UnpicklingError as error:
-        raise UserError(f"{path}: not an adjacency pickle ({error})") from None
+        raise UserError(f"{path}: not an adjacency pickle ({' '.join(str(error).split())})") from None
     except (EOFError, ValueError, TypeError, AttributeError, IndexError, KeyError, OverflowError, MemoryError) as error:
         raise UserError(f"{path}: truncated or not an adjacency pickle ({error})") from None
 
@@ -70,6 +75,13 @@ def _encode(text: str, _encoding: str) -> bytes:
     return text.encode("latin1")
 
 
+def _bytes(content: Any = b"", *rest: Any) -> bytes:
+    """Of bytes, text or a list; of a number it would be so many zeros."""
+    if isinstance(content, int):
+        raise pickle.UnpicklingError(f"refused {content} bytes of nothing")
+    return bytes(content, *rest)
+
+
 _ALLOWED: dict[str, Callable[..., Any] | None] = {
     "multiarray._reconstruct": _reconstruct,
     "multiarray.scalar": _scalar,
@@ -77,9 +89,9 @@ _ALLOWED: dict[str, Callable[..., Any] | None] = {
     "numpy.ndarray": None,  # named as an argument of _reconstruct, never called
     "numpy.dtype": _DType,
     "_codecs.encode": _encode,
-    "builtins.bytes": bytes,
-    "builtins.bytearray": bytearray,
-    "__builtin__.bytes": bytes,
+    "builtins.bytes": _bytes,
+    "builtins.bytearray": _bytes,
+    "__builtin__.bytes": _bytes,
 }
 
 
