@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -12,6 +13,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from chronoscale.datasets.formats.options import options_of
+from chronoscale.datasets.formats.pickled import read_pickle
 from chronoscale.datasets.formats.registry import FORMATS, open_dataset
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import ChronoscaleWarning, UserError
@@ -52,13 +54,15 @@ REFUSED = [
     Refused("out.x", "% asym\n1 2 1 5 9\n", (":2: 5 fields", "expected 'src dst weight time'")),
     Refused("edges.csv", ",src,dst,time\n0,1,2,5,0\n", (":2: expected 4 fields as in the header, found 5",)),
     Refused("edges.csv", "src,dst,time,time\n0,1,2,5\n", (":1: expected a header with src, dst and time",)),
+    Refused("w.txt", "1 2 1\n2 3 1\n", ("field 3, where this format has the time, is 1 in every line", "columns=src,dst,weight")),
+    Refused("mac.csv", "\r,2,5\n2,10000\n", (":3: expected 3 fields, found 2",)),
     Refused("t.txt", "1 2 9\n1 2 8\n", (":2: time 8 is before the 9", "field 3 is read as the time", "sort=true")),
     Refused("a.csv", SIGNED, ("unknown role in columns: 'tiem'; did you mean 'time'?",), {"columns": "src,dst,weight,tiem"}),
     Refused("a.csv", SIGNED, ("columns: src comes 2 times",), {"columns": "src,src,dst,time"}),
     Refused("a.csv", SIGNED, ("columns: expected src and dst among src,time,_,_",), {"columns": "src,time,_,_"}),
     Refused("a.csv", SIGNED, ("4 fields", "expected the 3 of columns=src,dst,time"), {"columns": "src,dst,time"}),
     Refused("a.csv", SIGNED, ("expected an integer node id",), {"columns": "src,weight,_,dst"}),
-    Refused("a.csv", SIGNED, ("'srot'; did you mean 'sort'?", "it has bipartite, columns, skip, sort"), {"srot": True}),
+    Refused("a.csv", SIGNED, ("'srot'; did you mean 'sort'?", "valid: bipartite, columns, skip, sort"), {"srot": True}),
     Refused("a.csv", SIGNED, ("option sort:", "got 'perhaps'"), {"sort": "perhaps"}),
     Refused("e.npz", EVENTS, ("values: no array 'delay'; found dst, src, t",), {"values": "delay"}),
     Refused("e.npz", EVENTS, ("values: an option of a signal",), {"values": "t"}),
@@ -66,7 +70,7 @@ REFUSED = [
     Refused("e.npz", EVENTS, ("ignore: no array 'lat'",), {"ignore": "lat"}),
     Refused("e.npz", EVENTS | {"t": np.array([1, 2**64 - 1], np.uint64)}, ("t: 18446744073709551615 is beyond int64",)),
     Refused("x.npz", GRAPH, ("weight: no array 'count'; found edge_index, x",), {"weight": "count"}),
-    Refused("x.npz", GRAPH, ("unknown option of format 'npz': 'sort'", "it has ignore, missing"), {"sort": True}),
+    Refused("x.npz", GRAPH, ("unknown option of format 'npz': 'sort'", "valid: ignore, missing"), {"sort": True}),
     Refused("c.json", '{"edges": [[0, 1.5]], "FX": [[1, 2]]}', ("edges: expected a rectangular array of integers",)),
     Refused("c.json", '{"edges": [[0, true]], "FX": [[1, 2]]}', ("edges: expected a rectangular array of integers",)),
     Refused("c.json", '{"edges": [[0, 1]], "FX": [["1", 2]]}', ("FX: expected a rectangular array of numbers",)),
@@ -107,6 +111,8 @@ READ = [
     Read("two.csv", "5,7\n7,5\n5,7\n", {}, [(5, 7), (7, 5), (5, 7)], [0, 1, 2], None,
          {"columns": ["src", "dst"], "time": "the order of the events, from 0 on: no column holds a time"}),
     Read("three.txt", "5 7 1\n7 5 1\n", {"columns": "src,dst,weight"}, [(5, 7), (7, 5)], [0, 1], [[1], [1]], {}),
+    Read("same.txt", "5 7 1\n7 5 1\n", {"columns": "src,dst,time"}, [(5, 7), (7, 5)], [1, 1], None, {}),
+    Read("mac.txt", "1 2 5\r2 3 6\r", {}, [(1, 2), (2, 3)], [5, 6], None, {}),
     Read("bom.csv", "\ufeff1,2,3\n", {}, [(1, 2)], [3], None, {}),
     Read("out.x", "% asym\n1 2 5 9\n", {}, [(1, 2)], [9], None, {"reader": "konect", "dropped": ["column 3 (weight)"]}),
     Read("out.x", "% asym\n1 2 5 9\n", {"columns": USUAL}, [(1, 2)], [9], [[5]], {"dropped": []}),
@@ -167,6 +173,20 @@ def test_readers_of_signals_take_the_same_options(tmp_path: Path) -> None:
     write(tmp_path, "x_adj.csv", "1,0\n0,1\n")
     with pytest.raises(UserError, match=r"x_speed\.csv:1: expected a header of sensor ids, found the numbers 64\.5,67"):
         open_dataset(write(tmp_path, "x_speed.csv", "64.5,67\n62,68\n"))
+
+
+def test_a_damaged_file_takes_no_memory(tmp_path: Path) -> None:
+    np.save(tmp_path / "node_values.npy", np.zeros((1, 2, 1)))
+    np.save(tmp_path / "adj_mat.npy", np.eye(2))
+    whole = (tmp_path / "node_values.npy").read_bytes()
+    (tmp_path / "node_values.npy").write_bytes(whole.replace(b"(1, 2, 1), }" + b" " * 12, b"(1, 2, 1000000000000), }"))
+    (tmp_path / "adj.pkl").write_bytes(b"\x80\x02]r\xf0\xff\xff\xff.")  # the object of number 2**32 - 16
+    tracemalloc.start()
+    with pytest.raises(UserError, match=r"node_values\.npy: truncated or not a \.npy file"):
+        open_dataset(tmp_path / "node_values.npy")
+    assert read_pickle(tmp_path / "adj.pkl") == []
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
 
 
 def test_the_document_lists_every_option_of_every_format() -> None:

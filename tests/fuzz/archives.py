@@ -70,7 +70,7 @@ def _change(generator: np.random.Generator, arrays: Arrays) -> None:
         with np.errstate(all="ignore"):
             try:
                 arrays[key] = arrays[key].astype(DTYPES[int(generator.integers(len(DTYPES)))])
-            except (ValueError, TypeError):
+            except (ValueError, TypeError, RuntimeError):
                 arrays[key] = np.zeros(0)
     elif change == 4:
         arrays[key] = arrays[key][None] if generator.random() < 0.5 else arrays[key].ravel()[: int(generator.integers(4))]

@@ -18,6 +18,8 @@ from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
+from chronoscale.harness import experiments
+from chronoscale.harness.families import TRAINED
 
 CITY = "{kind: traffic, sensors: 300, steps: 2_000, channels: 2, missing: 0.05, seed: 4}"  # three blocks
 
@@ -170,3 +172,105 @@ def test_info_of_published_counts_uses_their_horizon(capsys: pytest.CaptureFixtu
     assert shown["bytes, index-batching, eq. 2 (published counts, float64, horizon 8)"] == 17_472 * 319 * 8 + (17_472 - 15) * 8
     assert not [what for what in info(capsys, "gdelt") if "bytes" in what]
     assert [what for what in info(capsys, "traffic_small") if "horizon 12" in what]
+
+
+SIGNED = "6,2,4,1289241911\n6,5,-2,1289241941\n6,6,1,1289241950\n6,6,1,1289241950\n"
+USUAL = "columns=src,dst,weight,time"
+
+
+def test_info_says_what_was_understood(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a b.csv"
+    file.write_text(SIGNED)
+    command("data", "info", file, expect=2)
+    assert "4 fields ('6,2,4,1289241911')" in one_line(capsys)
+    shown = {row["what"]: row["value"] for row in said(capsys, "data", "info", file, "--option", USUAL)}
+    assert (shown["reader"], shown["files"], shown["columns"]) == ("plain", ["a b.csv"], ["src", "dst", "weight", "time"])
+    assert (shown["first time"], shown["last time"], shown["events"], shown["nodes"]) == (1289241911, 1289241950, 4, 3)
+    assert (shown["self-loops"], shown["repeated events"], shown["distinct pairs"], shown["dropped"]) == (2, 1, 3, [])
+    command("data", "info", file, "--option", "columns=src,dst,_rating,time")
+    text = capsys.readouterr().out
+    assert "1,289,241,911 (2010-11-08 18:45:11 UTC, as seconds)" in text and "column 3 (rating)" in text
+    file.write_text("1 2\n2 3\n")
+    command("data", "info", file)
+    assert "the order of the events, from 0 on" in (text := capsys.readouterr().out) and "UTC" not in text
+
+
+def test_files_of_one_stream_are_converted_together_and_the_folder_remembers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, lines in (("b.csv", SIGNED), ("a b.csv", SIGNED.replace("12892419", "12892418"))):
+        (tmp_path / name).write_text(lines)
+    files = (tmp_path / "b.csv", tmp_path / "a b.csv")
+    command("data", "convert", *files, tmp_path / "d", "--option", USUAL, expect=2)
+    assert "a b.csv:1: time 1289241811 is before" in one_line(capsys)
+    made = said(capsys, "data", "convert", *files, tmp_path / "d", "--option", USUAL, "--sort")
+    assert made["folder"] == str(tmp_path / "d") and made["columns"] == ["src", "dst", "weight", "time"]
+    assert len(store.load(tmp_path / "d")) == 8
+    shown = info(capsys, tmp_path / "d")
+    assert (shown["reader"], shown["files"], shown["events"]) == ("plain", ["b.csv", "a b.csv"], 8)
+    command("data", "convert", *files, tmp_path / "e", "--option", USUAL, "--sort")
+    caught = capsys.readouterr()
+    assert caught.out.strip() == str(tmp_path / "e") and "columns: src, dst, weight, time" in caught.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--option", "srot=true"], "unknown option of format 'plain': 'srot'; did you mean 'sort'? valid: bipartite, columns, skip, sort"),
+        (["--option", "sort"], "--option sort: expected NAME=VALUE"),
+        (["--option", "sort=false", "--sort"], "--option sort=false: sort is given twice"),
+        (["--option", "skip=two"], "option skip: Input should be a valid integer"),
+        (["--format", "konekt"], "unknown format 'konekt'; did you mean 'konect'?"),
+    ],
+)
+def test_options_that_were_not_understood_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
+    (tmp_path / "a.txt").write_text("1 2 3\n")
+    for where in (("convert", tmp_path / "a.txt", tmp_path / "d"), ("info", tmp_path / "a.txt")):
+        command("data", *where, *options, expect=2)
+        assert message in one_line(capsys)
+    command("data", "info", "uci_messages", "--sort", expect=2)
+    assert "the catalogue says how this dataset is read" in one_line(capsys)
+
+
+def test_a_folder_without_a_dataset_says_what_it_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "graph.txt").write_text("1 2 3\n")
+    command("data", "info", tmp_path, expect=2)
+    said = one_line(capsys)
+    assert "no meta.json, which `chronoscale data convert` writes with the arrays (.npy)" in said and "it holds graph.txt" in said
+
+
+@pytest.mark.parametrize(
+    ("dataset", "message"),
+    [
+        ({"options": {"columns": ["src", "dst", "weight", "time"]}}, ""),
+        ({"options": {"columns": "src,dst,_,time", "sort": True}}, ""),
+        ({}, "4 fields ('6,2,4,1289241911')"),
+        ({"options": {"colums": "src,dst,_,time"}}, "did you mean 'columns'?"),
+        ({"path": None, "name": "uci_messages", "options": {"sort": True}}, "options: for a path; the catalogue says how"),
+        ({"path": None, "name": "uci_messages", "format": "plain"}, "format: for a path"),
+        ({"path": []}, "path: expected at least one file"),
+    ],
+)  # fmt: skip
+def test_an_experiment_reads_with_the_same_options(tmp_path: Path, dataset: dict[str, Any], message: str) -> None:
+    (tmp_path / "a b.csv").write_text(SIGNED * 20)
+    given = {"path": str(tmp_path / "a b.csv"), "cut": {"count": 10}, **dataset}
+    if "options" in dataset:
+        given["options"] = {"sort": True, **dataset["options"]}
+    keys = {"dataset": {key: value for key, value in given.items() if value is not None}, "model": "wd-gcn", "strategies": ["psg"]}
+
+    def statistics() -> int:
+        experiment = experiments.check(keys, "e.yaml")
+        return len(TRAINED["snapshots"].workload(experiment).snapshots)
+
+    if not message:
+        assert statistics() == 8
+        return
+    with pytest.raises(UserError) as caught:
+        statistics()
+    assert message in str(caught.value)
+
+
+def test_the_list_in_json_has_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = {row["name"]: row for row in said(capsys, "data", "list")}
+    assert rows["arxiv"]["nodes"] == 169_300 and rows["uci_messages"]["nodes"] is None
+    assert info(capsys, "arxiv")["published (real, table 3)"]["nodes"] == 169_300

@@ -32,7 +32,8 @@ class EdgeList:
     def read(
         self, path: Paths, columns: str | Sequence[str] | None, *, bipartite: bool = False, sort: bool = False, skip: int = 0
     ) -> EventStream:
-        """Events of one or several files. Raises UserError, `file:line: what`, for a table of another number of fields."""
+        """Events of one or several files. Raises UserError, `file:line: what`, for a table of another number of fields, and where what
+        is documented as the time never changes: weights are like that."""
         return self.events(self.tables(path, skip), columns, bipartite=bipartite, sort=sort)
 
     def tables(self, path: Paths, skip: int = 0) -> list[Columns]:
@@ -43,11 +44,19 @@ class EdgeList:
         self, tables: Sequence[Columns], columns: str | Sequence[str] | None, *, bipartite: bool = False, sort: bool = False
     ) -> EventStream:
         """As `read`, of tables."""
-        said = None if columns is None else parse(columns)
+        try:
+            said = None if columns is None else parse(columns)
+        except UserError as error:
+            raise UserError(f"{tables[0].path}: {error}") from None
         roles = [self._roles(table, said) for table in tables]
         if len({*roles}) > 1:
             raise UserError(f"{tables[0].path}: {len(roles[0])} fields, and another file of the stream has a different number")
-        return events_of(tables, roles[0], bipartite=bipartite, sort=sort, smallest_id=self.smallest_id)
+        events = events_of(tables, roles[0], bipartite=bipartite, sort=sort, smallest_id=self.smallest_id)
+        if said is None and "time" in roles[0] and len(events) > 1 and events.t[0] == events.t[-1]:
+            field, one = roles[0].index("time") + 1, events.t[0]
+            meant = "say what each is, as in columns=src,dst,weight or columns=src,dst,time, an option of the reader"
+            raise UserError(f"{tables[0].path}: field {field}, where this format has the time, is {one} in every line; {meant}")
+        return events
 
     def _table(self, file: Path, skip: int) -> Columns:
         number, first = next(

@@ -25,8 +25,8 @@ def checked(format: str, read: Callable[..., Any], given: Mapping[str, Any]) -> 
     known = options_of(read)
     for name in given:
         if name not in known:
-            has = f"it has {', '.join(sorted(known))}" if known else "it has none"
-            raise UserError(f"{unknown(f'option of format {format!r}:', name, known or ['none'])}; {has}")
+            said = str(unknown(f"option of format '{format}':", name, known))
+            raise UserError(said if "valid:" in said else f"{said} valid: {', '.join(sorted(known)) or 'none'}")
     hints = get_type_hints(read, include_extras=True)
     return {name: _value(name, hints.get(name, Any), value) for name, value in given.items()}
 

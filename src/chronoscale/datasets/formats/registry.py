@@ -89,7 +89,11 @@ def open_dataset(path: Paths, format: str | None = None, **options: Any) -> Data
     if len(files) > 1 and not form.joins:
         raise UserError(f"format '{name}' reads one file, got {len(files)}")
     try:
-        found = form.read(files if len(files) > 1 else files[0], **checked(name, form.read, options))
+        taken = checked(name, form.read, options)
+    except UserError as error:
+        raise UserError(f"{files[0]}: {error}") from None
+    try:
+        found = form.read(files if len(files) > 1 else files[0], **taken)
     except Unfit as error:
         others = [other for other, one in FORMATS.items() if other != name and error.fields in (len(lay.split()) for lay in one.layouts)]
         hint = f"; or name the format, where it is {' or '.join(others)}" if others and "columns" not in options else ""
