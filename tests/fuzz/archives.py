@@ -90,7 +90,9 @@ def _differs(found: object, held: Arrays) -> str | None:
         return None if same and np.array_equal(found.edge_index, held["edge_index"]) else "a signal differs"
     if isinstance(found, EventStream):
         same = all(np.array_equal(getattr(found, key), held[key]) for key in ("src", "dst", "t"))
-        wide = [array.reshape(len(found), -1) for key, array in held.items() if f"{key} (feature)" in found.account["arrays"]]
+        wide = [
+            (array if array.ndim == 2 else array[:, None]) for key, array in held.items() if f"{key} (feature)" in found.account["arrays"]
+        ]
         stacked = np.concatenate(wide, 1).astype(np.float32) if wide else None
         same_features = (found.features is None) if stacked is None else np.array_equal(stacked, found.features)  # type: ignore[arg-type]
         return None if same and same_features else "a stream differs"

@@ -57,6 +57,7 @@ def table(text: str, comment: str | None, skip: int, separator: str | None = Non
         rows = [re.split(r"[ \t]+", line.strip(" \t")) for line in lines]
     if len({len(row) for row in rows}) > 1:
         raise Wrong("lines of different lengths")
+    rows = [[field.strip("\v\f") for field in row] for row in rows]  # blanks to float, and to a C parser
     for field in (field for row in rows for field in row):
         if not (gaps and field.lower() == "nan") and (not NUMBER.fullmatch(field) or not math.isfinite(float(field))):
             raise Wrong(f"{field!r} is no number")

@@ -89,7 +89,7 @@ def _events(path: Path, arrays: Arrays) -> tuple[EventStream, list[str]]:
     require_ids(src, "src", nodes)
     require_ids(dst, "dst", nodes)
     extra = [key for key, a in arrays.items() if key not in read and a.ndim in (1, 2) and a.shape[:1] == t.shape and a.dtype.kind in "iuf"]
-    wide = [arrays[key].reshape(len(t), -1).astype(np.float32) for key in extra]
+    wide = [(arrays[key] if arrays[key].ndim == 2 else arrays[key][:, None]).astype(np.float32) for key in extra]
     features = np.concatenate(wide, axis=1) if extra else None
     time = t.astype(np.int64) if t.dtype.kind in "iu" else t.astype(np.float64)
     stream = EventStream(nodes, src.astype(np.int32), dst.astype(np.int32), time, features, name=path.parent.name)
