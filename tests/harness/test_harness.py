@@ -84,7 +84,7 @@ def test_dry_runs_refuse_what_the_command_refuses(experiment, capsys):
         ({"gpus": [4, 0]}, r"gpus: expected one or more counts of at least 1, got \[4, 0\]"),
         ({"ranks": []}, r"ranks: expected one or more"),
         ({"model": {"hiden": 8}}, r"unknown key 'model\.hiden'.*hidden"),
-        ({"model": {"hidden": 0}}, r"model\.hidden: .*greater than 0 \(got 0\)"),
+        ({"model": {"hidden": 0}}, r"model\.hidden: expected more than 0 \(got 0\)"),
         ({"name": "../out"}, r"name: "),
         ({"ranks": [1, 1]}, r"ranks: each count once"),
         ({"groups": 100}, r"groups: 100 need 104 snapshots|snapshots"),
