@@ -22,7 +22,7 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: Any, index: Any) -> Any:
         self._depth += 1
         if self._depth > DEEPEST:
-            raise yaml.composer.ComposerError(None, None, f"nested deeper than {DEEPEST} levels", self.peek_event().start_mark)
+            raise yaml.composer.ComposerError(None, None, f"nested deeper than {DEEPEST} levels", self.get_mark())
         node = super().compose_node(parent, index)
         self._depth -= 1
         return node

@@ -23,15 +23,17 @@ Shape = TypeVar("Shape")
 def reading(path: Path, what: str, remedy: str = AGAIN) -> Iterator[None]:
     """What goes wrong inside is a UserError: the file, that it is missing or no readable `what`, and the remedy.
 
-    Readers of formats raise anything on a damaged file, so that everything is caught but what is already said, and the machine's failures.
+    Readers of formats raise anything on a damaged file, so that all is caught but what already names the file, and the machine's failures.
     """
     try:
         yield
-    except (UserError, MachineError, MemoryError):
+    except (MachineError, MemoryError):
         raise
     except FileNotFoundError:
-        raise UserError(f"{path}: missing; {remedy}") from None
+        raise UserError(f"{path}: no such file, a {what} is expected; {remedy}") from None
     except Exception as error:
+        if isinstance(error, UserError) and str(error).startswith(str(path)):
+            raise
         raise UserError(f"{path}: not a readable {what} ({_why(error)}); {remedy}") from error
 
 
@@ -41,6 +43,8 @@ def _why(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     lines = str(error).splitlines()
+    if isinstance(error, UserError):
+        return lines[0]
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 

@@ -19,7 +19,11 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 
 
 def _expected(what: str) -> Callable[[Context], str]:
-    return lambda said: f"expected {what.format(**said)}"
+    return lambda said: f"expected {what.format(**{key: _number(value) for key, value in said.items()})}"
+
+
+def _number(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 # The sentence of an error by its type, and by the start of its type where several say the same.

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from chronoscale.errors import UserError
 from chronoscale.strategies.workload import Hyper, ModelChoice
@@ -40,6 +40,7 @@ LISTED = BeforeValidator(_tuple)  # YAML and JSON have lists, strict models want
 Names = Annotated[tuple[str, ...], LISTED]
 WHOLE = BeforeValidator(_whole)  # of literals: True and 1.0 equal 1
 Size = Annotated[PositiveInt, Field(le=LARGEST)]
+Steps = Annotated[NonNegativeInt, Field(le=LARGEST)]
 Width = Annotated[PositiveInt, Field(le=WIDEST)]
 Counts = Annotated[tuple[Annotated[int, Field(le=LARGEST)], ...], LISTED]
 
@@ -119,7 +120,7 @@ class Experiment(Part):
     ranks: Counts = Field((1, 2), description="executed on so many ranks")
     epochs: Size = Field(20, description="trained by `chronoscale train`")
     repeats: Size = Field(5, description="passes that are timed")
-    warmup: int = Field(1, ge=0, le=LARGEST, description="passes before them")
+    warmup: Steps = Field(1, description="passes before them")
     threads: Size = Field(1, description="of every rank, on CPU")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="that executes; auto: a GPU where there is one")
     transfer_thread: bool = Field(False, description="on CPU, run transfers on a second thread")

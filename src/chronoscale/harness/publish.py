@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +14,12 @@ from chronoscale.harness.execution import passes
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
 from chronoscale.harness.jobs import schedules
+from chronoscale.harness.point import Point
 from chronoscale.harness.runs import Run, write_text
 from chronoscale.harness.simulation import refused
 from chronoscale.harness.started import of_run, work_of
 from chronoscale.harness.trained import FOLDER, result
+from chronoscale.kept import read_text
 from chronoscale.reports.page import write
 from chronoscale.reports.report import Measured, Report
 from chronoscale.reports.tables import comparison, fidelity
@@ -48,7 +49,7 @@ def collect(found: Sequence[Run]) -> Report:
     for run in found:
         if not run.complete:
             notes.append(f"{run.folder.name} is incomplete: only its finished parts are shown; the same command takes it up again.")
-        environment |= run.read("environment.json")
+        environment |= run.environment
         experiment = experiments[run.folder]
         notes += family_of(experiment).notes(experiment, run)
         for measured in [*_executed(run, experiment, losses, notes), *_simulated(run, experiment, notes)]:
@@ -80,8 +81,7 @@ def collect(found: Sequence[Run]) -> Report:
 
 def _executed(run: Run, experiment: Experiment, losses: dict[str, list[float]], notes: list[str]) -> list[Measured]:
     found = []
-    for folder in run.pieces("ranks-"):
-        ranks = int(folder.name.split("-")[1])
+    for ranks, folder in run.numbered("ranks-"):
         for name, schedule in schedules(folder).items():
             done = passes(run, ranks, name)
             shown = schedule if ranks == max(experiment.ranks) else None
@@ -101,26 +101,25 @@ def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> list[Measu
     found = []
     notes += refused(run)
     for folder in run.pieces("sim-"):
-        point = json.loads((folder / "point.json").read_text())
-        if "out_of_memory" in point:
+        point = Point.load(folder)
+        if point.out_of_memory:
             continue
-        if point["gpus"] > point["preset_gpus"]:
-            notes.append(f"{point['cluster']} has {point['preset_gpus']} GPUs; {point['gpus']} are as many of its machines as that takes.")
-        drawn = point["gpus"] == min((g for g in experiment.gpus if g > 1), default=1)  # one timeline a strategy is enough to look at
+        if point.gpus > point.preset_gpus:
+            notes.append(f"{point.cluster} has {point.preset_gpus} GPUs; {point.gpus} are as many of its machines as that takes.")
+        drawn = point.gpus == min((g for g in experiment.gpus if g > 1), default=1)  # one timeline a strategy is enough to look at
         shown = Schedule.load(folder / "schedule.parquet") if drawn else None
-        gap = point.get("gap")  # absent in older runs, null where no scheduler planned
         measured = Measured.of("simulated", [Trace.load(folder / "trace.parquet")], shown)
-        measured = replace(measured, prepare_s=point.get("prepare_s", measured.prepare_s), host_bytes=point.get("host_bytes", 0))
-        found.append(measured if gap is None else replace(measured, gap=gap))
-        if note := point.get("note"):
-            notes.append(f"{point['strategy']} on {point['gpus']} GPUs: {note}.")
+        prepare_s = measured.prepare_s if point.prepare_s is None else point.prepare_s
+        gap = measured.gap if point.gap is None else point.gap
+        found.append(replace(measured, prepare_s=prepare_s, gap=gap, host_bytes=point.host_bytes))
+        if point.note:
+            notes.append(f"{point.strategy} on {point.gpus} GPUs: {point.note}.")
     return found
 
 
 def _fidelity(run: Run) -> dict[tuple[str, int], pd.DataFrame]:
     found = {}
-    for folder in run.pieces("replay-"):
-        ranks = int(folder.name.split("-")[1])
+    for ranks, folder in run.numbered("replay-"):
         for path in sorted(folder.glob("*.parquet")):
             measured = [one.trace for one in passes(run, ranks, path.stem)]
             found[path.stem, ranks] = joined(Trace.load(path), measured)
@@ -145,10 +144,10 @@ def page(found: Sequence[Run], out: Path) -> Path:
 
 def chrome(run: Run, out: Path) -> list[Path]:
     """Chrome-trace JSON of the first repeat of everything executed, of everything simulated, and of both planes of a training run."""
-    run.state  # noqa: B018 (refuses what is no run)
+    run.status  # noqa: B018 (refuses what is no run)
     out.mkdir(parents=True, exist_ok=True)
     written = []
-    for folder in run.pieces("ranks-"):
+    for _, folder in run.numbered("ranks-"):
         for name, schedule in schedules(folder).items():
             written.append(_export(Trace.load(folder / f"{name}-r0.parquet"), schedule, out / f"{name}-{folder.name}.json"))
     for folder in run.pieces("sim-"):
@@ -156,7 +155,7 @@ def chrome(run: Run, out: Path) -> list[Path]:
         written.append(_export(trace, schedule, out / f"{folder.name}.json"))
     timeline = run.folder / FOLDER / "timeline.json"
     if timeline.exists():
-        write_text(out / "stages.json", timeline.read_text())
+        write_text(out / "stages.json", read_text(timeline, "timeline"))
         written.append(out / "stages.json")
     if not written:
         raise UserError(f"{run.folder}: no traces to export")

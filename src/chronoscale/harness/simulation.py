@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -13,6 +12,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
 from chronoscale.harness.planners import planned, planners, preparation
+from chronoscale.harness.point import Point
 from chronoscale.harness.profiles import simulated_costs
 from chronoscale.harness.runs import Run
 from chronoscale.simulator import presets
@@ -33,26 +33,29 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
         planner, machines = asked[name], presets.scaled(cluster, gpus)
         schedule = planned(planner, works[gpus], gpus, costs)
         trace = replay(schedule, machines, costs)
-        memory: dict[str, object] = {
-            "peak_bytes": int(peaks(schedule, trace).max()),
-            "host_bytes": schedule.host,
-            "costs": costs.name,
-            "cluster": cluster.name,
-            "preset_gpus": cluster.gpus,
-            "gap": None if isnan(schedule.gap) else schedule.gap,
-            "note": schedule.note,
-        }
+        point = Point(
+            strategy=name,
+            gpus=gpus,
+            peak_bytes=int(peaks(schedule, trace).max()),
+            host_bytes=schedule.host,
+            costs=costs.name,
+            cluster=cluster.name,
+            preset_gpus=cluster.gpus,
+            gap=None if isnan(schedule.gap) else schedule.gap,
+            note=schedule.note,
+        )
         if planner.partitioned and (partition := works[gpus].partition) is not None:
-            memory["partition"] = partition.origin
+            point = replace(point, partition=partition.origin)
         if planner.prepares:
-            memory["prepare_s"] = replay(preparation(planner, works[gpus], gpus, costs), machines, specified).span_ns / 1e9
+            before = replay(preparation(planner, works[gpus], gpus, costs), machines, specified)
+            point = replace(point, prepare_s=before.span_ns / 1e9)
         try:
             check(schedule, trace, machines)
         except UserError as error:  # a strategy that does not fit is a result, and the others go on
-            memory["out_of_memory"] = str(error)
+            point = replace(point, out_of_memory=str(error))
         schedule.save(part / "schedule.parquet")
         trace.save(part / "trace.parquet")
-        (part / "point.json").write_text(json.dumps({"strategy": name, "gpus": gpus, **memory}))
+        point.save(part)
 
     for gpus in experiment.gpus:
         for name in asked:
@@ -71,5 +74,5 @@ def partitioned(experiment: Experiment, work: Workload, run: Run | None = None) 
 
 def refused(run: Run) -> list[str]:
     """What does not fit, in words, one a point."""
-    points = [json.loads((folder / "point.json").read_text()) for folder in run.pieces("sim-")]
-    return [f"{p['strategy']} on {p['gpus']} GPUs does not fit: {p['out_of_memory']}" for p in points if "out_of_memory" in p]
+    points = map(Point.load, run.pieces("sim-"))
+    return [f"{point.strategy} on {point.gpus} GPUs does not fit: {point.out_of_memory}" for point in points if point.out_of_memory]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Int32, UInt8
 from chronoscale.errors import UserError
+from chronoscale.kept import reading
 from chronoscale.strategies import table
 
 Ints = NDArray[np.int64]
@@ -191,7 +192,7 @@ class Schedule:
     @classmethod
     def load(cls, path: Path) -> Schedule:
         """Read what `save` wrote. Raises UserError when the file is missing, truncated or not a schedule."""
-        with table.readable(path, "schedule"):
+        with reading(path, "schedule"):
             values, written = table.load(path, cls, COLUMNS)
             deps = written["deps"].combine_chunks()
             ptr = deps.offsets.to_numpy().astype(np.int64)

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from chronoscale.harness.experiment import LARGEST, Data, Experiment, Model, Names, Size, Training, named, null_is
+from chronoscale.harness.experiment import Data, Experiment, Model, Names, Size, Steps, Training, named, null_is
 from chronoscale.strategies.workload import Hyper
 
 
@@ -30,7 +30,7 @@ class SignalTraining(Training):
     batch_size: Size = Field(64, description="windows a rank and optimiser step")
     window: Size = Field(12, description="steps read")
     horizon: Annotated[Size, null_is(12)] = Field(12, description="steps predicted")
-    batches: int = Field(0, ge=0, le=LARGEST, description="optimiser steps an epoch, the first ones, and as many validation batches; 0: all")
+    batches: Steps = Field(0, description="optimiser steps an epoch, the first ones, and as many validation batches; 0: all")
     validation: bool = Field(True, description="whether an epoch ends with the validation windows")
     standardise: Literal["training", "windows", "series"] = Field("training", description="period of mean and deviation")
 

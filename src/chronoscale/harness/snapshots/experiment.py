@@ -30,9 +30,7 @@ class SnapshotData(Data):
 
     cut: Cut | None = Field(None, description="of events into snapshots")
     window: Size | None = Field(None, description="join so many snapshots into each (sliding)")
-    scale: Size = Field(
-        1, description="multiply all counts, to simulate a larger graph that evolves alike; there is none to execute"
-    )
+    scale: Size = Field(1, description="multiply all counts, to simulate a larger graph that evolves alike; there is none to execute")
 
     @property
     def label(self) -> str:
@@ -51,7 +49,9 @@ class SnapshotTraining(Training):
 
     group_size: Size = Field(4, description="snapshots a group")
     stride: Size = Field(1, description="snapshots from one group's start to the next one's")
-    groups_per_rank: Annotated[Literal[1, 2], WHOLE] = Field(1, description="a rank and iteration, for strategies that do not choose it themselves")
+    groups_per_rank: Annotated[Literal[1, 2], WHOLE] = Field(
+        1, description="a rank and iteration, for strategies that do not choose it themselves"
+    )
     horizon: Annotated[Size, null_is(1)] = Field(1, description="snapshots ahead that are predicted")
 
 
