@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from chronoscale.mistakes import mistake
 
 AGAIN = "delete the run's folder and give its command again"
 Shape = TypeVar("Shape")
+_checker: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 @contextmanager
@@ -51,7 +53,8 @@ def _why(error: Exception) -> str:
 def read_json(path: Path, shape: type[Shape], what: str, remedy: str = AGAIN) -> Shape:
     """JSON of the `shape`, a type as pydantic knows types: a dataclass, `dict[str, str]`. Raises UserError as `reading`."""
     with reading(path, what, remedy):
-        return TypeAdapter(shape).validate_json(path.read_bytes(), strict=True)
+        found: Shape = _checker(shape).validate_json(path.read_bytes(), strict=True)
+        return found
 
 
 def read_array(path: Path, dtype: DTypeLike, shape: tuple[int | None, ...], what: str, remedy: str = AGAIN) -> NDArray[Any]:

@@ -232,7 +232,9 @@ def test_runs_are_left_to_those_who_work_on_them(experiment, capsys):
     (first / "status.json").write_text("{}")
     capsys.readouterr()
     command("simulate", file)
-    assert "left aside: runs/small-simulate-1/status.json: not a readable status of a run (command: required, and not there)" in " ".join(capsys.readouterr().err.split())
+    assert "left aside: runs/small-simulate-1/status.json: not a readable status of a run (command: required, and not there)" in " ".join(
+        capsys.readouterr().err.split()
+    )
 
 
 def test_reports_compare_like_with_like(experiment, capsys):

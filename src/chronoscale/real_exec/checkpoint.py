@@ -74,6 +74,8 @@ def restore(folder: Path, learner: Learner[Any], device: torch.device) -> int:
             for name, value in learner.optimizer.state.get(parameter, {}).items():
                 if value.shape not in ((), parameter.shape):
                     raise ValueError(f"{name} of the optimiser is {list(value.shape)}, its parameter {list(parameter.shape)}")
+        if type(saved["epoch"]) is not int or saved["epoch"] < 0:
+            raise ValueError(f"epoch {saved['epoch']!r}")
         return int(saved["epoch"])
 
 

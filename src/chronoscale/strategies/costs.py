@@ -208,6 +208,8 @@ class FittedCosts:
         remedy = "`chronoscale profile` makes one"
         found = read_json(path, cls, "cost model", remedy)
         with reading(path, "cost model", remedy):
+            if not found.fits:
+                raise ValueError("no curves in it")
             for fit in found.fits:
                 fit.check()
         return replace(found, extrapolate=extrapolate)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -18,6 +19,11 @@ def columns_of(kind: type) -> dict[str, type[np.generic]]:
     """Column -> dtype, in order: the fields of a dataclass that are annotated as arrays."""
     arguments = {name: get_args(hint) for name, hint in get_type_hints(kind).items()}  # of an array: its shape and its dtype
     return {name: get_args(found[1])[0] for name, found in arguments.items() if found}
+
+
+@cache
+def _types(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def check(what: str, table: object, columns: Columns) -> None:
@@ -42,7 +48,7 @@ def load(path: Path, kind: Any, columns: Columns) -> tuple[dict[str, Any], pa.Ta
     table = pq.read_table(path, page_checksum_verification=True)
     meta = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
     values: dict[str, Any] = {name: table[name].to_numpy().astype(dtype, copy=False) for name, dtype in columns.items()}
-    types = get_type_hints(kind)
+    types = _types(kind)
     for field in fields(kind):
         if types[field.name] in (str, int) and (field.name in meta or field.default is MISSING):
             values[field.name] = types[field.name](meta[field.name])

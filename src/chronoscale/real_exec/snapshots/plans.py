@@ -6,6 +6,7 @@ for it. In the job's folder: `plans/<number>/` (schedule.parquet, plan.json, for
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -19,6 +20,14 @@ from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.shipment import adopt
 from chronoscale.strategies.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """plan.json: the stage of training that a plan is for, and the strategy that planned it."""
+
+    stage: str
+    strategy: str = ""
 
 
 def plan_folder(folder: Path, number: int) -> Path:
@@ -62,4 +71,4 @@ class PublishedPlans:
             if (shipped := plan_folder(self._folder, earlier) / "forms").exists():
                 adopt(shipped, self._material.stores(), pin=context.device.type == "cuda")
         program = SnapshotProgram(schedule, self._material, self.learner, self._item.hyper, context)
-        return Plan(number, read_json(folder / "plan.json", dict[str, str], "plan")["stage"], schedule, program)
+        return Plan(number, read_json(folder / "plan.json", Published, "plan").stage, schedule, program)
