@@ -17,7 +17,7 @@ class Point:
 
     peak_bytes: of the fullest rank's device. host_bytes: planned, of a rank. costs, cluster: by name; preset_gpus: that the cluster has.
     gap: of the schedule to its scheduler's bound, None where none planned. prepare_s: what happens once before the first epoch.
-    out_of_memory: why it does not fit, '' where it does.
+    out_of_memory: why it does not fit, '' where it does. idle_ranks: `Schedule.idle`.
     """
 
     strategy: str
@@ -32,6 +32,7 @@ class Point:
     partition: str = ""
     prepare_s: float | None = None
     out_of_memory: str = ""
+    idle_ranks: int = 0
 
     def save(self, folder: Path) -> None:
         """JSON, into the folder of the piece."""

@@ -15,7 +15,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
 from chronoscale.harness.jobs import item, job, load_passes
-from chronoscale.harness.machine import this_device
+from chronoscale.harness.machine import seat, this_device
 from chronoscale.harness.planners import planners
 from chronoscale.harness.runs import Run
 from chronoscale.harness.started import find, of_run
@@ -36,6 +36,7 @@ PROBED = "probed.json"  # of a profile: the kinds of work that it has timed
 
 def measure(experiment: Experiment, run: Run, folder: Path) -> None:
     """Time probes on this machine and fit: profile.parquet (a row a task), and costs-<ranks>.json for every rank count, in `folder`."""
+    seat(experiment, experiment.ranks)
     device = this_device(experiment)
     work = folder / "work"
     work.mkdir()

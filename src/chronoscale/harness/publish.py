@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.errors import UserError
+from chronoscale.harness import execution, simulation
 from chronoscale.harness.execution import passes
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
+from chronoscale.harness.idle import told
 from chronoscale.harness.jobs import schedules
 from chronoscale.harness.point import Point
 from chronoscale.harness.runs import Run, write_text
@@ -58,6 +60,7 @@ def collect(found: Sequence[Run]) -> Report:
                 raise UserError(f"{other.folder} and {run.folder} trained different things, which do not compare; give each its own report")
             points[measured.kind, measured.strategy, measured.ranks, measured.summary.device] = measured
         tables |= _fidelity(run)
+        notes += [f"{run.folder.name}: {line}." for line in told({**execution.idle(run), **simulation.idle(run)})]
     staged = [result(run, max(experiments[run.folder].ranks)) for run in found if (run.folder / FOLDER).exists()]
     staged = [run for run in staged if run.epochs]
     notes += [note for run in staged for note in run.notes]
@@ -129,7 +132,9 @@ def _fidelity(run: Run) -> dict[tuple[str, int], pd.DataFrame]:
 def compared(run: Run) -> pd.DataFrame:
     """The comparison of one run, for the terminal."""
     table = comparison(collect([run]))
-    return table[[name for name in COLUMNS if name in table]]
+    found = {**execution.idle(run), **simulation.idle(run)}
+    idle = [found.get((str(name), int(ranks)), 0) for name, ranks in zip(table["strategy"], table["ranks"], strict=True)]
+    return table[[name for name in COLUMNS if name in table]].assign(idle_ranks=idle)
 
 
 def fidelity_table(run: Run) -> pd.DataFrame:

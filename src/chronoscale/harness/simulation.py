@@ -9,8 +9,10 @@ from math import isnan
 from pathlib import Path
 
 from chronoscale.errors import UserError
+from chronoscale.harness.estimate import affordable
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
+from chronoscale.harness.idle import Idle, warn
 from chronoscale.harness.planners import planned, planners, preparation
 from chronoscale.harness.point import Point
 from chronoscale.harness.profiles import simulated_costs
@@ -23,11 +25,16 @@ from chronoscale.strategies.workload import Workload
 
 
 def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lambda _: None) -> None:
-    """A piece `sim-<gpus>-<strategy>` for every point: schedule, trace, and memory: peak bytes, or why it does not fit."""
+    """A piece `sim-<gpus>-<strategy>` for every point: schedule, trace, and memory: peak bytes, or why it does not fit.
+
+    Raises UserError before anything is planned for a schedule that this machine's memory does not hold. Warns of ranks without work.
+    """
     cluster = presets.cluster(experiment.cluster)
     specified = DatasheetCosts(cluster.device, engine=cluster.engine)  # of what happens once, which no profile times
     costs, asked = simulated_costs(experiment, cluster), planners(experiment)
-    works = partitioned(experiment, family_of(experiment).workload(experiment), run)
+    work = family_of(experiment).workload(experiment)
+    affordable(asked, work, experiment.gpus)
+    works = partitioned(experiment, work, run)
 
     def make(gpus: int, name: str, part: Path) -> None:
         planner, machines = asked[name], presets.scaled(cluster, gpus)
@@ -43,6 +50,7 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
             preset_gpus=cluster.gpus,
             gap=None if isnan(schedule.gap) else schedule.gap,
             note=schedule.note,
+            idle_ranks=schedule.idle,
         )
         if planner.partitioned and (partition := works[gpus].partition) is not None:
             point = replace(point, partition=partition.origin)
@@ -61,6 +69,7 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
         for name in asked:
             told(f"{name} on {gpus} GPUs")
             run.piece(f"sim-{gpus:05d}-{name}", partial(make, gpus, name))
+    warn(idle(run))
 
 
 def partitioned(experiment: Experiment, work: Workload, run: Run | None = None) -> Mapping[int, Workload]:
@@ -70,6 +79,12 @@ def partitioned(experiment: Experiment, work: Workload, run: Run | None = None) 
         return dict.fromkeys(counts, work)
     found = family_of(experiment).partitions(experiment, work, counts, run)
     return {count: replace(work, partition=found[count]) for count in counts}
+
+
+def idle(run: Run) -> Idle:
+    """Ranks that train nothing, by point."""
+    points = map(Point.load, run.pieces("sim-"))
+    return {(point.strategy, point.gpus): point.idle_ranks for point in points}
 
 
 def refused(run: Run) -> list[str]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from chronoscale.harness.idle import Idle
 from chronoscale.harness.runs import Run
 from chronoscale.kept import read_json
 from chronoscale.real_exec.checkpoint import records
 from chronoscale.real_exec.plans import TEST
 from chronoscale.reports.stages import Activity, Epoch, Staged
+from chronoscale.strategies.schedule import Schedule
 
 FOLDER, CONTROL = "train", "control.json"
 
@@ -36,6 +38,13 @@ def tested(folder: Path) -> list[str]:
         return []
     mae, rmse, mape = read_json(folder / TEST, tuple[float, float, float], "test")
     return [f"Test windows, after the last epoch: MAE {mae:.4g}, RMSE {rmse:.4g}, MAPE {mape:.2%}."]
+
+
+def idle(run: Run) -> Idle:
+    """Ranks that train nothing, by the schedule that was followed last."""
+    plans = sorted((run.folder / FOLDER / "plans").glob("[0-9]*/schedule.parquet"))
+    schedule = Schedule.load(plans[-1] if plans else run.folder / FOLDER / "schedule.parquet")
+    return {(schedule.name, schedule.ranks): schedule.idle}
 
 
 def control(folder: Path) -> tuple[list[Activity], list[str]]:

@@ -153,6 +153,12 @@ class Schedule:
         return 1 - self.bound_ns / self.planned_ns if self.planned_ns and self.bound_ns else float("nan")
 
     @property
+    def idle(self) -> int:
+        """Ranks that have nothing to do but to synchronise: there are more of them than there is work."""
+        works = ~np.isin(self.op, [*COLLECTIVES, Op.OPTIMIZE])
+        return self.ranks - len(np.unique(self.rank[works]))
+
+    @property
     def iterations(self) -> int:
         """Optimiser steps."""
         return int(self.iteration.max()) + 1 if len(self) else 0
