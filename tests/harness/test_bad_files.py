@@ -16,6 +16,8 @@ import tiny_run
 import torch
 from command_line import command, one_line
 
+from chronoscale.datasets import store
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import UserError, in_words
 from chronoscale.harness.experiments import load
 from chronoscale.harness.runs import Run
@@ -23,6 +25,7 @@ from chronoscale.harness.started import find, of_run
 from chronoscale.harness.trained import FOLDER
 from chronoscale.kept import AGAIN
 from chronoscale.real_exec.checkpoint import restore
+from chronoscale.real_exec.signals.forecast.walks import transitions
 
 GOOD = "dataset: growth_small\nmodel: {name: t-gcn, hidden: 8}\ngpus: [1]\n"
 DEEP = "extra: " + 50 * "[" + 50 * "]" + "\n"
@@ -229,3 +232,18 @@ def test_what_the_system_refuses_is_said_in_words(experiment, monkeypatch, capsy
     monkeypatch.setattr(Path, "mkdir", lambda *_, **__: (_ for _ in ()).throw(OSError(code, os.strerror(code), "runs/x")))
     command("simulate", experiment(gpus=[1]), expect=1)
     assert one_line(capsys) == f"error: {said}"
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_diffusion_on_a_graph_without_edges_goes_nowhere(published):
+    for matrix in transitions(np.zeros((2, 0), np.int32), None, 4, published):
+        assert matrix.shape == (4, 4) and matrix.nnz == 0
+
+
+def test_a_profile_of_snapshots_without_edges_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    none = np.zeros(0, np.int32)
+    store.save(tmp_path / "bare", SnapshotSequence(8, np.zeros(7, np.int64), none, none))
+    Path("x.yaml").write_text("dataset: {path: bare}\nmodel: {name: t-gcn, hidden: 4}\nranks: [1]\n")
+    command("bench", "x.yaml", expect=2)
+    assert "dataset 'bare' has no edges in the snapshots that are used: a profile has nothing to time" in one_line(capsys)

@@ -31,7 +31,9 @@ class SnapshotProbes(Probes):
         self._experiment, self._folder = experiment, folder
         self._snapshots, self._shape = snapshots(experiment), shape(experiment)
         if not len(self._snapshots.src):
-            raise UserError(f"dataset '{experiment.dataset.label}' has no edges in the snapshots that are used: a profile has nothing to time")
+            raise UserError(
+                f"dataset '{experiment.dataset.label}' has no edges in the snapshots that are used: a profile has nothing to time"
+            )
         self._kinds = {probed(planner) for planner in planners(experiment).values()}
 
     def of(self, ranks: int) -> Iterator[Planned]:
