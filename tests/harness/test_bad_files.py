@@ -247,3 +247,11 @@ def test_a_profile_of_snapshots_without_edges_is_refused(tmp_path, monkeypatch, 
     Path("x.yaml").write_text("dataset: {path: bare}\nmodel: {name: t-gcn, hidden: 4}\nranks: [1]\n")
     command("bench", "x.yaml", expect=2)
     assert "dataset 'bare' has no edges in the snapshots that are used: a profile has nothing to time" in one_line(capsys)
+
+
+def test_work_that_64_bits_do_not_count(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    model = "model: {name: wd-gcn, hidden: 65536, inputs: 65536}"
+    Path("x.yaml").write_text(f"dataset: {{name: dygraph_small, scale: 4000000}}\n{model}\ngpus: [1]\nstrategies: [psg]\ngroups: 2\n")
+    command("simulate", "x.yaml", expect=2)
+    assert "strategy 'psg': the work of a task at these widths and counts does not fit into 64 bits" in one_line(capsys)
