@@ -2,24 +2,67 @@
 
 from __future__ import annotations
 
+import re
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from chronoscale.errors import UserError
+from chronoscale.errors import UserError, in_words
+
+DEEPEST = 32  # mappings and lists in one another; deeper ones would exhaust Python's stack
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML that says where a key stands twice and where it is nested too deep, and that reads 1e9 as a number, as YAML 1.2 does."""
+
+    _depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise yaml.composer.ComposerError(None, None, f"nested deeper than {DEEPEST} levels", self.get_mark())
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        node = super().compose_mapping_node(anchor)
+        seen: dict[tuple[str, str], int] = {}
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if (name := (key.tag, key.value)) in seen:
+                said = f"key '{key.value}' stands twice, first in line {seen[name] + 1}"
+                raise yaml.composer.ComposerError(None, None, said, key.start_mark)
+            seen[name] = key.start_mark.line
+        return node
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$", re.ASCII), list("-+0123456789"))
+
+
+def read(path: Path | Traversable, kind: str) -> Any:
+    """What a file says. Raises UserError in one line: the file, the line in it, and what is wrong; `kind` is for its words."""
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such {kind}") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not text in UTF-8 (byte {error.start})") from None
+    except OSError as error:
+        raise UserError(f"{path}: not readable: {in_words(error)}") from error
+    except yaml.MarkedYAMLError as error:
+        at = "" if error.problem_mark is None else f"line {error.problem_mark.line + 1}: "
+        raise UserError(f"{path}: not valid YAML: {at}{error.problem or error.context}") from error
+    except Exception as error:  # PyYAML's constructors raise anything where a tag or a date does not fit
+        raise UserError(f"{path}: not valid YAML: {str(error).splitlines()[0] if str(error) else type(error).__name__}") from error
 
 
 def mapping(path: Path, kind: str, expected: str) -> dict[Any, Any]:
-    """The keys and values of a file. Raises UserError in one line: the file, and what is wrong; `kind` and `expected` are for its words."""
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such {kind}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: not readable ({error})") from error
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
+    """The keys and values of a file. Raises UserError as `read`, and where it holds something else; `expected` is for its words."""
+    data = read(path, kind)
     if not isinstance(data, dict):
         raise UserError(f"{path}: expected keys and values{expected}")
+    if strange := [key for key in data if not isinstance(key, str)]:
+        raise UserError(f"{path}: expected text as a key, got {strange[0]!r}")
     return data

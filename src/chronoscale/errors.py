@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import errno
+import os
 from collections.abc import Iterable
 
 
@@ -16,6 +18,29 @@ class MachineError(Exception):
 
 class ChronoscaleWarning(UserWarning):
     """A result stands, but not on the ground the user would assume (reference kernels, wide spread, extrapolation)."""
+
+
+_SAID = {
+    errno.ENOSPC: "the disk is full; free some space and give the same command again",
+    errno.EDQUOT: "the quota of the disk is used up; free some space and give the same command again",
+    errno.EROFS: "the file system is read-only; choose a folder that can be written",
+    errno.EACCES: "no permission",
+    errno.EPERM: "not permitted",
+    errno.ENOENT: "no such file or folder",
+    errno.EEXIST: "is there already",
+    errno.EISDIR: "is a folder, expected a file",
+    errno.ENOTDIR: "part of the path is a file, expected a folder",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.EMFILE: "too many open files; raise the limit (`ulimit -n`)",
+}
+
+
+def in_words(error: OSError) -> str:
+    """What the system refused, in a sentence: the file where it is known, and what is wrong with it."""
+    code = error.errno or 0
+    said = _SAID.get(code) or (os.strerror(code) if code else str(error).splitlines()[0] if str(error) else type(error).__name__)
+    files = [os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
+    return f"{' -> '.join(files)}: {said}" if files else said
 
 
 def unknown(kind: str, name: str, valid: Iterable[str]) -> UserError:

@@ -99,10 +99,10 @@ def _edit(folder, old, new):
         (lambda d: np.save(d / "src.npy", np.zeros(3, dtype=np.int32)), r"src\.npy: meta\.json promises int32 \[4\]"),
         (lambda d: np.save(d / "src.npy", np.full(4, 99, dtype=np.int32)), r"node id 99 is outside"),
         (lambda d: (d / "meta.json").unlink(), r"d: a folder without a dataset: no meta\.json, which .* writes with the arrays"),
-        (lambda d: (d / "meta.json").write_text("{"), r"meta\.json: Invalid JSON"),
-        (lambda d: (d / "meta.json").write_text("[]"), r"meta\.json: Input should be an object"),
-        (lambda d: _edit(d, '"version": 1', '"version": 2'), r"meta\.json: version: Input should be 1"),
-        (lambda d: _edit(d, '"kind": "events"', '"kind": "event"'), r"meta\.json: kind: Input should be 'snapshots', 'events' or 'signal'"),
+        (lambda d: (d / "meta.json").write_text("{"), r"meta\.json: not JSON"),
+        (lambda d: (d / "meta.json").write_text("[]"), r"meta\.json: expected keys and values"),
+        (lambda d: _edit(d, '"version": 1', '"version": 2'), r"meta\.json: version: expected 1"),
+        (lambda d: _edit(d, '"kind": "events"', '"kind": "event"'), r"meta\.json: kind: expected 'snapshots', 'events' or 'signal'"),
     ],
 )
 def test_damage_is_named(tmp_path, damage, message, mmap):

@@ -84,7 +84,7 @@ def test_dry_runs_refuse_what_the_command_refuses(experiment, capsys):
         ({"gpus": [4, 0]}, r"gpus: expected one or more counts of at least 1, got \[4, 0\]"),
         ({"ranks": []}, r"ranks: expected one or more"),
         ({"model": {"hiden": 8}}, r"unknown key 'model\.hiden'.*hidden"),
-        ({"model": {"hidden": 0}}, r"model\.hidden: .*greater than 0 \(got 0\)"),
+        ({"model": {"hidden": 0}}, r"model\.hidden: expected more than 0 \(got 0\)"),
         ({"name": "../out"}, r"name: "),
         ({"ranks": [1, 1]}, r"ranks: each count once"),
         ({"groups": 100}, r"groups: 100 need 104 snapshots|snapshots"),
@@ -93,7 +93,7 @@ def test_dry_runs_refuse_what_the_command_refuses(experiment, capsys):
         ({"dataset": {"path": "graphs", "cut": {"width": 2}}}, r"not a stream of events, so `cut` does not apply"),
         ({"dataset": {"path": "graphs", "cut": {}}}, r"exactly one of width, count"),
         ({"groups": None, "training": {"group_size": 40}}, r"12 snapshots; a group of 40"),
-        ({"costs": "none.json"}, r"none\.json: not a readable cost model"),
+        ({"costs": "none.json"}, r"none\.json: no such file, a cost model is expected"),
         ({"dataset": "stackoverflow"}, r"'stackoverflow' is not at hand: fetch SNAP sx-stackoverflow"),
     ],
 )
@@ -232,7 +232,9 @@ def test_runs_are_left_to_those_who_work_on_them(experiment, capsys):
     (first / "status.json").write_text("{}")
     capsys.readouterr()
     command("simulate", file)
-    assert "left aside: runs/small-simulate-1: not a run of this version" in " ".join(capsys.readouterr().err.split())
+    assert "left aside: runs/small-simulate-1/status.json: not a readable status of a run (command: required, and not there)" in " ".join(
+        capsys.readouterr().err.split()
+    )
 
 
 def test_reports_compare_like_with_like(experiment, capsys):

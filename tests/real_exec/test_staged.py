@@ -181,10 +181,10 @@ def test_refusals(job):
     with pytest.raises(UserError, match="is for 2 ranks, 1 are running"):
         train(job)
     (Path(job.out) / "checkpoint.pt").write_bytes(b"nothing")
-    with pytest.raises(Exception, match=r"checkpoint\.pt: not a checkpoint"):
+    with pytest.raises(Exception, match=r"checkpoint\.pt: not a readable checkpoint"):
         train(job)
     torch.save({"epoch": 1, "model": {}, "optimizer": {}}, Path(job.out) / "checkpoint.pt")
-    with pytest.raises(UserError, match="not a checkpoint of this model"):
+    with pytest.raises(UserError, match="not a readable checkpoint of this model"):
         train(job)
 
 

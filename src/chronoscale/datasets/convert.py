@@ -46,7 +46,7 @@ def _require_events(events: EventStream) -> None:
 def _period_starts(t: Int64 | Float64, width: float, count: int) -> Int64 | Float64:
     periods = np.arange(count, dtype=np.int64)
     if t.dtype == np.int64 and float(width).is_integer():  # exact, also beyond 2**53
-        return np.asarray(t[0] + periods * int(width), dtype=np.int64)
+        return np.asarray(t[0] + periods * min(int(width), np.iinfo(np.int64).max), dtype=np.int64)
     return np.asarray(float(t[0]) + periods * float(width), dtype=np.float64)
 
 

@@ -22,6 +22,7 @@ from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import MachineError, UserError
+from chronoscale.mistakes import mistake
 
 Dataset = SnapshotSequence | EventStream | Signal
 KINDS: dict[str, type[Dataset]] = {"snapshots": SnapshotSequence, "events": EventStream, "signal": Signal}
@@ -193,9 +194,7 @@ def _read_meta(file: Path) -> _Meta:
         what = f"no {META}, which `chronoscale data convert` writes with the arrays (.npy) of a dataset"
         raise UserError(f"{file.parent}: a folder without a dataset: {what}; it holds {inside}: name a file, if one is meant") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UserError(f"{file}: {where + ': ' if where else ''}{first['msg']}") from None
+        raise UserError(f"{file}: {mistake(error)}") from None
 
 
 def _read_array(file: Path, spec: _Array, mmap: bool) -> NDArray[Any]:

@@ -14,6 +14,7 @@ from chronoscale.harness.fact import Fact, Facts, understood
 from chronoscale.harness.families import FAMILIES, holding
 from chronoscale.harness.open import opened
 from chronoscale.harness.runs import Run
+from chronoscale.kept import AGAIN
 from chronoscale.strategies.costs import FittedCosts
 
 HORIZON = 12  # of windows where no paper names another, as for PGT-I's traffic sets
@@ -53,8 +54,11 @@ def dataset(names: Sequence[str], form: str | None = None, options: Mapping[str,
 
 
 def profile(run: Run) -> pd.DataFrame:
-    """The curves of a run's profile, by number of busy ranks."""
-    files = sorted((run.folder / "profile").glob("costs-*.json"), key=lambda path: int(path.stem.split("-")[1]))
+    """The curves of a run's profile, by number of busy ranks. Raises UserError where there is none, or a damaged one."""
+    found = [path for path in (run.folder / "profile").glob("costs-*.json") if path.stem.split("-")[1].isdecimal()]
+    files = sorted(found, key=lambda path: int(path.stem.split("-")[1]))
+    if not files:
+        raise UserError(f"{run.folder / 'profile'}: no costs-<ranks>.json in it; {AGAIN}")
     return pd.concat([fits(FittedCosts.load(path)).assign(ranks=int(path.stem.split("-")[1])) for path in files], ignore_index=True)
 
 

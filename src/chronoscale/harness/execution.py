@@ -8,10 +8,12 @@ from functools import partial
 from pathlib import Path
 
 from chronoscale.errors import UserError
+from chronoscale.harness.estimate import affordable
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
+from chronoscale.harness.idle import Idle, warn
 from chronoscale.harness.jobs import item, job, load_passes, schedules
-from chronoscale.harness.machine import admit, machine_for, this_machine
+from chronoscale.harness.machine import admit, machine_for, seat, this_machine
 from chronoscale.harness.planners import planned, planners, preparation
 from chronoscale.harness.profiles import fitted
 from chronoscale.harness.runs import Run
@@ -30,11 +32,14 @@ def execute(experiment: Experiment, run: Run) -> None:
 
     All strategies of a rank count run in one job, repeat by repeat in turn.
 
-    Raises UserError before any rank starts for a strategy that can only be simulated, and for a schedule that does not fit in memory.
+    Raises UserError before any rank starts for a strategy that can only be simulated, for a schedule that does not fit in memory, and as
+    `seat`. Warns of ranks without work.
     """
     executed, family = planners(experiment, executed=True), family_of(experiment)
+    seat(experiment, experiment.ranks)
     data = family.store(experiment, run)
     work = family.stored(experiment, data)
+    affordable(executed, work, experiment.ranks)
     schedules_of: dict[int, dict[str, Schedule]] = {}
     parts: dict[int, Path] = {}
     works: dict[int, Workload] = {}
@@ -64,6 +69,12 @@ def execute(experiment: Experiment, run: Run) -> None:
 
     for ranks in experiment.ranks:
         run.piece(f"ranks-{ranks}", partial(make, ranks))
+    warn(idle(run))
+
+
+def idle(run: Run) -> Idle:
+    """Ranks that train nothing, by strategy and number of ranks."""
+    return {(name, ranks): one.idle for ranks, folder in run.numbered("ranks-") for name, one in schedules(folder).items()}
 
 
 def _beside(schedules: Mapping[str, Schedule], machine: Cluster) -> None:

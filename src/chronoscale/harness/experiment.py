@@ -9,18 +9,40 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from chronoscale.errors import UserError
 from chronoscale.strategies.workload import Hyper, ModelChoice
 
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+LARGEST = 2**31 - 1  # of any count: products of a few of them fit into 64 bits
+WIDEST = 2**16
 SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(|k|M|G|T)(i?)B?\s*", re.ASCII)
 
 
 class Part(BaseModel):
     """Keys of a file, or of a mapping in it. Every key has a description: docs/experiments.md is made of them."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _whole(value: Any) -> Any:
+    if type(value) is not int:
+        raise ValueError("expected a whole number")
+    return value
+
+
+LISTED = BeforeValidator(_tuple)  # YAML and JSON have lists, strict models want what is frozen
+Names = Annotated[tuple[str, ...], LISTED]
+WHOLE = BeforeValidator(_whole)  # of literals: True and 1.0 equal 1
+Size = Annotated[PositiveInt, Field(le=LARGEST)]
+Steps = Annotated[NonNegativeInt, Field(le=LARGEST)]
+Width = Annotated[PositiveInt, Field(le=WIDEST)]
+Counts = Annotated[tuple[Annotated[int, Field(le=LARGEST)], ...], LISTED]
 
 
 def named(value: Any) -> Any:
@@ -81,8 +103,8 @@ class Model(Part):
     """A model by name, and its widths. The name decides the family."""
 
     name: str = Field("wd-gcn", description="of the model")
-    hidden: PositiveInt = Field(64, description="width of hidden states")
-    layers: PositiveInt = Field(1, description="layers, or tokens' encoders")
+    hidden: Width = Field(64, description="width of hidden states")
+    layers: Size = Field(1, description="layers, or tokens' encoders")
 
     @property
     def choice(self) -> ModelChoice:
@@ -102,33 +124,35 @@ class Experiment(Part):
 
     family: ClassVar[str]
     work: ClassVar[tuple[str, ...]] = ("dataset", "model", "training", "seed", "modules")  # keys that say what is trained
-    name: str = Field("experiment", pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$", description="of its runs; by default the file's")
+    name: str = Field("experiment", description="of its runs; by default the file's")
     dataset: Annotated[Data, BeforeValidator(named)] = Field(description="what is trained on: a name, or a mapping with `name` or `path`")
     model: Annotated[Model, BeforeValidator(named)] = Field(
         Model(), description="what is trained: a name, or a mapping; it decides the family"
     )
     training: Training = Field(Training(), description="hyper-parameters")
-    strategies: tuple[str, ...] = Field((), description="by name, or of a file, relative to this one: `my_lab.py:Mine`")
-    modules: tuple[str, ...] = Field((), description="Python files, relative to this one, that add models and readers; run first")
-    ranks: tuple[int, ...] = Field((1, 2), description="executed on so many ranks")
-    epochs: PositiveInt = Field(20, description="trained by `chronoscale train`")
-    repeats: PositiveInt = Field(5, description="passes that are timed")
-    warmup: int = Field(1, ge=0, description="passes before them")
-    threads: PositiveInt = Field(1, description="of every rank, on CPU")
+    strategies: Names = Field((), description="by name, or of a file, relative to this one: `my_lab.py:Mine`")
+    modules: Names = Field((), description="Python files, relative to this one, that add models and readers; run first")
+    ranks: Counts = Field((1, 2), description="executed on so many ranks")
+    epochs: Size = Field(20, description="trained by `chronoscale train`")
+    repeats: Size = Field(5, description="passes that are timed")
+    warmup: Steps = Field(1, description="passes before them")
+    threads: Size = Field(1, description="of every rank, on CPU")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="that executes; auto: a GPU where there is one")
     transfer_thread: bool = Field(False, description="on CPU, run transfers on a second thread")
     memory: Annotated[int, BeforeValidator(_bytes)] | None = Field(
         None, description="limit a rank, if below what the machine has", json_schema_extra={"shown": "bytes, or text such as 2GB or 1.5GiB"}
     )
     cluster: str = Field("h200", description="simulated: a name, or a YAML file relative to where the command is given")
-    gpus: tuple[int, ...] = Field((1, 4, 8, 16, 32, 64, 128, 256, 512, 1024), description="simulated on so many")
+    gpus: Counts = Field((1, 4, 8, 16, 32, 64, 128, 256, 512, 1024), description="simulated on so many")
     costs: str = Field("auto", description="datasheet, fitted, or the path of a costs.json; auto: fitted to run, datasheet to simulate")
     extrapolate: bool = Field(False, description="let fitted costs leave the range that they were fitted on")
-    seed: int = Field(0, ge=0, description="of generated data, parameters and orders")
+    seed: int = Field(0, ge=0, le=2**63 - 1, description="of generated data, parameters and orders")
 
     @model_validator(mode="after")
     def _counts(self) -> Experiment:
         self.hyper  # noqa: B018 (validated by reading)
+        if not NAME.fullmatch(self.name):
+            raise UserError(f"name: it becomes that of folders: letters, digits and ._- alone, a letter or digit first; got {self.name!r}")
         for key, counts in (("ranks", self.ranks), ("gpus", self.gpus)):
             if not counts or min(counts) < 1:
                 raise UserError(f"{key}: expected one or more counts of at least 1, got {list(counts)}")

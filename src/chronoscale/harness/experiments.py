@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from inspect import isclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from chronoscale import modules
 from chronoscale.documents import mapping
-from chronoscale.errors import UserError, unknown
-from chronoscale.harness.experiment import Experiment, Model
+from chronoscale.errors import UserError
+from chronoscale.harness.experiment import NAME, Experiment, Model
 from chronoscale.harness.families import TRAINED, training
 from chronoscale.harness.planners import planners, trains_on
+from chronoscale.mistakes import mistake, part_of
 from chronoscale.simulator import presets
 from chronoscale.strategies.outside import anchored
 
@@ -25,9 +26,15 @@ def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Experiment:
     Raises UserError in one line: the file, the key, what was expected, the nearest valid name.
     """
     data = mapping(path, "experiment file", ", such as `dataset: math_overflow_monthly`")
-    data.setdefault("name", path.stem)
+    data.setdefault("name", _name(path))
     data.update(overrides or {})
     return check(data, str(path), path.parent)
+
+
+def _name(path: Path) -> str:
+    """The file's, as runs may be called."""
+    clean = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-.")
+    return clean if NAME.fullmatch(clean) else str(Experiment.model_fields["name"].default)
 
 
 def check(data: Mapping[str, Any], where: str, folder: Path = Path()) -> Experiment:
@@ -65,21 +72,7 @@ def parse(data: Mapping[str, Any], where: str, family_name: str = "", lenient: b
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "extra_forbidden":
-            part: type[BaseModel] = family.keys
-            for step in first["loc"][:-1]:
-                part = part_of(part, str(step)) or part
-            raise UserError(f"{where}: {unknown('key', key, part.model_fields)}") from None
-        raise UserError(f"{where}: {key}: {first['msg']} (got {first['input']!r})") from None
-
-
-def part_of(keys: type[BaseModel], key: str) -> type[BaseModel] | None:
-    """The keys of a mapping that stands under a key; None where there is none."""
-    field = keys.model_fields.get(key)
-    kinds = () if field is None else (field.annotation, *get_args(field.annotation))
-    return next((kind for kind in kinds if isclass(kind) and issubclass(kind, BaseModel)), None)
+        raise UserError(f"{where}: {mistake(error, family.keys)}") from None
 
 
 def _model(data: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.harness.experiment import Experiment
+from chronoscale.kept import read_array
 from chronoscale.real_exec.interpreter import Pass
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.strategies.schedule import Schedule
@@ -29,8 +30,9 @@ def job(experiment: Experiment, name: str, items: list[Item], out: Path) -> Job:
 
 
 def load_passes(folder: Path, label: str) -> list[Pass]:
-    """What a worker saved of one item, a pass a repeat."""
-    losses, errors = np.load(folder / f"{label}-losses.npy"), np.load(folder / f"{label}-errors.npy")
+    """What a worker saved of one item, a pass a repeat. Raises UserError for a file that is missing or damaged."""
+    losses = read_array(folder / f"{label}-losses.npy", np.float64, (None, None), "losses")
+    errors = read_array(folder / f"{label}-errors.npy", np.float64, (len(losses), 3), "errors")
     return [Pass(Trace.load(folder / f"{label}-r{repeat}.parquet"), *one) for repeat, one in enumerate(zip(losses, errors, strict=True))]
 
 

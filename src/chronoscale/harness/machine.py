@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import warnings
+from collections.abc import Collection
 from dataclasses import replace
 
 import psutil
 import torch
 
-from chronoscale.errors import UserError
+from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.experiment import Experiment
 from chronoscale.real_exec.lanes import lanes_for, threaded
 from chronoscale.simulator import presets
@@ -17,10 +20,30 @@ from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import CostModel, FittedCosts
 from chronoscale.strategies.schedule import Schedule
 
+RANK_BYTES = 200e6  # of a process that has imported torch and waits, beside what processes share; measured
+
 
 def this_device(experiment: Experiment) -> torch.device:
     """Where the experiment runs here."""
     return torch.device("cuda" if experiment.device != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def seat(experiment: Experiment, counts: Collection[int]) -> None:
+    """See that the largest of the numbers of ranks can be at work here. Raises UserError for more ranks than GPUs, or than memory holds
+    processes; warns of ranks that share cores: their times are not those of ranks with cores of their own."""
+    ranks = max(counts)
+    if this_device(experiment).type == "cuda":
+        if ranks > (there := torch.cuda.device_count()):
+            raise UserError(f"ranks: {ranks} ranks, and {there} GPU{'s' * (there > 1)}; run fewer ranks, or set device: cpu")
+        return
+    need, have = ranks * RANK_BYTES / 1e9, psutil.virtual_memory().available / 1e9
+    if need > have:
+        raise UserError(f"ranks: {ranks} processes take {need:.1f} GB before they hold any data, {have:.1f} GB are free; run fewer ranks")
+    cores = len(os.sched_getaffinity(0))
+    if ranks * experiment.threads > cores:
+        each, seats = f" of {experiment.threads} threads" * (experiment.threads > 1), f"{cores} core{'s' * (cores > 1)}"
+        said = f"ranks: {ranks} ranks{each} share {seats}: their times are not those of ranks with cores of their own"
+        warnings.warn(said, ChronoscaleWarning, stacklevel=2)
 
 
 def machine_for(experiment: Experiment, costs: FittedCosts, schedule: Schedule) -> Cluster:

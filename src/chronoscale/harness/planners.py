@@ -58,6 +58,10 @@ def _named(planner: Strategy) -> Iterator[None]:
         yield
     except (UserError, MachineError):
         raise
+    except OverflowError:
+        raise UserError(
+            f"strategy '{planner.name}': the work of a task at these widths and counts does not fit into 64 bits; make them smaller"
+        ) from None
     except Exception as error:
         if type(planner).__module__.startswith("chronoscale."):
             raise

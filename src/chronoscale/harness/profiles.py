@@ -15,10 +15,11 @@ from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
 from chronoscale.harness.jobs import item, job, load_passes
-from chronoscale.harness.machine import this_device
+from chronoscale.harness.machine import seat, this_device
 from chronoscale.harness.planners import planners
 from chronoscale.harness.runs import Run
 from chronoscale.harness.started import find, of_run
+from chronoscale.kept import read_json
 from chronoscale.modules import fingerprints
 from chronoscale.real_exec.environment import device_name, fingerprint
 from chronoscale.real_exec.fit import fit, tabulate
@@ -35,6 +36,7 @@ PROBED = "probed.json"  # of a profile: the kinds of work that it has timed
 
 def measure(experiment: Experiment, run: Run, folder: Path) -> None:
     """Time probes on this machine and fit: profile.parquet (a row a task), and costs-<ranks>.json for every rank count, in `folder`."""
+    seat(experiment, experiment.ranks)
     device = this_device(experiment)
     work = folder / "work"
     work.mkdir()
@@ -80,10 +82,10 @@ def known(experiment: Experiment, root: Path) -> Run | None:
     key, wanted, newest = experiment.digest(*experiment.work, *PROFILED), _probed(experiment), None
     hashes = fingerprints(experiment.modules)
     for run in find(root):
-        if (probed := run.folder / "profile" / PROBED).exists() and wanted <= set(json.loads(probed.read_text())):
+        if (probed := run.folder / "profile" / PROBED).exists() and wanted <= set(read_json(probed, list[str], "list")):
             earlier = of_run(run)
             same = earlier.digest(*earlier.work, *PROFILED) == key and set(earlier.ranks) >= set(experiment.ranks)
-            if same and _here(run) and run.read("environment.json").items() >= hashes.items():
+            if same and _here(run) and run.environment.items() >= hashes.items():
                 newest = run
     return newest
 
@@ -95,7 +97,7 @@ def _copy(source: Path, part: Path) -> None:
 def _here(run: Run) -> bool:
     """Whether a profile was made on this machine with these libraries."""
     mine = fingerprint(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
-    theirs = run.read("environment.json")
+    theirs = run.environment
     return all(theirs.get(key) == mine[key] for key in ("device", "cores", "torch", "kernels", "chronoscale"))
 
 

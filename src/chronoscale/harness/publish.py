@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +10,18 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.errors import UserError
+from chronoscale.harness import execution, simulation
 from chronoscale.harness.execution import passes
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
+from chronoscale.harness.idle import told
 from chronoscale.harness.jobs import schedules
+from chronoscale.harness.point import Point
 from chronoscale.harness.runs import Run, write_text
 from chronoscale.harness.simulation import refused
 from chronoscale.harness.started import of_run, work_of
 from chronoscale.harness.trained import FOLDER, result
+from chronoscale.kept import read_text
 from chronoscale.reports.page import write
 from chronoscale.reports.report import Measured, Report
 from chronoscale.reports.tables import comparison, fidelity
@@ -48,7 +51,7 @@ def collect(found: Sequence[Run]) -> Report:
     for run in found:
         if not run.complete:
             notes.append(f"{run.folder.name} is incomplete: only its finished parts are shown; the same command takes it up again.")
-        environment |= run.read("environment.json")
+        environment |= run.environment
         experiment = experiments[run.folder]
         notes += family_of(experiment).notes(experiment, run)
         for measured in [*_executed(run, experiment, losses, notes), *_simulated(run, experiment, notes)]:
@@ -57,6 +60,7 @@ def collect(found: Sequence[Run]) -> Report:
                 raise UserError(f"{other.folder} and {run.folder} trained different things, which do not compare; give each its own report")
             points[measured.kind, measured.strategy, measured.ranks, measured.summary.device] = measured
         tables |= _fidelity(run)
+        notes += [f"{run.folder.name}: {line}." for line in told({**execution.idle(run), **simulation.idle(run)})]
     staged = [result(run, max(experiments[run.folder].ranks)) for run in found if (run.folder / FOLDER).exists()]
     staged = [run for run in staged if run.epochs]
     notes += [note for run in staged for note in run.notes]
@@ -80,8 +84,7 @@ def collect(found: Sequence[Run]) -> Report:
 
 def _executed(run: Run, experiment: Experiment, losses: dict[str, list[float]], notes: list[str]) -> list[Measured]:
     found = []
-    for folder in run.pieces("ranks-"):
-        ranks = int(folder.name.split("-")[1])
+    for ranks, folder in run.numbered("ranks-"):
         for name, schedule in schedules(folder).items():
             done = passes(run, ranks, name)
             shown = schedule if ranks == max(experiment.ranks) else None
@@ -101,26 +104,25 @@ def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> list[Measu
     found = []
     notes += refused(run)
     for folder in run.pieces("sim-"):
-        point = json.loads((folder / "point.json").read_text())
-        if "out_of_memory" in point:
+        point = Point.load(folder)
+        if point.out_of_memory:
             continue
-        if point["gpus"] > point["preset_gpus"]:
-            notes.append(f"{point['cluster']} has {point['preset_gpus']} GPUs; {point['gpus']} are as many of its machines as that takes.")
-        drawn = point["gpus"] == min((g for g in experiment.gpus if g > 1), default=1)  # one timeline a strategy is enough to look at
+        if point.gpus > point.preset_gpus:
+            notes.append(f"{point.cluster} has {point.preset_gpus} GPUs; {point.gpus} are as many of its machines as that takes.")
+        drawn = point.gpus == min((g for g in experiment.gpus if g > 1), default=1)  # one timeline a strategy is enough to look at
         shown = Schedule.load(folder / "schedule.parquet") if drawn else None
-        gap = point.get("gap")  # absent in older runs, null where no scheduler planned
         measured = Measured.of("simulated", [Trace.load(folder / "trace.parquet")], shown)
-        measured = replace(measured, prepare_s=point.get("prepare_s", measured.prepare_s), host_bytes=point.get("host_bytes", 0))
-        found.append(measured if gap is None else replace(measured, gap=gap))
-        if note := point.get("note"):
-            notes.append(f"{point['strategy']} on {point['gpus']} GPUs: {note}.")
+        prepare_s = measured.prepare_s if point.prepare_s is None else point.prepare_s
+        gap = measured.gap if point.gap is None else point.gap
+        found.append(replace(measured, prepare_s=prepare_s, gap=gap, host_bytes=point.host_bytes))
+        if point.note:
+            notes.append(f"{point.strategy} on {point.gpus} GPUs: {point.note}.")
     return found
 
 
 def _fidelity(run: Run) -> dict[tuple[str, int], pd.DataFrame]:
     found = {}
-    for folder in run.pieces("replay-"):
-        ranks = int(folder.name.split("-")[1])
+    for ranks, folder in run.numbered("replay-"):
         for path in sorted(folder.glob("*.parquet")):
             measured = [one.trace for one in passes(run, ranks, path.stem)]
             found[path.stem, ranks] = joined(Trace.load(path), measured)
@@ -130,7 +132,9 @@ def _fidelity(run: Run) -> dict[tuple[str, int], pd.DataFrame]:
 def compared(run: Run) -> pd.DataFrame:
     """The comparison of one run, for the terminal."""
     table = comparison(collect([run]))
-    return table[[name for name in COLUMNS if name in table]]
+    found = {**execution.idle(run), **simulation.idle(run)}
+    idle = [found.get((str(name), int(ranks)), 0) for name, ranks in zip(table["strategy"], table["ranks"], strict=True)]
+    return table[[name for name in COLUMNS if name in table]].assign(idle_ranks=idle)
 
 
 def fidelity_table(run: Run) -> pd.DataFrame:
@@ -145,10 +149,10 @@ def page(found: Sequence[Run], out: Path) -> Path:
 
 def chrome(run: Run, out: Path) -> list[Path]:
     """Chrome-trace JSON of the first repeat of everything executed, of everything simulated, and of both planes of a training run."""
-    run.state  # noqa: B018 (refuses what is no run)
+    run.status  # noqa: B018 (refuses what is no run)
     out.mkdir(parents=True, exist_ok=True)
     written = []
-    for folder in run.pieces("ranks-"):
+    for _, folder in run.numbered("ranks-"):
         for name, schedule in schedules(folder).items():
             written.append(_export(Trace.load(folder / f"{name}-r0.parquet"), schedule, out / f"{name}-{folder.name}.json"))
     for folder in run.pieces("sim-"):
@@ -156,7 +160,7 @@ def chrome(run: Run, out: Path) -> list[Path]:
         written.append(_export(trace, schedule, out / f"{folder.name}.json"))
     timeline = run.folder / FOLDER / "timeline.json"
     if timeline.exists():
-        write_text(out / "stages.json", timeline.read_text())
+        write_text(out / "stages.json", read_text(timeline, "timeline"))
         written.append(out / "stages.json")
     if not written:
         raise UserError(f"{run.folder}: no traces to export")

@@ -11,8 +11,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from chronoscale.errors import unknown
-from chronoscale.harness.experiments import part_of
 from chronoscale.harness.families import TRAINED
+from chronoscale.mistakes import part_of
 
 HEAD = """# The experiment file
 

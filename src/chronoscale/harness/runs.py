@@ -7,16 +7,26 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
 from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Experiment
+from chronoscale.kept import Shape, read_json
 
 STATUS = "status.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Of a run: what was asked, of which experiment (`Experiment.digest`), and whether everything is there."""
+
+    command: str
+    digest: str
+    state: Literal["running", "complete"] = "running"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +40,24 @@ class Run:
     folder: Path
 
     @property
-    def state(self) -> dict[str, Any]:
-        """Command, digest and state ('running' or 'complete'). Raises UserError for a folder that is no run."""
-        try:
-            data = json.loads((self.folder / STATUS).read_text())
-        except (OSError, ValueError):
-            raise UserError(f"{self.folder}: not a run (no readable {STATUS})") from None
-        return dict(data)
+    def status(self) -> Status:
+        """What it is and how far it has come. Raises UserError for a folder that is no run, and for a damaged file."""
+        if not (self.folder / STATUS).is_file():
+            raise UserError(f"{self.folder}: not a run (no {STATUS})")
+        return self.read(STATUS, Status)
 
     @property
     def complete(self) -> bool:
-        return bool(self.state["state"] == "complete")
+        return self.status.state == "complete"
 
-    def read(self, name: str) -> Any:
-        """A JSON file of the run. Raises UserError when it is missing or broken."""
-        try:
-            return json.loads((self.folder / name).read_text())
-        except (OSError, ValueError) as error:
-            raise UserError(f"{self.folder / name}: not readable ({error})") from error
+    def read(self, name: str, shape: type[Shape]) -> Shape:
+        """A JSON file of the run. Raises UserError when it is missing or damaged."""
+        return read_json(self.folder / name, shape, f"{Path(name).stem} of a run")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Where it ran, and the hashes of the Python files that it ran. Raises UserError as `read`."""
+        return self.read("environment.json", dict[str, str])
 
     def write(self, name: str, data: Any) -> None:
         """A JSON file of the run, whole or not at all."""
@@ -70,6 +80,12 @@ class Run:
         """Finished pieces whose name starts with `prefix`, in order of their names."""
         yield from sorted(path for path in self.folder.glob(f"{prefix}*") if path.is_dir())
 
+    def numbered(self, prefix: str) -> Iterator[tuple[int, Path]]:
+        """Of finished pieces `<prefix><number>`, number and folder, in order of their names."""
+        for folder in self.pieces(prefix):
+            if (number := folder.name.removeprefix(prefix)).isdecimal():
+                yield int(number), folder
+
     def lock(self) -> bool:
         """Claim the run for this process, until it ends; False when another has it."""
         handle = os.open(self.folder / ".lock", os.O_CREAT | os.O_RDWR)
@@ -82,7 +98,7 @@ class Run:
 
     def finish(self) -> None:
         """Mark as complete."""
-        self.write(STATUS, {**self.state, "state": "complete"})
+        self.write(STATUS, asdict(replace(self.status, state="complete")))
 
 
 def as_given(experiment: Experiment) -> str:

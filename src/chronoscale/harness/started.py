@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.experiments import parse
-from chronoscale.harness.runs import STATUS, Run, write_text
+from chronoscale.harness.runs import STATUS, Run, Status, write_text
 from chronoscale.strategies.outside import file_of, is_file
 
 
 def of_run(run: Run) -> Experiment:
     """The experiment of a run, whose modules and strategies need not be there any more. Raises UserError for a folder that is no run, and
     for a run of another version."""
-    run.state  # noqa: B018 (refuses what is no run)
-    data = dict(run.read("resolved.json"))
-    return parse(data, str(run.folder / "resolved.json"), data.pop("family", ""), lenient=True)
+    run.status  # noqa: B018 (refuses what is no run)
+    data = run.read("resolved.json", dict[str, Any])
+    return parse(data, str(run.folder / "resolved.json"), str(data.pop("family", "")), lenient=True)
 
 
 def files(experiment: Experiment) -> list[str]:
@@ -28,7 +30,7 @@ def files(experiment: Experiment) -> list[str]:
 
 def work_of(run: Run, experiment: Experiment) -> tuple[str, dict[str, str]]:
     """What the run trains, and the hashes of the modules that it runs for it: equal where figures compare."""
-    environment = run.read("environment.json")
+    environment = run.environment
     return experiment.digest(*experiment.work), {file: environment.get(file, "") for file in experiment.modules}
 
 
@@ -39,9 +41,9 @@ def start(root: Path, command: str, experiment: Experiment, given: str, environm
     """
     digest = experiment.digest()
     for run in find(root):
-        state = run.state
-        same = state["command"] == command and state["digest"] == digest and state["state"] != "complete"
-        if same and run.read("environment.json") == dict(environment) and run.lock():
+        status = run.status
+        same = status.command == command and status.digest == digest and not run.complete
+        if same and run.environment == dict(environment) and run.lock():
             return run, True
     number = 1 + max(
         (int(p.name.rsplit("-", 1)[1]) for p in root.glob(f"{experiment.name}-{command}-*") if p.name.rsplit("-", 1)[1].isdigit()),
@@ -53,7 +55,7 @@ def start(root: Path, command: str, experiment: Experiment, given: str, environm
     write_text(run.folder / "experiment.yaml", given)
     run.write("resolved.json", {"family": experiment.family, **experiment.model_dump(mode="json")})
     run.write("environment.json", dict(environment))
-    run.write(STATUS, {"command": command, "digest": digest, "state": "running"})
+    run.write(STATUS, asdict(Status(command, digest)))
     return run, False
 
 
@@ -67,10 +69,8 @@ def find(root: Path) -> list[Run]:
 def _readable(run: Run) -> bool:
     """Whether this version can read the run; says so when not, once a command, and goes on without it."""
     try:
-        if not {"command", "digest", "state"} <= run.state.keys():
-            raise UserError(f"{run.folder}: not a run of this version")
         of_run(run)
-        run.read("environment.json")
+        run.environment  # noqa: B018 (refuses what is damaged)
     except UserError as error:
         warnings.warn(f"left aside: {error}", ChronoscaleWarning, stacklevel=2)
         return False

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import dataclass
 from pathlib import Path
 
+from chronoscale.harness.idle import Idle
 from chronoscale.harness.runs import Run
+from chronoscale.kept import read_json
 from chronoscale.real_exec.checkpoint import records
 from chronoscale.real_exec.plans import TEST
 from chronoscale.reports.stages import Activity, Epoch, Staged
+from chronoscale.strategies.schedule import Schedule
 
 FOLDER, CONTROL = "train", "control.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """CONTROL: what a control plane did, and its notes."""
+
+    activities: list[Activity]
+    notes: list[str]
 
 
 def result(run: Run, ranks: int) -> Staged:
@@ -25,12 +36,19 @@ def tested(folder: Path) -> list[str]:
     """The errors of a test in words, if training has come to its end."""
     if not (folder / TEST).exists():
         return []
-    mae, rmse, mape = json.loads((folder / TEST).read_text())
+    mae, rmse, mape = read_json(folder / TEST, tuple[float, float, float], "test")
     return [f"Test windows, after the last epoch: MAE {mae:.4g}, RMSE {rmse:.4g}, MAPE {mape:.2%}."]
+
+
+def idle(run: Run) -> Idle:
+    """Ranks that train nothing, by the schedule that was followed last."""
+    plans = sorted((run.folder / FOLDER / "plans").glob("[0-9]*/schedule.parquet"))
+    schedule = Schedule.load(plans[-1] if plans else run.folder / FOLDER / "schedule.parquet")
+    return {(schedule.name, schedule.ranks): schedule.idle}
 
 
 def control(folder: Path) -> tuple[list[Activity], list[str]]:
     """What a control plane did, and its notes; nothing where there is none."""
     path = folder / CONTROL
-    data = json.loads(path.read_text()) if path.exists() else {"activities": [], "notes": []}
-    return [Activity(**activity) for activity in data["activities"]], data["notes"]
+    found = read_json(path, Control, "record of the control plane") if path.exists() else Control([], [])
+    return found.activities, found.notes

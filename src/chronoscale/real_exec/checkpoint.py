@@ -5,17 +5,17 @@ In the folder of a training run: `epochs/<number>.json`, and `checkpoint.pt` aft
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Container
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import torch
 
-from chronoscale.errors import UserError
+from chronoscale.kept import read_json, reading
 from chronoscale.real_exec.learner import Learner
 
 CHECKPOINT = "checkpoint.pt"
@@ -46,17 +46,16 @@ class EpochRecord:
 
 def records(folder: Path, known: Container[int] = ()) -> list[EpochRecord]:
     """Epochs so far, in order, but those that are known."""
-    files = sorted((folder / "epochs").glob("[0-9]*.json"))
-    found = [json.loads(path.read_text()) for path in files if int(path.stem) not in known]
-    return [EpochRecord(**{**data, "losses": tuple(data["losses"]), "errors": tuple(data.get("errors", ()))}) for data in found]
+    files = sorted(path for path in (folder / "epochs").glob("[0-9]*.json") if path.stem.isdecimal())
+    return [read_json(path, EpochRecord, "record of an epoch") for path in files if int(path.stem) not in known]
 
 
 def keep(folder: Path, record: EpochRecord, learner: Learner[Any]) -> None:
     """Write what an epoch came to, and the checkpoint to go on from; each is there whole or not at all."""
     _replace(folder / "epochs" / f"{record.epoch:06d}.json", json.dumps(asdict(record)).encode())
-    part = folder / f".{CHECKPOINT}"
-    torch.save({"epoch": record.epoch + 1, "model": learner.model.state_dict(), "optimizer": learner.optimizer.state_dict()}, part)
-    os.replace(part, folder / CHECKPOINT)
+    content = io.BytesIO()  # torch says in its own words, and by another error, that a disk is full
+    torch.save({"epoch": record.epoch + 1, "model": learner.model.state_dict(), "optimizer": learner.optimizer.state_dict()}, content)
+    _replace(folder / CHECKPOINT, content.getvalue())
 
 
 def restore(folder: Path, learner: Learner[Any], device: torch.device) -> int:
@@ -67,13 +66,17 @@ def restore(folder: Path, learner: Learner[Any], device: torch.device) -> int:
     path = folder / CHECKPOINT
     if not path.exists():
         return 0
-    try:
+    with reading(path, "checkpoint of this model", "delete it to train from the first epoch on"):
         saved = torch.load(path, map_location=device, weights_only=True)
         learner.model.load_state_dict(saved["model"])
         learner.optimizer.load_state_dict(saved["optimizer"])
+        for parameter in learner.model.parameters():
+            for name, value in learner.optimizer.state.get(parameter, {}).items():
+                if value.shape not in ((), parameter.shape):
+                    raise ValueError(f"{name} of the optimiser is {list(value.shape)}, its parameter {list(parameter.shape)}")
+        if type(saved["epoch"]) is not int or saved["epoch"] < 0:
+            raise ValueError(f"epoch {saved['epoch']!r}")
         return int(saved["epoch"])
-    except (RuntimeError, KeyError, ValueError, EOFError, UnpicklingError) as error:
-        raise UserError(f"{path}: not a checkpoint of this model ({str(error).splitlines()[0]})") from error
 
 
 def _replace(path: Path, content: bytes) -> None:

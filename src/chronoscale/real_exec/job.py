@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from chronoscale.kept import read_json
 from chronoscale.strategies.workload import Hyper, ModelChoice
 
 LAUNCHER = "CHRONOSCALE_LAUNCHER"  # environment: the process that ranks must not outlive
@@ -61,10 +62,5 @@ class Job:
 
     @classmethod
     def load(cls, path: Path) -> Job:
-        """Read what `save` wrote."""
-        data = json.loads(path.read_text())
-        items = [
-            Item(**{**item, "hyper": Hyper(**{**item["hyper"], "fanout": tuple(item["hyper"]["fanout"])})}) for item in data.pop("items")
-        ]
-        model, settings = ModelChoice(**data.pop("model")), Settings(**data.pop("settings"))
-        return cls(**{**data, "modules": tuple(data["modules"])}, items=tuple(items), model=model, settings=settings)
+        """Read what `save` wrote. Raises UserError for another file."""
+        return read_json(path, cls, "job")

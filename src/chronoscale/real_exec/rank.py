@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 
 from chronoscale import modules
-from chronoscale.errors import MachineError, UserError
+from chronoscale.errors import MachineError, UserError, in_words
 from chronoscale.real_exec.job import LAUNCHER
 
 
@@ -34,7 +34,10 @@ def serve(device: str, work: Callable[[], None], files: Iterable[str] = ()) -> i
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except (MachineError, OSError, MemoryError, torch.OutOfMemoryError) as error:
+    except OSError as error:
+        print(f"error: {in_words(error)}", file=sys.stderr)
+        return 1
+    except (MachineError, MemoryError, torch.OutOfMemoryError) as error:
         print(f"error: {str(error).splitlines()[0] if str(error) else type(error).__name__}", file=sys.stderr)
         return 1
     return 0

@@ -8,10 +8,11 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TypeVar
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from chronoscale import documents
 from chronoscale.errors import UserError, unknown
+from chronoscale.mistakes import mistake
 from chronoscale.strategies.cluster import CPU_STREAMS, Cluster, Device, Link
 
 _DATA = resources.files("chronoscale.simulator")
@@ -19,7 +20,7 @@ SUFFIXES = (".yaml", ".yml")  # of files; presets have none
 
 
 class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class _Link(_Entry):
@@ -62,15 +63,9 @@ def _stems(folder: str) -> list[str]:
 
 def _read(path: Traversable, kind: type[_E]) -> _E:
     try:
-        return kind.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        return kind.model_validate(documents.read(path, "cluster file"))
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"] if part != "_Device") or "the file"
-        raise UserError(f"{path}: {key}: {first['msg'].lower()}, got {first['input']!r}") from error
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: not YAML ({str(error).splitlines()[0]})") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: not readable ({error})") from error
+        raise UserError(f"{path}: {mistake(error, kind)}") from error
 
 
 def names() -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.errors import UserError
+from chronoscale.kept import read_json, reading
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source
@@ -130,6 +131,17 @@ class Fit:
     alternatives: Mapping[str, float] = field(default_factory=dict)  # held-out error of the forms not chosen
     lane: str = ""
 
+    def check(self) -> None:
+        """Raises ValueError for a curve that predicts nothing."""
+        if self.form not in FORMS:
+            raise ValueError(f"{self.op}: no such form as '{self.form}'")
+        reads = FORMS[self.form].reads
+        if absent := [name for name in reads if name not in self.low or name not in self.high]:
+            raise ValueError(f"{self.op}: no range of {', '.join(absent)}")
+        wanted = FORMS[self.form].features({name: np.ones(1) for name in reads}).shape[1]
+        if len(self.coefficients) != wanted or not np.isfinite(self.coefficients).all():
+            raise ValueError(f"{self.op}: '{self.form}' has {wanted} finite coefficients, got {list(self.coefficients)}")
+
 
 @dataclass(frozen=True, slots=True)
 class FittedCosts:
@@ -193,13 +205,14 @@ class FittedCosts:
     @classmethod
     def load(cls, path: Path, extrapolate: bool = False) -> FittedCosts:
         """Read what `save` wrote. Raises UserError when the file is missing or not a cost model."""
-        try:
-            data = json.loads(path.read_text())
-            fits = tuple(Fit(**{**fit, "coefficients": tuple(fit["coefficients"])}) for fit in data["fits"])
-            link = Link(**data["collective"]) if data["collective"] else None
-            return cls(data["device"], fits, data["fingerprint"], link, extrapolate, data["slack"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{path}: not a readable cost model ({type(error).__name__}: {error})") from error
+        remedy = "`chronoscale profile` makes one"
+        found = read_json(path, cls, "cost model", remedy)
+        with reading(path, "cost model", remedy):
+            if not found.fits:
+                raise ValueError("no curves in it")
+            for fit in found.fits:
+                fit.check()
+        return replace(found, extrapolate=extrapolate)
 
 
 UNUSED = DatasheetCosts(Device("none", 1, 1, 1, Link(1, 0), 0))  # of plans that ask for no costs

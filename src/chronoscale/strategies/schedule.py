@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Int32, UInt8
 from chronoscale.errors import UserError
+from chronoscale.kept import reading
 from chronoscale.strategies import table
 
 Ints = NDArray[np.int64]
@@ -152,6 +153,12 @@ class Schedule:
         return 1 - self.bound_ns / self.planned_ns if self.planned_ns and self.bound_ns else float("nan")
 
     @property
+    def idle(self) -> int:
+        """Ranks that have nothing to do but to synchronise: there are more of them than there is work."""
+        works = ~np.isin(self.op, [*COLLECTIVES, Op.OPTIMIZE])
+        return self.ranks - len(np.unique(self.rank[works]))
+
+    @property
     def iterations(self) -> int:
         """Optimiser steps."""
         return int(self.iteration.max()) + 1 if len(self) else 0
@@ -191,7 +198,7 @@ class Schedule:
     @classmethod
     def load(cls, path: Path) -> Schedule:
         """Read what `save` wrote. Raises UserError when the file is missing, truncated or not a schedule."""
-        with table.readable(path, "schedule"):
+        with reading(path, "schedule"):
             values, written = table.load(path, cls, COLUMNS)
             deps = written["deps"].combine_chunks()
             ptr = deps.offsets.to_numpy().astype(np.int64)

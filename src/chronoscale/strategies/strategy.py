@@ -30,6 +30,10 @@ class Strategy(ABC):
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch on `ranks` ranks. Raises UserError when the workload does not fit the strategy."""
 
+    @abstractmethod
+    def rows(self, workload: Workload, ranks: int) -> int:
+        """About how many rows a plan has, and hardly fewer than it will have; reckoned before any is made. Raises UserError as `plan`."""
+
     def prepare(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """What happens once as a schedule of kind "preparation", of a strategy that `prepares`. Raises UserError as `plan`."""
         raise ValueError(f"strategy '{self.name}' prepares nothing")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-
-from chronoscale.errors import UserError
 
 Columns = Mapping[str, type[np.generic]]
 
@@ -21,6 +19,11 @@ def columns_of(kind: type) -> dict[str, type[np.generic]]:
     """Column -> dtype, in order: the fields of a dataclass that are annotated as arrays."""
     arguments = {name: get_args(hint) for name, hint in get_type_hints(kind).items()}  # of an array: its shape and its dtype
     return {name: get_args(found[1])[0] for name, found in arguments.items() if found}
+
+
+@cache
+def _types(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def check(what: str, table: object, columns: Columns) -> None:
@@ -37,25 +40,16 @@ def save(path: Path, table: Any, columns: Columns, **more: pa.Array) -> None:
     values = {field.name: getattr(table, field.name) for field in fields(table)}
     meta = {name: str(value) for name, value in values.items() if not isinstance(value, np.ndarray)}
     written = pa.table({**{name: values[name] for name in columns}, **more})
-    pq.write_table(written.replace_schema_metadata(meta), path, compression="zstd")
+    pq.write_table(written.replace_schema_metadata(meta), path, compression="zstd", write_page_checksum=True)
 
 
 def load(path: Path, kind: Any, columns: Columns) -> tuple[dict[str, Any], pa.Table]:
     """Fields of a `kind` from what `save` wrote, those left out that have defaults and are absent (older files), and all that is there."""
-    table = pq.read_table(path)
+    table = pq.read_table(path, page_checksum_verification=True)
     meta = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
     values: dict[str, Any] = {name: table[name].to_numpy().astype(dtype, copy=False) for name, dtype in columns.items()}
-    types = get_type_hints(kind)
+    types = _types(kind)
     for field in fields(kind):
         if types[field.name] in (str, int) and (field.name in meta or field.default is MISSING):
             values[field.name] = types[field.name](meta[field.name])
     return values, table
-
-
-@contextmanager
-def readable(path: Path, what: str) -> Iterator[None]:
-    """What does not read well inside is a UserError: the file, and that it is not a `what`."""
-    try:
-        yield
-    except (OSError, pa.ArrowException, KeyError) as error:
-        raise UserError(f"{path}: not a readable {what} ({type(error).__name__}: {str(error).splitlines()[0]})") from error

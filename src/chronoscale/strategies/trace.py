@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.datasets.arrays import Int32, UInt8
+from chronoscale.kept import reading
 from chronoscale.strategies import table
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 
@@ -45,6 +46,10 @@ class Trace:
 
     def __post_init__(self) -> None:
         table.check(f"trace of '{self.strategy}':", self, TRACE_COLUMNS)
+        if len(self) and (self.rank.min() < 0 or self.rank.max() >= self.ranks or self.task.min() < 0):
+            raise ValueError(f"trace of '{self.strategy}': rank outside 0..{self.ranks - 1}, or a task below 0")
+        if len(self) and (self.op.max() > max(Op) or self.lane.max() > max(Lane) or self.source.max() > max(Source)):
+            raise ValueError(f"trace of '{self.strategy}': unknown op, lane or source")
         if (self.end_ns < self.start_ns).any():
             raise ValueError(f"trace of '{self.strategy}': a task ends before it starts")
 
@@ -80,7 +85,7 @@ class Trace:
     @classmethod
     def load(cls, path: Path) -> Trace:
         """Read what `save` wrote. Raises UserError when the file is missing, truncated or not a trace."""
-        with table.readable(path, "trace"):
+        with reading(path, "trace"):
             return cls(**table.load(path, cls, TRACE_COLUMNS)[0])
 
     def chrome(self, schedule: Schedule) -> str:

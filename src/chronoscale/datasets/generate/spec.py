@@ -16,6 +16,7 @@ from chronoscale.datasets.generate.specs import SPECS, DyGraphSpec, GeneratorSpe
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.documents import mapping
 from chronoscale.errors import UserError, unknown
+from chronoscale.mistakes import mistake
 
 Generator = GrowthGraph | EvolvingGraph | TrafficSignal
 _Part = TypeVar("_Part")
@@ -71,9 +72,7 @@ def from_file(path: Path, seed: int | None = None) -> Generator:
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        given = "" if first["type"] == "missing" else f" (got {first['input']!r})"
-        raise UserError(f"{path}: {first['loc'][0]}: {first['msg']}{given}") from None
+        raise UserError(f"{path}: {mistake(error)}") from None
 
 
 def _mapping(path: Path) -> dict[Any, Any]:

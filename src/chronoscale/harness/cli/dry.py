@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
+import psutil
 
 from chronoscale.harness.cli.output import say
 from chronoscale.harness.cli.session import asked
+from chronoscale.harness.estimate import Estimate, estimates
 from chronoscale.harness.families import family_of
+from chronoscale.harness.idle import warn
+from chronoscale.harness.machine import seat
 from chronoscale.harness.planners import planned, planners
 from chronoscale.harness.simulation import partitioned
 from chronoscale.simulator import presets
@@ -18,11 +22,23 @@ from chronoscale.strategies.costs import DatasheetCosts
 NAN = float("nan")
 
 
+def _estimated(one: Estimate) -> dict[str, object]:
+    return {"estimated_tasks": one.rows, "estimated_GB": one.gigabytes}
+
+
 def dry(command: str, file: Path, seed: int | None, as_json: bool, *, executed: bool = False, ranks: Sequence[int] | None = None) -> None:
     """One row a strategy and number of ranks: those given, those of the file if it is to be `executed`, else its GPUs."""
     experiment = asked(file, seed)
+    if executed:
+        seat(experiment, experiment.ranks)
     found, family = planners(experiment, executed), family_of(experiment)
     work, counts = family.workload(experiment), list(ranks or (experiment.ranks if executed else experiment.gpus))
+    have = psutil.virtual_memory().available / 1e9
+    reckoned = {(one.strategy, one.ranks): one for one in estimates(found, work, counts)}
+    if refused := [one for one in reckoned.values() if one.gigabytes > have]:
+        said = [{"strategy": one.strategy, "ranks": one.ranks, **_estimated(one)} for one in reckoned.values()]
+        say(pd.DataFrame(said), f"{command}: {work.name}, estimated, nothing planned", as_json)
+        refused[0].check(have)
     works = partitioned(experiment.model_copy(update={"gpus": tuple(counts)}), work)
     costs = DatasheetCosts(presets.cluster(experiment.cluster).device)
     rows = []
@@ -30,6 +46,8 @@ def dry(command: str, file: Path, seed: int | None, as_json: bool, *, executed: 
         for count in counts:
             plan = planned(planner, works[count], count, costs)
             row = {"strategy": name, "ranks": count, "tasks": len(plan), "iterations": plan.iterations, **family.columns(work, plan)}
+            row |= {**_estimated(reckoned[name, count]), "idle_ranks": plan.idle}
             epoch = {"planned_s": plan.planned_ns / 1e9 or NAN, "bound_s": plan.bound_ns / 1e9 or NAN, "gap": plan.gap}
             rows.append(row | epoch | {"note": plan.note})
+    warn({(str(row["strategy"]), int(str(row["ranks"]))): int(str(row["idle_ranks"])) for row in rows})
     say(pd.DataFrame(rows), f"{command}: {work.name}, {family.size(work)} (planned with datasheet costs)", as_json)

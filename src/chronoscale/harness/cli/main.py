@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import sys
 import warnings
 from importlib.metadata import version
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
+from chronoscale.errors import ChronoscaleWarning, MachineError, UserError, in_words
 from chronoscale.harness.cli.commands import Commands
 from chronoscale.harness.cli.output import err
 
@@ -48,8 +47,7 @@ def main() -> None:
     except MemoryError:
         sys.exit(_fail("out of host memory", 1))
     except OSError as error:
-        full = "the disk is full; free some space and give the same command again"
-        sys.exit(_fail(full if error.errno == errno.ENOSPC else str(error), 1))
+        sys.exit(_fail(in_words(error), 1))
 
 
 def _fail(line: str, code: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from chronoscale.datasets import catalogue, store
@@ -25,6 +26,13 @@ DEGREE = 10  # edges a sensor where a paper prints none
 PRINTED_ITEMSIZE = 8  # PGT-I Table 1: float64
 SHOWN = 5  # sensors named
 NOTE = "signal.json"  # of a run
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """NOTE: what of the readings is missing."""
+
+    note: str
 
 
 def signal(experiment: SignalExperiment) -> Signal:
@@ -81,7 +89,7 @@ def stored(experiment: SignalExperiment, run: Run) -> Path:
     Windows(len(found), experiment.training.window, experiment.training.horizon)
     if not (run.folder / NOTE).exists() and (said := missing(found, data.label)):
         warnings.warn(said, ChronoscaleWarning, stacklevel=2)
-        run.write(NOTE, {"note": said})
+        run.write(NOTE, asdict(Said(said)))
     return folder
 
 

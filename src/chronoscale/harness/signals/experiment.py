@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt
+from pydantic import BeforeValidator, Field
 
-from chronoscale.harness.experiment import Data, Experiment, Model, Training, named, null_is
+from chronoscale.harness.experiment import Data, Experiment, Model, Names, Size, Steps, Training, named, null_is
 from chronoscale.strategies.workload import Hyper
 
 
@@ -14,23 +14,23 @@ class SignalData(Data):
     """A signal on a static graph."""
 
     missing: float | None = Field(None, description="the reading that means there is none")
-    time_of_day: PositiveInt | None = Field(None, description="add a channel: the share of the day that is over, at so many steps a day")
+    time_of_day: Size | None = Field(None, description="add a channel: the share of the day that is over, at so many steps a day")
 
 
 class SignalModel(Model):
     """A model on signals, and its widths."""
 
-    hops: PositiveInt = Field(2, description="steps of diffusion, of models that diffuse")
-    heads: PositiveInt = Field(4, description="of models that attend")
+    hops: Size = Field(2, description="steps of diffusion, of models that diffuse")
+    heads: Size = Field(4, description="of models that attend")
 
 
 class SignalTraining(Training):
     """Hyper-parameters; windows are of steps."""
 
-    batch_size: PositiveInt = Field(64, description="windows a rank and optimiser step")
-    window: PositiveInt = Field(12, description="steps read")
-    horizon: Annotated[PositiveInt, null_is(12)] = Field(12, description="steps predicted")
-    batches: NonNegativeInt = Field(0, description="optimiser steps an epoch, the first ones, and as many validation batches; 0: all")
+    batch_size: Size = Field(64, description="windows a rank and optimiser step")
+    window: Size = Field(12, description="steps read")
+    horizon: Annotated[Size, null_is(12)] = Field(12, description="steps predicted")
+    batches: Steps = Field(0, description="optimiser steps an epoch, the first ones, and as many validation batches; 0: all")
     validation: bool = Field(True, description="whether an epoch ends with the validation windows")
     standardise: Literal["training", "windows", "series"] = Field("training", description="period of mean and deviation")
 
@@ -42,7 +42,7 @@ class SignalExperiment(Experiment):
     dataset: Annotated[SignalData, BeforeValidator(named)]
     model: Annotated[SignalModel, BeforeValidator(named)]
     training: SignalTraining = SignalTraining()
-    strategies: tuple[str, ...] = ("pgt", "index", "dist-index")
+    strategies: Names = ("pgt", "index", "dist-index")
     cluster: str = "polaris"  # PGT-I's testbed
 
     @property

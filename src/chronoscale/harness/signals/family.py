@@ -48,7 +48,7 @@ class Signals(Trained[SignalExperiment]):
     def notes(self, experiment: SignalExperiment, run: Run) -> list[str]:
         batches = experiment.training.batches
         said = [f"{run.folder.name}: an epoch is its first {batches} optimiser steps and as many validation batches."] if batches else []
-        return said + ([run.read(data.NOTE)["note"]] if (run.folder / data.NOTE).exists() else [])
+        return said + ([run.read(data.NOTE, data.Said).note] if (run.folder / data.NOTE).exists() else [])
 
     def describe(self, found: Signal, horizon: int) -> Facts:
         steps, sensors, channels = found.values.shape

@@ -23,7 +23,7 @@ from chronoscale.harness.planners import planned, planners
 from chronoscale.harness.runs import Run, write_text
 from chronoscale.harness.snapshots.data import kept, stored
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
-from chronoscale.harness.trained import CONTROL, FOLDER, control
+from chronoscale.harness.trained import CONTROL, FOLDER, Control, control
 from chronoscale.real_exec.checkpoint import EpochRecord, records
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.environment import device_name, fingerprint
@@ -33,7 +33,7 @@ from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.launch import start, stop, wait
 from chronoscale.real_exec.snapshots.material import material_of
 from chronoscale.real_exec.snapshots.model import learner_of
-from chronoscale.real_exec.snapshots.plans import newest, plan_folder
+from chronoscale.real_exec.snapshots.plans import Published, newest, plan_folder
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.shipment import ship
 from chronoscale.real_exec.training import ENTRY
@@ -146,7 +146,7 @@ class ControlPlane:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
         schedule.save(draft / "schedule.parquet")
-        (draft / "plan.json").write_text(json.dumps({"stage": STAGES[number], "strategy": schedule.name}))
+        (draft / "plan.json").write_text(json.dumps(asdict(Published(STAGES[number], schedule.name))))
         if number:
             with self._doing("difference maps" if number == 1 else "further forms"):
                 self._build(schedule)
@@ -237,5 +237,4 @@ class ControlPlane:
         self._save()
 
     def _save(self) -> None:
-        data = {"activities": [asdict(activity) for activity in self.activities], "notes": self.notes}
-        write_text(self.folder / CONTROL, json.dumps(data, indent=1))
+        write_text(self.folder / CONTROL, json.dumps(asdict(Control(self.activities, self.notes)), indent=1))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import BeforeValidator, Field, PositiveFloat, model_validator
 
-from chronoscale.harness.experiment import Data, Experiment, Model, Part, Training, named, null_is
+from chronoscale.harness.experiment import WHOLE, Data, Experiment, Model, Names, Part, Size, Training, Width, named, null_is
 from chronoscale.strategies.workload import Hyper
 
 
@@ -14,9 +14,9 @@ class Cut(Part):
     """How events become snapshots."""
 
     width: PositiveFloat | None = Field(None, description="of a snapshot, in the unit of the timestamps; this or `count`")
-    count: PositiveInt | None = Field(None, description="events a snapshot")
+    count: Size | None = Field(None, description="events a snapshot")
     cumulative: bool = Field(False, description="a snapshot keeps the edges of all before it")
-    sliding: PositiveInt | None = Field(None, description="a snapshot keeps the edges of so many cuts")
+    sliding: Size | None = Field(None, description="a snapshot keeps the edges of so many cuts")
 
     @model_validator(mode="after")
     def _one(self) -> Cut:
@@ -29,10 +29,8 @@ class SnapshotData(Data):
     """A dataset of snapshots, or of events that are cut."""
 
     cut: Cut | None = Field(None, description="of events into snapshots")
-    window: PositiveInt | None = Field(None, description="join so many snapshots into each (sliding)")
-    scale: PositiveInt = Field(
-        1, description="multiply all counts, to simulate a larger graph that evolves alike; there is none to execute"
-    )
+    window: Size | None = Field(None, description="join so many snapshots into each (sliding)")
+    scale: Size = Field(1, description="multiply all counts, to simulate a larger graph that evolves alike; there is none to execute")
 
     @property
     def label(self) -> str:
@@ -43,16 +41,18 @@ class SnapshotData(Data):
 class SnapshotModel(Model):
     """A model on snapshots, and its widths."""
 
-    inputs: PositiveInt = Field(64, description="width of generated features, where the dataset has none")
+    inputs: Width = Field(64, description="width of generated features, where the dataset has none")
 
 
 class SnapshotTraining(Training):
     """Hyper-parameters; groups are of snapshots."""
 
-    group_size: PositiveInt = Field(4, description="snapshots a group")
-    stride: PositiveInt = Field(1, description="snapshots from one group's start to the next one's")
-    groups_per_rank: Literal[1, 2] = Field(1, description="a rank and iteration, for strategies that do not choose it themselves")
-    horizon: Annotated[PositiveInt, null_is(1)] = Field(1, description="snapshots ahead that are predicted")
+    group_size: Size = Field(4, description="snapshots a group")
+    stride: Size = Field(1, description="snapshots from one group's start to the next one's")
+    groups_per_rank: Annotated[Literal[1, 2], WHOLE] = Field(
+        1, description="a rank and iteration, for strategies that do not choose it themselves"
+    )
+    horizon: Annotated[Size, null_is(1)] = Field(1, description="snapshots ahead that are predicted")
 
 
 class SnapshotExperiment(Experiment):
@@ -63,8 +63,8 @@ class SnapshotExperiment(Experiment):
     dataset: Annotated[SnapshotData, BeforeValidator(named)]
     model: Annotated[SnapshotModel, BeforeValidator(named)] = SnapshotModel()
     training: SnapshotTraining = SnapshotTraining()
-    strategies: tuple[str, ...] = ("psg", "real-reuse", "real-g+")
-    groups: PositiveInt | None = Field(None, description="snapshot groups an epoch, the first ones; all without it")
+    strategies: Names = ("psg", "real-reuse", "real-g+")
+    groups: Size | None = Field(None, description="snapshot groups an epoch, the first ones; all without it")
 
     @property
     def hyper(self) -> Hyper:

@@ -14,6 +14,7 @@ from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.runs import Run
 from chronoscale.harness.snapshots.data import generated, snapshots, streamed
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
+from chronoscale.kept import read_array
 from chronoscale.strategies.workload import Partition, Workload
 
 
@@ -28,7 +29,7 @@ def cut(run: Run, sequence: SnapshotSequence, parts: int) -> Path:
 
 def counted(sequence: SnapshotSequence, assignment: Path, parts: int) -> Partition:
     """An exact partition."""
-    return Partition(*Cut(np.load(assignment), parts).count(sequence))
+    return Partition(*Cut(read_array(assignment, np.int32, (sequence.num_nodes,), "partition"), parts).count(sequence))
 
 
 def simulated(experiment: SnapshotExperiment, work: Workload, counts: Collection[int], run: Run | None) -> Mapping[int, Partition]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.datasets import store
+from chronoscale.errors import UserError
 from chronoscale.harness.family import Planned, Probes
 from chronoscale.harness.jobs import item
 from chronoscale.harness.planners import planners
@@ -29,6 +30,10 @@ class SnapshotProbes(Probes):
     def __init__(self, experiment: SnapshotExperiment, folder: Path) -> None:
         self._experiment, self._folder = experiment, folder
         self._snapshots, self._shape = snapshots(experiment), shape(experiment)
+        if not len(self._snapshots.src):
+            raise UserError(
+                f"dataset '{experiment.dataset.label}' has no edges in the snapshots that are used: a profile has nothing to time"
+            )
         self._kinds = {probed(planner) for planner in planners(experiment).values()}
 
     def of(self, ranks: int) -> Iterator[Planned]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 
 from chronoscale.datasets.snapshots.partition import Cut
 from chronoscale.errors import UserError
+from chronoscale.kept import read_array
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.plans import Kind
@@ -37,7 +39,7 @@ def _snapshots(item: Item, schedule: Schedule, choice: ModelChoice, context: Con
 def _parts(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:
     if not item.parts:
         raise UserError(f"schedule '{schedule.name}' runs on vertex parts, and its item names no partition")
-    cut = Cut(np.load(item.parts), schedule.ranks)
+    cut = Cut(read_array(Path(item.parts), np.int32, (None,), "partition"), schedule.ranks)
     return _cells(item, schedule, Part(_shared(item, choice, context), cut, context.rank, context.device), choice, context)
 
 

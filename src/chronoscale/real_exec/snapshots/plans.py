@@ -6,11 +6,12 @@ for it. In the job's folder: `plans/<number>/` (schedule.parquet, plan.json, for
 
 from __future__ import annotations
 
-import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
+from chronoscale.kept import read_json
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.plans import Plan
@@ -21,6 +22,14 @@ from chronoscale.real_exec.snapshots.shipment import adopt
 from chronoscale.strategies.schedule import Schedule
 
 
+@dataclass(frozen=True, slots=True)
+class Published:
+    """plan.json: the stage of training that a plan is for, and the strategy that planned it."""
+
+    stage: str
+    strategy: str = ""
+
+
 def plan_folder(folder: Path, number: int) -> Path:
     """Where a plan lies in the folder of a training."""
     return folder / "plans" / f"{number:03d}"
@@ -28,7 +37,7 @@ def plan_folder(folder: Path, number: int) -> Path:
 
 def newest(folder: Path) -> int:
     """The highest plan number that is there, -1 for none."""
-    return max((int(path.name) for path in (folder / "plans").glob("[0-9]*")), default=-1)
+    return max((int(path.name) for path in (folder / "plans").glob("[0-9]*") if path.name.isdecimal()), default=-1)
 
 
 class PublishedPlans:
@@ -62,4 +71,4 @@ class PublishedPlans:
             if (shipped := plan_folder(self._folder, earlier) / "forms").exists():
                 adopt(shipped, self._material.stores(), pin=context.device.type == "cuda")
         program = SnapshotProgram(schedule, self._material, self.learner, self._item.hyper, context)
-        return Plan(number, str(json.loads((folder / "plan.json").read_text())["stage"]), schedule, program)
+        return Plan(number, read_json(folder / "plan.json", Published, "plan").stage, schedule, program)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap
-from chronoscale.errors import UserError
+from chronoscale.kept import reading
 from chronoscale.real_exec.snapshots.material import Change, Full
 
 Stores = Mapping[str, dict[int, Any]]
@@ -61,7 +61,7 @@ def adopt(folder: Path, stores: Stores, pin: bool) -> None:
 
     Raises UserError when the shipment is missing or broken.
     """
-    try:
+    with reading(folder, "shipment"):
         index = json.loads((folder / INDEX).read_text())
         size = (folder / "data.bin").stat().st_size
         data = np.memmap(folder / "data.bin", np.uint8, "c") if size else np.empty(0, np.uint8)
@@ -70,8 +70,6 @@ def adopt(folder: Path, stores: Stores, pin: bool) -> None:
             for t, form in shipped.items():
                 if int(t) not in store:
                     store[int(t)] = _read(form, data, pin)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{folder}: not a readable shipment ({type(error).__name__}: {error})") from error
 
 
 def _read(form: Any, data: NDArray[np.uint8], pin: bool) -> Any:

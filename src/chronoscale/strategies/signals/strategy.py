@@ -28,6 +28,14 @@ class SignalStrategy(Strategy):
         """One epoch on `ranks` ranks. Raises UserError for another family or a series that is too short."""
         return batches.epoch(self.name, workload, ranks, self.feeding)
 
+    def rows(self, workload: Workload, ranks: int) -> int:
+        """Of every batch of windows its operations, of every rank the ends of training and validation."""
+        hyper, windows = workload.hyper, len(workload.windows)
+        batches = -(-windows // hyper.batch_size)
+        if hyper.batches:
+            batches = min(batches, 2 * hyper.batches * ranks)
+        return 6 * batches + 12 * ranks
+
     def prepare(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """What happens once, before the first epoch (kind "preparation"). Raises UserError as `plan`."""
         return batches.preparation(self.name, workload, ranks, self.feeding)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from chronoscale.errors import UserError
 from chronoscale.strategies.costs import CostModel
@@ -18,6 +19,13 @@ class SnapshotStrategy(Strategy):
     """Plans for a sequence of snapshots."""
 
     family = "snapshots"
+    everywhere: ClassVar[bool] = False  # every rank has a share of the snapshots of every iteration
+
+    def rows(self, workload: Workload, ranks: int) -> int:
+        """Of every snapshot of a group its layers' operations and their ends; of every rank, and of every group, its synchronisation."""
+        hyper, layers = workload.hyper, workload.model.layers
+        seats = workload.groups + ranks * self.everywhere
+        return seats * hyper.group_size * (8 * layers + 6) + 3 * (workload.groups + ranks)
 
 
 class GroupStrategy(SnapshotStrategy):

@@ -16,6 +16,7 @@ from chronoscale.strategies.signals.forecasters import DENSE_NODES
 
 def inverse(values: Any) -> Any:
     """1 / values, 0 where a value is 0."""
+    values = np.asarray(values, np.float64)  # `bincount` of no edges counts in whole numbers, whatever the weights
     return np.divide(1.0, values, out=np.zeros_like(values), where=values != 0)
 
 

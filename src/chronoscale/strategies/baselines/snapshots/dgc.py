@@ -40,6 +40,7 @@ class DGC(SnapshotStrategy):
     name, title, kind = "dgc", "DGC (modelled)", "modelled"
     source = "Chen, Li, Wu; PACMMOD 2023; REAL §1, Table 1"
     executes = False
+    everywhere = True
 
     def __post_init__(self) -> None:
         if self.span < 1 or not 0 <= self.cut <= 1 or not 0 <= self.skew < 1:

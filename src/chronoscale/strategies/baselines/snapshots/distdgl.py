@@ -28,16 +28,20 @@ class DistDGL(SnapshotStrategy):
     source = "REAL §7.1 [66]"
     partitioned = True
 
+    def rows(self, workload: Workload, ranks: int) -> int:
+        """Every rank has a part in every snapshot."""
+        return workload.groups * ranks * workload.hyper.group_size * (1 + 7 * workload.model.layers)
+
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch. Raises UserError for a workload of another family or has no partition into `ranks` parts, and for more rows than
         memory holds."""
-        groups, size, each = workload.groups, workload.hyper.group_size, workload.hyper.groups_per_rank
+        groups, each = workload.groups, workload.hyper.groups_per_rank
         placement = deal(groups, 1 if ranks else 0, each)
         partition = workload.partition
         if partition is None or partition.parts != ranks:
             found = "none" if partition is None else f"one into {partition.parts}"
             raise UserError(f"distdgl: '{workload.name}' needs a partition into {ranks} parts, has {found}")
-        rows = groups * ranks * size * (1 + 7 * workload.model.layers)
+        rows = self.rows(workload, ranks)
         if rows > MOST:
             fit = max(MOST * groups // rows, 1)
             raise UserError(f"distdgl: {groups} groups on {ranks} ranks take {rows:,} rows; set `groups: {fit}` or fewer")

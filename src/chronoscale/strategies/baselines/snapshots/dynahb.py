@@ -41,6 +41,7 @@ class DynaHB(SnapshotStrategy):
     name, title, kind = "dynahb", "DynaHB (modelled)", "modelled"
     source = "Song et al.; PVLDB 17(11), 2024; REAL §1, Table 1"
     executes = False
+    everywhere = True
 
     def hops(self, workload: Workload, ranks: int, step: int) -> Hops:
         """The neighbourhoods that ranks need of snapshot `step` of an iteration's groups."""

@@ -1,0 +1,48 @@
+"""Estimate: what a schedule will take before it is made, so that one that memory cannot hold is refused and not begun."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import psutil
+
+from chronoscale.errors import UserError
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Workload
+
+ROW_BYTES = 1500  # of a row while it is planned and replayed, measured
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Of one strategy on one number of ranks: rows of its schedule."""
+
+    strategy: str
+    ranks: int
+    rows: int
+
+    @property
+    def gigabytes(self) -> float:
+        """Of host memory, while the schedule is planned and replayed."""
+        return self.rows * ROW_BYTES / 1e9
+
+    def check(self, have: float) -> None:
+        """Raises UserError where `have` GB of memory do not hold it."""
+        if self.gigabytes > have:
+            raise UserError(
+                f"strategy '{self.strategy}' on {self.ranks:,} ranks: its schedule would have about {self.rows:,} rows and take "
+                f"{self.gigabytes:,.1f} GB to plan and replay, {have:,.1f} GB are free; ask for fewer ranks, groups or layers"
+            )
+
+
+def estimates(planners: Mapping[str, Strategy], work: Workload, counts: Iterable[int]) -> list[Estimate]:
+    """Of every strategy on every number of ranks, in this order."""
+    return [Estimate(name, ranks, planner.rows(work, ranks)) for name, planner in planners.items() for ranks in counts]
+
+
+def affordable(planners: Mapping[str, Strategy], work: Workload, counts: Iterable[int]) -> None:
+    """Raises UserError for the first schedule that memory, as it is free now, would not hold."""
+    have = psutil.virtual_memory().available / 1e9
+    for one in estimates(planners, work, counts):
+        one.check(have)

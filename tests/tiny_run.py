@@ -1,0 +1,78 @@
+"""A run with a piece of every kind, made in this process within a second: what is left of a bench, a simulation, a profile, a training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from one_rank import here
+
+from chronoscale.datasets import store
+from chronoscale.datasets.generate.growth import GrowthGraph
+from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.experiments import check
+from chronoscale.harness.jobs import item, job, schedules
+from chronoscale.harness.planners import planned, planners
+from chronoscale.harness.runs import Run, as_given
+from chronoscale.harness.simulation import simulate
+from chronoscale.harness.snapshots.data import kept, stored
+from chronoscale.harness.started import start
+from chronoscale.harness.trained import CONTROL, FOLDER
+from chronoscale.real_exec.checkpoint import EpochRecord, keep
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.snapshots.model import SnapshotModel, learner_of
+from chronoscale.simulator import presets
+from chronoscale.simulator.engine import replay
+from chronoscale.strategies.costs import DatasheetCosts, Fit, FittedCosts
+
+STRATEGY = "psg"
+BUSY = {"edges": 10, "rows": 10}
+
+
+def experiment(folder: Path) -> Experiment:
+    """On 8 snapshots in `folder`, which is made."""
+    store.save(folder / "graphs", GrowthGraph.rmat(32, 100, 8, 0.1, 1).sequence())
+    return check(
+        {"name": "tiny", "dataset": {"path": str(folder / "graphs")}, "model": {"name": "t-gcn", "hidden": 4, "inputs": 4}, "groups": 2}
+        | {"strategies": [STRATEGY], "ranks": [1], "gpus": [2], "repeats": 2, "warmup": 0, "device": "cpu", "epochs": 2},
+        "tiny",
+    )
+
+
+def learner(asked: Experiment) -> Learner[SnapshotModel]:
+    """Untrained."""
+    return learner_of(asked.model.choice, Context())
+
+
+def make(folder: Path) -> Run:
+    """The run `folder`/runs/tiny-bench-1, incomplete as a run is while it works."""
+    asked = experiment(folder)
+    run, _ = start(folder / "runs", "bench", asked, as_given(asked), {"device": "test"})
+    simulate(asked, run)
+    costs = DatasheetCosts(presets.cluster("h200").device)
+    schedule = planned(planners(asked)[STRATEGY], stored(asked, data := kept(asked, run))[0], 1, costs)
+
+    def execute(part: Path) -> None:
+        here(job(asked, "ranks-1", [item(part, STRATEGY, schedule, data, asked.hyper)], part), 1, part)
+
+    def rehearse(part: Path) -> None:
+        for name, one in schedules(run.folder / "ranks-1").items():
+            replay(one, presets.cluster("h200"), costs).save(part / f"{name}.parquet")
+
+    def profile(part: Path) -> None:
+        fit = Fit("AGGREGATE", 4, "rows-edges", (1.0, 2.0, 3.0), BUSY, BUSY, 0.1, 5)
+        FittedCosts("test", (fit,), {"device": "test"}).save(part / "costs-1.json")
+
+    run.piece("ranks-1", execute)
+    run.piece("replay-1", rehearse)
+    run.piece("profile", profile)
+    (run.folder / FOLDER / "epochs").mkdir(parents=True)
+    trained = learner(asked)
+    for parameter in trained.model.parameters():
+        parameter.grad.fill_(1.0)
+    trained.optimizer.step()
+    for epoch in range(2):
+        keep(run.folder / FOLDER, EpochRecord(epoch, 0, "cold start", STRATEGY, 5, 10 + 100 * epoch, 90 + 100 * epoch, (2.0, 1.5)), trained)
+    run.write(f"{FOLDER}/{CONTROL}", {"activities": [{"what": "fit", "start_ns": 10, "end_ns": 60}], "notes": ["a note"]})
+    run.write(f"{FOLDER}/timeline.json", {"traceEvents": []})
+    return run
