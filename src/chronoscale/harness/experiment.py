@@ -20,7 +20,7 @@ SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(|k|M|G|T)(i?)B?\s*", re.ASCII)
 class Part(BaseModel):
     """Keys of a file, or of a mapping in it. Every key has a description: docs/experiments.md is made of them."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def named(value: Any) -> Any:
@@ -79,7 +79,7 @@ class Training(Part):
     """Hyper-parameters."""
 
     variant: Literal["exact", "as-published"] = Field("exact", description="mathematically right, or the papers' form where it differs")
-    learning_rate: PositiveFloat = Field(0.01, description="of Adam")
+    learning_rate: PositiveFloat = Field(0.01, le=1e30, description="of Adam")
 
 
 class Experiment(Part):

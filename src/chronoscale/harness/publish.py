@@ -48,6 +48,8 @@ def collect(found: Sequence[Run]) -> Report:
     for run in found:
         if not run.complete:
             notes.append(f"{run.folder.name} is incomplete: only its finished parts are shown; the same command takes it up again.")
+        if run.spoilt:
+            notes.append(f"{run.folder.name} stopped at a number that is not finite: {run.spoilt}.")
         environment |= run.read("environment.json")
         experiment = experiments[run.folder]
         notes += family_of(experiment).notes(experiment, run)

@@ -7,16 +7,17 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from chronoscale.errors import UserError
+from chronoscale.errors import NotFiniteError, UserError
 from chronoscale.harness.experiment import Experiment
 
-STATUS = "status.json"
+STATUS, NOT_FINITE = "status.json", "not_finite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +81,23 @@ class Run:
             return False
         return True
 
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Where training comes to a number that is not finite, `status.json` says so under NOT_FINITE, until the run is complete."""
+        try:
+            yield
+        except NotFiniteError as error:
+            self.write(STATUS, {**self.state, NOT_FINITE: str(error)})
+            raise
+
+    @property
+    def spoilt(self) -> str:
+        """What was not finite where training had to stop; '' for nothing."""
+        return str(self.state.get(NOT_FINITE, ""))
+
     def finish(self) -> None:
         """Mark as complete."""
-        self.write(STATUS, {**self.state, "state": "complete"})
+        self.write(STATUS, {key: value for key, value in self.state.items() if key != NOT_FINITE} | {"state": "complete"})
 
 
 def as_given(experiment: Experiment) -> str:

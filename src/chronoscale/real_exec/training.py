@@ -46,7 +46,7 @@ def train(job: Job) -> None:
             start = time.time_ns()
             if plan is not held:
                 held, lanes, traced, switch = plan, context.lanes(plan.schedule), 0, start - looked
-            done = execute(plan.schedule, plan.program, lanes, device_name(context.device))
+            done = execute(plan.schedule, plan.program, lanes, device_name(context.device), f"epoch {epoch}")
             end = time.time_ns()
             if context.rank == 0:
                 if traced < TRACED:

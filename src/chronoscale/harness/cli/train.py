@@ -39,7 +39,7 @@ def train(
     changes = {"epochs": epochs, "ranks": None if ranks is None else [ranks]}
     given = {key: value for key, value in changes.items() if value is not None}
     experiment, run = begin("train", file, root, seed, **given, strategies=[name])
-    with stage("training"):
+    with stage("training"), run.watched():
         done = run_training(experiment, run)
     title = f"trained {len(done.epochs)} epochs on {done.ranks} rank{'s' * (done.ranks != 1)}"
     end(run, done.table(), title, as_json, tested(run.folder / FOLDER))  # a control plane has said its notes when it made them
