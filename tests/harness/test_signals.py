@@ -88,7 +88,7 @@ def test_readings_of_a_file_are_marked_and_dated(experiment, inline):
     command("train", experiment(dataset={"path": "readings", "missing": 0, "time_of_day": 24}, strategies=["index"], epochs=1))
     found = store.load("runs/small-train-1/data/signal")
     assert isinstance(found, Signal)
-    assert found.num_channels == 2 and found.missing_count == 126 and found.dead_sensors.tolist() == [5]
+    assert (found.num_channels, found.calendar) == (2, 1) and found.missing_count == 126 and found.dead_sensors.tolist() == [5]
     command("train", experiment("own", strategies=["index"], epochs=1))
     assert not Path("runs/own-train-1/data").exists()
 
@@ -229,3 +229,29 @@ def test_a_lost_worker_of_the_data_engine_is_made_up_for(experiment, start, whol
     assert done <= len(records(whole)), "the worker was lost too late to be compared"
     pairs = zip(records(folder), records(whole), strict=False)
     assert all(ours.losses == theirs.losses for ours, theirs in pairs)
+
+
+def test_a_model_finds_the_clock_among_the_channels(experiment, inline, capsys):
+    """Two values and the time of day: what stands in any of them changes the test error; without a clock nothing starts."""
+    rng = np.random.default_rng(0)
+    values = np.concatenate([store.load("readings").values, rng.normal(size=(120, 6, 1)).astype(np.float32)], 2)
+    other, edges = values.copy(), np.zeros((2, 1), np.int32)
+    other[:, :, 1] = rng.normal(size=(120, 6))
+    model, found = {"name": "st-transformer", "hidden": 8}, {}
+    for name, readings in (("pair", values), ("other", other)):
+        store.save(name, Signal(readings, edges))
+        for day in (24, 7):
+            data = {"path": name, "time_of_day": day}
+            command("train", experiment(f"{name}-{day}", dataset=data, model=model, strategies=["index"], epochs=1))
+            kept = store.load(f"runs/{name}-{day}-train-1/data/signal")
+            assert isinstance(kept, Signal) and (kept.num_channels, kept.calendar) == (3, 1)
+            found[name, day] = Path(f"runs/{name}-{day}-train-1/train/test.json").read_text()
+    assert len(set(found.values())) == 4
+    capsys.readouterr()
+    for name in ("train", "bench"):
+        command(name, experiment("none", dataset={"path": "pair"}, model=model, strategies=["index"]), expect=2)
+        assert re.search(r"'st-transformer' reads the time of day, and no channel .*: add one by dataset: {time_of_day", one_line(capsys))
+    command("train", experiment("own", dataset={"path": "pair", "calendar": 1}, model=model, strategies=["index"], epochs=1))
+    capsys.readouterr()
+    command("train", experiment("all", dataset={"path": "pair", "calendar": 2}, strategies=["index"], epochs=1), expect=2)
+    assert "calendar: 2 of 2 channels; at least one is a value" in one_line(capsys)

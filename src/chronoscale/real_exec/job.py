@@ -29,8 +29,8 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How ranks execute. `transfer_thread`: on CPU, host and transfer lanes have a thread of their own. `scale_learning_rate`: on snapshots,
-    by the groups of a step (REAL §7.4)."""
+    """How ranks execute. `transfer_thread`: on CPU, host and transfer lanes have a thread of their own.
+    `scale_learning_rate`: on snapshots, by the groups of a step (REAL §7.4)."""
 
     threads: int = 1
     learning_rate: float = 0.01

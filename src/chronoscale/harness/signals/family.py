@@ -55,7 +55,7 @@ class Signals(Trained[SignalExperiment]):
         return [
             ("sensors", f"{sensors:,}"),
             ("steps", f"{steps:,}"),
-            ("channels", f"{channels:,}"),
+            ("channels", f"{channels:,}" + (f", the last {found.calendar} of the calendar" if found.calendar else "")),
             ("edges", f"{found.edge_index.shape[1]:,}"),
             ("missing readings", f"{absent:,} ({absent / max(found.values.size, 1):.2%})"),
             ("sensors without a reading", f"{len(dead):,}" + (f": {data.silenced(found)}" if len(dead) else "")),
