@@ -191,7 +191,7 @@ def test_parameters_are_counted_and_come_from_the_seed(name: str, variant: str) 
 
 @pytest.mark.parametrize("name", FORECASTERS)
 def test_every_channel_is_read(name: str) -> None:
-    """Three values and, behind them, two channels of the calendar; of a window all steps of a value count, of the calendar the last does."""
+    """Three values and, behind them, two channels of the calendar; all steps of a value count, of the calendar the last does."""
     shape = forecaster_shape(ModelChoice(name, 8, heads=2), NODES, 5, WINDOW, HORIZON, calendar=2)
     model, x = forecaster(shape, EDGES, WEIGHT, NODES, WINDOW, HORIZON, 1).double(), windows(1, 5)
     made = model(x)

@@ -19,8 +19,9 @@ class Signal:
     values float32 or float64 [T, N, C]; edge_index int32 [2, E] (sources, destinations); edge_weight float32 [E] or None;
     missing bool [T, N, C] or None, True where there is no reading (the value there means nothing and may be NaN);
     node_ids int64 [N] or None (ids in the source). Channels are values, of which the first is what models predict, and after them
-    `calendar` channels that tell the time (`datasets.signals.calendar` adds them). Arrays may be memory-mapped. verified: the values were checked when they were
-    written and are not read again. Raises UserError for ids out of range, for values that are not finite where a reading is claimed, and
+    `calendar` channels that tell the time (`datasets.signals.calendar` adds them).
+
+    Arrays may be memory-mapped. verified: the values were checked when they were written and are not read again. Raises UserError for ids out of range, for values that are not finite where a reading is claimed, and
     where no channel would be a value.
     """
 

@@ -10,9 +10,9 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class SignalStatistics:
-    """`steps` readings of `channels` values at `sensors` nodes of a static graph of `edges` edges; the last `calendar` channels tell the time.
+    """`steps` readings of `channels` values at `sensors` nodes of a static graph of `edges` edges.
 
-    itemsize: bytes a value. `missing`: readings that are not there.
+    itemsize: bytes a value. `missing`: readings that are not there. `calendar`: how many of the last channels tell the time.
     """
 
     family: ClassVar[str] = "signals"

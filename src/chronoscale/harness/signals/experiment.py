@@ -17,7 +17,7 @@ class SignalData(Data):
     time_of_day: PositiveInt | None = Field(None, description="add a channel: the share of the day that is over, at so many steps a day")
     calendar: NonNegativeInt | None = Field(
         None,
-        description="how many of its last channels tell the time, where the file does not say; the one that `time_of_day` adds is not counted",
+        description="how many of its last channels tell the time, where the file does not say, before `time_of_day` adds one",
     )
 
     @property

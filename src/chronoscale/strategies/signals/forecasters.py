@@ -20,8 +20,8 @@ DENSE_NODES = 512  # up to here all diffusion steps are one dense matrix; above,
 
 
 class Parts(NamedTuple):
-    """Parts of a forecaster: `spatial` diffusion, gcn or attention, `temporal` gru or none. All read every channel of values at every step of
-    a window; of the calendar every step, or, with `clock`, the last one, which they cannot do without."""
+    """Parts of a forecaster: `spatial` diffusion, gcn or attention, `temporal` gru or none. All read every value at every step of a window;
+    of the calendar every step, or, with `clock`, the last one, which they cannot do without."""
 
     spatial: str
     temporal: str
