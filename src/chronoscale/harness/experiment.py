@@ -128,6 +128,11 @@ class Experiment(Part):
     def hyper(self) -> Hyper:
         """The part that planning reads."""
 
+    @property
+    def scales_rate(self) -> bool:
+        """Whether a step's learning rate grows with what it averages over."""
+        return False
+
     def digest(self, *keys: str) -> str:
         """Of the given fields (all without any): equal experiments have equal digests."""
         data = self.model_dump(mode="json", include=set(keys) or None)

@@ -47,7 +47,11 @@ def measure(experiment: Experiment, run: Run, folder: Path) -> None:
             found.append((item(work, alone.name, alone, "", experiment.hyper), alone))
         repeats = min(experiment.repeats, PASSES)
         probing = job(experiment, f"probes-{ranks}", [one for one, _ in found], work)
-        launch(replace(probing, repeats=repeats, settings=replace(probing.settings, learning_rate=RATE)), ranks, work)
+        launch(
+            replace(probing, repeats=repeats, settings=replace(probing.settings, learning_rate=RATE, scale_learning_rate=False)),
+            ranks,
+            work,
+        )
         measured = [(schedule, load_passes(work, one.label)) for one, schedule in found]
         tables.append(tabulate(measured))
         fit(tables[-1], device_name(device), fingerprint(device), experiment.seed).save(folder / f"costs-{ranks}.json")

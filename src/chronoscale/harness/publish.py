@@ -28,7 +28,7 @@ from chronoscale.strategies.trace import Trace
 
 COLUMNS = (
     "strategy", "ranks", "epoch_s", "spread_s", "prepare_s", "speedup", "parallel_efficiency", "mae", "gap", "imbalance", "utilisation",
-    "sources",
+    "learning_rate", "sources",
 )  # fmt: skip
 
 
@@ -131,7 +131,12 @@ def _fidelity(run: Run) -> dict[tuple[str, int], pd.DataFrame]:
 
 def compared(run: Run) -> pd.DataFrame:
     """The comparison of one run, for the terminal."""
-    table = comparison(collect([run]))
+    table, experiment = comparison(collect([run])), of_run(run)
+    rate = family_of(experiment).rate
+    pieces = [(int(folder.name.split("-")[1]), schedules(folder)) for folder in run.pieces("ranks-")]
+    rates = {(name, ranks): rate(experiment, plan) for ranks, found in pieces for name, plan in found.items()}
+    if rates:
+        table["learning_rate"] = [rates[name, ranks] for name, ranks in zip(table["strategy"], table["ranks"], strict=True)]
     return table[[name for name in COLUMNS if name in table]]
 
 

@@ -25,7 +25,8 @@ CHECKPOINT = "checkpoint.pt"
 class EpochRecord:
     """One epoch, as rank 0 saw it. Times are ns of the system's clock; `switch_ns` was spent on taking up a new plan before it.
 
-    losses: one value an iteration. errors: MAE, RMSE and MAPE of what validated, where anything did.
+    losses: one value an iteration. errors: MAE, RMSE and MAPE of what validated, where anything did. rates: the lowest and the highest
+    learning rate of a step.
     """
 
     epoch: int
@@ -37,6 +38,7 @@ class EpochRecord:
     end_ns: int
     losses: tuple[float, ...]
     errors: tuple[float, ...] = ()
+    rates: tuple[float, ...] = ()
 
     @property
     def loss(self) -> float:
@@ -48,7 +50,7 @@ def records(folder: Path, known: Container[int] = ()) -> list[EpochRecord]:
     """Epochs so far, in order, but those that are known."""
     files = sorted((folder / "epochs").glob("[0-9]*.json"))
     found = [json.loads(path.read_text()) for path in files if int(path.stem) not in known]
-    return [EpochRecord(**{**data, "losses": tuple(data["losses"]), "errors": tuple(data.get("errors", ()))}) for data in found]
+    return [EpochRecord(**{**data, **{key: tuple(data.get(key, ())) for key in ("losses", "errors", "rates")}}) for data in found]
 
 
 def keep(folder: Path, record: EpochRecord, learner: Learner[Any]) -> None:

@@ -37,6 +37,7 @@ class Learner(Generic[Model]):
         for parameter, part in zip(trained.values(), self.gradients.split(sizes), strict=True):
             parameter.grad = part.view_as(parameter)
         self._own: Tensor | None = None  # of this rank's gradients, before ranks have added theirs up
+        self._rates: list[float] = []
         self._steps: list[tuple[int, Tensor, Tensor]] = []
 
     def all_reduce(self) -> None:
@@ -55,11 +56,17 @@ class Learner(Generic[Model]):
         self._own = None
         if not self.later:
             self._check()
-        if self._scaled is not None:
-            for part in self.optimizer.param_groups:
+        for part in self.optimizer.param_groups:
+            if self._scaled is not None:
                 part["lr"] = self._scaled * groups
+            self._rates.append(part["lr"])
         self.optimizer.step()
         self.clear()
+
+    def rates(self) -> tuple[float, float]:
+        """The lowest and the highest learning rate of the steps since it was last asked; NaN for none."""
+        taken, self._rates = self._rates or [float("nan")], []
+        return min(taken), max(taken)
 
     def clear(self) -> None:
         """Forget gradients and `sums`."""

@@ -54,7 +54,7 @@ def train(job: Job) -> None:
                 losses = tuple(done.losses.tolist())
                 errors = tuple(done.errors.tolist()) if np.isfinite(done.errors).any() else ()
                 said = (plan.number, plan.stage, plan.schedule.name, switch)
-                keep(folder, EpochRecord(epoch, *said, start, end, losses, errors), plans.learner)
+                keep(folder, EpochRecord(epoch, *said, start, end, losses, errors, plans.learner.rates()), plans.learner)
             traced, looked = traced + 1, time.time_ns()
         plans.end()
 

@@ -21,8 +21,9 @@ class Signal:
     node_ids int64 [N] or None (ids in the source). Channels are values, of which the first is what models predict, and after them
     `calendar` channels that tell the time (`datasets.signals.calendar` adds them).
 
-    Arrays may be memory-mapped. verified: the values were checked when they were written and are not read again. Raises UserError for ids out of range, for values that are not finite where a reading is claimed, and
-    where no channel would be a value.
+    Arrays may be memory-mapped. verified: the values were checked when they were written and are not read again.
+
+    Raises UserError for ids out of range, for values that are not finite where a reading is claimed, and where no channel is a value.
     """
 
     values: Float32 | Float64

@@ -12,7 +12,7 @@ from chronoscale.harness.cli.output import stage
 from chronoscale.harness.cli.session import begin, end
 from chronoscale.harness.experiments import load
 from chronoscale.harness.families import TRAINED, family_of
-from chronoscale.harness.trained import FOLDER, tested
+from chronoscale.harness.trained import FOLDER, control
 from chronoscale.harness.training import train as run_training
 from chronoscale.strategies.outside import anchored
 
@@ -42,4 +42,5 @@ def train(
     with stage("training"), run.watched():
         done = run_training(experiment, run)
     title = f"trained {len(done.epochs)} epochs on {done.ranks} rank{'s' * (done.ranks != 1)}"
-    end(run, done.table(), title, as_json, tested(run.folder / FOLDER))  # a control plane has said its notes when it made them
+    said = set(control(run.folder / FOLDER).notes)  # by the control plane, when it made them
+    end(run, done.table(), title, as_json, [note for note in done.notes if note not in said])
