@@ -267,7 +267,9 @@ def test_bench_says_at_which_learning_rate_a_strategy_trained(experiment, inline
     rows = json.loads(capsys.readouterr().out)
     assert {row["strategy"]: row["learning_rate"] for row in rows} == {"psg": 0.02, "blad": 0.02}
     command("report", "runs/small-bench-1", "--out", "page")
-    said = "the learning rate of a step is 0.01 times its groups on all ranks (REAL §7.4), at most: blad on 1 rank 0.02, psg on 1 rank 0.02."
+    said = (
+        "the learning rate of a step is 0.01 times its groups on all ranks (REAL §7.4), at most: blad on 1 rank 0.02, psg on 1 rank 0.02."
+    )
     assert said in Path("page/index.html").read_text()
 
 

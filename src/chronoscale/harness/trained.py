@@ -14,6 +14,8 @@ from chronoscale.real_exec.plans import TEST
 from chronoscale.reports.stages import Activity, Epoch, Staged
 
 FOLDER, CONTROL, JOB = "train", "control.json", "train.job.json"
+NAIVE = "naive.json"  # errors of naive predictions by name, on what a model is tested on
+ERRORS = ("mae", "rmse", "mape")
 NAN = float("nan")
 
 
@@ -24,7 +26,15 @@ def result(run: Run, ranks: int) -> Staged:
     epochs = tuple(map(_shown, done))
     left = control(folder)
     notes = (*left.notes, *scaled(folder, done), *tested(folder))
-    return Staged(run.folder.name, ranks, epochs, tuple(left.activities), notes, left.missed)
+    return Staged(run.folder.name, ranks, epochs, tuple(left.activities), notes, left.missed, errors(folder))
+
+
+def errors(folder: Path) -> dict[str, dict[str, float]]:
+    """Errors on the test windows by predictor, the model first, if training has come to its end."""
+    if not (folder / TEST).exists() or not (folder / NAIVE).exists():
+        return {}
+    model = dict(zip(ERRORS, json.loads((folder / TEST).read_text()), strict=True))
+    return {Job.load(folder / JOB).model.name: model, **json.loads((folder / NAIVE).read_text())}
 
 
 def _shown(r: EpochRecord) -> Epoch:
@@ -53,7 +63,9 @@ def tested(folder: Path) -> list[str]:
     if not (folder / TEST).exists():
         return []
     mae, rmse, mape = json.loads((folder / TEST).read_text())
-    return [f"Test windows, after the last epoch: MAE {mae:.4g}, RMSE {rmse:.4g}, MAPE {mape:.2%}."]
+    beaten = [name for name, error in list(errors(folder).items())[1:] if not mae < error["mae"]]
+    said = f"Test windows, after the last epoch: MAE {mae:.4g}, RMSE {rmse:.4g}, MAPE {mape:.2%}."
+    return [said, *(f"The model's MAE is no better than that of the {name} alone." for name in beaten)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -46,7 +47,7 @@ class Activity:
 @dataclass(frozen=True, slots=True)
 class Staged:
     """A training run: epochs in order, activities in order, and what has to be said. `missed`: stage and strategy that were asked for and
-    in which no epoch was trained."""
+    in which no epoch was trained. errors: on the test windows, by predictor and kind; naive ones beside the model."""
 
     name: str
     ranks: int
@@ -54,6 +55,7 @@ class Staged:
     activities: tuple[Activity, ...]
     notes: tuple[str, ...] = ()
     missed: tuple[str, str] | None = None
+    errors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def stages(self) -> dict[str, list[Epoch]]:
@@ -98,6 +100,10 @@ class Staged:
             name for name in ("learning_rate", "best_mae", "last_mae", "last_rmse", "last_mape") if len(table) and table[name].isna().all()
         ]
         return table.drop(columns=unknown if self.activities or not len(table) else [*unknown, "control_s"])
+
+    def compared(self) -> pd.DataFrame:
+        """One row a predictor: its errors on the test windows; no rows where nothing was tested."""
+        return pd.DataFrame([{"predictor": name, **error} for name, error in self.errors.items()])
 
     def chrome(self) -> str:
         """Chrome trace-event JSON: the control plane is process 0, the data plane process 1."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 
 from chronoscale.harness.cli.options import RUNS, AsJson, File, Root, Seed
-from chronoscale.harness.cli.output import stage
+from chronoscale.harness.cli.output import say, stage
 from chronoscale.harness.cli.session import begin, end
 from chronoscale.harness.experiments import load
 from chronoscale.harness.families import TRAINED, family_of
@@ -43,4 +44,10 @@ def train(
         done = run_training(experiment, run)
     title = f"trained {len(done.epochs)} epochs on {done.ranks} rank{'s' * (done.ranks != 1)}"
     said = set(control(run.folder / FOLDER).notes)  # by the control plane, when it made them
-    end(run, done.table(), title, as_json, [note for note in done.notes if note not in said])
+    table = done.table()
+    if as_json and done.errors:
+        last = [*[None] * (len(table) - 1), done.compared().to_dict("records")]
+        table = table.assign(test=pd.Series(last, dtype=object))
+    elif done.errors:
+        say(done.compared(), "errors on the test windows", as_json=False)
+    end(run, table, title, as_json, [note for note in done.notes if note not in said])
