@@ -44,7 +44,9 @@ def mapped(path: Path) -> Signal:
 def item(label: str, strategy: str, path: Path, ranks: int, hyper: Hyper, model: tuple[str, int], out: Path) -> Item:
     """A strategy's epoch on a stored signal and its preparation, planned and saved; `model`: name and hidden width."""
     signal = mapped(path)
-    shape = forecaster_shape(ModelChoice(*model), signal.num_nodes, signal.num_channels, hyper.window, hyper.horizon)
+    shape = forecaster_shape(
+        ModelChoice(*model), signal.num_nodes, signal.num_channels, hyper.window, hyper.horizon, calendar=signal.calendar
+    )
     sizes = (len(signal), signal.num_nodes, signal.num_channels, signal.edge_index.shape[1], signal.values.dtype.itemsize)
     work, found = Workload(path.name, SignalStatistics(*sizes), shape, hyper), strategy(strategy)
     files = [out / f"{label}.{kind}.parquet" for kind in ("epoch", "prepare")]

@@ -1,4 +1,4 @@
-"""The two ways a command ends badly, and the warning that must never pass unseen."""
+"""The ways a command ends badly, and the warning that must never pass unseen."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from collections.abc import Iterable
 
 class UserError(Exception):
     """The input is wrong. One line: what, where, what was expected. Exit code 2."""
+
+
+class NotFiniteError(UserError):
+    """Training came to a number that is not finite: which, where and when. Ranks end with code 3, commands with 2."""
 
 
 class MachineError(Exception):

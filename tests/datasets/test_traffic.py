@@ -64,8 +64,9 @@ def test_the_graph_is_directed_and_weighs_near_sensors_more():
 
 
 def test_it_is_written_block_by_block_and_found_by_name(tmp_path):
-    store.save_signal(tmp_path / "d", LARGE, *LARGE.graph(), name="traffic")
+    store.save_signal(tmp_path / "d", LARGE, *LARGE.graph(), "traffic", LARGE.calendar)
     assert_array_equal(store.load(tmp_path / "d").values, LARGE.signal().values)
+    assert store.load(tmp_path / "d").calendar == LARGE.signal().calendar == LARGE.channels - 1
     signal = catalogue.load("traffic_small", seed=2)
     assert (signal.name, signal.values.shape) == ("traffic_small", (2000, 50, 1))
     with pytest.raises(UserError, match="is of the family signals, not a sequence"):

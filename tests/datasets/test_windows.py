@@ -122,3 +122,12 @@ def test_constant_and_empty_channels() -> None:
         scaler(gone, Windows(30, 3, 3))
     assert len(Windows(30, 3, 27).train) == 1  # the fewest there can be
     assert Scaler.from_moments(Moments(np.ones(1), np.ones(1), np.zeros(1))).deviation == 1
+
+
+def test_whole_batches_come_in_another_order_every_epoch() -> None:
+    """Also where each rank has a part of its own; the same seed and epoch draw the same."""
+    deal = Deal(range(100), ranks=2, batch=5, local=True, seed=1)
+    for rank in (0, 1):
+        orders = [tuple(int(starts[0]) for starts in deal.starts(rank, epoch)) for epoch in range(4)]
+        assert len(set(orders)) == 4 and all(sorted(order) == sorted(orders[0]) for order in orders)
+        assert orders[2] == tuple(int(starts[0]) for starts in deal.starts(rank, 2))

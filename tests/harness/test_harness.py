@@ -260,3 +260,27 @@ def test_digest_ignores_nothing():
     assert check(base, "x").digest() == check(dict(base), "x").digest()
     assert check({**base, "seed": 1}, "x").digest() != check(base, "x").digest()
     assert check({**base, "seed": 1}, "x").digest("model") == check(base, "x").digest("model")
+
+
+def test_bench_says_at_which_learning_rate_a_strategy_trained(experiment, inline, capsys):
+    """In its rows, and in the report in words."""
+    file = experiment(training={"learning_rate": 0.01, "groups_per_rank": 2}, strategies=["psg", "blad"], ranks=[1])
+    command("bench", file, "--json")
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["strategy"]: row["learning_rate"] for row in rows} == {"psg": 0.02, "blad": 0.02}
+    command("report", "runs/small-bench-1", "--out", "page")
+    said = (
+        "the learning rate of a step is 0.01 times its groups on all ranks (REAL §7.4), at most: blad on 1 rank 0.02, psg on 1 rank 0.02."
+    )
+    assert said in Path("page/index.html").read_text()
+
+
+def test_more_groups_than_there_are_is_said_before_anything_starts(experiment, capsys):
+    """Of a file and of what is generated as it is read; to simulate and to execute."""
+    for data, said in (
+        ({"path": "graphs"}, r"groups: 100000 need 100004 snapshots, dataset 'graphs' has 12, enough for 8 groups; without"),
+        ("growth_small", r"groups: 100000 need 100004 snapshots, dataset 'growth_small' has \d+, enough for \d+ groups"),
+    ):
+        for name in ("simulate", "bench", "train"):
+            command(name, experiment(dataset=data, groups=100_000, gpus=[1], strategies=["psg"], costs="datasheet"), expect=2)
+            assert re.search(said, one_line(capsys))

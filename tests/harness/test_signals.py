@@ -20,9 +20,15 @@ from command_line import command, one_line
 
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.traffic import TrafficSignal
+from chronoscale.datasets.signals.naive import naive_errors
 from chronoscale.datasets.signals.signal import Signal
+from chronoscale.datasets.signals.standard import scaler
+from chronoscale.datasets.signals.windows import Windows
 from chronoscale.harness.experiments import check
-from chronoscale.real_exec.checkpoint import records
+from chronoscale.real_exec.checkpoint import records, restore
+from chronoscale.real_exec.context import joined
+from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.signals.recipe import learner_of
 from chronoscale.strategies.registry import of
 
 TRAINING = {"batch_size": 2, "window": 4, "horizon": 3, "batches": 4}
@@ -88,7 +94,7 @@ def test_readings_of_a_file_are_marked_and_dated(experiment, inline):
     command("train", experiment(dataset={"path": "readings", "missing": 0, "time_of_day": 24}, strategies=["index"], epochs=1))
     found = store.load("runs/small-train-1/data/signal")
     assert isinstance(found, Signal)
-    assert found.num_channels == 2 and found.missing_count == 126 and found.dead_sensors.tolist() == [5]
+    assert (found.num_channels, found.calendar) == (2, 1) and found.missing_count == 126 and found.dead_sensors.tolist() == [5]
     command("train", experiment("own", strategies=["index"], epochs=1))
     assert not Path("runs/own-train-1/data").exists()
 
@@ -229,3 +235,58 @@ def test_a_lost_worker_of_the_data_engine_is_made_up_for(experiment, start, whol
     assert done <= len(records(whole)), "the worker was lost too late to be compared"
     pairs = zip(records(folder), records(whole), strict=False)
     assert all(ours.losses == theirs.losses for ours, theirs in pairs)
+
+
+def test_training_ends_with_the_errors_of_the_test_windows(experiment, inline, capsys):
+    """The trained model's, by hand on the last fifth of the windows, in the data's units; those of naive predictions beside them."""
+    training = {**TRAINING, "learning_rate": 1e-30}  # so small that the naive predictions are better
+    command("train", experiment(strategies=["index"], epochs=2, training=training), "--json")
+    said = capsys.readouterr()
+    (row,) = json.loads(said.out)
+    found = {line.pop("predictor"): line for line in row["test"]}
+    assert list(found) == ["pgt-dcrnn", "last value", "training mean"]
+    folder = Path("runs/small-train-1/train")
+    job, data = Job.load(folder / "train.job.json"), store.load("marked")
+    windows = Windows(len(data), 4, 3)
+    with joined(job.settings) as context:
+        learner = learner_of(job.items[0], job.model, context)
+        assert restore(folder, learner, context.device) == 2
+    scale, x = scaler(data, windows), np.where(data.missing, np.nan, data.values)
+    batch = torch.from_numpy(np.stack([x[s : s + 7] for s in windows.test]))
+    with torch.no_grad():
+        inputs = ((batch[:, :4] - scale.mean[0]) / scale.deviation[0]).nan_to_num().float()
+        wrong = (learner.model(inputs) * scale.deviation[0] + scale.mean[0] - batch[:, 4:, :, 0]).abs()
+    assert found["pgt-dcrnn"]["mae"] == pytest.approx(float(wrong.nanmean()), rel=1e-4)
+    for name, errors in naive_errors(data, windows).items():
+        assert list(found[name].values()) == pytest.approx(errors.tolist())
+    assert f"Test windows, after the last epoch: MAE {found['pgt-dcrnn']['mae']:.4g}, RMSE" in " ".join(said.err.split())
+    assert "The model's MAE is no better than that of the last value alone." in " ".join(said.err.split())
+    command("train", experiment("shown", strategies=["index"], epochs=1))
+    out = capsys.readouterr().out
+    assert "errors on the test windows" in out and re.search(r"last value +[\d.]+ +[\d.]+ +[\d.]+", out)
+
+
+def test_a_model_finds_the_clock_among_the_channels(experiment, inline, capsys):
+    """Two values and the time of day: what stands in any of them changes the test error; without a clock nothing starts."""
+    rng = np.random.default_rng(0)
+    values = np.concatenate([store.load("readings").values, rng.normal(size=(120, 6, 1)).astype(np.float32)], 2)
+    other, edges = values.copy(), np.zeros((2, 1), np.int32)
+    other[:, :, 1] = rng.normal(size=(120, 6))
+    model, found = {"name": "st-transformer", "hidden": 8}, {}
+    for name, readings in (("pair", values), ("other", other)):
+        store.save(name, Signal(readings, edges))
+        for day in (24, 7):
+            data = {"path": name, "time_of_day": day}
+            command("train", experiment(f"{name}-{day}", dataset=data, model=model, strategies=["index"], epochs=1))
+            kept = store.load(f"runs/{name}-{day}-train-1/data/signal")
+            assert isinstance(kept, Signal) and (kept.num_channels, kept.calendar) == (3, 1)
+            found[name, day] = Path(f"runs/{name}-{day}-train-1/train/test.json").read_text()
+    assert len(set(found.values())) == 4
+    capsys.readouterr()
+    for name in ("train", "bench"):
+        command(name, experiment("none", dataset={"path": "pair"}, model=model, strategies=["index"]), expect=2)
+        assert re.search(r"'st-transformer' reads the time of day, and no channel .*: add one by dataset: {time_of_day", one_line(capsys))
+    command("train", experiment("own", dataset={"path": "pair", "calendar": 1}, model=model, strategies=["index"], epochs=1))
+    capsys.readouterr()
+    command("train", experiment("all", dataset={"path": "pair", "calendar": 2}, strategies=["index"], epochs=1), expect=2)
+    assert "calendar: 2 of 2 channels; at least one is a value" in one_line(capsys)

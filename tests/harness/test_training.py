@@ -84,11 +84,15 @@ def test_the_command_goes_through_all_stages(experiment, here, capsys):
     assert [row["stage"] for row in rows] == list(training.STAGES) and [row["strategy"] for row in rows] == ["psg", "real-type1", "real-g"]
     assert all(row["epoch_s"] > 0 for row in rows)
     done = result(runs.Run(Path("runs/small-train-1")), 1)
-    assert [epoch.number for epoch in done.epochs] == list(range(len(done.epochs))) and not done.notes
+    assert [epoch.number for epoch in done.epochs] == list(range(len(done.epochs)))
+    (note,) = done.notes  # real-g pairs groups
+    assert note.startswith("The learning rate of a step is 0.01 times its groups") and "0.02 in stage 'optimised'" in note
+    assert [row["learning_rate"] for row in rows] == [0.01, 0.01, 0.02]
     whats = [activity.what for activity in done.activities]
-    assert whats == ["choice of forms", "difference maps", WAITING, "fit", "scheduling by real-g", "further forms"]
+    first = [WAITING, "fit", "choice of forms", "difference maps"]  # forms are chosen by what the first epochs took
+    assert whats == [*first, WAITING, "fit", "scheduling by real-g", "further forms"]
     # the optimised plan came after enough profiled epochs, was taken up at the next epoch's end, and none waited for it
-    profiled, fitting = done.stages["profiling"], done.activities[3]
+    profiled, fitting = done.stages["profiling"], done.activities[5]
     assert len([epoch for epoch in profiled if epoch.end_ns <= fitting.start_ns]) >= training.PROFILED + 1
     first = done.stages["optimised"][0]
     assert (
@@ -131,7 +135,45 @@ def test_epochs_never_wait_for_a_plan(experiment, here, monkeypatch, capsys):
     command("train", experiment(epochs=12), "--strategy", "real-g")
     done = result(runs.Run(Path("runs/small-train-1")), 1)
     assert len(done.epochs) == 12 and list(done.stages) == ["cold start"]
-    assert done.notes == ("training ended in stage 'cold start', before the next one was ready",)
+    (note,) = done.notes
+    said = (
+        "strategy 'real-g' has not trained a single epoch, 'psg' has trained the last: training ended after 12 epochs in stage 'cold start'"
+    )
+    assert note.startswith(said) and note.endswith("give it more epochs (--epochs, or epochs: in the file)")
+    assert " ".join(capsys.readouterr().err.split()).count(said) == 1
+
+
+def test_a_schedule_that_comes_too_late_is_not_passed_over(experiment, here, monkeypatch, capsys):
+    """It is there, and no epoch was left to train by it: a row in the table and in JSON says so, and a sentence what to change."""
+    publish = training.ControlPlane.publish
+
+    def late(self, number, schedule):
+        if number == 2:
+            self.over.wait()
+        publish(self, number, schedule)
+
+    here(last(training.PROFILED + 2, "real-type1"))
+    monkeypatch.setattr(training.ControlPlane, "publish", late)
+    command("train", experiment(epochs=100_000), "--strategy", "real-g+", "--json")
+    said = capsys.readouterr()
+    rows = json.loads(said.out)
+    assert [row["strategy"] for row in rows] == ["psg", "real-type1", "real-g+"]
+    assert rows[-1]["stage"] == "optimised" and rows[-1]["epochs"] == "none" and rows[-1]["last_loss"] is None
+    assert "'real-g+' has not trained a single epoch, 'real-type1' has trained the last" in " ".join(said.err.split())
+
+
+def test_the_learning_rate_grows_with_the_groups_of_a_step(experiment, here, capsys):
+    """In every stage; printed and in JSON, and left as it is where it is asked to be."""
+    here(last(1, "blad"))  # deals as psg does; with two groups a rank and step from the start, here
+    training_ = {"learning_rate": 0.01, "groups_per_rank": 2}
+    command("train", experiment(epochs=100_000, training=training_), "--strategy", "blad", "--json")
+    said = capsys.readouterr()
+    assert {row["learning_rate"] for row in json.loads(said.out)} == {0.02}
+    assert "0.01 times its groups on all ranks (REAL §7.4): at most 0.02 in stage 'cold start'" in " ".join(said.err.split())
+    kept = {**training_, "scale_learning_rate": False}
+    command("train", experiment("kept", epochs=100_000, training=kept), "--strategy", "blad", "--json")
+    said = capsys.readouterr()
+    assert {row["learning_rate"] for row in json.loads(said.out)} == {0.01} and "§7.4" not in said.err
 
 
 def test_time_out_falls_back_to_the_greedy(experiment, here, monkeypatch, capsys):
@@ -251,3 +293,21 @@ def test_the_table_and_the_figure():
     found = drawing(done, "stages-1")
     assert "a note" in found.caption and "cold start: psg" in found.svg and "difference maps" in found.svg
     assert found == drawing(done, "stages-1")
+
+
+def test_forms_are_chosen_by_what_the_first_epochs_took(experiment, here, monkeypatch, capsys):
+    """Without a profile: costs fitted here, not a datasheet's; a datasheet's where it is asked for."""
+    asked = []
+
+    class Told:
+        """Plans as real-type1 does, and keeps the costs that it is given."""
+
+        def plan(self, work, ranks, costs):
+            asked.append(costs.name)
+            return training.PSG.plan(work, ranks, costs)
+
+    monkeypatch.setattr(training, "REUSING", Told())
+    for costs, said in (("auto", "fitted on "), ("datasheet", "NVIDIA H200 datasheet")):
+        here(lambda found: found[-1].plan >= 1)
+        command("train", experiment(costs, epochs=100_000, costs=costs), "--strategy", "psg")
+        assert asked.pop().startswith(said) and not asked

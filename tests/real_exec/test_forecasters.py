@@ -25,7 +25,7 @@ DEEP = {"dcrnn": 2, "st-transformer": 2}
 
 
 def build(name: str, variant: str = "exact", seed: int = 1) -> Forecaster:
-    shape = forecaster_shape(ModelChoice(name, 8, DEEP.get(name, 1), heads=2), NODES, CHANNELS, WINDOW, HORIZON, variant)
+    shape = forecaster_shape(ModelChoice(name, 8, DEEP.get(name, 1), heads=2), NODES, CHANNELS, WINDOW, HORIZON, variant, 1)
     return forecaster(shape, EDGES, WEIGHT, NODES, WINDOW, HORIZON, seed, variant).double()
 
 
@@ -178,7 +178,7 @@ def test_windows_are_independent_and_any_view_will_do(name: str) -> None:
 @pytest.mark.parametrize("variant", ["exact", "as-published"])
 @pytest.mark.parametrize("name", FORECASTERS)
 def test_parameters_are_counted_and_come_from_the_seed(name: str, variant: str) -> None:
-    shape = forecaster_shape(ModelChoice(name, 12, DEEP.get(name, 1), hops=3, heads=3), NODES, 3, 9, 4, variant)
+    shape = forecaster_shape(ModelChoice(name, 12, DEEP.get(name, 1), hops=3, heads=3), NODES, 3, 9, 4, variant, 1)
     model = forecaster(shape, EDGES, None, NODES, 9, 4, 11, variant)
     assert shape.parameters == sum(p.numel() for p in model.parameters())
     torch.manual_seed(99)
@@ -189,12 +189,25 @@ def test_parameters_are_counted_and_come_from_the_seed(name: str, variant: str) 
     assert model(torch.zeros(2, 9, NODES, 3)).isfinite().all()
 
 
+@pytest.mark.parametrize("name", FORECASTERS)
+def test_every_channel_is_read(name: str) -> None:
+    """Three values and, behind them, two channels of the calendar; all steps of a value count, of the calendar the last does."""
+    shape = forecaster_shape(ModelChoice(name, 8, heads=2), NODES, 5, WINDOW, HORIZON, calendar=2)
+    model, x = forecaster(shape, EDGES, WEIGHT, NODES, WINDOW, HORIZON, 1).double(), windows(1, 5)
+    made = model(x)
+    for channel in range(5):
+        for step in range(WINDOW) if channel < 3 else [WINDOW - 1]:
+            other = x.clone()
+            other[0, step, 2, channel] += 1
+            assert not torch.allclose(model(other), made), (channel, step)
+
+
 @pytest.mark.parametrize("nodes", [60, 600])
 @pytest.mark.parametrize(("name", "layers"), [(name, layers) for name in FORECASTERS for layers in (1, 2) if layers == 1 or name in DEEP])
 def test_saved_bytes_are_what_autograd_keeps(name: str, layers: int, nodes: int) -> None:
     rng = np.random.default_rng(2)
     edges = rng.integers(0, nodes, (2, 4 * nodes)).astype(np.int32)
-    shape = forecaster_shape(ModelChoice(name, 16, layers), nodes, CHANNELS, 6, 4)
+    shape = forecaster_shape(ModelChoice(name, 16, layers), nodes, CHANNELS, 6, 4, calendar=1)
     model, x = forecaster(shape, edges, None, nodes, 6, 4, 0), torch.randn(4, 6, nodes, CHANNELS)
     kept: dict[int, int] = {}
     left = {t.untyped_storage().data_ptr() for t in (*model.parameters(), x)}
@@ -213,7 +226,7 @@ def test_saved_bytes_are_what_autograd_keeps(name: str, layers: int, nodes: int)
 
 @pytest.mark.parametrize("name", FORECASTERS)
 def test_work_grows_with_windows(name: str) -> None:
-    shape = forecaster_shape(ModelChoice(name), 700, 2)
+    shape = forecaster_shape(ModelChoice(name), 700, 2, calendar=1)
     batches = np.array([0, 1, 64], np.int64)
     for work in (forward_flops, forward_bytes, saved_bytes):
         many = work(shape, 700, 5000, batches, 12, 12)
@@ -243,7 +256,7 @@ class Products(TorchDispatchMode):
 @pytest.mark.parametrize("nodes", [60, 600])
 def test_flops_are_those_of_the_products(name: str, nodes: int) -> None:
     edges = np.stack([np.arange(4 * nodes) % nodes, np.arange(4 * nodes) // 4]).astype(np.int32)
-    shape = forecaster_shape(ModelChoice(name, 16, DEEP.get(name, 1)), nodes, CHANNELS, 6, 4)
+    shape = forecaster_shape(ModelChoice(name, 16, DEEP.get(name, 1)), nodes, CHANNELS, 6, 4, calendar=1)
     model = forecaster(shape, edges, None, nodes, 6, 4, 0)
     counter = Products()
     with torch.no_grad(), counter:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -19,14 +21,18 @@ from chronoscale.real_exec.context import Context, joined
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.lanes import lanes_for
-from chronoscale.real_exec.launch import launch
+from chronoscale.real_exec.launch import launch, start, wait
+from chronoscale.real_exec.plans import TEST
 from chronoscale.real_exec.programs import bound, prepared
 from chronoscale.real_exec.signals.feeds import FEEDS
 from chronoscale.real_exec.signals.program import WindowProgram
+from chronoscale.real_exec.signals.recipe import feed_of
+from chronoscale.real_exec.task import Task
+from chronoscale.real_exec.training import ENTRY
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.signals import stores
 from chronoscale.strategies.signals.forecasters import forecaster_shape
 from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
@@ -203,8 +209,81 @@ def test_ranks_of_any_number_train_alike(folder: Path, tmp_path: Path) -> None:
         schedule.save(tmp_path / f"{name}.parquet")
         items.append(item_of(name, folder, prepare, half, str(tmp_path / f"{name}.parquet")))
     launch(Job("two", tuple(items), str(tmp_path), MODEL, 2, settings=Settings(seed=1, device="cpu")), 2, tmp_path)
-    _, one = trained("index", folder, tmp_path)
+    program, one = trained("index", folder, tmp_path)
     for name in ("index", "dist-index", "ddp"):
         np.testing.assert_allclose(np.load(tmp_path / f"{name}-losses.npy"), one, rtol=1e-4, err_msg=name)
+        validated = np.load(tmp_path / f"{name}-errors.npy")[-1]  # of all ranks' windows
+        np.testing.assert_allclose(validated, program.errors.means, rtol=1e-4, err_msg=name)
     local = np.load(tmp_path / "gen-dist-index-losses.npy")
     assert np.isfinite(local).all() and local[1].mean() < local[0].mean()
+
+
+def test_test_errors_are_of_all_ranks_windows(folder: Path, tmp_path: Path) -> None:
+    """Two ranks with half the batch each test as one does."""
+    found = []
+    for ranks in (1, 2):
+        out, hyper = tmp_path / str(ranks), replace(HYPER, batch_size=HYPER.batch_size // ranks)
+        (out / "epochs").mkdir(parents=True)
+        schedule, prepare = schedules("dist-index", ranks, out, hyper)
+        schedule.save(out / "schedule.parquet")
+        item = item_of("dist-index", folder, prepare, hyper, str(out / "schedule.parquet"))
+        job = Job("train", (item,), str(out), MODEL, 1, settings=Settings(seed=1, device="cpu"))
+        job.save(out / "job.json")
+        wait(start(ENTRY, out / "job.json", ranks, 1), "train")
+        found.append(json.loads((out / TEST).read_text()))
+    np.testing.assert_allclose(*found, rtol=1e-4)
+
+
+class Alike:
+    """What a rank hears of another one that has the very same windows."""
+
+    ranks = 2
+
+    def all_reduce(self, values: torch.Tensor) -> None:
+        values *= 2
+
+    def barrier(self) -> None:
+        return None
+
+
+@pytest.mark.parametrize("variant", ["exact", "as-published"])
+def test_a_step_follows_the_mean_over_ranks(variant: str, folder: Path, tmp_path: Path) -> None:
+    """Plain gradient descent, as Adam would hide a factor: two ranks of the same windows move by the gradient of the mean over them."""
+    hyper = replace(HYPER, batches=1, variant=variant, validate=False)
+    schedule, prepare = schedules("index", 2, tmp_path, hyper)
+    item, context = item_of("index", folder, prepare, hyper), Context(Settings(seed=1), collective=Alike())
+    feed = feed_of(item, schedule, context)
+    feed.materialise()
+    program = bound(item, schedule, MODEL, context)
+    assert isinstance(program, WindowProgram)
+    program.learner.optimizer = torch.optim.SGD(program.model.parameters(), 1.0)
+    before = deepcopy(program.model)
+    before.zero_grad()
+    program.begin()
+    for task in program.tasks:
+        program.run(task)
+    batch = feed.read(program.deals[0].starts(0, 0)[0])
+    wrong = (before(batch[:, :4].nan_to_num().float()) - batch[:, 4:, :, 0]) * float(feed.scale.deviation[0])
+    wrong[~wrong.isnan()].abs().mean().backward()
+    for old, new in zip(before.parameters(), program.model.parameters(), strict=True):
+        torch.testing.assert_close(old.detach() - new.detach(), old.grad, rtol=1e-4, atol=1e-5)
+
+
+def test_the_next_block_is_read_while_a_batch_trains(folder: Path, tmp_path: Path) -> None:
+    """The first batch's forward pass waits until the second one's block has been read, which only another thread can do meanwhile."""
+    schedule, prepare = schedules("gen-dist-index", 1, tmp_path)
+    read = threading.Event()
+    with joined(Settings(seed=1, device="cpu")) as context:
+        program = program_of(item_of("gen-dist-index", folder, prepare, HYPER), schedule, context)
+        run, met = program.run, []
+
+        def watched(task: Task) -> None:
+            if task.op is Op.FORWARD and task.unit == 0:
+                met.append(read.wait(20))
+            run(task)
+            if task.op is Op.FETCH and task.unit == 1:
+                read.set()
+
+        program.begin()
+        context.lanes(schedule).run(program.tasks, watched)
+    assert met == [True]

@@ -67,8 +67,16 @@ def save_stream(path: str | Path, snapshots: Iterable[Snapshot], name: str = "")
         (folder / META).write_text(meta.model_dump_json(indent=2) + "\n")
 
 
-def save_signal(path: str | Path, blocks: Iterable[Float32], edge_index: Int32, edge_weight: Float32 | None = None, name: str = "") -> None:
-    """Write a signal as its blocks come, float32 [steps, N, C] each, consecutive in time; NaN is a missing reading.
+def save_signal(
+    path: str | Path,
+    blocks: Iterable[Float32],
+    edge_index: Int32,
+    edge_weight: Float32 | None = None,
+    name: str = "",
+    calendar: int = 0,
+) -> None:
+    """Write a signal as its blocks come, float32 [steps, N, C] each, consecutive in time; NaN is a missing reading. The last `calendar`
+    channels tell the time.
 
     Memory is one block. What `load` maps is checked here. Raises UserError if `path` exists, there is no block, they differ in N or C,
     an edge does not fit them, or a value is infinite.
@@ -78,7 +86,7 @@ def save_signal(path: str | Path, blocks: Iterable[Float32], edge_index: Int32, 
         first = next(stream, None)
         if first is None:
             raise UserError("a signal needs at least one block of readings")
-        graph = Signal(first[:0], edge_index, edge_weight)
+        graph = Signal(first[:0], edge_index, edge_weight, calendar=calendar)
         steps, absent = 0, 0
         with ExitStack() as open_files:
             values = open_files.enter_context(_Column(folder / "values.npy", np.dtype(np.float32), first.shape[1:]))
@@ -101,7 +109,7 @@ def save_signal(path: str | Path, blocks: Iterable[Float32], edge_index: Int32, 
             if array is not None:
                 np.save(folder / f"{field}.npy", array)
                 arrays[field] = _Array(dtype=array.dtype.name, shape=list(array.shape))
-        meta = _Meta(kind="signal", scalars={"name": name, "verified": True}, arrays=arrays)
+        meta = _Meta(kind="signal", scalars={"name": name, "verified": True, "calendar": calendar}, arrays=arrays)
         (folder / META).write_text(meta.model_dump_json(indent=2) + "\n")
 
 

@@ -43,7 +43,7 @@ def dataset(names: Sequence[str], form: str | None = None, options: Mapping[str,
         if entry.origin == "published":
             return rows
     try:
-        found = opened(Data(path=tuple(paths), format=form, options=options or {}) if paths else Data(name=name), 0)
+        found = opened(Data(path=tuple(paths), format=form, options={**options} or {}) if paths else Data(name=name), 0)
     except UserError as error:
         if paths:
             raise

@@ -116,7 +116,7 @@ class Training(Part):
     """Hyper-parameters."""
 
     variant: Literal["exact", "as-published"] = Field("exact", description="mathematically right, or the papers' form where it differs")
-    learning_rate: PositiveFloat = Field(0.01, description="of Adam")
+    learning_rate: PositiveFloat = Field(0.01, le=1e30, description="of Adam")
 
 
 class Experiment(Part):
@@ -166,6 +166,11 @@ class Experiment(Part):
     @abstractmethod
     def hyper(self) -> Hyper:
         """The part that planning reads."""
+
+    @property
+    def scales_rate(self) -> bool:
+        """Whether a step's learning rate grows with what it averages over."""
+        return False
 
     def digest(self, *keys: str) -> str:
         """Of the given fields (all without any): equal experiments have equal digests."""

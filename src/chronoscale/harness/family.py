@@ -88,6 +88,10 @@ class Trained(Family, Generic[E]):
     def columns(self, work: Workload, schedule: Schedule) -> Mapping[str, object]:
         """What a dry run says of a schedule beside its tasks."""
 
+    def rate(self, experiment: E, schedule: Schedule) -> float:
+        """The learning rate of a schedule's largest step."""
+        return experiment.training.learning_rate
+
     def cut(self, experiment: E, run: Run, folder: Path, parts: int) -> tuple[Path, Partition]:
         """Vertices cut into parts, once a run: the file of the assignment, and what it comes to. Raises UserError where there is none."""
         raise UserError(f"{self.name} are not cut into vertex parts")

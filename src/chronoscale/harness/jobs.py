@@ -25,7 +25,8 @@ def item(folder: Path, label: str, schedule: Schedule, data: Path | str, hyper: 
 def job(experiment: Experiment, name: str, items: list[Item], out: Path) -> Job:
     """A job with the experiment's settings."""
     rate = experiment.training.learning_rate
-    settings = Settings(experiment.threads, rate, experiment.seed, experiment.device, experiment.transfer_thread)
+    how = (experiment.threads, rate, experiment.seed, experiment.device, experiment.transfer_thread, experiment.scales_rate)
+    settings = Settings(*how)
     return Job(name, tuple(items), str(out), experiment.model.choice, experiment.repeats, experiment.warmup, settings, experiment.modules)
 
 

@@ -31,6 +31,7 @@ from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
 
 PASSES = 3  # over the probes at most: a fit sees many tasks of a kind
 PROFILED = ("threads", "device", "transfer_thread")  # what a profile depends on, beside what is trained
+RATE = 1e-3  # of probes, which are timed: a rate that is too large for the experiment is no reason to stop here
 PROBED = "probed.json"  # of a profile: the kinds of work that it has timed
 
 
@@ -47,7 +48,12 @@ def measure(experiment: Experiment, run: Run, folder: Path) -> None:
             alone = all_reduces(ranks)
             found.append((item(work, alone.name, alone, "", experiment.hyper), alone))
         repeats = min(experiment.repeats, PASSES)
-        launch(replace(job(experiment, f"probes-{ranks}", [one for one, _ in found], work), repeats=repeats), ranks, work)
+        probing = job(experiment, f"probes-{ranks}", [one for one, _ in found], work)
+        launch(
+            replace(probing, repeats=repeats, settings=replace(probing.settings, learning_rate=RATE, scale_learning_rate=False)),
+            ranks,
+            work,
+        )
         measured = [(schedule, load_passes(work, one.label)) for one, schedule in found]
         tables.append(tabulate(measured))
         fit(tables[-1], device_name(device), fingerprint(device), experiment.seed).save(folder / f"costs-{ranks}.json")

@@ -31,7 +31,7 @@ from chronoscale.strategies.trace import Trace
 
 COLUMNS = (
     "strategy", "ranks", "epoch_s", "spread_s", "prepare_s", "speedup", "parallel_efficiency", "mae", "gap", "imbalance", "utilisation",
-    "sources",
+    "learning_rate", "sources",
 )  # fmt: skip
 
 
@@ -51,6 +51,8 @@ def collect(found: Sequence[Run]) -> Report:
     for run in found:
         if not run.complete:
             notes.append(f"{run.folder.name} is incomplete: only its finished parts are shown; the same command takes it up again.")
+        if run.spoilt:
+            notes.append(f"{run.folder.name} stopped at a number that is not finite: {run.spoilt}.")
         environment |= run.environment
         experiment = experiments[run.folder]
         notes += family_of(experiment).notes(experiment, run)
@@ -131,10 +133,14 @@ def _fidelity(run: Run) -> dict[tuple[str, int], pd.DataFrame]:
 
 def compared(run: Run) -> pd.DataFrame:
     """The comparison of one run, for the terminal."""
-    table = comparison(collect([run]))
+    table, experiment = comparison(collect([run])), of_run(run)
+    keys = [(str(name), int(ranks)) for name, ranks in zip(table["strategy"], table["ranks"], strict=True)]
+    rate = family_of(experiment).rate
+    rates = {(name, ranks): rate(experiment, plan) for ranks, folder in run.numbered("ranks-") for name, plan in schedules(folder).items()}
+    if rates:
+        table["learning_rate"] = [rates[key] for key in keys]
     found = {**execution.idle(run), **simulation.idle(run)}
-    idle = [found.get((str(name), int(ranks)), 0) for name, ranks in zip(table["strategy"], table["ranks"], strict=True)]
-    return table[[name for name in COLUMNS if name in table]].assign(idle_ranks=idle)
+    return table[[name for name in COLUMNS if name in table]].assign(idle_ranks=[found.get(key, 0) for key in keys])
 
 
 def fidelity_table(run: Run) -> pd.DataFrame:

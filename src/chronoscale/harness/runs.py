@@ -7,13 +7,14 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
 
-from chronoscale.errors import UserError
+from chronoscale.errors import NotFiniteError, UserError
 from chronoscale.harness.experiment import Experiment
 from chronoscale.kept import Shape, read_json
 
@@ -27,6 +28,7 @@ class Status:
     command: str
     digest: str
     state: Literal["running", "complete"] = "running"
+    not_finite: str = ""  # where training came to a number that is not finite, and stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +98,23 @@ class Run:
             return False
         return True
 
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Where training comes to a number that is not finite, `status.json` says so under `not_finite`, until the run is complete."""
+        try:
+            yield
+        except NotFiniteError as error:
+            self.write(STATUS, asdict(replace(self.status, not_finite=str(error))))
+            raise
+
+    @property
+    def spoilt(self) -> str:
+        """What was not finite where training had to stop; '' for nothing."""
+        return self.status.not_finite
+
     def finish(self) -> None:
         """Mark as complete."""
-        self.write(STATUS, asdict(replace(self.status, state="complete")))
+        self.write(STATUS, asdict(replace(self.status, state="complete", not_finite="")))
 
 
 def as_given(experiment: Experiment) -> str:

@@ -14,12 +14,16 @@ from chronoscale.harness.experiments import parse
 from chronoscale.harness.runs import STATUS, Run, Status, write_text
 from chronoscale.strategies.outside import file_of, is_file
 
+EARLIER = {"training": {"scale_learning_rate": False}}  # what runs did before there was a key to say it; a run keeps all its keys
+
 
 def of_run(run: Run) -> Experiment:
     """The experiment of a run, whose modules and strategies need not be there any more. Raises UserError for a folder that is no run, and
     for a run of another version."""
     run.status  # noqa: B018 (refuses what is no run)
     data = run.read("resolved.json", dict[str, Any])
+    for key, before in EARLIER.items():
+        data[key] = {**before, **data.get(key, {})}
     return parse(data, str(run.folder / "resolved.json"), str(data.pop("family", "")), lenient=True)
 
 

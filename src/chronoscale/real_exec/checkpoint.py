@@ -25,7 +25,8 @@ CHECKPOINT = "checkpoint.pt"
 class EpochRecord:
     """One epoch, as rank 0 saw it. Times are ns of the system's clock; `switch_ns` was spent on taking up a new plan before it.
 
-    losses: one value an iteration. errors: MAE, RMSE and MAPE of what validated, where anything did.
+    losses: one value an iteration. errors: MAE, RMSE and MAPE of what validated, where anything did. rates: the lowest and the highest
+    learning rate of a step.
     """
 
     epoch: int
@@ -37,6 +38,7 @@ class EpochRecord:
     end_ns: int
     losses: tuple[float, ...]
     errors: tuple[float, ...] = ()
+    rates: tuple[float, ...] = ()
 
     @property
     def loss(self) -> float:

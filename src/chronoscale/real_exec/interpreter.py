@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
@@ -10,8 +10,10 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+from chronoscale.errors import NotFiniteError
 from chronoscale.real_exec.lanes import Lanes
 from chronoscale.real_exec.program import Program
+from chronoscale.real_exec.soundness import HELP, Unsound
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.schedule import Ints, Schedule
 from chronoscale.strategies.trace import Source, Trace
@@ -31,14 +33,21 @@ class Pass:
     errors: Floats = field(default_factory=lambda: np.full(3, np.nan))
 
 
-def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str) -> Pass:
+def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, during: str = "") -> Pass:
     """Run the program's rank; every rank of the process group must call it. The result holds all ranks' tasks, on every rank.
 
     Ranks start together. Clocks are one clock: ranks of several machines would need theirs aligned first.
+
+    during: which pass it is, for people. Raises NotFiniteError on all ranks, with the same line, where training comes to a number that is
+    not finite: at the optimiser's step on a CPU, else at the end of the pass.
     """
     program.begin()
     program.collective.barrier()
-    start, end = lanes.run(program.tasks, program.run)
+    try:
+        start, end = lanes.run(program.tasks, program.run)
+        program.check()
+    except Unsound as found:
+        raise NotFiniteError(_blame(found, schedule, program, program.finish().losses, during)) from None
     losses, result = np.zeros(schedule.iterations), program.finish()
     for iteration, share in result.losses.items():
         losses[iteration] = share
@@ -47,10 +56,33 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str) -> 
     times[0, rows], times[1, rows] = start, end
     if program.collective.ranks > 1:
         times, losses = _sum(times), _sum(losses)
+    if not np.isfinite(losses).all():  # of finite gradients: a square that overflows
+        raise NotFiniteError(_blame(Unsound(int(np.argmin(np.isfinite(losses))), "the loss"), schedule, program, result.losses, during))
+    if result.validated and not np.isfinite(result.errors[:2]).all():
+        raise NotFiniteError(_blame(Unsound(None, "the validation error"), schedule, program, {}, during))
     times[0] = rendezvous(schedule, times[0], times[1])
     times -= times[0].min() if len(schedule) else 0
     source = np.full(len(schedule), Source.MEASURED, np.uint8)
     return Pass(Trace.of(schedule, times[0], times[1], source, device), losses, result.errors)
+
+
+def _blame(found: Unsound, schedule: Schedule, program: Program, losses: Mapping[int, float], during: str) -> str:
+    """What was not finite first, and on which rank: an input, before the loss of it, before a gradient. Called on every rank."""
+    own = -1 if found.iteration is None else found.iteration
+    stages = ("an input", "the loss", found.what)
+    guilty = (own >= 0 and not program.sound(own), not np.isfinite(losses.get(own, 0.0)), found.own)
+    seen = np.zeros((len(stages), program.collective.ranks), np.int64)
+    seen[:, dist.get_rank() if program.collective.ranks > 1 else 0] = guilty
+    if program.collective.ranks > 1:
+        seen = _sum(seen)
+    if not seen.any():
+        what, rank = f"{found.what}, added up over ranks,", "all ranks"
+    else:
+        first, at = (int(i[0]) for i in np.nonzero(seen))
+        everywhere = found.iteration is None and program.collective.ranks > 1
+        what, rank = stages[first], "all ranks" if everywhere else f"rank {at}"
+    place = [rank, *([f"iteration {own}"] if own >= 0 else []), *([during] if during else [])]
+    return f"strategy '{schedule.name}', {', '.join(place)}: {what} is not finite; {HELP}"
 
 
 def rendezvous(schedule: Schedule, start: Ints, end: Ints) -> Ints:

@@ -30,13 +30,15 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How ranks execute. `transfer_thread`: on CPU, host and transfer lanes have a thread of their own."""
+    """How ranks execute. `transfer_thread`: on CPU, host and transfer lanes have a thread of their own.
+    `scale_learning_rate`: on snapshots, by the groups of a step (REAL §7.4)."""
 
     threads: int = 1
     learning_rate: float = 0.01
     seed: int = 0
     device: str = "auto"
     transfer_thread: bool = False
+    scale_learning_rate: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from chronoscale.errors import MachineError, UserError
+from chronoscale.errors import MachineError, NotFiniteError, UserError
 from chronoscale.real_exec.job import LAUNCHER, Job
+from chronoscale.real_exec.rank import NOT_FINITE
 
 ENTRY = "chronoscale.real_exec.worker"
 # glibc keeps freed memory: mapping tensors anew at every step costs page faults, by luck of their sizes, and blurs every figure.
@@ -59,7 +60,9 @@ def _failure(name: str, code: int, errors: str) -> UserError | MachineError:
     lines = [re.sub(r"^\[rank\d+\]: ", "", line) for line in errors.splitlines()]
     said = [line[len("error: ") :] for line in lines if line.startswith("error: ")]
     if said:
-        return (UserError if code == 2 or any("exitcode  : 2" in line for line in lines) else MachineError)(said[0])
+        kinds = {NOT_FINITE: NotFiniteError, 2: UserError}
+        ended = (kind for number, kind in kinds.items() if code == number or any(f"exitcode  : {number}" in line for line in lines))
+        return next(ended, MachineError)(said[0])
     killed = re.search(r"rank\s*: (\d+).*?\n\s*exitcode\s*: -(\d+)", errors.partition("Root Cause")[2], re.DOTALL)  # torchrun's account
     if killed or code < 0:
         rank, number = (killed[1], int(killed[2])) if killed else ("0", -code)

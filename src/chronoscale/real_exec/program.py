@@ -23,10 +23,12 @@ class EpochResult:
     """`losses`: this rank's share of the loss of each iteration; shares of all ranks sum to the loss.
 
     errors: MAE, RMSE and MAPE of what validated on all ranks, float64 [3] in the units of the data, the last a share; NaN where none did.
+    validated: targets that they are of, on all ranks.
     """
 
     losses: Mapping[int, float] = field(default_factory=dict)
     errors: Floats = field(default_factory=lambda: np.full(3, np.nan))
+    validated: int = 0
 
 
 class Program(Protocol):
@@ -43,8 +45,16 @@ class Program(Protocol):
         """Execute one row."""
         ...
 
+    def check(self) -> None:
+        """Called once after the last row of a pass. Raises Unsound where its training left what is not finite, on all ranks alike."""
+        return None
+
+    def sound(self, iteration: int) -> bool:
+        """Whether what this rank read for an iteration is finite; asked when something was not."""
+        return True
+
     def finish(self) -> EpochResult:
-        """Called once after the last row of a pass: what it came to."""
+        """Called once after the last row of a pass, or where it stopped: what it came to."""
         ...
 
 

@@ -14,13 +14,15 @@ import torch
 import torch.distributed as dist
 
 from chronoscale import modules
-from chronoscale.errors import MachineError, UserError, in_words
+from chronoscale.errors import MachineError, NotFiniteError, UserError, in_words
 from chronoscale.real_exec.job import LAUNCHER
+
+NOT_FINITE = 3  # exit code
 
 
 def serve(device: str, work: Callable[[], None], files: Iterable[str] = ()) -> int:
     """Join the process group where there is one, run the user's `files`, work, and turn errors into a line and an exit code: 2 for a
-    user's mistake, 1 for a failure of the machine."""
+    user's mistake, NOT_FINITE for a number of training that is not, 1 for a failure of the machine."""
     try:
         if LAUNCHER in os.environ:
             follow(int(os.environ[LAUNCHER]))
@@ -33,7 +35,7 @@ def serve(device: str, work: Callable[[], None], files: Iterable[str] = ()) -> i
         work()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
+        return NOT_FINITE if isinstance(error, NotFiniteError) else 2
     except OSError as error:
         print(f"error: {in_words(error)}", file=sys.stderr)
         return 1

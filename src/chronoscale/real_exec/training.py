@@ -46,7 +46,7 @@ def train(job: Job) -> None:
             start = time.time_ns()
             if plan is not held:
                 held, lanes, traced, switch = plan, context.lanes(plan.schedule), 0, start - looked
-            done = execute(plan.schedule, plan.program, lanes, device_name(context.device))
+            done = execute(plan.schedule, plan.program, lanes, device_name(context.device), f"epoch {epoch}")
             end = time.time_ns()
             if context.rank == 0:
                 if traced < TRACED:
@@ -54,7 +54,7 @@ def train(job: Job) -> None:
                 losses = tuple(done.losses.tolist())
                 errors = tuple(done.errors.tolist()) if np.isfinite(done.errors).any() else ()
                 said = (plan.number, plan.stage, plan.schedule.name, switch)
-                keep(folder, EpochRecord(epoch, *said, start, end, losses, errors), plans.learner)
+                keep(folder, EpochRecord(epoch, *said, start, end, losses, errors, plans.learner.rates()), plans.learner)
             traced, looked = traced + 1, time.time_ns()
         plans.end()
 

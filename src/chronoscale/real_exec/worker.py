@@ -36,9 +36,10 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
             programs[item.label] = bound(item, schedules[item.label], job.model, context)
         lanes = {label: context.lanes(schedule) for label, schedule in schedules.items()}
         passes: dict[str, list[Pass]] = {label: [] for label in programs}
-        for _ in range(job.warmup + job.repeats):
+        for number in range(job.warmup + job.repeats):
             for label, program in programs.items():
-                passes[label].append(execute(schedules[label], program, lanes[label], device_name(context.device)))
+                done = execute(schedules[label], program, lanes[label], device_name(context.device), f"pass {number}")
+                passes[label].append(done)
     return {label: done[job.warmup :] for label, done in passes.items()} | {label: done for label, done in once.items() if done}
 
 

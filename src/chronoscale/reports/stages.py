@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -31,6 +32,7 @@ class Epoch:
     mae: float = float("nan")
     rmse: float = float("nan")
     mape: float = float("nan")  # a share
+    learning_rate: float = float("nan")  # of its largest step
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +46,16 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A training run: epochs in order, activities in order, and what has to be said."""
+    """A training run: epochs in order, activities in order, and what has to be said. `missed`: stage and strategy that were asked for and
+    in which no epoch was trained. errors: on the test windows, by predictor and kind; naive ones beside the model."""
 
     name: str
     ranks: int
     epochs: tuple[Epoch, ...]
     activities: tuple[Activity, ...]
     notes: tuple[str, ...] = ()
+    missed: tuple[str, str] | None = None
+    errors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def stages(self) -> dict[str, list[Epoch]]:
@@ -61,8 +66,9 @@ class Staged:
         return found
 
     def table(self) -> pd.DataFrame:
-        """One row a stage: epochs, seconds an epoch (median, half the interquartile range), seconds spent on taking the schedule up, first
-        and last loss, seconds that the control plane worked meanwhile, and the best MAE and the last errors where anything validated."""
+        """One row a stage: epochs, seconds an epoch (median, half the interquartile range), seconds spent on taking the schedule up, the
+        learning rate of its largest step, first and last loss, seconds that the control plane worked meanwhile, and the best MAE and the
+        last errors where anything validated. A stage that was missed has none of them."""
         rows = []
         for stage, epochs in self.stages.items():
             seconds = np.array([epoch.end_ns - epoch.start_ns for epoch in epochs]) / 1e9
@@ -79,6 +85,7 @@ class Staged:
                     "epoch_s": float(np.median(seconds)),
                     "spread_s": float(high - low) / 2,
                     "switch_s": epochs[0].switch_ns / 1e9,
+                    "learning_rate": epochs[-1].learning_rate,
                     "first_loss": epochs[0].loss,
                     "last_loss": epochs[-1].loss,
                     "control_s": sum(max(ns, 0) for ns in busy) / 1e9,
@@ -86,9 +93,17 @@ class Staged:
                     **{f"last_{name}": getattr(epochs[-1], name) for name in ("mae", "rmse", "mape")},
                 }
             )
+        if self.missed is not None:
+            rows.append({"stage": self.missed[0], "strategy": self.missed[1], "epochs": "none"})
         table = pd.DataFrame(rows)
-        unknown = [name for name in ("best_mae", "last_mae", "last_rmse", "last_mape") if len(table) and table[name].isna().all()]
+        unknown = [
+            name for name in ("learning_rate", "best_mae", "last_mae", "last_rmse", "last_mape") if len(table) and table[name].isna().all()
+        ]
         return table.drop(columns=unknown if self.activities or not len(table) else [*unknown, "control_s"])
+
+    def compared(self) -> pd.DataFrame:
+        """One row a predictor: its errors on the test windows; no rows where nothing was tested."""
+        return pd.DataFrame([{"predictor": name, **error} for name, error in self.errors.items()])
 
     def chrome(self) -> str:
         """Chrome trace-event JSON: the control plane is process 0, the data plane process 1."""

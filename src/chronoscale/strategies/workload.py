@@ -60,6 +60,7 @@ class ModelShape:
     transforms_first: bool = False  # GAT: transformation precedes aggregation
     summarises: bool = False  # EvolveGCN-H: the recurrence reads the highest-scored nodes
     hops: int = 0  # diffusion steps of a signal's model (DCRNN's K)
+    calendar: int = 0  # of a signal's `inputs`: the last ones, which tell the time
 
     def __post_init__(self) -> None:
         if min(self.layers, self.inputs, self.hidden, self.outputs, self.heads) < 1 or self.parameters < 0:

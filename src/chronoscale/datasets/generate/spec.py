@@ -89,7 +89,7 @@ def write(path: str | Path, generator: Generator, told: Callable[[int], None] | 
     `told` hears how many snapshots or steps are made. Raises UserError if `path` exists.
     """
     if isinstance(generator, TrafficSignal):
-        store.save_signal(path, _counted(generator, len, told), *generator.graph(), name=generator.name)
+        store.save_signal(path, _counted(generator, len, told), *generator.graph(), generator.name, generator.calendar)
     else:
         store.save_stream(path, _counted(generator, lambda _: 1, told), generator.name)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -52,6 +52,11 @@ class TrafficSignal:
 
     def __len__(self) -> int:
         return self.steps
+
+    @property
+    def calendar(self) -> int:
+        """Channels that tell the time."""
+        return self.channels - 1
 
     def _nearest(self) -> tuple[Float32, Int64]:
         """Distance and id of every sensor's nearest, itself first, [sensors, at most NEIGHBOURS]."""
@@ -133,7 +138,7 @@ class TrafficSignal:
         for block in self:
             values[at : at + len(block)] = block
             at += len(block)
-        return Signal.from_readings(values, *self.graph(), name=self.name)
+        return replace(Signal.from_readings(values, *self.graph(), name=self.name), calendar=self.calendar)
 
 
 def _profile(day: Int64, time: np.ndarray) -> Float32:

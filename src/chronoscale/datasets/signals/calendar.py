@@ -78,4 +78,4 @@ def _with_channel(signal: Signal, column: Float64) -> Signal:
     if signal.missing is not None:
         missing = np.zeros(values.shape, np.bool_)
         missing[:, :, :channels] = signal.missing
-    return replace(signal, values=values, missing=missing)
+    return replace(signal, values=values, missing=missing, calendar=signal.calendar + 1)

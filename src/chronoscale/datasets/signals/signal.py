@@ -19,9 +19,12 @@ class Signal:
 
     values float32 or float64 [T, N, C]; edge_index int32 [2, E] (sources, destinations); edge_weight float32 [E] or None;
     missing bool [T, N, C] or None, True where there is no reading (the value there means nothing and may be NaN);
-    node_ids int64 [N] or None (ids in the source). Arrays may be memory-mapped. verified: the values were checked when they were
-    written and are not read again. account: how it was read. Raises UserError for ids out of range and for values that are not finite
-    where a reading is claimed.
+    node_ids int64 [N] or None (ids in the source). Channels are values, of which the first is what models predict, and after them
+    `calendar` channels that tell the time (`datasets.signals.calendar` adds them).
+
+    Arrays may be memory-mapped. verified: the values were checked when they were written and are not read again. account: how it was read.
+
+    Raises UserError for ids out of range, for values that are not finite where a reading is claimed, and where no channel is a value.
     """
 
     values: Float32 | Float64
@@ -32,6 +35,7 @@ class Signal:
     name: str = ""
     verified: bool = False
     account: Account = field(default_factory=dict)
+    calendar: int = 0
 
     def __post_init__(self) -> None:
         require(self.values, "Signal.values", "float32 float64", (None, None, None))
@@ -41,6 +45,8 @@ class Signal:
         require(self.node_ids, "Signal.node_ids", "int64", (self.num_nodes,))
         require_ids(self.edge_index.ravel(), "Signal.edge_index", self.num_nodes)
         require_finite(self.edge_weight, "Signal.edge_weight")
+        if not 0 <= self.calendar < max(self.num_channels, 1):
+            raise UserError(f"Signal.calendar: {self.calendar} of {self.num_channels} channels; at least one is a value")
         if not self.verified:
             self.verify()
 

@@ -12,7 +12,7 @@ from chronoscale.errors import UserError
 class SignalStatistics:
     """`steps` readings of `channels` values at `sensors` nodes of a static graph of `edges` edges.
 
-    itemsize: bytes a value. `missing`: readings that are not there.
+    itemsize: bytes a value. `missing`: readings that are not there. `calendar`: how many of the last channels tell the time.
     """
 
     family: ClassVar[str] = "signals"
@@ -22,7 +22,10 @@ class SignalStatistics:
     edges: int
     itemsize: int = 4
     missing: int = 0
+    calendar: int = 0
 
     def __post_init__(self) -> None:
         if min(self.steps, self.sensors, self.channels, self.itemsize) < 1 or min(self.edges, self.missing) < 0:
             raise UserError("a signal has at least one step, sensor and channel")
+        if not 0 <= self.calendar < self.channels:
+            raise UserError(f"a signal has at least one channel of values, got {self.calendar} of the calendar among {self.channels}")

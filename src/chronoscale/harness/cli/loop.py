@@ -20,7 +20,7 @@ def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed =
     if dry_run:
         return dry("profile", file, seed, as_json, ranks=(1,))
     experiment, run = begin("profile", file, root, seed)
-    with stage("profiling"):
+    with stage("profiling"), run.watched():
         run.piece("profile", partial(measure, experiment, run))
     end(run, describe.profile(run), "fitted costs", as_json)
 
@@ -45,7 +45,7 @@ def _executed(command: str, file: Path, root: Path, as_json: bool, seed: int | N
         dry(command, file, seed, as_json, executed=True)
         return None
     experiment, run = begin(command, file, root, seed)
-    with stage("executing"):
+    with stage("executing"), run.watched():
         execution.execute(experiment, run)
     return run
 

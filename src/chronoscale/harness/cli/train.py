@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 
 from chronoscale.harness.cli.options import RUNS, AsJson, File, Root, Seed
-from chronoscale.harness.cli.output import stage
+from chronoscale.harness.cli.output import say, stage
 from chronoscale.harness.cli.session import begin, end
 from chronoscale.harness.experiments import load
 from chronoscale.harness.families import TRAINED, family_of
-from chronoscale.harness.trained import FOLDER, idle, tested
+from chronoscale.harness.trained import FOLDER, control, idle
 from chronoscale.harness.training import train as run_training
 from chronoscale.strategies.outside import anchored
 
@@ -39,8 +40,14 @@ def train(
     changes = {"epochs": epochs, "ranks": None if ranks is None else [ranks]}
     given = {key: value for key, value in changes.items() if value is not None}
     experiment, run = begin("train", file, root, seed, **given, strategies=[name])
-    with stage("training"):
+    with stage("training"), run.watched():
         done = run_training(experiment, run)
     title = f"trained {len(done.epochs)} epochs on {done.ranks} rank{'s' * (done.ranks != 1)}"
+    said = set(control(run.folder / FOLDER).notes)  # by the control plane, when it made them
     table = done.table().assign(idle_ranks=sum(idle(run).values()))
-    end(run, table, title, as_json, tested(run.folder / FOLDER))  # a control plane has said its notes when it made them
+    if as_json and done.errors:
+        last = [*[None] * (len(table) - 1), done.compared().to_dict("records")]
+        table = table.assign(test=pd.Series(last, dtype=object))
+    elif done.errors:
+        say(done.compared(), "errors on the test windows", as_json=False)
+    end(run, table, title, as_json, [note for note in done.notes if note not in said])

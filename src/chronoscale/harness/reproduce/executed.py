@@ -36,7 +36,8 @@ def passes(
     warmup: int = 0,
     learning_rate: float = 0.01,
 ) -> list[Pass]:
-    """`repeats` passes of one schedule on as many ranks as it has; training goes on from pass to pass.
+    """`repeats` passes of one schedule on as many ranks as it has; training goes on from pass to pass. `learning_rate`: of one group a
+    step, scaled as `chronoscale train` does.
 
     Raises UserError or MachineError with the worker's own line when it fails.
     """
@@ -61,7 +62,7 @@ def in_turn(
                 one.prepare.save(before)
             items.append(Item(label, str(file), str(folder / "data"), one.hyper, prepare=str(before) if one.prepare else ""))
         choice = ModelChoice(model.name, model.hidden, model.layers, model.inputs, model.hops or 2, model.heads)
-        settings = Settings(learning_rate=learning_rate, device="cpu")
+        settings = Settings(learning_rate=learning_rate, device="cpu", scale_learning_rate=True)
         job = Job("study", tuple(items), str(folder), choice, repeats, warmup, settings)
         launch(job, next(iter(planned.values())).schedule.ranks, folder)
         return {label: load_passes(folder, label) for label in planned}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from chronoscale.datasets import catalogue, store
@@ -43,6 +43,8 @@ def signal(experiment: SignalExperiment) -> Signal:
         raise UserError(today(data.label))
     if not isinstance(found, Signal):
         raise UserError(f"dataset '{data.label}' is not a signal, and model '{experiment.model.name}' trains on signals")
+    if data.calendar is not None:
+        found = replace(found, calendar=data.calendar)
     if data.missing is not None:
         found = found.masked(data.missing)
     if data.time_of_day is not None:
@@ -78,12 +80,11 @@ def stored(experiment: SignalExperiment, run: Run) -> Path:
     def make(part: Path) -> None:
         if (spec := _generated(data)) is not None:
             made = traffic(spec, str(data.name), experiment.seed)
-            store.save_signal(part / "signal", made, *made.graph(), name=str(data.name))
+            store.save_signal(part / "signal", made, *made.graph(), str(data.name), made.calendar)
         else:
             store.save(part / "signal", signal(experiment))
 
-    own = bool(data.files) and (Path(data.files[0]) / store.META).exists() and not data.options
-    own = own and data.missing is None and data.time_of_day is None
+    own = bool(data.files) and (Path(data.files[0]) / store.META).exists() and not data.options and not data.changed
     folder = Path(data.files[0]).absolute() if own else run.piece("data", make) / "signal"
     found = mapped(folder)
     Windows(len(found), experiment.training.window, experiment.training.horizon)
@@ -102,7 +103,7 @@ def mapped(folder: Path) -> Signal:
 
 
 def _generated(data: SignalData) -> TrafficSpec | None:
-    if data.name is None or data.missing is not None or data.time_of_day is not None:
+    if data.name is None or data.changed:
         return None
     generator = catalogue.entry(data.name).generator
     return generator if isinstance(generator, TrafficSpec) else None
@@ -111,7 +112,8 @@ def _generated(data: SignalData) -> TrafficSpec | None:
 def statistics(found: Signal) -> SignalStatistics:
     """What planning needs of a signal."""
     steps, sensors, channels = found.values.shape
-    return SignalStatistics(steps, sensors, channels, found.edge_index.shape[1], found.values.dtype.itemsize, found.missing_count)
+    edges, itemsize = found.edge_index.shape[1], found.values.dtype.itemsize
+    return SignalStatistics(steps, sensors, channels, edges, itemsize, found.missing_count, found.calendar)
 
 
 def workload(experiment: SignalExperiment) -> Workload:
@@ -119,7 +121,7 @@ def workload(experiment: SignalExperiment) -> Workload:
     data = experiment.dataset
     if (spec := _generated(data)) is not None and not spec.missing:
         edges = traffic(spec, str(data.name), experiment.seed).graph()[0].shape[1]
-        stats = SignalStatistics(spec.steps, spec.sensors, spec.channels, edges)
+        stats = SignalStatistics(spec.steps, spec.sensors, spec.channels, edges, calendar=spec.channels - 1)
     elif data.name is not None and catalogue.entry(data.name).origin == "published":
         stats = _printed(data.name)
     else:
@@ -138,15 +140,19 @@ def _printed(name: str) -> SignalStatistics:
         raise UserError(f"dataset '{name}' is not a signal whose counts a paper prints")
     message = f"dataset '{name}': counts as printed, {PRINTED_ITEMSIZE} bytes a value; edges are not printed, {DEGREE} a sensor are assumed"
     warnings.warn(message, ChronoscaleWarning, stacklevel=2)
-    return SignalStatistics(counts.steps or 0, counts.nodes, counts.node_features or 1, DEGREE * counts.nodes, PRINTED_ITEMSIZE)
+    channels = counts.node_features or 1
+    clock = int(channels > 1)  # PGT-I adds the time of day to what it has read
+    return SignalStatistics(counts.steps or 0, counts.nodes, channels, DEGREE * counts.nodes, PRINTED_ITEMSIZE, calendar=clock)
 
 
 def planned(experiment: SignalExperiment, stats: SignalStatistics) -> Workload:
     """Statistics with the experiment's model and hyper-parameters. Raises UserError for a series that is too short."""
     hyper = experiment.hyper
     Windows(stats.steps, hyper.window, hyper.horizon)
-    sizes = (stats.sensors, stats.channels, hyper.window, hyper.horizon)
-    return Workload(experiment.dataset.label, stats, forecaster_shape(experiment.model.choice, *sizes, hyper.variant), hyper)
+    shape = forecaster_shape(
+        experiment.model.choice, stats.sensors, stats.channels, hyper.window, hyper.horizon, hyper.variant, stats.calendar
+    )
+    return Workload(experiment.dataset.label, stats, shape, hyper)
 
 
 def loaded(experiment: SignalExperiment, folder: Path) -> Workload:

@@ -15,6 +15,15 @@ class SignalData(Data):
 
     missing: float | None = Field(None, description="the reading that means there is none")
     time_of_day: Size | None = Field(None, description="add a channel: the share of the day that is over, at so many steps a day")
+    calendar: Steps | None = Field(
+        None,
+        description="how many of its last channels tell the time, where the file does not say, before `time_of_day` adds one",
+    )
+
+    @property
+    def changed(self) -> bool:
+        """Whether readings are not taken as they stand in the file."""
+        return any(given is not None for given in (self.missing, self.time_of_day, self.calendar))
 
 
 class SignalModel(Model):

@@ -56,7 +56,7 @@ class Signals(Trained[SignalExperiment]):
         return [
             Fact("sensors", sensors),
             Fact("steps", steps),
-            Fact("channels", channels),
+            Fact("channels", channels, f"{channels:,}" + (f", the last {found.calendar} of the calendar" if found.calendar else "")),
             Fact("edges", found.edge_index.shape[1]),
             Fact("self-loops", int(np.count_nonzero(found.edge_index[0] == found.edge_index[1]))),
             Fact("missing readings", absent, f"{absent:,} ({absent / max(found.values.size, 1):.2%})"),

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
+from chronoscale.datasets.signals.naive import naive_errors
 from chronoscale.errors import MachineError
 from chronoscale.harness.jobs import job
 from chronoscale.harness.machine import admit, machine_for, this_device
 from chronoscale.harness.planners import planned, planners, preparation
-from chronoscale.harness.runs import Run
-from chronoscale.harness.signals.data import loaded, stored
+from chronoscale.harness.runs import Run, write_text
+from chronoscale.harness.signals.data import loaded, mapped, stored
 from chronoscale.harness.signals.experiment import SignalExperiment
 from chronoscale.harness.signals.probing import feeds
-from chronoscale.harness.trained import FOLDER
+from chronoscale.harness.trained import ERRORS, FOLDER, NAIVE
 from chronoscale.real_exec.checkpoint import records
 from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.job import Item
@@ -52,3 +54,5 @@ def train(experiment: SignalExperiment, run: Run, rough: Callable[[], CostModel]
     except MachineError as error:
         done = len(records(folder))
         raise MachineError(f"{error}; {done} of {experiment.epochs} epochs are kept, the same command goes on after them") from None
+    naive = naive_errors(mapped(data), work.windows)
+    write_text(folder / NAIVE, json.dumps({name: dict(zip(ERRORS, errors.tolist(), strict=True)) for name, errors in naive.items()}))

@@ -23,7 +23,7 @@ from chronoscale.harness.planners import planned, planners
 from chronoscale.harness.runs import Run, write_text
 from chronoscale.harness.snapshots.data import kept, stored
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
-from chronoscale.harness.trained import CONTROL, FOLDER, Control, control
+from chronoscale.harness.trained import CONTROL, FOLDER, JOB, Control, control
 from chronoscale.real_exec.checkpoint import EpochRecord, records
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.environment import device_name, fingerprint
@@ -40,7 +40,7 @@ from chronoscale.real_exec.training import ENTRY
 from chronoscale.reports.stages import WAITING, Activity
 from chronoscale.strategies.baselines.snapshots.psg import PSG
 from chronoscale.strategies.calibrated import Calibrated, factor
-from chronoscale.strategies.costs import CostModel, FittedCosts
+from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
 from chronoscale.strategies.limited import LOW, plan_within
 from chronoscale.strategies.real.greedy_plus import REAL_G_PLUS
 from chronoscale.strategies.real.reuse import REAL_TYPE1
@@ -53,6 +53,7 @@ STAGES = ("cold start", "profiling", "optimised")
 COLD, REUSING, GREEDY = PSG, REAL_TYPE1, REAL_G_PLUS
 TAU = 2.0  # estimated epochs that a strategy which solves gets (REAL §5.4)
 MARGIN_S = 15.0  # beyond them: a solver that keeps to tau by itself builds its model first, and answers
+FIRST = 2  # epochs of the first stage that the second one's forms are chosen by, one of them to warm up
 PROFILED = 3  # epochs that runtime statistics are taken from, after one to warm up
 ENOUGH = 8  # rows of an operation that a curve is fitted to
 LOOK_S = 0.02
@@ -83,8 +84,8 @@ def train(experiment: SnapshotExperiment, run: Run, rough: Callable[[], CostMode
     plane = ControlPlane(experiment, planner, work, whole, ranks, rough())
     if newest(folder) < 0:
         plane.publish(0, COLD.plan(work, ranks, plane.rough))
-    whole.save(folder / "train.job.json")
-    worker = start(ENTRY, folder / "train.job.json", ranks, whole.settings.threads)
+    whole.save(folder / JOB)
+    worker = start(ENTRY, folder / JOB, ranks, whole.settings.threads)
     thread = threading.Thread(target=plane.run, args=(worker,), daemon=True)
     thread.start()
     try:
@@ -97,6 +98,7 @@ def train(experiment: SnapshotExperiment, run: Run, rough: Callable[[], CostMode
     thread.join()
     if plane.failure is not None:
         raise plane.failure
+    plane.close()
 
 
 class Over(Exception):
@@ -111,7 +113,10 @@ class ControlPlane:
         self.folder = Path(job.out)
         self.over = threading.Event()
         self.failure: BaseException | None = None
-        self.activities, self.notes = control(self.folder)
+        left = control(self.folder)
+        self.activities, self.notes = left.activities, left.notes
+        self.missed: tuple[str, str] | None = None
+        self._stopped = ""  # why it gave up
         self._context = Context(job.settings)
         self._material, self._shipped = material_of(job.items[0], job.model, self._context), dict[str, set[int]]()
         self._records: dict[int, EpochRecord] = {}
@@ -123,15 +128,36 @@ class ControlPlane:
             if newest(self.folder) < 1:
                 self._preprocess()
             if newest(self.folder) < 2:
-                self._optimise(self._statistics())
+                self._optimise(self._statistics(1, PROFILED + 1))
         except Over:
-            self._note(f"training ended in stage '{STAGES[newest(self.folder)]}', before the next one was ready")
+            pass  # `close` says what that came to
         except (UserError, MachineError) as error:
+            self._stopped = str(error)
             stage = STAGES[newest(self.folder) + 1]
             self._note(f"stage '{stage}' was not reached, training went on with the schedule it had: {error}")
         except BaseException as error:  # handed to the thread that waits for the ranks
             self.failure = error
             stop(worker)
+
+    def close(self) -> None:
+        """After the last epoch: say so where the strategy that was asked for has trained none."""
+        last = len(STAGES) - 1
+        if self._epochs(last):
+            return
+        self.missed = (STAGES[last], self.planner.name)
+        *_, end = self._epochs()
+        busy = sum(a.end_ns - a.start_ns for a in self.activities if a.what != WAITING) / 1e9
+        each = (end.end_ns - end.start_ns) / 1e9
+        why = (
+            "see why above"
+            if self._stopped
+            else f"its schedule comes after {PROFILED + 1} epochs of stage '{STAGES[1]}' and {busy:.3g} s of preparing, an epoch takes "
+            f"{each:.3g} s: give it more epochs (--epochs, or epochs: in the file)"
+        )
+        self._note(
+            f"strategy '{self.planner.name}' has not trained a single epoch, '{end.strategy}' has trained the last: training ended after "
+            f"{end.epoch + 1} epochs in stage '{end.stage}'; {why}"
+        )
 
     def publish(self, number: int, schedule: Schedule) -> None:
         """Make a plan visible, with the forms of snapshots that ranks need and no earlier plan brought. The first brings none: ranks start
@@ -163,17 +189,24 @@ class ControlPlane:
             SnapshotProgram(schedule, self._material, learner, self.experiment.hyper, replace(self._context, rank=rank))
 
     def _preprocess(self) -> None:
+        """The second stage's plan. Where nothing was measured before, its forms are chosen by what the first epochs took: a datasheet is of
+        another machine."""
+        costs: CostModel = self.rough
+        if isinstance(self.rough, DatasheetCosts) and self.experiment.costs != "datasheet":
+            seen = self._statistics(0, FIRST)
+            with self._doing("fit"):
+                costs = self._fit(seen)
         with self._doing("choice of forms"):
-            schedule = REUSING.plan(self.work, self.ranks, self.rough)
+            schedule = REUSING.plan(self.work, self.ranks, costs)
         self.publish(1, schedule)
 
-    def _statistics(self) -> list[tuple[Schedule, list[Pass]]]:
-        """Traces of the first two stages, without the first epoch of each where there are more."""
+    def _statistics(self, last: int, epochs: int) -> list[tuple[Schedule, list[Pass]]]:
+        """Traces of the stages up to `last`, without the first epoch of each where there are more; waits for `epochs` of the last."""
         with self._doing(WAITING):
-            while len(self._epochs(1)) <= PROFILED:
+            while len(self._epochs(last)) < epochs:
                 self._continue(LOOK_S)
         seen = []
-        for plan in (0, 1):
+        for plan in range(last + 1):
             traced = [e for e in self._epochs(plan) if self._trace(e).exists()]
             kept = traced[1 : PROFILED + 1] or traced
             if kept:
@@ -210,9 +243,10 @@ class ControlPlane:
         times = [(schedule, medians(passes)) for schedule, passes in seen]
         return Calibrated(replace(fitted, extrapolate=True), self.rough, factor(times, self.rough))
 
-    def _epochs(self, plan: int) -> list[EpochRecord]:
+    def _epochs(self, plan: int | None = None) -> list[EpochRecord]:
+        """Of a plan, or all."""
         self._records |= {record.epoch: record for record in records(self.folder, self._records.keys())}
-        return [record for _, record in sorted(self._records.items()) if record.plan == plan]
+        return [record for _, record in sorted(self._records.items()) if plan in (None, record.plan)]
 
     def _trace(self, epoch: EpochRecord) -> Path:
         return self.folder / "epochs" / f"{epoch.epoch:06d}.parquet"
@@ -237,4 +271,5 @@ class ControlPlane:
         self._save()
 
     def _save(self) -> None:
-        write_text(self.folder / CONTROL, json.dumps(asdict(Control(self.activities, self.notes)), indent=1))
+        left = Control(self.activities, self.notes, self.missed)
+        write_text(self.folder / CONTROL, json.dumps(asdict(left), indent=1))

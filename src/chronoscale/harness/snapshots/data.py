@@ -51,8 +51,7 @@ def snapshots(experiment: SnapshotExperiment) -> SnapshotSequence:
         raise UserError(
             f"dataset '{data.label}' has {len(found)} snapshots; a group of {needed - experiment.training.horizon} needs {needed}"
         )
-    if experiment.length is not None and experiment.length > len(found):
-        raise UserError(f"groups: {experiment.groups} need {experiment.length} snapshots, dataset '{data.label}' has {len(found)}")
+    _enough(experiment, len(found))
     return found.head(experiment.length or len(found)).without_self_edges()
 
 
@@ -78,7 +77,16 @@ def shape(experiment: SnapshotExperiment) -> ModelShape:
 def workload(experiment: SnapshotExperiment) -> Workload:
     """Statistics, model shape and hyper-parameters. Raises UserError as `snapshots`."""
     stats = statistics_of(streamed(experiment)).scaled(experiment.dataset.scale)
+    _enough(experiment, len(stats.edges))
     return Workload(experiment.dataset.label, stats, shape(experiment), experiment.hyper)
+
+
+def _enough(experiment: SnapshotExperiment, found: int) -> None:
+    """Raises UserError where there are fewer snapshots than `groups` asks for."""
+    if experiment.length is not None and experiment.length > found:
+        most = max((found - experiment.training.group_size - experiment.training.horizon) // experiment.training.stride + 1, 0)
+        has = f"dataset '{experiment.dataset.label}' has {found}, enough for {most} groups"
+        raise UserError(f"groups: {experiment.groups} need {experiment.length} snapshots, {has}; without groups: all are taken")
 
 
 def stored(experiment: SnapshotExperiment, folder: Path) -> tuple[Workload, SnapshotSequence]:

@@ -53,6 +53,7 @@ class SnapshotTraining(Training):
         1, description="a rank and iteration, for strategies that do not choose it themselves"
     )
     horizon: Annotated[Size, null_is(1)] = Field(1, description="snapshots ahead that are predicted")
+    scale_learning_rate: bool = Field(True, description="multiply the learning rate of a step by its groups, on all ranks (REAL §7.4)")
 
 
 class SnapshotExperiment(Experiment):
@@ -71,6 +72,11 @@ class SnapshotExperiment(Experiment):
         """The part that planning reads."""
         t = self.training
         return Hyper(t.group_size, t.stride, t.groups_per_rank, horizon=t.horizon, variant=t.variant, seed=self.seed)
+
+    @property
+    def scales_rate(self) -> bool:
+        """As the key says."""
+        return self.training.scale_learning_rate
 
     @property
     def length(self) -> int | None:

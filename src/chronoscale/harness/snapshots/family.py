@@ -11,9 +11,11 @@ from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.harness.fact import Fact, Facts, spread
 from chronoscale.harness.family import Probes, Trained
+from chronoscale.harness.jobs import schedules
 from chronoscale.harness.runs import Run
 from chronoscale.harness.snapshots import control_plane, data, partitions, probing
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
+from chronoscale.real_exec.snapshots.board import groups_of
 from chronoscale.strategies.real.ilp import REAL_L
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.models import MODELS
@@ -45,6 +47,21 @@ class Snapshots(Trained[SnapshotExperiment]):
 
     def columns(self, work: Workload, schedule: Schedule) -> Mapping[str, object]:
         return {"groups": work.groups}
+
+    def rate(self, experiment: SnapshotExperiment, schedule: Schedule) -> float:
+        groups = max(groups_of(schedule).values(), default=1) if experiment.scales_rate else 1
+        return experiment.training.learning_rate * groups
+
+    def notes(self, experiment: SnapshotExperiment, run: Run) -> list[str]:
+        if not experiment.scales_rate:
+            return []
+        plans = [plan for folder in run.pieces("ranks-") for plan in schedules(folder).values()]
+        each = {f"{plan.name} on {plan.ranks} rank{'s' * (plan.ranks > 1)}": self.rate(experiment, plan) for plan in plans}
+        if set(each.values()) <= {experiment.training.learning_rate}:
+            return []
+        said = ", ".join(f"{name} {rate:g}" for name, rate in each.items())
+        base = f"{experiment.training.learning_rate:g}"
+        return [f"{run.folder.name}: the learning rate of a step is {base} times its groups on all ranks (REAL §7.4), at most: {said}."]
 
     def describe(self, found: SnapshotSequence, horizon: int) -> Facts:
         stats = statistics_of(found)

@@ -109,7 +109,16 @@ class WindowProgram(Program):
     def finish(self) -> EpochResult:
         """Losses of the optimiser steps, and errors of what validated."""
         self.epoch += 1
-        return EpochResult(self._losses.finish(), self.errors.means)
+        return EpochResult(self._losses.finish(), self.errors.means, self.errors.targets)
+
+    def check(self) -> None:
+        """As `Learner.check`."""
+        self.learner.check()
+
+    def sound(self, iteration: int) -> bool:
+        """Whether no reading of the iteration's batch is infinite; NaN is a missing one. A block that was brought ahead is read again."""
+        starts = self._starts[iteration]
+        return not len(starts) or not bool(self.feed.read(starts).isinf().any())
 
     def evaluate(self, deal: Deal) -> MaskedErrors:
         """Errors over a deal's windows, on whichever ranks; nothing is trained. Called on every rank."""
@@ -171,4 +180,4 @@ class WindowProgram(Program):
             readings = self.learner.sums[1].clamp(min=1)
             self.learner.gradients.div_(readings)
             self._losses.add(task.iteration, total / readings)
-        self.learner.step()
+        self.learner.step(task.iteration)

@@ -55,7 +55,8 @@ def feed_of(item: Item, schedule: Schedule, context: Context) -> Feed:
 def learner_of(item: Item, choice: ModelChoice, context: Context) -> Learner[Forecaster]:
     """The untrained model on this rank, its parameters from the job's seed. Raises UserError as the models do, and as `signal_of`."""
     signal, hyper = signal_of(item), item.hyper
-    shape = forecaster_shape(choice, signal.num_nodes, signal.num_channels, hyper.window, hyper.horizon, hyper.variant)
+    sizes = (signal.num_nodes, signal.num_channels, hyper.window, hyper.horizon)
+    shape = forecaster_shape(choice, *sizes, hyper.variant, signal.calendar)
     graph = (signal.edge_index, signal.edge_weight, signal.num_nodes)
     model = forecaster(shape, *graph, hyper.window, hyper.horizon, context.settings.seed, hyper.variant)
     return Learner(model, context, SUMS)

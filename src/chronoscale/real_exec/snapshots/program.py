@@ -45,7 +45,7 @@ class SnapshotProgram(Program):
             Op.TEMPORAL: lambda task: convolve.temporal(self.board, task),
             Op.BACKWARD: self._backward,
             Op.ALLREDUCE: lambda task: learner.all_reduce(),
-            Op.OPTIMIZE: lambda task: learner.step(),
+            Op.OPTIMIZE: lambda task: learner.step(task.iteration, plan.groups[task.iteration]),
         }
         goals = {t.unit: self._goals(t.unit) for t in self.tasks if t.op is Op.BACKWARD}
         material.prepare({self._wanted(seat) for seat in plan.owned}, {goal for of in goals.values() for goal in of})
@@ -61,6 +61,16 @@ class SnapshotProgram(Program):
     def run(self, task: Task) -> None:
         """Execute one row. Raises KeyError for an operation that snapshot groups do not have."""
         self._run[task.op](task)
+
+    def check(self) -> None:
+        """As `Learner.check`."""
+        self.learner.check()
+
+    def sound(self, iteration: int) -> bool:
+        """Features, and the targets of the iteration's groups."""
+        units = {task.unit for task in self.tasks if task.op is Op.BACKWARD and task.iteration == iteration}
+        read = [self.material.features, *(target for unit in units for target in self._targets[unit])]
+        return all(bool(values.isfinite().all()) for values in read)
 
     def finish(self) -> EpochResult:
         """Losses; shares sum to the mean over groups."""

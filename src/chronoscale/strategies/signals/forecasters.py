@@ -20,18 +20,20 @@ DENSE_NODES = 512  # up to here all diffusion steps are one dense matrix; above,
 
 
 class Parts(NamedTuple):
-    """Parts of a forecaster: `spatial` diffusion, gcn or attention, `temporal` gru or none."""
+    """Parts of a forecaster: `spatial` diffusion, gcn or attention, `temporal` gru or none. All read every value at every step of a window;
+    of the calendar every step, or, with `clock`, the last one, which they cannot do without."""
 
     spatial: str
     temporal: str
     source: str
+    clock: bool = False
 
 
 FORECASTERS: Mapping[str, Parts] = {
     "dcrnn": Parts("diffusion", "gru", "Li, Yu, Shahabi, Liu; ICLR 2018; encoder-decoder"),
     "pgt-dcrnn": Parts("diffusion", "gru", "PGT-I §3.1; the single recurrent layer of PyTorch Geometric Temporal's examples"),
     "a3t-gcn": Parts("gcn", "gru", "Zhu et al., 2020 (arXiv 2006.11583)"),
-    "st-transformer": Parts("attention", "none", "after ST-LLM; Liu et al., 2024 (arXiv 2401.10134)"),
+    "st-transformer": Parts("attention", "none", "after ST-LLM; Liu et al., 2024 (arXiv 2401.10134)", clock=True),
 }
 
 
@@ -85,11 +87,11 @@ class Graph:
 
 
 def forecaster_shape(
-    choice: ModelChoice, nodes: int, channels: int, window: int = 12, horizon: int = 12, variant: str = "exact"
+    choice: ModelChoice, nodes: int, channels: int, window: int = 12, horizon: int = 12, variant: str = "exact", calendar: int = 0
 ) -> ModelShape:
-    """Sizes of a forecaster by choice; `parameters` is what the module of this variant has.
+    """Sizes of a forecaster by choice; `parameters` is what the module of this variant has. The last `calendar` channels tell the time.
 
-    Raises UserError for an unknown name (with the nearest) and for sizes that it cannot have.
+    Raises UserError for an unknown name (with the nearest), for sizes that it cannot have, and where it reads a calendar that is not there.
     """
     name, hidden, layers, hops, heads = choice.name, choice.hidden, choice.layers, choice.hops, choice.heads
     if name not in FORECASTERS:
@@ -103,7 +105,12 @@ def forecaster_shape(
             raise UserError(f"forecaster '{name}' has one recurrent layer, got layers: {layers}")
         if name == "pgt-dcrnn" and horizon > window:
             raise UserError(f"forecaster '{name}' predicts at most window = {window} steps, got horizon: {horizon}; use 'dcrnn'")
-    spatial, temporal, _ = FORECASTERS[name]
+    spatial, temporal, _, clock = FORECASTERS[name]
+    if clock and not calendar:
+        raise UserError(
+            f"forecaster '{name}' reads the time of day, and no channel of the signal tells it: add one by dataset: {{time_of_day: STEPS A "
+            "DAY}, or say by dataset: {calendar: N} that the last N channels tell the time"
+        )
     terms = 2 * (hops + 1) if variant == "as-published" else 1 + 2 * hops
 
     def stack(inputs: int) -> int:
@@ -114,10 +121,10 @@ def forecaster_shape(
     if name == "a3t-gcn":
         parameters = 3 * (channels + 2 * hidden + 2) * hidden + window + (hidden + 1) * horizon
     if name == "st-transformer":
-        tokens = window + 1 + nodes + (2 if channels > 1 else 0)
+        tokens = window * (channels - calendar) + 1 + nodes + calendar + 1
         parameters = (tokens + layers * (12 * hidden + 13) + 2) * hidden + (hidden + 1) * horizon
     hops, heads = hops if spatial == "diffusion" else 0, heads if spatial == "attention" else 1
-    return ModelShape(name, spatial, temporal, layers, channels, hidden, 1, parameters, heads, hops=hops)
+    return ModelShape(name, spatial, temporal, layers, channels, hidden, 1, parameters, heads, hops=hops, calendar=calendar)
 
 
 def _diffusion_work(shape: ModelShape, graph: Graph, window: int, horizon: int) -> Work:
@@ -159,8 +166,9 @@ def _transformer_work(shape: ModelShape, graph: Graph, window: int, horizon: int
     block = norm + graph.product(wide, 3 * wide) + graph.made(3 * wide) + attention + graph.product(wide, wide) + graph.made(wide, wide)
     block += norm + graph.product(wide, 4 * wide) + graph.made(4 * wide) + graph.made(4 * wide, 4 * wide)
     block += graph.product(4 * wide, wide) + graph.made(wide, wide)
-    tokens = graph.made(window, window) + graph.product(window, wide) + graph.made(wide, wide)
-    clock = graph.product(1, wide) if shape.inputs > 1 else Work()
+    read = window * (shape.inputs - shape.calendar)
+    tokens = graph.made(read, read) + graph.product(read, wide) + graph.made(wide, wide)
+    clock = graph.product(shape.calendar, wide)
     return tokens + clock + block * shape.layers + norm + graph.product(wide, horizon)
 
 

@@ -62,7 +62,7 @@ def losses(name: str, epochs: int) -> tuple[int, list[float]]:
     sequence, shape, hyper = snapshots(), model_shape("wd-gcn", WIDTH, WIDTH), Hyper()
     work, costs = Workload(DATASET, statistics_of(sequence), shape, hyper), DatasheetCosts(presets.cluster("h200").device)
     schedule = strategy(name).plan(work, RANKS, costs)
-    done = executed.passes(schedule, sequence, shape, hyper, epochs, learning_rate=RATE * work.groups / schedule.iterations)
+    done = executed.passes(schedule, sequence, shape, hyper, epochs, learning_rate=RATE)
     return schedule.iterations, [float(np.average(one.losses, weights=weights(schedule))) for one in done]
 
 

@@ -41,6 +41,11 @@ class MaskedErrors:
         return MaskedErrors(self.sums + other.sums)
 
     @property
+    def targets(self) -> int:
+        """How many targets there were."""
+        return int(self.sums[3])
+
+    @property
     def mae(self) -> float:
         return float(self.sums[0] / self.sums[3])
 

@@ -30,23 +30,23 @@ class TransformerBlock(nn.Module):
 
 
 class TransformerForecaster(Forecaster):
-    """A token is its node's window of channel 0, through a linear layer, plus an embedding of the node, plus, where there is a second
-    channel (time of day), its last reading through a linear layer. The graph is not read."""
+    """A token is its node's window of all values through a linear layer, plus an embedding of the node, plus the last reading of the
+    calendar's channels through a linear layer. The graph is not read."""
 
     def __init__(self, shape: ModelShape, nodes: int, window: int, horizon: int) -> None:
         super().__init__()
-        self.token = nn.Linear(window, shape.hidden)
+        self.values = shape.inputs - shape.calendar
+        self.token = nn.Linear(window * self.values, shape.hidden)
         self.node = nn.Parameter(0.02 * torch.randn(nodes, shape.hidden))
-        self.clock = nn.Linear(1, shape.hidden) if shape.inputs > 1 else None
+        self.clock = nn.Linear(shape.calendar, shape.hidden)
         self.blocks = nn.ModuleList(TransformerBlock(shape.hidden, shape.heads) for _ in range(shape.layers))
         self.norm = nn.LayerNorm(shape.hidden)
         self.readout = nn.Linear(shape.hidden, horizon)
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, window, N, C] to [B, horizon, N]."""
-        tokens = self.token(x[..., 0].transpose(1, 2).contiguous()) + self.node
-        if self.clock is not None:
-            tokens = tokens + self.clock(x[:, -1, :, 1:2])
+        read = x[..., : self.values].permute(0, 2, 3, 1).flatten(2)  # value by value, a window each
+        tokens = self.token(read.contiguous()) + self.node + self.clock(x[:, -1, :, self.values :])
         for block in self.blocks:
             tokens = block(tokens)
         return cast(Tensor, self.readout(self.norm(tokens))).transpose(1, 2)

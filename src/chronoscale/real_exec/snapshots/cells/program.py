@@ -31,7 +31,8 @@ class CellProgram(Program):
         targets = {seat: region.target(goal).to(context.device) for seat, goal in goals.items()}
         forward = Forward(grid, recomputes=any(task.op is Op.FORWARD for task in self.tasks))
         self.exchange = exchange = Exchange(grid, schedule, context)
-        self._backward = Backward(grid, targets, groups_of(schedule))
+        self._groups = groups_of(schedule)
+        self._backward = Backward(grid, targets, self._groups)
         self._run: Mapping[Op, Callable[[Task, Cell], None]] = {
             Op.H2D: forward.transfer,
             Op.AGGREGATE: forward.stage,
@@ -51,10 +52,18 @@ class CellProgram(Program):
         """Execute one row. Raises KeyError for an operation that cells do not have."""
         self._run[task.op](task, self.grid.at(task))
 
+    def check(self) -> None:
+        """As `Learner.check`."""
+        self.learner.check()
+
+    def sound(self, iteration: int) -> bool:
+        """Features of own rows."""
+        return bool(self.grid.region.features.isfinite().all())
+
     def finish(self) -> EpochResult:
         """Losses; shares sum to the mean over groups."""
         return EpochResult(self._backward.losses.finish())
 
     def _optimize(self, task: Task, cell: Cell) -> None:
-        self.learner.step()
+        self.learner.step(task.iteration, self._groups[task.iteration])
         self.grid.cells.clear()
