@@ -52,6 +52,8 @@ def test_profile_reports_held_out_error_and_is_used_again(experiment, inline, ca
     whole, changes = {"H2D", "AGGREGATE", "TRANSFORM", "TEMPORAL", "COPY", "BACKWARD", "OPTIMIZE"}, {"INCREMENT", "RECONSTRUCT"}
     assert whole | changes == {fit["op"] for fit in fits}
     assert all(np.isfinite(fit["held-out error %"]) for fit in fits)
+    assert all(low <= high for low, high in (fit["edges"] for fit in fits))
+    assert all(error >= 0 for fit in fits for error in fit["others %"].values())
     command("bench", file, "--json")
     mine, theirs = (Path(f"runs/small-{name}-1/profile/costs-1.json") for name in ("bench", "profile"))
     assert mine.read_text() == theirs.read_text()

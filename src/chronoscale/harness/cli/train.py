@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from chronoscale.harness.cell import Cell
 from chronoscale.harness.cli.options import RUNS, AsJson, File, Root, Seed
 from chronoscale.harness.cli.output import stage
 from chronoscale.harness.cli.session import begin, end
@@ -41,5 +42,7 @@ def train(
     experiment, run = begin("train", file, root, seed, **given, strategies=[name])
     with stage("training"):
         done = run_training(experiment, run)
+    table = done.table()
+    table["epochs"] = [Cell([int(end) for end in text.split("..")], text) for text in table["epochs"]]
     title = f"trained {len(done.epochs)} epochs on {done.ranks} rank{'s' * (done.ranks != 1)}"
-    end(run, done.table(), title, as_json, tested(run.folder / FOLDER))  # a control plane has said its notes when it made them
+    end(run, table, title, as_json, tested(run.folder / FOLDER))  # a control plane has said its notes when it made them
