@@ -71,5 +71,5 @@ def partitioned(experiment: Experiment, work: Workload, run: Run | None = None) 
 
 def refused(run: Run) -> list[str]:
     """What does not fit, in words, one a point."""
-    points = [json.loads((folder / "point.json").read_text()) for folder in run.pieces("sim-")]
+    points = [json.loads((folder / "point.json").read_text()) for folder in run.pieces("sim-") if (folder / "point.json").exists()]
     return [f"{p['strategy']} on {p['gpus']} GPUs does not fit: {p['out_of_memory']}" for p in points if "out_of_memory" in p]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from chronoscale.reports.drawing import Drawing, draw
+from chronoscale.reports.setting import EXECUTED, Setting
 from chronoscale.reports.style import COLOURS, MUTED
 
 WAITING = "runtime statistics"  # the control plane looks at epochs as they come; it has nothing to do meanwhile
@@ -44,13 +47,21 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A training run: epochs in order, activities in order, and what has to be said."""
+    """A training run: epochs in order, activities in order, and what has to be said. tested: errors by name, of the model and of what else
+    was tested beside it, after the last epoch."""
 
     name: str
     ranks: int
     epochs: tuple[Epoch, ...]
     activities: tuple[Activity, ...]
     notes: tuple[str, ...] = ()
+    setting: Setting = EXECUTED
+    tested: tuple[tuple[str, Mapping[str, float]], ...] = ()
+
+    @property
+    def failed(self) -> str:
+        """Where its loss stopped being a number, in words; '' where it did not."""
+        return next((f"loss not finite in epoch {epoch.number}" for epoch in self.epochs if not math.isfinite(epoch.loss)), "")
 
     @property
     def stages(self) -> dict[str, list[Epoch]]:
@@ -62,7 +73,8 @@ class Staged:
 
     def table(self) -> pd.DataFrame:
         """One row a stage: epochs, seconds an epoch (median, half the interquartile range), seconds spent on taking the schedule up, first
-        and last loss, seconds that the control plane worked meanwhile, and the best MAE and the last errors where anything validated."""
+        and last loss, seconds that the control plane worked meanwhile, and the best MAE and the last errors where anything validated; no
+        best of a run that failed, which says so."""
         rows = []
         for stage, epochs in self.stages.items():
             seconds = np.array([epoch.end_ns - epoch.start_ns for epoch in epochs]) / 1e9
@@ -82,12 +94,14 @@ class Staged:
                     "first_loss": epochs[0].loss,
                     "last_loss": epochs[-1].loss,
                     "control_s": sum(max(ns, 0) for ns in busy) / 1e9,
-                    "best_mae": min(epoch.mae for epoch in epochs),
+                    "failed": self.failed,
+                    "best_mae": float("nan") if self.failed else min(epoch.mae for epoch in epochs),
                     **{f"last_{name}": getattr(epochs[-1], name) for name in ("mae", "rmse", "mape")},
                 }
             )
         table = pd.DataFrame(rows)
         unknown = [name for name in ("best_mae", "last_mae", "last_rmse", "last_mape") if len(table) and table[name].isna().all()]
+        unknown += [] if self.failed or not len(table) else ["failed"]
         return table.drop(columns=unknown if self.activities or not len(table) else [*unknown, "control_s"])
 
     def chrome(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 
 from chronoscale.harness.cell import Cell
@@ -43,6 +44,6 @@ def train(
     with stage("training"):
         done = run_training(experiment, run)
     table = done.table()
-    table["epochs"] = [Cell([int(end) for end in text.split("..")], text) for text in table["epochs"]]
+    table = table.assign(epochs=pd.Series([Cell([int(end) for end in text.split("..")], text) for text in table["epochs"]], dtype=object))
     title = f"trained {len(done.epochs)} epochs on {done.ranks} rank{'s' * (done.ranks != 1)}"
     end(run, table, title, as_json, tested(run.folder / FOLDER))  # a control plane has said its notes when it made them
