@@ -16,6 +16,7 @@ from chronoscale.harness import inventory, settings
 from chronoscale.harness.execution import passes
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
+from chronoscale.harness.forecasts import tested
 from chronoscale.harness.runs import Run
 from chronoscale.harness.simulation import refused
 from chronoscale.harness.started import of_run
@@ -26,6 +27,8 @@ from chronoscale.reports.stages import Staged
 from chronoscale.strategies.metrics import fidelity
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
+
+STOPPED = "not_finite"  # in status.json: the number that training stopped at
 
 
 def collect(given: Sequence[Run]) -> Report:
@@ -44,13 +47,17 @@ def collect(given: Sequence[Run]) -> Report:
         experiment = experiments[run.folder]
         if not run.complete:
             notes.append(f"{run.folder.name} is incomplete: only its finished parts are shown; the same command takes it up again.")
-        notes += inventory.missing(run, experiment) + family_of(experiment).notes(experiment, run)
-        mine = [replace(one, run=names[run.folder]) for one in (*_executed(run, experiment, notes), *_simulated(run, experiment, notes))]
+        said = inventory.missing(run, experiment) + family_of(experiment).notes(experiment, run)
+        if stopped := str(run.state.get(STOPPED, "")):
+            said.append(f"stopped at a number that is not finite: {stopped}.")
+        mine = [replace(one, run=names[run.folder]) for one in (*_executed(run, experiment, said), *_simulated(run, experiment, said))]
         if (run.folder / FOLDER).exists() and (trained := result(run, max(experiment.ranks))).epochs:
-            staged.append(replace(trained, name=names[run.folder], setting=settings.executed(run, experiment)))
-            notes += trained.notes
+            errors, setting = tested(run.folder / FOLDER, experiment.model.name), settings.executed(run, experiment)
+            staged.append(replace(trained, name=names[run.folder], setting=setting, tested=errors, stopped=stopped))
+            said += trained.notes
         elif not mine:
-            notes.append(f"{run.folder.name} ({run.state['command']}) holds no result that a report shows.")
+            said.append(f"a run of `chronoscale {run.state['command']}`, it holds no result that a report shows.")
+        notes += [one if len(found) == 1 or one.startswith(names[run.folder]) else f"{names[run.folder]}: {one}" for one in said]
         results += mine
     if not results and not staged:
         raise UserError(f"{', '.join(str(run.folder) for run in found)}: nothing finished to report")

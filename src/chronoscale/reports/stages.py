@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -48,20 +48,22 @@ class Activity:
 @dataclass(frozen=True, slots=True)
 class Staged:
     """A training run: epochs in order, activities in order, and what has to be said. tested: errors by name, of the model and of what else
-    was tested beside it, after the last epoch."""
+    was tested beside it, after the last epoch. stopped: by a number that is not finite, which and where; '' where it was not."""
 
     name: str
     ranks: int
     epochs: tuple[Epoch, ...]
     activities: tuple[Activity, ...]
     notes: tuple[str, ...] = ()
-    setting: Setting = EXECUTED
-    tested: tuple[tuple[str, Mapping[str, float]], ...] = ()
+    setting: Setting = field(default=EXECUTED, kw_only=True)
+    tested: tuple[tuple[str, Mapping[str, float]], ...] = field(default=(), kw_only=True)
+    stopped: str = field(default="", kw_only=True)
 
     @property
     def failed(self) -> str:
-        """Where its loss stopped being a number, in words; '' where it did not."""
-        return next((f"loss not finite in epoch {epoch.number}" for epoch in self.epochs if not math.isfinite(epoch.loss)), "")
+        """Why it compares with nothing: what stopped it, or where its loss stopped being a number; '' where it does."""
+        lost = (f"loss not finite in epoch {epoch.number}" for epoch in self.epochs if not math.isfinite(epoch.loss))
+        return self.stopped or next(lost, "")
 
     @property
     def stages(self) -> dict[str, list[Epoch]]:

@@ -161,12 +161,13 @@ class Reading(NamedTuple):
 
 
 def reading(section: Section, table: pd.DataFrame) -> Reading:
-    """Columns of text, and the repeats, that are the same in all rows are said once; what the section's title says is not said again."""
+    """Columns of text, and the repeats, that are the same in several rows are said once; what the section's title says is not said again."""
     weak = [EXTRAPOLATED in str(value) for value in table["sources"]] if "sources" in table else []
     texts = [str(name) for name in table.columns if not pd.api.types.is_numeric_dtype(table[name]) or name == "repeats"]
     kept = {"strategy", "op", *(["sources"] if any(weak) else [])}
-    alike = [name for name in texts if name not in kept and table[name].nunique(dropna=False) == 1]
     known = {"kind", "dataset", "model", "device", *(name for name, _ in section.apart)}
+    same = [name for name in texts if name not in kept and table[name].nunique(dropna=False) == 1]
+    alike = [name for name in same if len(table) > 1 or name in known]
     said = [f"{HEARD.get(name, name)} {table[name].iloc[0]}" for name in alike if name not in known and table[name].iloc[0] != ""]
     numbers = [str(name) for name in table.columns if pd.api.types.is_float_dtype(table[name]) and name not in MEASURED]
     marked = frozenset(
