@@ -161,7 +161,7 @@ class Reading(NamedTuple):
 
 
 def reading(section: Section, table: pd.DataFrame) -> Reading:
-    """Columns of text, and the repeats, that are the same in several rows are said once; what the section's title says is not said again."""
+    """Columns of text, and the repeats, that are the same in several rows are said once; what the section's title says is not repeated."""
     weak = [EXTRAPOLATED in str(value) for value in table["sources"]] if "sources" in table else []
     texts = [str(name) for name in table.columns if not pd.api.types.is_numeric_dtype(table[name]) or name == "repeats"]
     kept = {"strategy", "op", *(["sources"] if any(weak) else [])}
