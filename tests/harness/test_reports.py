@@ -23,19 +23,28 @@ def rows(file: str, out: str = "page") -> list[dict[str, str]]:
     return list(csv.DictReader(Path(out, file).open(newline="")))
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """Where the one run is that the tests of this file look at."""
+    return tmp_path_factory.mktemp("kept") / "run"
+
+
 @pytest.fixture
-def bench(experiment, inline):
-    """One rank, two strategies, two repeats."""
+def validated(experiment, inline, kept):
+    """Puts runs/small-validate-<number> there: one rank, two strategies, two repeats. It is made once, and copied."""
 
-    def run(stem="small", **changes):
-        command("validate", experiment(stem, strategies=["psg", "real-reuse"], **changes))
+    def put(number=1):
+        if not kept.exists():
+            command("validate", experiment(strategies=["psg", "real-reuse"]))
+            shutil.move("runs/small-validate-1", kept)
+        shutil.copytree(kept, f"runs/small-validate-{number}")
 
-    return run
+    return put
 
 
-def test_runs_of_one_experiment_are_all_there(bench, experiment, capsys):
-    bench()
-    bench()
+def test_runs_of_one_experiment_are_all_there(validated, experiment, capsys):
+    validated(1)
+    validated(2)
     command("simulate", experiment(strategies=["psg", "real-reuse"], gpus=[1, 4]))
     data = told(capsys, "small-validate-1", "small-validate-2", "small-simulate-1")
     assert [section["kind"] for section in data["sections"]] == ["executed", "simulated"]
@@ -67,8 +76,8 @@ def test_a_path_whose_content_has_changed_is_another_dataset(experiment, capsys)
     assert len(data["sections"]) == 2 and all("content of graphs" in section["title"] for section in data["sections"])
 
 
-def test_what_is_deleted_from_a_run_gets_a_line(bench, experiment, capsys):
-    bench()
+def test_what_is_deleted_from_a_run_gets_a_line(validated, experiment, capsys):
+    validated()
     run = Path("runs/small-validate-1")
     command("simulate", experiment(strategies=["psg", "real-reuse"], gpus=[1, 4]))
     (run / "ranks-1" / "psg-r1.parquet").unlink()
@@ -87,13 +96,13 @@ def test_what_is_deleted_from_a_run_gets_a_line(bench, experiment, capsys):
     assert {row["strategy"] for row in rows("tables/executed-comparison.csv")} == {"real-reuse"}
 
 
-def test_a_whole_run_lacks_nothing(bench, capsys):
-    bench()
+def test_a_whole_run_lacks_nothing(validated, capsys):
+    validated()
     assert not [note for note in told(capsys, "small-validate-1")["notes"] if "not there" in note]
 
 
-def test_a_loss_that_is_not_finite_is_marked_and_not_crowned(bench, capsys):
-    bench()
+def test_a_loss_that_is_not_finite_is_marked_and_not_crowned(validated, capsys):
+    validated()
     path = Path("runs/small-validate-1/ranks-1/real-reuse-losses.npy")
     losses = np.load(path)
     losses[1, 2] = np.nan
@@ -130,8 +139,8 @@ def test_a_run_without_results_is_not_dropped_in_silence(experiment, inline, cap
     assert "small-profile-1: a run of `chronoscale profile`, it holds no result that a report shows." in notes
 
 
-def test_report_refuses_a_folder_of_others_and_cleans_its_own(bench, experiment, capsys):
-    bench()
+def test_report_refuses_a_folder_of_others_and_cleans_its_own(validated, experiment, capsys):
+    validated()
     command("simulate", experiment(strategies=["psg"], gpus=[1]))
     told(capsys, "small-validate-1")
     assert Path("page/tables/fidelity.csv").exists()
