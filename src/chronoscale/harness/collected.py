@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.errors import UserError
-from chronoscale.harness import inventory, settings
+from chronoscale.harness import forecasts, inventory, settings
 from chronoscale.harness.execution import passes
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
-from chronoscale.harness.forecasts import tested
 from chronoscale.harness.runs import Run
 from chronoscale.harness.simulation import refused
 from chronoscale.harness.started import of_run
@@ -52,8 +51,8 @@ def collect(given: Sequence[Run]) -> Report:
             said.append(f"stopped at a number that is not finite: {stopped}.")
         mine = [replace(one, run=names[run.folder]) for one in (*_executed(run, experiment, said), *_simulated(run, experiment, said))]
         if (run.folder / FOLDER).exists() and (trained := result(run, max(experiment.ranks))).epochs:
-            errors, setting = tested(run.folder / FOLDER, experiment.model.name), settings.executed(run, experiment)
-            staged.append(replace(trained, name=names[run.folder], setting=setting, tested=errors, stopped=stopped))
+            errors, setting = forecasts.errors(run.folder / FOLDER, experiment.model.name), settings.executed(run, experiment)
+            staged.append(replace(trained, name=names[run.folder], setting=setting, errors=errors, stopped=stopped))
             said += trained.notes
         elif not mine:
             said.append(f"a run of `chronoscale {run.state['command']}`, it holds no result that a report shows.")

@@ -1,29 +1,25 @@
-"""Forecasts: errors of a training's test, and those of naive ways that were tested beside it."""
+"""Forecasts: errors of a training's test, and those of naive predictions that were tested beside it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from chronoscale.real_exec.plans import TEST
 
-NAIVE = "naive"  # in TEST: by name, an error, errors by name, or the three in their order
+NAIVE = "naive.json"  # by name, errors of what predicts without learning
 ERRORS = ("mae", "rmse", "mape")
 
 
-def tested(folder: Path, model: str) -> tuple[tuple[str, Mapping[str, float]], ...]:
-    """The model's errors first, then the naive ones; nothing before training has come to its end."""
-    path = folder / TEST
-    if not path.exists():
-        return ()
-    data = json.loads(path.read_text())
-    naive = data.get(NAIVE, {}) if isinstance(data, dict) else {}
-    return (model, _errors(data)), *((f"{NAIVE}: {name}", _errors(one)) for name, one in naive.items())
+def errors(folder: Path, model: str) -> dict[str, dict[str, float]]:
+    """Errors on the test windows by predictor, the model's first; nothing before training has come to its end."""
+    if not (folder / TEST).exists():
+        return {}
+    naive = json.loads((folder / NAIVE).read_text()) if (folder / NAIVE).exists() else {}
+    return {model: _errors(json.loads((folder / TEST).read_text()))} | {name: _errors(one) for name, one in naive.items()}
 
 
 def _errors(data: Any) -> dict[str, float]:
-    if isinstance(data, dict):
-        return {name: float(value) for name, value in data.items() if isinstance(value, (int, float))}
-    return dict(zip(ERRORS, map(float, data if isinstance(data, list) else [data]), strict=False))
+    """By kind: they are kept in their order, or by name."""
+    return {name: float(error) for name, error in (data.items() if isinstance(data, dict) else zip(ERRORS, data, strict=True))}

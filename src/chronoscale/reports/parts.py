@@ -20,7 +20,7 @@ HEADINGS = {
     "time_by_op": "Seconds in each operation, summed over ranks",
     "fidelity": "Prediction against measurement",
     "stages": "Stages of training",
-    "errors": "Errors of the test",
+    "errors": "Errors on the test windows",
 }
 
 

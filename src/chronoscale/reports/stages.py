@@ -47,8 +47,8 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A training run: epochs in order, activities in order, and what has to be said. tested: errors by name, of the model and of what else
-    was tested beside it, after the last epoch. stopped: by a number that is not finite, which and where; '' where it was not."""
+    """A training run: epochs in order, activities in order, and what has to be said. errors: on the test windows, by predictor and kind;
+    naive ones beside the model. stopped: by a number that is not finite, which and where; '' where it was not."""
 
     name: str
     ranks: int
@@ -56,7 +56,7 @@ class Staged:
     activities: tuple[Activity, ...]
     notes: tuple[str, ...] = ()
     setting: Setting = field(default=EXECUTED, kw_only=True)
-    tested: tuple[tuple[str, Mapping[str, float]], ...] = field(default=(), kw_only=True)
+    errors: Mapping[str, Mapping[str, float]] = field(default_factory=dict, kw_only=True)
     stopped: str = field(default="", kw_only=True)
 
     @property

@@ -135,9 +135,9 @@ def stages(section: Section) -> pd.DataFrame:
 def errors(section: Section) -> pd.DataFrame:
     """Errors of tests: a trained model's, and beside it those of the naive ways that its run has tested."""
     rows = [
-        {**_origin(section, run.name), "ranks": run.ranks, "forecast": name, **found}
+        {**_origin(section, run.name), "ranks": run.ranks, "predictor": name, **found}
         for run in section.staged
-        for name, found in run.tested
+        for name, found in run.errors.items()
     ]
     return pd.DataFrame(rows)
 

@@ -44,6 +44,8 @@ def train(
     with stage("training"):
         done = run_training(experiment, run)
     table = done.table()
-    table = table.assign(epochs=pd.Series([Cell([int(end) for end in text.split("..")], text) for text in table["epochs"]], dtype=object))
+    table = table.assign(
+        epochs=pd.Series([Cell([int(end) for end in text.split("..") if end.isdigit()], text) for text in table["epochs"]], dtype=object)
+    )
     title = f"trained {len(done.epochs)} epochs on {done.ranks} rank{'s' * (done.ranks != 1)}"
     end(run, table, title, as_json, tested(run.folder / FOLDER))  # a control plane has said its notes when it made them
