@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
-from chronoscale.reports.report import Measured, Report
+from chronoscale.reports.measured import Measured, Prediction
+from chronoscale.reports.report import Report
+from chronoscale.reports.setting import Kind, Setting
 from chronoscale.strategies.baselines.snapshots.psg import PSG
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costs import DatasheetCosts, durations
@@ -55,30 +57,35 @@ def summary(
     return Summary(strategy, ranks, epoch_s, spread_s, n, imbalance, 0.9, 1000, 0.01, source, "H200")
 
 
-def point(kind: str, *args: object, machine: str = "", **more: object) -> Measured:
-    """A run of which only the summary matters."""
+def setting(kind: Kind, device: str = "", **work: str) -> Setting:
+    """Of one device and what is trained there."""
+    return Setting(kind, tuple(work.items()), (("device", device),) if device else ())
+
+
+def point(kind: Kind, *args: object, machine: str = "", run: str = "", failed: str = "", work: str = "", **more: object) -> Measured:
+    """A run of which only the summary matters; `work`: the name of its dataset."""
     found = summary(*args, **more)  # type: ignore[arg-type]
-    return Measured(kind, found, OPS.copy(), machine=machine)  # type: ignore[arg-type]
+    where = setting(kind, machine, **({"dataset": work} if work else {}))
+    return Measured(where, found, OPS.copy(), run=run, failed=failed)
 
 
 SCHEDULES = {(strategy.name, ranks): strategy.plan(WORKLOAD, ranks, COSTS) for strategy in STRATEGIES for ranks in (1, 2)}
 TRACES = {key: replay(schedule) for key, schedule in SCHEDULES.items()}
-OPS = Measured.of("simulated", [TRACES["psg", 1]]).op_seconds
+OPS = Measured.of(Setting("simulated"), [TRACES["psg", 1]]).op_seconds
 FACTORS = (1.0, 1.02, 1.1, 0.99, 1.01)
 
 
 def mixed() -> Report:
     """Both strategies on 1 and 2 ranks, replayed and 'executed', with everything that a report can carry."""
     runs: list[Measured] = []
-    errors = {}
     for key, trace in TRACES.items():
         executed = repeats(trace, FACTORS)
-        runs += [Measured.of("executed", executed), Measured.of("simulated", [trace], SCHEDULES[key] if key[1] == 2 else None)]
-        errors[key] = fidelity(trace, executed)
-    losses = {"psg": [1.0, 0.6, 0.5], "real-reuse": [1.0, 0.6, 0.5]}
-    return Report("A run", "of two strategies", tuple(runs), errors, losses, ("Run incomplete.",), {"gpu": "A100", "torch": "2.8"})
+        found = replace(Measured.of(Setting("executed"), executed), losses=(1.0, 0.6, 0.5))
+        runs += [replace(found, prediction=Prediction(fidelity(trace, executed), COSTS.name, "specified"))]
+        runs += [Measured.of(Setting("simulated"), [trace], SCHEDULES[key] if key[1] == 2 else None)]
+    return Report("A run", "of two strategies", tuple(runs), ("Run incomplete.",), {"run": {"gpu": "A100", "torch": "2.8"}})
 
 
 def executed_only() -> Report:
-    runs = tuple(Measured.of("executed", repeats(trace, FACTORS)) for trace in TRACES.values())
+    runs = tuple(Measured.of(Setting("executed"), repeats(trace, FACTORS)) for trace in TRACES.values())
     return Report("Executed", runs=runs)

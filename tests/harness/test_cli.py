@@ -92,7 +92,7 @@ def test_a_dataset_that_is_listed_is_whole_in_json(capsys):
 def test_keys(capsys):
     command("keys", "training.window", "--json")
     assert json.loads(capsys.readouterr().out) == [
-        {"key": "training.window", "type": "integer", "default": "12", "family": "signals", "meaning": "steps read"}
+        {"key": "training.window", "type": "integer", "default": 12, "family": "signals", "meaning": "steps read"}
     ]
     command("keys", "dataset.cut", "--json")
     assert {row["key"] for row in json.loads(capsys.readouterr().out)} >= {"dataset.cut.width", "dataset.cut.count"}

@@ -83,7 +83,7 @@ def test_the_loop_from_file_to_report(experiment, capsys):
     assert all(row["prepare_s"] > 0 for row in simulated)
     command("report", "runs/small-validate-1", "runs/small-simulate-1", "--out", "page")
     assert "1 of 6 sensors have none" in Path("page/index.html").read_text()
-    table = pd.read_csv("page/tables/comparison.csv").set_index("strategy")
+    table = pd.read_csv("page/tables/executed-comparison.csv").set_index("strategy")
     executed = table[table["kind"] == "executed"]
     assert set(executed.index) == set(strategies) and (executed["prepare_s"] > 0).all()
     assert executed["mae"]["index"] == executed["mae"]["ddp"]

@@ -1,12 +1,26 @@
+import math
+from dataclasses import replace
+
+import pandas as pd
 import pytest
 from report_samples import executed_only, mixed, point
 
-from chronoscale.reports.findings import answers, cautions, headline
+from chronoscale.reports.findings import answers, basis, cautions, headline, sentence
+from chronoscale.reports.measured import Measured, Prediction, unsound
 from chronoscale.reports.report import Report
+from chronoscale.reports.setting import Setting
+from chronoscale.reports.stages import Epoch, Staged
 
 
-def said(*runs: object) -> list[str]:
-    return [f"{answer.fastest} {answer.how}" for answer in answers(Report("t", runs=runs))]  # type: ignore[arg-type]
+def said(*runs: Measured) -> list[str]:
+    report = Report("t", runs=runs)
+    found = [(answer, basis(section, report.sections)) for section in report.sections for answer in answers(section)]
+    return [f"{answer.names} {sentence(answer, stands_on)}" for answer, stands_on in found]
+
+
+def headlines(*runs: Measured) -> list[str]:
+    report = Report("t", runs=runs)
+    return [headline(section, basis(section, report.sections)) for section in report.sections]
 
 
 def test_an_answer_names_the_fastest_and_its_gain_over_the_baseline() -> None:
@@ -19,13 +33,31 @@ def test_an_answer_names_the_fastest_and_its_gain_over_the_baseline() -> None:
 
 
 def test_a_baseline_that_wins_is_compared_with_the_next() -> None:
-    runs = (point("simulated", "psg", 4, 1.0), point("simulated", "real", 4, 1.5))
+    runs = (point("executed", "psg", 4, 1.0), point("executed", "real", 4, 1.5))
     assert said(*runs) == ["psg is fastest: 1.00 s an epoch, 1.50 times as fast as the next, real (1.50 s)."]
 
 
 def test_runs_within_their_spread_are_not_ranked() -> None:
     runs = (point("executed", "psg", 4, 1.02, 0.03, 5), point("executed", "real", 4, 1.0, 0.01, 5))
-    assert said(*runs) == ["real and psg cannot be told apart: 1.00 ± 0.01 s and 1.02 ± 0.03 s an epoch."]
+    assert said(*runs) == ["psg and real tie: 1.02 ± 0.03 s and 1.00 ± 0.01 s an epoch."]
+
+
+@pytest.mark.parametrize(("other", "text"), [(1.009, "psg and real tie: 1.01 s and 1.00 s an epoch"), (1.011, "real is fastest")])
+def test_less_than_a_hundredth_is_a_tie_however_small_the_spread(other: float, text: str) -> None:
+    assert said(point("simulated", "psg", 4, other), point("simulated", "real", 4, 1.0))[0].startswith(text)
+
+
+def test_ties_may_be_of_many_and_still_beat_the_baseline() -> None:
+    runs = [point("executed", name, 2, epoch) for name, epoch in (("psg", 2.0), ("a", 1.0), ("b", 1.004), ("c", 1.008))]
+    assert said(*runs) == ["a, b and c tie: 1.00 s, 1.00 s and 1.01 s an epoch, 1.98 times as fast as psg (2.00 s)."]
+
+
+def test_runs_that_disagree_do_not_crown_anyone() -> None:
+    """Two runs of one experiment: a strategy leads only if it does beyond what it differs by between them."""
+    apart = [point("executed", name, 1, epoch, run=run) for run, name, epoch in (("a", "psg", 1.0), ("a", "real", 0.9), ("b", "psg", 0.8))]
+    assert said(*apart, point("executed", "real", 1, 0.7, run="b")) == ["psg and real tie: 900 ± 100 ms and 800 ± 100 ms an epoch."]
+    alike = [point("executed", name, 1, epoch, run=run) for run in "ab" for name, epoch in (("psg", 1.0), ("real", 0.5))]
+    assert said(*alike) == ["real is fastest: 500 ms an epoch, 2.00 times as fast as psg (1.00 s)."]
 
 
 def test_one_strategy_has_nothing_to_beat() -> None:
@@ -35,23 +67,78 @@ def test_one_strategy_has_nothing_to_beat() -> None:
 @pytest.mark.parametrize(
     ("real", "text"),
     [
-        ((1.0, 0.5, 0.4), "real is fastest from 2 to 8 ranks, 1.25 to 2.00 times as fast as psg."),
+        ((1.0, 0.5, 0.4), "real is fastest from 2 to 8 ranks, 1.25 to 2 times as fast as psg."),
         ((1.0, 0.5, 0.6), "real is fastest from 2 to 4 ranks, psg on 8 ranks."),
-        ((1.0, 0.5, 0.5), ""),
+        ((1.0, 0.5, 0.5), "real is fastest from 2 to 4 ranks, psg and real tie on 8 ranks."),
     ],
 )
 def test_a_headline_holds_everywhere_or_says_where(real: tuple[float, ...], text: str) -> None:
-    runs = [point("simulated", "psg", ranks, epoch) for ranks, epoch in ((2, 2.0), (4, 1.0), (8, 0.5))]
-    runs += [point("simulated", "real", ranks, epoch) for ranks, epoch in zip((2, 4, 8), real, strict=True)]
-    assert headline(answers(Report("t", runs=tuple(runs))), "psg") == text
+    runs = [point("executed", "psg", ranks, epoch) for ranks, epoch in ((2, 2.0), (4, 1.0), (8, 0.5))]
+    runs += [point("executed", "real", ranks, epoch) for ranks, epoch in zip((2, 4, 8), real, strict=True)]
+    found = headlines(*runs)
+    assert found == [f"executed: {text.replace('1.25 to 2 ', '1.25 to 2.00 ')}"]
+
+
+def test_headlines_speak_of_what_was_executed_first_and_never_across_settings() -> None:
+    runs = [point("simulated", "real", 2, 0.001, work="large"), point("simulated", "psg", 2, 0.002, work="large")]
+    runs += [point("executed", "psg", 2, 0.1, work="small", machine="Xeon"), point("executed", "psg", 2, 0.2, work="large", machine="Xeon")]
+    found = headlines(*runs)
+    assert [line.partition(": on 2 ranks")[0] for line in found] == ["executed: small, Xeon", "executed: large, Xeon", "simulated: large"]
+    assert "real is fastest" in found[2] and found[2].endswith("(simulated, not validated).")
+    assert all("fastest" not in line for line in found[:2])  # alone in their settings
+
+
+def replayed(error: float, costs: str = "fitted on Xeon") -> Measured:
+    frame = pd.DataFrame([("TOTAL", 1.0, 1.0, error, 1.0)], columns=["op", "predicted_ms", "measured_ms", "error_pct", "spread_pct"])
+    return replace(point("executed", "psg", 2, 1.0, work="g", machine="Xeon"), prediction=Prediction(frame, costs, "fitted"))
+
+
+def test_a_simulated_claim_carries_its_fidelity_where_validate_knows_it() -> None:
+    simulated = Setting("simulated", (("dataset", "g"),), (("costs", "fitted on Xeon"),))
+    claim = replace(point("simulated", "psg", 8, 1.0), setting=simulated)
+    stands_on = "simulated, validated: epochs −4.5 % off those executed on 2 ranks"
+    assert (
+        headlines(replayed(-4.5), claim)[1]
+        == f"simulated: g: on 8 ranks, psg takes 1.00 s an epoch; nothing to compare with ({stands_on})."
+    )
+    for other in (replayed(-4.5, "fitted on Atom"), replayed(math.nan), point("executed", "psg", 2, 1.0, work="g")):
+        assert "(simulated, not validated)" in headlines(other, claim)[1]
+    elsewhere = replace(claim, setting=replace(simulated, work=(("dataset", "h"),)))
+    assert "(simulated, not validated)" in headlines(replayed(-4.5), elsewhere)[1]
+
+
+def test_extrapolation_stands_in_the_headline() -> None:
+    runs = [point("simulated", name, 2, epoch, source="extrapolated, fitted") for name, epoch in (("psg", 2.0), ("real", 1.0))]
+    assert headlines(*runs)[0].endswith("(simulated, durations extrapolated, not validated).")
+    assert said(*runs)[0].endswith("(simulated, durations extrapolated, not validated).")
+
+
+def test_what_failed_is_never_crowned_and_is_named() -> None:
+    runs = (
+        point("executed", "real", 2, 0.1, n=5, failed=unsound([1.0, 0.5, math.nan, math.inf])),
+        point("executed", "psg", 2, 1.0, n=5),
+        point("executed", "blad", 2, 0.5, n=5),
+    )
+    assert said(*runs) == ["blad is fastest: 500 ms an epoch, 2.00 times as fast as psg (1.00 s)."]
+    assert cautions(Report("t", runs=runs)) == ["Not compared, loss not finite at iteration 2: real on 2 ranks."]
+    assert headlines(replace(runs[0])) == [""]
+
+
+@pytest.mark.parametrize(("stopped", "why"), [("", "loss not finite in epoch 1"), ("rank 0: the loss", "rank 0: the loss")])
+def test_a_training_that_failed_has_no_best(stopped: str, why: str) -> None:
+    epochs = [Epoch(i, "training", "index", 0, i, i + 1, 1.0 if i == 0 or stopped else math.nan, 4.0, 5.0, 0.1) for i in range(2)]
+    run = Staged("run-1", 1, tuple(epochs), (), stopped=stopped)
+    assert run.failed == why
+    assert run.table()["failed"].tolist() == [why] and "best_mae" not in run.table()
+    assert cautions(Report("t", staged=(run,))) == [f"Not compared, {why}: run-1."]
 
 
 def test_kinds_are_answered_apart() -> None:
-    found = [(answer.setting.kind, answer.ranks) for answer in answers(mixed())]
+    found = [(section.kind, answer.ranks) for section in mixed().sections for answer in answers(section)]
     assert found == [("executed", 1), ("executed", 2), ("simulated", 1), ("simulated", 2)]
 
 
-def test_cautions_come_from_the_numbers() -> None:
+def test_cautions_come_from_the_numbers_and_say_where() -> None:
     runs = (
         point("executed", "psg", 2, 1.0, 0.2, 3),
         point("simulated", "psg", 2, 1.0, source="specified"),
@@ -59,11 +146,12 @@ def test_cautions_come_from_the_numbers() -> None:
     )
     assert cautions(Report("t", runs=runs, notes=("Mine.",))) == [
         "Mine.",
-        "Fewer than 5 repeats: psg on 2 ranks.",
-        "Spread of 10% or more of the epoch: psg on 2 ranks.",
-        "Durations from a datasheet: the simulated figures of psg on 2 ranks.",
-        "Durations extrapolated beyond a profile: the simulated figures of real on 2 ranks.",
+        "executed: Fewer than 5 repeats: psg on 2 ranks.",
+        "executed: Spread of 10% or more of the epoch: psg on 2 ranks.",
+        "simulated: Durations from a datasheet: the simulated figures of psg on 2 ranks.",
+        "simulated: Durations extrapolated beyond a profile: the simulated figures of real on 2 ranks.",
     ]
+    assert cautions(Report("t", runs=runs[:1]))[0] == "Fewer than 5 repeats: psg on 2 ranks."
 
 
 def test_sound_measurements_need_no_caution() -> None:

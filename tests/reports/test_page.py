@@ -1,16 +1,15 @@
-import os
+import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pandas as pd
 import pytest
 from report_samples import executed_only, mixed, point
 
-from chronoscale.errors import MachineError, UserError
-from chronoscale.reports import page
+from chronoscale.reports import folder, page
+from chronoscale.reports.formats import MARKED
+from chronoscale.reports.measured import Prediction
 from chronoscale.reports.report import Report
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
@@ -55,17 +54,11 @@ class Reader(HTMLParser):
 @pytest.fixture(scope="module")
 def drawn() -> dict[str, bytes]:
     """The files of `mixed()`, drawn once."""
-    return page.render(mixed())
-
-
-def given(files: dict[str, bytes]) -> Callable[[Report], dict[str, bytes]]:
-    """`page.render` for tests of what is written: `mixed()` is drawn already."""
-    render = page.render
-    return lambda report: files if report.title == mixed().title else render(report)
+    return folder.render(mixed())
 
 
 def read(report: Report) -> Reader:
-    return Reader(page.render(report)["index.html"].decode())
+    return Reader(folder.render(report)["index.html"].decode())
 
 
 def test_page_is_well_formed_and_fetches_nothing(drawn: dict[str, bytes]) -> None:
@@ -76,37 +69,58 @@ def test_page_is_well_formed_and_fetches_nothing(drawn: dict[str, bytes]) -> Non
     assert "url(http" not in page.STYLE.read_text() and "@import" not in page.STYLE.read_text()
 
 
-def test_page_has_every_part(tmp_path: Path, drawn: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    report = mixed()
-    monkeypatch.setattr(page, "render", given(drawn))
-    path = page.write(report, tmp_path / "new" / "report")
-    assert path == tmp_path / "new" / "report" / "index.html"
-    reader = Reader(path.read_text())
-    for word in (*report.strategies, "Run incomplete.", "Timelines", "Environment", "2.8", "Loss", "Fidelity", "Figure 15"):
-        assert word in reader.text
-    written = {str(file.relative_to(path.parent)) for file in path.parent.rglob("*") if file.is_file()}
-    tables = {f"tables/{name}.{end}" for name in ("comparison", "time_by_op", "fidelity") for end in ("csv", "md", "tex")}
-    figures = ["epoch_time", "scaling", "time_by_op", "losses", "fidelity", *(f"timeline-{i + 1}" for i in range(2))]
-    assert written == {"index.html", "report.md"} | tables | {f"figures/{name}.{end}" for name in figures for end in ("svg", "png")}
-    linked = re.findall(r"\]\((.*?)\)", (path.parent / "report.md").read_text())
-    assert len(linked) == len(figures) and set(linked) <= written
+def test_page_has_every_part(drawn: dict[str, bytes]) -> None:
+    text = Reader(drawn["index.html"].decode()).text
+    for word in ("psg", "real-reuse", "Run incomplete.", "Timelines", "Environment", "2.8", "Loss", "Fidelity", "Figure 15"):
+        assert word in text
+    tables = {"executed-comparison", "executed-time_by_op", "executed-fidelity", "simulated-comparison", "simulated-time_by_op"}
+    figures = [f"{kind}-{name}" for kind in ("executed", "simulated") for name in ("epoch_time", "scaling", "time_by_op")]
+    figures += ["executed-losses", "executed-fidelity", "simulated-timeline-1", "simulated-timeline-2"]
+    assert set(drawn) == {"index.html", "report.md", "report.json"} | {
+        f"tables/{name}.{end}" for name in tables for end in ("csv", "md", "tex")
+    } | {f"figures/{name}.{end}" for name in figures for end in ("svg", "png")}
+    linked = re.findall(r"\]\((.*?)\)", drawn["report.md"].decode())
+    assert len(linked) == len(figures) and set(linked) <= set(drawn)
+
+
+def test_the_first_thing_that_is_said_is_what_was_executed(drawn: dict[str, bytes]) -> None:
+    found = re.findall(r'<p class="headline"><span class="kind">(\w+)</span>', drawn["index.html"].decode())
+    assert found == ["executed", "simulated"]
+    assert "## executed" in (text := drawn["report.md"].decode()) and text.index("## executed") < text.index("## simulated")
+
+
+def test_a_report_is_data_too(drawn: dict[str, bytes]) -> None:
+    data = json.loads(drawn["report.json"])
+    assert data["notes"][0] == "Run incomplete." and len(data["headlines"]) == 2 and set(data["files"]) == set(drawn)
+    executed, simulated = data["sections"]
+    assert (executed["kind"], simulated["kind"]) == ("executed", "simulated")
+    assert [answer["ranks"] for answer in executed["answers"]] == [1, 2] and executed["answers"][0]["leaders"]
+    assert {*executed["tables"].values(), *simulated["figures"]} <= set(drawn)
+    failed = folder.render(Report("t", runs=(point("executed", "psg", 1, 1.0, run="a", failed="loss not finite at iteration 2"),)))
+    assert json.loads(failed["report.json"])["sections"][0]["not_compared"] == [
+        {"strategy": "psg", "ranks": 1, "run": "a", "why": "loss not finite at iteration 2"}
+    ]
+    assert b"Not compared, loss not finite at iteration 2: psg on 1 rank." in failed["index.html"]
 
 
 def test_simulated_is_said_where_it_holds_and_nowhere_else() -> None:
-    assert not any("simulated" in content.decode("utf-8", "ignore").lower() for content in page.render(executed_only()).values())
-    files = page.render(replace(mixed(), runs=tuple(run for run in mixed().runs if run.kind == "simulated"), fidelity={}))
+    assert not any("simulated" in content.decode("utf-8", "ignore").lower() for content in folder.render(executed_only()).values())
+    files = folder.render(replace(mixed(), runs=tuple(run for run in mixed().runs if run.kind == "simulated")))
     text = files["index.html"].decode()
     for caption in re.findall(r"<figcaption>(.*?)</figcaption>", text):
-        assert "Simulated with durations from a datasheet" in caption or caption.startswith("<b>Loss.")
+        assert "Simulated with durations from a datasheet" in caption
     assert text.count('<span class="kind">simulated</span></li>') == 2  # one an answer
+    assert text.count("(simulated, not validated)") == 3  # as in the headline
     assert all("simulated" in line for line in files["tables/comparison.csv"].decode().splitlines()[1:])
 
 
 def test_names_are_escaped() -> None:
     evil = "<i>&$x_1^2$"
-    runs = (point("simulated", evil, 2, 1.0), point("simulated", "psg", 2, 2.0), point("simulated", evil, 4, 0.5))
-    report = Report(f"{evil} wins", evil, runs, {(evil, 2): mixed().fidelity["psg", 2]}, {evil: [1.0]}, (evil,), {evil: evil})
-    files = page.render(report)
+    losses, prediction = (1.0,), mixed().runs[0].prediction
+    runs = (point("executed", evil, 2, 1.0, run=evil, work=evil), point("executed", "psg", 2, 2.0, run=evil, work=evil, failed=evil))
+    runs = (replace(runs[0], losses=losses, prediction=prediction), runs[1], point("executed", evil, 4, 0.5, run=evil, work=evil))
+    report = Report(f"{evil} wins", evil, runs, (evil,), {evil: {evil: evil}})
+    files = folder.render(report)
     reader = Reader(files["index.html"].decode())
     assert evil in reader.text and "<i>" not in files["index.html"].decode()
     assert "&lt;i&gt;&amp;$x_1^2$" in files["figures/epoch_time.svg"].decode()
@@ -119,7 +133,8 @@ def test_names_are_escaped() -> None:
         Report("Nothing"),
         Report("One", runs=(point("executed", "psg", 1, 1.0),)),
         Report("Idle", runs=(point("simulated", "psg", 2, 1.0, imbalance=float("inf")), point("simulated", "psg", 4, 0.0))),
-        Report("Losses", losses={"unknown": [1.0, float("nan")], "empty": []}),
+        Report("Losses", runs=(replace(point("executed", "psg", 1, 1.0), losses=(1.0, float("nan"))),)),
+        Report("Failed", runs=(point("executed", "psg", 1, 1.0, failed="loss not finite"),)),
     ],
     ids=lambda report: report.title,
 )
@@ -129,44 +144,22 @@ def test_sparse_reports_work(report: Report) -> None:
 
 def test_infinity_and_nan_are_shown() -> None:
     nan = pd.DataFrame(
-        [("H2D", 1.0, 0.0, float("nan"), float("nan"))], columns=["op", "predicted_ms", "measured_ms", "error_pct", "spread_pct"]
+        [("H2D", 1.0, 0.0, float("nan"), float("nan")), ("TOTAL", 1.0, 1.0, 0.0, 0.0)],
+        columns=["op", "predicted_ms", "measured_ms", "error_pct", "spread_pct"],
     )
-    idle = point("simulated", "psg", 8, 1.0, imbalance=float("inf"))
-    reader = read(Report("t", runs=(point("simulated", "psg", 2, 1.0), idle), fidelity={("psg", 8): nan}))
+    idle = replace(point("simulated", "psg", 8, 1.0, imbalance=float("inf")), prediction=Prediction(nan, "c", "fitted"))
+    reader = read(Report("t", runs=(point("simulated", "psg", 2, 1.0), idle)))
     assert "∞" in reader.text and "–" in reader.text
     assert "At least one rank has no work (imbalance ∞): psg on 8 ranks." in reader.text
 
 
+def test_extrapolated_numbers_are_marked_and_explained() -> None:
+    runs = [point("simulated", "psg", ranks, 1.0, source="extrapolated") for ranks in (1, 2)]
+    files = folder.render(Report("t", runs=tuple(runs)))
+    for name in ("index.html", "report.md"):
+        text = files[name].decode()
+        assert text.count(MARKED) == 2 and text.count("†") > 20 and "durations extrapolated, not validated" in text
+
+
 def test_the_same_report_gives_the_same_bytes(drawn: dict[str, bytes]) -> None:
-    assert page.render(mixed()) == drawn
-
-
-def test_a_failure_leaves_the_old_page(tmp_path: Path, drawn: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "render", given(drawn))
-    old = page.write(Report("Old"), tmp_path).read_bytes()
-    replaced = os.replace
-
-    def fail(source: Path, target: Path) -> None:
-        if target.name == "scaling.svg":
-            raise OSError(28, "No space left on device")
-        replaced(source, target)
-
-    monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(MachineError, match="No space left"):
-        page.write(mixed(), tmp_path)
-    assert (tmp_path / "index.html").read_bytes() == old
-    assert not list(tmp_path.glob(".report-*"))
-
-
-def test_a_rewrite_replaces_the_page_and_keeps_other_files(tmp_path: Path) -> None:
-    (tmp_path / "trace.parquet").write_text("mine")
-    page.write(Report("Old", runs=(point("executed", "psg", 1, 1.0),)), tmp_path)
-    page.write(Report("New"), tmp_path)
-    assert (tmp_path / "index.html").read_bytes() == page.render(Report("New"))["index.html"]
-    assert (tmp_path / "trace.parquet").read_text() == "mine"
-
-
-def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "out").write_text("")
-    with pytest.raises(UserError, match="needs a folder"):
-        page.write(Report("t"), tmp_path / "out")
+    assert folder.render(mixed()) == drawn

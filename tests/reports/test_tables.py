@@ -1,6 +1,7 @@
 import csv
 import io
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,12 +10,14 @@ from report_samples import SCHEDULES, TRACES, mixed, point
 
 from chronoscale.reports import tables
 from chronoscale.reports.formats import around, number, seconds, size, to_csv, to_html, to_latex, to_markdown
-from chronoscale.reports.report import Measured, Report
+from chronoscale.reports.report import Report
+from chronoscale.reports.stages import Epoch, Staged
 from chronoscale.strategies.metrics import Summary, time_by_op
 
 
 def rows(report: Report) -> dict[tuple[str, int, str], dict[str, object]]:
-    return {(row["strategy"], row["ranks"], row["kind"]): row for row in tables.comparison(report).to_dict("records")}
+    found = [row for section in report.sections for row in tables.comparison(section).to_dict("records")]
+    return {(row["strategy"], row["ranks"], row["kind"]): row for row in found}
 
 
 def cells(markdown: str) -> list[list[str]]:
@@ -32,9 +35,10 @@ def test_comparison_says_what_the_metrics_say() -> None:
 
 
 def test_ops_are_those_of_the_median_repeat() -> None:
-    table = tables.time_by_op(mixed()).set_index(["strategy", "ranks", "kind"])
+    table = pd.concat([tables.time_by_op(section) for section in mixed().sections]).set_index(["strategy", "ranks", "kind"])
     for key, trace in TRACES.items():
-        assert table.loc[(*key, "simulated")].drop("machine").replace(0, np.nan).dropna().to_dict() == time_by_op(trace).to_dict()
+        seconds = table.loc[(*key, "simulated")].drop(["run", "dataset", "model", "sources"])
+        assert seconds.replace(0, np.nan).dropna().to_dict() == time_by_op(trace).to_dict()
     ratio = table.loc[("psg", 2, "executed"), "BACKWARD"] / table.loc[("psg", 2, "simulated"), "BACKWARD"]
     assert ratio == pytest.approx(1.01, abs=1e-3)
 
@@ -51,7 +55,7 @@ def test_speedup_and_efficiency_by_hand() -> None:
         ),
     )
     found = rows(report)
-    assert report.strategies == ("psg", "real")
+    assert report.sections[0].strategies == ("psg", "real")
     assert found["real", 4, "simulated"]["speedup"] == 2.0
     assert found["real", 8, "simulated"]["speedup"] == 1.6
     assert math.isnan(found["real", 16, "simulated"]["speedup"])  # psg did not run there
@@ -79,21 +83,17 @@ def test_settings_do_not_mix() -> None:
         point("simulated", "real", 2, 2.0),
         point("simulated", "real", 2, 3.0, machine="slow"),
     )
-    table = tables.comparison(Report("t", runs=runs))
-    assert table["speedup"].fillna(-1).tolist() == [1.0, 1.0, 2.0, -1.0]
+    found = [tables.comparison(section)["speedup"].tolist() for section in Report("t", runs=runs).sections]
+    assert found == [[1.0], [1.0, 2.0], [1.0]]
 
 
-def test_reports_refuse_what_they_cannot_compare() -> None:
-    with pytest.raises(ValueError, match="two simulated results on 2 ranks"):
-        Report("t", runs=(point("simulated", "psg", 2, 8.0), point("simulated", "psg", 2, 8.0)))
-    other = Measured.of("simulated", [TRACES["real-reuse", 2]])
-    with pytest.raises(ValueError, match="several devices"):
-        Report("t", runs=(point("simulated", "psg", 2, 8.0), other))
+def test_a_run_has_one_result_a_point() -> None:
+    with pytest.raises(ValueError, match="'psg' has two results on 2 ranks in run 'a'"):
+        Report("t", runs=(point("simulated", "psg", 2, 8.0, run="a"), point("simulated", "psg", 2, 8.0, run="a")))
 
 
 def test_markdown_reads_back_to_the_csv() -> None:
-    report = mixed()
-    for table in tables.tables(report).values():
+    for table in [table for section in mixed().sections for table in tables.tables(section).values()]:
         exact = list(csv.reader(io.StringIO(to_csv(table))))
         shown = cells(to_markdown(table))
         assert shown[0] == exact[0] and len(shown) == len(exact)
@@ -108,12 +108,12 @@ def test_markdown_reads_back_to_the_csv() -> None:
 
 
 def test_fidelity_stacks_its_frames() -> None:
-    report = mixed()
-    table = tables.fidelity(report)
-    assert list(table.columns) == ["strategy", "ranks", "op", "predicted_ms", "measured_ms", "error_pct", "spread_pct"]
-    for (strategy, ranks), frame in report.fidelity.items():
-        part = table[(table["strategy"] == strategy) & (table["ranks"] == ranks)]
-        pd.testing.assert_frame_equal(part[list(frame.columns)].reset_index(drop=True), frame)
+    section = mixed().sections[0]
+    shown = tables.reading(section, tables.fidelity(section))
+    assert list(shown.table.columns) == ["strategy", "ranks", "op", "predicted_ms", "measured_ms", "error_pct", "spread_pct"]
+    for run in section.runs:
+        part = shown.table[(shown.table["strategy"] == run.strategy) & (shown.table["ranks"] == run.ranks)]
+        pd.testing.assert_frame_equal(part[list(run.prediction.frame.columns)].reset_index(drop=True), run.prediction.frame)  # type: ignore[union-attr]
 
 
 def test_odd_numbers_are_words() -> None:
@@ -141,3 +141,44 @@ def test_units() -> None:
 
 def test_schedules_of_the_samples_are_not_trivial() -> None:
     assert all(len(schedule) > 100 for schedule in SCHEDULES.values())
+
+
+def test_columns_tell_rows_apart_and_constants_are_said_once() -> None:
+    runs = [point("executed", "psg", 1, 1.0, n=5, run=run, work="a") for run in ("first", "second")]
+    runs += [point("executed", "real", 1, 0.5, n=5, run="first", work="a")]
+    section = Report("t", runs=tuple(runs)).sections[0]
+    shown = tables.reading(section, tables.comparison(section))
+    assert list(shown.table.columns[:3]) == ["strategy", "ranks", "run"] and "repeats" not in shown.table
+    assert shown.same == "In all rows: repeats 5, durations fitted."
+    assert len({tuple(row) for row in shown.table[["strategy", "ranks", "run"]].itertuples(index=False)}) == len(runs)
+    csv = tables.comparison(section)
+    assert {"run", "kind", "dataset", "model", "repeats", "sources", "device"} <= set(csv.columns)  # a file is read apart from its section
+
+
+def test_every_extrapolated_number_bears_a_mark() -> None:
+    runs = (point("simulated", "psg", 1, 1.0, source="extrapolated"), point("simulated", "real", 1, 0.5, source="fitted"))
+    section = Report("t", runs=runs).sections[0]
+    shown = tables.reading(section, tables.comparison(section))
+    floats = {name for name in shown.table if pd.api.types.is_float_dtype(shown.table[name])}
+    assert shown.marked == {(0, name) for name in floats} and "sources" in shown.table
+    lines = to_markdown(shown.table, shown.marked).splitlines()
+    assert lines[2].count("†") == len(floats) and "†" not in lines[3]
+    assert to_html(shown.table, shown.marked).count("†") == to_latex(shown.table, shown.marked).count("dagger") == len(floats)
+
+
+def test_a_failed_result_is_marked_and_no_base() -> None:
+    runs = (point("executed", "psg", 1, 0.1, failed="loss not finite at iteration 3"), point("executed", "real", 1, 1.0))
+    found = rows(Report("t", runs=runs))
+    assert found["psg", 1, "executed"]["failed"] == "loss not finite at iteration 3"
+    assert math.isnan(found["psg", 1, "executed"]["speedup"]) and found["real", 1, "executed"]["speedup"] == 1.0
+    section = Report("t", runs=(replace(runs[0], failed=""),)).sections[0]
+    assert "failed" not in tables.comparison(section)
+
+
+def test_naive_forecasts_stand_beside_the_model() -> None:
+    epochs = (Epoch(0, "training", "index", 0, 0, 10**9, 1.0, 4.0, 6.0, 0.1),)
+    errors = {"dcrnn": {"mae": 3.0, "rmse": 5.0}, "last value": {"mae": 2.5}}
+    section = Report("t", staged=(Staged("run", 1, epochs, (), errors=errors),)).sections[0]
+    table = tables.errors(section)
+    assert table["predictor"].tolist() == ["dcrnn", "last value"] and table["mae"].tolist() == [3.0, 2.5]
+    assert math.isnan(table["rmse"][1])

@@ -9,6 +9,7 @@ import pandas as pd
 
 from chronoscale.datasets import catalogue
 from chronoscale.errors import UserError
+from chronoscale.harness.cell import Cell
 from chronoscale.harness.experiment import Data
 from chronoscale.harness.fact import Fact, Facts, understood
 from chronoscale.harness.families import FAMILIES, holding
@@ -43,7 +44,7 @@ def dataset(names: Sequence[str], form: str | None = None, options: Mapping[str,
         if entry.origin == "published":
             return rows
     try:
-        found = opened(Data(path=tuple(paths), format=form, options={**options} or {}) if paths else Data(name=name), 0)
+        found = opened(Data(path=tuple(paths), format=form, options=dict(options or {})) if paths else Data(name=name), 0)
     except UserError as error:
         if paths:
             raise
@@ -71,10 +72,14 @@ def fits(costs: FittedCosts) -> pd.DataFrame:
                 "width": fit.width,
                 "form": fit.form,
                 "held-out error %": round(100 * fit.held_out_error, 1),
-                "others %": ", ".join(f"{form} {100 * error:.1f}" for form, error in fit.alternatives.items()),
+                "others %": _others({form: 100 * error for form, error in fit.alternatives.items()}),
                 "samples": fit.samples,
-                "edges": f"{fit.low['edges']:,}..{fit.high['edges']:,}",
+                "edges": Cell([fit.low["edges"], fit.high["edges"]], f"{fit.low['edges']:,}..{fit.high['edges']:,}"),
             }
             for fit in costs.fits
         ]
     )
+
+
+def _others(percent: dict[str, float]) -> Cell:
+    return Cell(percent, ", ".join(f"{form} {error:.1f}" for form, error in percent.items()))

@@ -29,13 +29,21 @@ This page is generated from the models that validate the file: `chronoscale keys
 
 
 class Key(NamedTuple):
-    """One line. `family`: the one that reads it, `all` where all do."""
+    """One line. `family`: the one that reads it, `all` where all do. `default`: a number, list or truth as JSON writes it."""
 
     key: str
     type: str
     default: str
     family: str
     meaning: str
+
+    @property
+    def value(self) -> object:
+        """The default as JSON has it; in words where it is text."""
+        try:
+            return json.loads(self.default)
+        except ValueError:
+            return self.default
 
 
 def keys(start: str = "") -> list[Key]:

@@ -14,7 +14,7 @@ from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
 from chronoscale.harness.idle import Idle, warn
 from chronoscale.harness.planners import planned, planners, preparation
-from chronoscale.harness.point import Point
+from chronoscale.harness.point import FILE, Point
 from chronoscale.harness.profiles import simulated_costs
 from chronoscale.harness.runs import Run
 from chronoscale.simulator import presets
@@ -83,11 +83,14 @@ def partitioned(experiment: Experiment, work: Workload, run: Run | None = None) 
 
 def idle(run: Run) -> Idle:
     """Ranks that train nothing, by point."""
-    points = map(Point.load, run.pieces("sim-"))
-    return {(point.strategy, point.gpus): point.idle_ranks for point in points}
+    return {(point.strategy, point.gpus): point.idle_ranks for point in _points(run)}
 
 
 def refused(run: Run) -> list[str]:
     """What does not fit, in words, one a point."""
-    points = map(Point.load, run.pieces("sim-"))
-    return [f"{point.strategy} on {point.gpus} GPUs does not fit: {point.out_of_memory}" for point in points if point.out_of_memory]
+    return [f"{point.strategy} on {point.gpus} GPUs does not fit: {point.out_of_memory}" for point in _points(run) if point.out_of_memory]
+
+
+def _points(run: Run) -> list[Point]:
+    """Those that are there: a report says what is missing."""
+    return [Point.load(folder) for folder in run.pieces("sim-") if (folder / FILE).exists()]

@@ -32,12 +32,6 @@ def files(experiment: Experiment) -> list[str]:
     return [*experiment.modules, *(file_of(name) for name in experiment.strategies if is_file(name))]
 
 
-def work_of(run: Run, experiment: Experiment) -> tuple[str, dict[str, str]]:
-    """What the run trains, and the hashes of the modules that it runs for it: equal where figures compare."""
-    environment = run.environment
-    return experiment.digest(*experiment.work), {file: environment.get(file, "") for file in experiment.modules}
-
-
 def start(root: Path, command: str, experiment: Experiment, given: str, environment: Mapping[str, str]) -> tuple[Run, bool]:
     """A new run, or the incomplete one of the same command, experiment and environment; and whether it is resumed.
 

@@ -42,10 +42,11 @@ def result(run: Run, ranks: int) -> Staged:
 
 def errors(folder: Path) -> dict[str, dict[str, float]]:
     """Errors on the test windows by predictor, the model first, if training has come to its end."""
-    if not (folder / TEST).exists() or not (folder / NAIVE).exists():
+    if not (folder / TEST).exists():
         return {}
     model = dict(zip(ERRORS, read_json(folder / TEST, tuple[float, float, float], "test"), strict=True))
-    return {Job.load(folder / JOB).model.name: model, **read_json(folder / NAIVE, dict[str, dict[str, float]], "naive forecasts")}
+    naive = read_json(folder / NAIVE, dict[str, dict[str, float]], "record of naive forecasts") if (folder / NAIVE).exists() else {}
+    return {Job.load(folder / JOB).model.name: model, **naive}
 
 
 def _shown(r: EpochRecord) -> Epoch:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import pandas as pd
 
-MISSING, INFINITE = "–", "∞"
+MISSING, INFINITE, MARK = "–", "∞", "†"
+MARKED = f"{MARK} extrapolated: from costs used outside what they were fitted on."
+Marked = frozenset[tuple[int, str]]  # cells that bear MARK: row from 0, column
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -70,6 +72,7 @@ READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
         (size, {"h2d_bytes": "host to device"}),
         (_SHORT, {"collective_s": "collectives,\u00a0s"}),
         (str, {"sources": "durations"}),
+        (str, {"failed": "not compared"}),
         (_SIGNED, {"error_pct": "error"}),
         (_finite(lambda value: f"{value:.1f} %"), {"spread_pct": "spread"}),
     )
@@ -77,7 +80,7 @@ READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
 }
 
 
-def _plain(value: object) -> str:
+def _plain(_: str, value: object) -> str:
     return number(value) if isinstance(value, float) else str(value)
 
 
@@ -86,44 +89,53 @@ def to_csv(table: pd.DataFrame) -> str:
     return table.to_csv(index=False, lineterminator="\n")
 
 
-def to_markdown(table: pd.DataFrame) -> str:
+def _cells(table: pd.DataFrame, show: Callable[[str, object], str], marked: Marked) -> list[list[str]]:
+    """Rows of text, MARK behind what is marked."""
+    columns = [
+        [f"{show(str(name), value)}{MARK if (row, str(name)) in marked else ''}" for row, value in enumerate(table[name].tolist())]
+        for name in table.columns
+    ]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def to_markdown(table: pd.DataFrame, marked: Marked = frozenset()) -> str:
     """A pipe table; numbers to the right."""
     numeric = [pd.api.types.is_numeric_dtype(table[name]) for name in table.columns]
-    rows = [[_plain(cell).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ") for cell in row] for row in _rows(table)]
+    rows = [[cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ") for cell in row] for row in _cells(table, _plain, marked)]
     rules = ["---:" if right else "---" for right in numeric]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in [[str(name) for name in table.columns], rules, *rows])
 
 
 LATEX = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", INFINITE: r"$\infty$", MISSING: "--"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {INFINITE: r"$\infty$", MISSING: "--", MARK: r"$\dagger$"}
 )
 
 
-def to_latex(table: pd.DataFrame) -> str:
+def to_latex(table: pd.DataFrame, marked: Marked = frozenset()) -> str:
     """A booktabs tabular."""
     columns = "".join("r" if pd.api.types.is_numeric_dtype(table[name]) else "l" for name in table.columns)
-    head, *body = [" & ".join(_plain(cell).translate(LATEX) for cell in row) + r" \\" for row in [list(table.columns), *_rows(table)]]
+    rows = [[str(name) for name in table.columns], *_cells(table, _plain, marked)]
+    head, *body = [" & ".join(cell.translate(LATEX) for cell in row) + r" \\" for row in rows]
     return "\n".join([rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}", ""])
 
 
-def to_html(table: pd.DataFrame) -> str:
-    """A `<table>` with the headings and units of `READING`; escaped. `kind` becomes a label; a rule parts what is not compared."""
-    head, shown = [], []
-    parts = list(zip(*(table[name].tolist() for name in ("ranks", "strategy" if "op" in table else "kind") if name in table), strict=True))
+def to_html(table: pd.DataFrame, marked: Marked = frozenset()) -> str:
+    """A `<table>` with the headings and units of `READING`; escaped. A rule parts rank counts, and strategies where each has many rows."""
+    within = [name for name in ("ranks", *(["strategy"] if "op" in table else [])) if name in table]
+    parts = list(zip(*(table[name].tolist() for name in within), strict=True))
     rules = [' class="new"' if parts and i and parts[i] != parts[i - 1] else "" for i in range(len(table))]
-    for name in table.columns:
-        numeric = pd.api.types.is_numeric_dtype(table[name])
-        heading, show = READING.get(str(name), (str(name).lower(), _SHORT if pd.api.types.is_float_dtype(table[name]) else str))
-        side = ' class="n"' if numeric else ""
-        head.append(f"<th{side}>{html.escape(heading)}</th>")
-        cells = [html.escape(show(value)) for value in table[name].tolist()]
-        if name == "kind":
-            cells = [f'<span class="kind">{cell}</span>' for cell in cells]
-        shown.append([f"<td{side}>{cell}</td>" for cell in cells])
-    body = "".join(f"<tr{rule}>{''.join(row)}</tr>\n" for rule, *row in zip(rules, *shown, strict=True))
-    return f'<div class="scroll"><table><thead><tr>{"".join(head)}</tr></thead>\n<tbody>{body}</tbody></table></div>'
+    sides = [' class="n"' if pd.api.types.is_numeric_dtype(table[name]) else "" for name in table.columns]
+    heads = [html.escape(READING[name][0] if name in READING else name.lower()) for name in map(str, table.columns)]
 
+    def show(name: str, value: object) -> str:
+        usual = _SHORT if isinstance(value, float) else str
+        return html.escape(READING[name][1](value) if name in READING else usual(value))  # type: ignore[arg-type]
 
-def _rows(table: pd.DataFrame) -> Sequence[Sequence[object]]:
-    return [list(row) for row in zip(*(table[name].tolist() for name in table.columns), strict=True)]
+    head = "".join(f"<th{side}>{text}</th>" for side, text in zip(sides, heads, strict=True))
+    body = "".join(
+        f"<tr{rule}>{''.join(f'<td{side}>{cell}</td>' for side, cell in zip(sides, row, strict=True))}</tr>\n"
+        for rule, row in zip(rules, _cells(table, show, marked), strict=True)
+    )
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>'

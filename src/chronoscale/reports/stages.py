@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from chronoscale.reports.drawing import Drawing, draw
+from chronoscale.reports.setting import EXECUTED, Setting
 from chronoscale.reports.style import COLOURS, MUTED
 
 WAITING = "runtime statistics"  # the control plane looks at epochs as they come; it has nothing to do meanwhile
@@ -47,7 +49,8 @@ class Activity:
 @dataclass(frozen=True, slots=True)
 class Staged:
     """A training run: epochs in order, activities in order, and what has to be said. `missed`: stage and strategy that were asked for and
-    in which no epoch was trained. errors: on the test windows, by predictor and kind; naive ones beside the model."""
+    in which no epoch was trained. errors: on the test windows, by predictor and kind; naive ones beside the model. stopped: by a number
+    that is not finite, which and where; '' where it was not."""
 
     name: str
     ranks: int
@@ -56,6 +59,14 @@ class Staged:
     notes: tuple[str, ...] = ()
     missed: tuple[str, str] | None = None
     errors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    setting: Setting = field(default=EXECUTED, kw_only=True)
+    stopped: str = field(default="", kw_only=True)
+
+    @property
+    def failed(self) -> str:
+        """Why it compares with nothing: what stopped it, or where its loss stopped being a number; '' where it does."""
+        lost = (f"loss not finite in epoch {epoch.number}" for epoch in self.epochs if not math.isfinite(epoch.loss))
+        return self.stopped or next(lost, "")
 
     @property
     def stages(self) -> dict[str, list[Epoch]]:
@@ -68,7 +79,7 @@ class Staged:
     def table(self) -> pd.DataFrame:
         """One row a stage: epochs, seconds an epoch (median, half the interquartile range), seconds spent on taking the schedule up, the
         learning rate of its largest step, first and last loss, seconds that the control plane worked meanwhile, and the best MAE and the
-        last errors where anything validated. A stage that was missed has none of them."""
+        last errors where anything validated. A stage that was missed has none of them, and a run that failed no best, and says so."""
         rows = []
         for stage, epochs in self.stages.items():
             seconds = np.array([epoch.end_ns - epoch.start_ns for epoch in epochs]) / 1e9
@@ -89,7 +100,8 @@ class Staged:
                     "first_loss": epochs[0].loss,
                     "last_loss": epochs[-1].loss,
                     "control_s": sum(max(ns, 0) for ns in busy) / 1e9,
-                    "best_mae": min(epoch.mae for epoch in epochs),
+                    "failed": self.failed,
+                    "best_mae": float("nan") if self.failed else min(epoch.mae for epoch in epochs),
                     **{f"last_{name}": getattr(epochs[-1], name) for name in ("mae", "rmse", "mape")},
                 }
             )
@@ -99,6 +111,7 @@ class Staged:
         unknown = [
             name for name in ("learning_rate", "best_mae", "last_mae", "last_rmse", "last_mape") if len(table) and table[name].isna().all()
         ]
+        unknown += [] if self.failed or not len(table) else ["failed"]
         return table.drop(columns=unknown if self.activities or not len(table) else [*unknown, "control_s"])
 
     def compared(self) -> pd.DataFrame:

@@ -1,112 +1,177 @@
-"""Tables: the numbers of a report, one DataFrame each. Values are as the metrics give them; formatting is in `formats`."""
+"""Tables: the numbers of a section, one DataFrame each. Values are as the metrics give them; formatting is in `formats`."""
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple, Protocol
 
 import pandas as pd
 
-from chronoscale.reports.report import Measured, Report
+from chronoscale.reports.formats import Marked
+from chronoscale.reports.measured import EXTRAPOLATED, Measured
+from chronoscale.reports.section import Section
 from chronoscale.strategies.metrics import parallel_efficiency
 from chronoscale.strategies.schedule import Op
 
 NAN = float("nan")
-RARE = ("prepare_s", "mae", "rmse", "mape", "gap", "host_bytes")  # columns of families and strategies that have them
+HEARD = {"sources": "durations"}
+MEASURED = ("measured_ms", "spread_pct", "mae", "rmse", "mape")  # no prediction, also where others of a row are
+RARE = ("prepare_s", "mae", "rmse", "mape", "gap", "host_bytes", "failed")  # columns of families and strategies that have them
 
 
-def speedup(run: Measured, base: Measured) -> tuple[float, float]:
-    """How many times as fast as `base`, and the spread of that ratio: relative spreads added in quadrature."""
-    ours, theirs = run.summary, base.summary
+class Timed(Protocol):
+    """Seconds of an epoch, and their spread."""
+
+    @property
+    def epoch_s(self) -> float: ...
+
+    @property
+    def spread_s(self) -> float: ...
+
+
+def speedup(ours: Timed, theirs: Timed) -> tuple[float, float]:
+    """How many times as fast as `theirs`, and the spread of that ratio: relative spreads added in quadrature."""
     if not (ours.epoch_s > 0 and theirs.epoch_s > 0):
         return NAN, NAN
     ratio = theirs.epoch_s / ours.epoch_s
-    return ratio, 0.0 if run is base else ratio * math.hypot(ours.spread_s / ours.epoch_s, theirs.spread_s / theirs.epoch_s)
+    return ratio, 0.0 if ours is theirs else ratio * math.hypot(ours.spread_s / ours.epoch_s, theirs.spread_s / theirs.epoch_s)
 
 
 def efficiency(curve: list[Measured]) -> dict[int, float]:
-    """Parallel efficiency by rank count of one strategy in one setting; NaN for an epoch of no length."""
+    """Parallel efficiency by rank count of one curve; NaN for an epoch of no length."""
     times = {run.ranks: run.summary.epoch_s for run in curve}
     known = parallel_efficiency({ranks: seconds for ranks, seconds in times.items() if seconds > 0})
     return {ranks: known.get(ranks, NAN) for ranks in times}
 
 
-def comparison(report: Report) -> pd.DataFrame:
-    """One row a run, ordered by setting, ranks, strategy.
+def _origin(section: Section, run: str) -> dict[str, str]:
+    """What tells rows of one section from another's, wherever they are read."""
+    setting = section.setting
+    return {"run": run, "kind": setting.kind, "dataset": setting.fact("dataset"), "model": setting.fact("model"), **dict(section.apart)}
 
-    speedup: over `report.baseline` on the same ranks in the same setting, NaN where it did not run. parallel_efficiency: against
-    the strategy's smallest run in that setting. prepare_s, mae, rmse, mape, gap, host_bytes: as in `Measured`, columns where any is known.
+
+def comparison(section: Section) -> pd.DataFrame:
+    """One row a result, ordered by ranks, strategy, run.
+
+    speedup: over the section's baseline on the same ranks, NaN where it did not run. parallel_efficiency: against the curve's smallest run.
+    Both NaN for a result that `failed`. prepare_s, mae, rmse, mape, gap, host_bytes, failed: as in `Measured`, columns where any is known.
     Seconds and bytes as in `Summary`; efficiency and utilisation are shares of 1.
     """
     rows = []
-    for setting in report.settings:
-        shares = {name: efficiency(report.curve(name, setting)) for name in report.strategies}
-        for ranks, runs in report.within(setting).items():
-            base = next((run for run in runs if run.strategy == report.baseline), None)
-            for run in runs:
-                ratio, ratio_spread = speedup(run, base) if base else (NAN, NAN)
-                found = run.summary
-                rows.append(
-                    {
-                        "strategy": run.strategy,
-                        "ranks": ranks,
-                        "kind": run.kind,
-                        "epoch_s": found.epoch_s,
-                        "spread_s": found.spread_s if found.repeats > 1 else NAN,
-                        "repeats": found.repeats,
-                        "speedup": ratio,
-                        "speedup_spread": ratio_spread if found.repeats > 1 and run is not base else NAN,
-                        "parallel_efficiency": shares[run.strategy][ranks],
-                        "prepare_s": run.prepare_s,
-                        "mae": run.mae,
-                        "rmse": run.rmse,
-                        "mape": run.mape,
-                        "gap": run.gap,
-                        "imbalance": found.imbalance,
-                        "utilisation": found.utilisation,
-                        "h2d_bytes": found.h2d_bytes,
-                        "host_bytes": run.host_bytes,
-                        "collective_s": found.collective_s,
-                        "sources": found.sources,
-                        "machine": setting.machine,
-                        "device": found.device,
-                    }
-                )
+    shares = {label: efficiency(section.curve(label)) for label in section.labels}
+    for ranks, runs in section.by_ranks().items():
+        for run in runs:
+            base = None if run.failed else section.base(run)
+            ratio, ratio_spread = speedup(run.summary, base.summary) if base else (NAN, NAN)
+            found = run.summary
+            rows.append(
+                {
+                    "strategy": run.strategy,
+                    "ranks": ranks,
+                    **_origin(section, run.run),
+                    "failed": run.failed,
+                    "epoch_s": found.epoch_s,
+                    "spread_s": found.spread_s if found.repeats > 1 else NAN,
+                    "repeats": found.repeats,
+                    "speedup": ratio,
+                    "speedup_spread": ratio_spread if found.repeats > 1 and run is not base else NAN,
+                    "parallel_efficiency": NAN if run.failed else shares[section.label(run)][ranks],
+                    "prepare_s": run.prepare_s,
+                    "mae": run.mae,
+                    "rmse": run.rmse,
+                    "mape": run.mape,
+                    "gap": run.gap,
+                    "imbalance": found.imbalance,
+                    "utilisation": found.utilisation,
+                    "h2d_bytes": found.h2d_bytes,
+                    "host_bytes": run.host_bytes,
+                    "collective_s": found.collective_s,
+                    "sources": found.sources,
+                    "device": found.device,
+                }
+            )
     table = pd.DataFrame(rows)
-    unknown = [name for name in RARE if name in table and (table[name].isna() | (table[name] == 0)).all()]
+    unknown = [name for name in RARE if name in table and (table[name].isna() | (table[name] == 0) | (table[name] == "")).all()]
     return table.drop(columns=unknown)
 
 
-def time_by_op(report: Report) -> pd.DataFrame:
-    """Seconds in each operation, summed over ranks; one row a run, a column an operation, 0 where it does not occur."""
-    ops = [op.name for op in Op if any(op.name in run.op_seconds.index for run in report.runs)]
+def time_by_op(section: Section) -> pd.DataFrame:
+    """Seconds in each operation, summed over ranks; one row a result, a column an operation, 0 where it does not occur."""
+    ops = [op.name for op in Op if any(op.name in run.op_seconds.index for run in section.runs)]
     rows = [
-        {"strategy": run.strategy, "ranks": ranks, "kind": run.kind, "machine": setting.machine}
+        {"strategy": run.strategy, "ranks": ranks, **_origin(section, run.run), "sources": run.summary.sources}
         | {op: float(run.op_seconds.get(op, 0.0)) for op in ops}
-        for setting in report.settings
-        for ranks, runs in report.within(setting).items()
+        for ranks, runs in section.by_ranks().items()
         for run in runs
     ]
     return pd.DataFrame(rows)
 
 
-def fidelity(report: Report) -> pd.DataFrame:
-    """The frames of `metrics.fidelity` under one another, with strategy and ranks in front."""
-    frames = [frame.assign(strategy=strategy, ranks=ranks) for (strategy, ranks), frame in report.fidelity.items()]
+def fidelity(section: Section) -> pd.DataFrame:
+    """Predictions against what was measured, under one another: the frames of `metrics.fidelity`, whose they are in front."""
+    frames = []
+    for runs in section.by_ranks().values():
+        for run in runs:
+            if run.prediction is not None:
+                whose: dict[str, Any] = {"strategy": run.strategy, "ranks": run.ranks, **_origin(section, run.run)}
+                frames.append(run.prediction.frame.assign(**whose, costs=run.prediction.costs, sources=run.prediction.sources))
     if not frames:
         return pd.DataFrame()
     table = pd.concat(frames, ignore_index=True)
-    front = ["strategy", "ranks"]
+    front = ["strategy", "ranks", *_origin(section, "")]
     return table[front + [name for name in table.columns if name not in front]]
 
 
-def stages(report: Report) -> pd.DataFrame:
-    """The tables of training runs in stages under one another, the run in front."""
-    frames = [run.table() for run in report.staged]
-    frames = [frame.assign(run=run.name)[["run", *frame.columns]] for run, frame in zip(report.staged, frames, strict=True) if len(frame)]
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+def stages(section: Section) -> pd.DataFrame:
+    """The tables of training runs under one another, the run in front."""
+    frames = [frame.assign(**_origin(section, run.name), ranks=run.ranks) for run in section.staged if len(frame := run.table())]
+    if not frames:
+        return pd.DataFrame()
+    table = pd.concat(frames, ignore_index=True)
+    front = [*_origin(section, ""), "ranks"]
+    return table[front + [name for name in table.columns if name not in front]]
 
 
-def tables(report: Report) -> dict[str, pd.DataFrame]:
-    """Every table that has rows, by file name."""
-    found = {"comparison": comparison(report), "time_by_op": time_by_op(report), "fidelity": fidelity(report), "stages": stages(report)}
+def errors(section: Section) -> pd.DataFrame:
+    """Errors of tests: a trained model's, and beside it those of the naive ways that its run has tested."""
+    rows = [
+        {**_origin(section, run.name), "ranks": run.ranks, "predictor": name, **found}
+        for run in section.staged
+        for name, found in run.errors.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+TABLES = {"comparison": comparison, "time_by_op": time_by_op, "fidelity": fidelity, "stages": stages, "errors": errors}
+
+
+def tables(section: Section) -> dict[str, pd.DataFrame]:
+    """Every table that has rows, by name."""
+    found = {name: make(section) for name, make in TABLES.items()}
     return {name: table for name, table in found.items() if len(table)}
+
+
+class Reading(NamedTuple):
+    """A table as a reader wants it: the columns that tell its rows apart, and in words what is the same in all of them. marked: numbers
+    that rest on extrapolated durations."""
+
+    table: pd.DataFrame
+    same: str
+    marked: Marked
+
+
+def reading(section: Section, table: pd.DataFrame) -> Reading:
+    """Columns of text, and the repeats, that are the same in several rows are said once; what the section's title says is not repeated."""
+    weak = [EXTRAPOLATED in str(value) for value in table["sources"]] if "sources" in table else []
+    texts = [str(name) for name in table.columns if not pd.api.types.is_numeric_dtype(table[name]) or name == "repeats"]
+    kept = {"strategy", "op", *(["sources"] if any(weak) else [])}
+    known = {"kind", "dataset", "model", "device", *(name for name, _ in section.apart)}
+    same = [name for name in texts if name not in kept and table[name].nunique(dropna=False) == 1]
+    alike = [name for name in same if len(table) > 1 or name in known]
+    said = [f"{HEARD.get(name, name)} {table[name].iloc[0]}" for name in alike if name not in known and table[name].iloc[0] != ""]
+    numbers = [str(name) for name in table.columns if pd.api.types.is_float_dtype(table[name]) and name not in MEASURED]
+    marked = frozenset(
+        (row, name) for row, is_weak in enumerate(weak) for name in numbers if is_weak and not pd.isna(table[name].iloc[row])
+    )
+    shown = table.drop(columns=[*alike, *(name for name in table.columns if table[name].isna().all())])
+    return Reading(shown, f"In all rows: {', '.join(said)}." if said else "", marked)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from chronoscale.harness import reference
+from chronoscale.harness.cell import Cell
 from chronoscale.harness.cli.options import AsJson
 from chronoscale.harness.cli.output import listed
 
@@ -19,6 +20,5 @@ def keys(
     """The keys of an experiment file: type, default, family, meaning."""
     if markdown:
         return typer.echo(reference.document(), nl=False)
-    listed(
-        [one._asdict() for one in reference.keys(key or "")], "keys of an experiment file", as_json, wrapped=("type", "default", "meaning")
-    )
+    rows = [{**one._asdict(), "default": Cell(one.value, one.default)} for one in reference.keys(key or "")]
+    listed(rows, "keys of an experiment file", as_json, wrapped=("type", "default", "meaning"))

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from chronoscale.errors import MachineError
+from chronoscale.harness.cell import Cell, record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,9 +24,9 @@ err = Console(stderr=True)
 
 
 def say(frame: pd.DataFrame, title: str, as_json: bool) -> None:
-    """A table on the terminal, or JSON records."""
+    """A table on the terminal, or JSON records: numbers as numbers, null for what is not finite."""
     if as_json:
-        typer.echo(frame.to_json(orient="records"))
+        typer.echo(json.dumps([record({str(key): value for key, value in row.items()}) for row in frame.to_dict("records")]))
         return
     table = Table(title=title, title_justify="left", box=None, header_style="bold")
     for name in frame.columns:
@@ -51,6 +52,8 @@ def facts(found: Sequence[Fact], title: str, as_json: bool) -> None:
 
 
 def _shown(column: str, value: object) -> str:
+    if isinstance(value, Cell):
+        return value.text
     if not isinstance(value, float):
         return str(value)
     if value != value:
@@ -61,16 +64,16 @@ def _shown(column: str, value: object) -> str:
 def listed(
     rows: Sequence[Mapping[str, object]], title: str, as_json: bool, wrapped: Sequence[str] = (), left_out: Sequence[str] = ()
 ) -> None:
-    """Rows of text, of equal keys, within 80 columns: what is `wrapped` goes on in the next line. JSON has what is `left_out`, too."""
+    """Rows of equal keys within 80 columns: what is `wrapped` goes on in the next line. JSON has what is `left_out`, too."""
     if as_json:
-        typer.echo(json.dumps(list(rows)))
+        typer.echo(json.dumps([record(row) for row in rows]))
         return
     table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
     shown = [key for key in rows[0] if key not in left_out]
     for key in shown:
         table.add_column(key, overflow="fold", no_wrap=key not in wrapped)
     for row in rows:
-        table.add_row(*(str(row[key]) for key in shown))
+        table.add_row(*(_shown(key, row[key]) for key in shown))
     Console(width=80).print(table)
 
 

@@ -13,6 +13,7 @@ from chronoscale.harness import demonstration, publish
 from chronoscale.harness.cli.options import RUNS, AsJson, Root
 from chronoscale.harness.cli.output import err, stage
 from chronoscale.harness.runs import Run
+from chronoscale.reports.folder import DATA
 
 
 def report(
@@ -23,7 +24,7 @@ def report(
     """One HTML page over runs, with the tables as CSV and Markdown and the figures as SVG and PNG."""
     with stage("drawing"):
         page = publish.page([Run(folder) for folder in folders], out)
-    typer.echo(json.dumps({"page": str(page)}) if as_json else str(page))
+    typer.echo(json.dumps({"page": str(page), **json.loads((page.parent / DATA).read_text())}) if as_json else str(page))
 
 
 def trace(

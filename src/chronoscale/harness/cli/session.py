@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from chronoscale.harness.cli.output import err, say
+from chronoscale.harness.content import of_data
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.experiments import load
 from chronoscale.harness.machine import this_device
@@ -27,7 +28,7 @@ def asked(file: Path, seed: int | None, **changes: Any) -> Experiment:
 def begin(command: str, file: Path, root: Path, seed: int | None, **changes: Any) -> tuple[Experiment, Run]:
     """The experiment, and a run of it: a new one, or one that was left incomplete."""
     experiment = asked(file, seed, **changes)
-    here = fingerprint(this_device(experiment)) | fingerprints(files(experiment)) | versions(experiment.strategies)
+    here = fingerprint(this_device(experiment)) | fingerprints(files(experiment)) | versions(experiment.strategies) | of_data(experiment)
     run, resumed = start(root, command, experiment, file.read_text(), here)
     if resumed:
         err.print(f"taking up {run.folder}, which was left incomplete")

@@ -8,6 +8,7 @@ from typing import Annotated
 import pandas as pd
 import typer
 
+from chronoscale.harness.cell import Cell
 from chronoscale.harness.cli.options import RUNS, AsJson, File, Root, Seed
 from chronoscale.harness.cli.output import say, stage
 from chronoscale.harness.cli.session import begin, end
@@ -42,9 +43,13 @@ def train(
     experiment, run = begin("train", file, root, seed, **given, strategies=[name])
     with stage("training"), run.watched():
         done = run_training(experiment, run)
+    table = done.table()
+    table = table.assign(
+        epochs=pd.Series([Cell([int(end) for end in text.split("..") if end.isdigit()], text) for text in table["epochs"]], dtype=object)
+    )
     title = f"trained {len(done.epochs)} epochs on {done.ranks} rank{'s' * (done.ranks != 1)}"
     said = set(control(run.folder / FOLDER).notes)  # by the control plane, when it made them
-    table = done.table().assign(idle_ranks=sum(idle(run).values()))
+    table = table.assign(idle_ranks=sum(idle(run).values()))
     if as_json and done.errors:
         last = [*[None] * (len(table) - 1), done.compared().to_dict("records")]
         table = table.assign(test=pd.Series(last, dtype=object))

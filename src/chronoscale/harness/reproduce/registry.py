@@ -7,6 +7,7 @@ from importlib import import_module
 import pandas as pd
 
 from chronoscale.errors import UserError
+from chronoscale.harness.cell import Cell
 from chronoscale.harness.reproduce.study import Kind, Study
 from chronoscale.reports.published import published
 
@@ -40,5 +41,7 @@ def of(paper: str) -> list[Study]:
 
 def overview(paper: str) -> pd.DataFrame:
     """One row a study: what it shows, whether it is executed, simulated or counted, and about how long it takes on one core."""
-    rows = [(f"--{s.kind} {s.number}", s.title, s.printed.section, s.way, f"{s.lasts_s:.0f} s") for s in of(paper)]
+    rows = [
+        (f"--{s.kind} {s.number}", s.title, s.printed.section, s.way, Cell(s.lasts_s, f"{s.lasts_s:.0f} s", "about_s")) for s in of(paper)
+    ]
     return pd.DataFrame(rows, columns=["what", "shows", "section", "how", "about"])

@@ -1,0 +1,98 @@
+"""Folder: a report on disk: index.html, report.md, report.json, tables and figures."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+from chronoscale.errors import MachineError, UserError
+from chronoscale.reports import page
+from chronoscale.reports.document import document, markdown
+from chronoscale.reports.drawing import Drawing
+from chronoscale.reports.formats import to_csv, to_latex, to_markdown
+from chronoscale.reports.parts import Part, parts
+from chronoscale.reports.report import Report
+
+INDEX, DATA, MAKER = "index.html", "report.json", "chronoscale"
+XML = '<?xml version="1.0" encoding="utf-8"?>\n'
+
+
+def write(report: Report, folder: Path) -> Path:
+    """Write `folder`/index.html, beside it report.md, report.json, tables/ (CSV, Markdown, LaTeX), figures/ (SVG, PNG); return the page.
+
+    Everything is rendered before anything is written, and index.html is replaced last and whole: a failure leaves the old page. What an
+    earlier report has left is removed, what others have put there stays. The same report gives the same bytes.
+
+    Raises UserError when `folder` is a file, or holds anything but a report of ours, MachineError when it cannot be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder}: a report needs a folder, this is a file")
+    old, files = _earlier(folder), render(report)
+    taken = [name for name in files if name not in old and (folder / name).exists()]
+    if taken:
+        raise UserError(f"{folder / taken[0]}: not written by a report, and would be overwritten; move it, or name another folder (--out)")
+    gone = [name for name in old if name not in files]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".report-") as stage:
+            for name, content in files.items():
+                staged = Path(stage, name)
+                staged.parent.mkdir(exist_ok=True)
+                staged.write_bytes(content)
+            claim = Path(stage, "claim")  # what both reports name is ours, should this one be cut off
+            claim.write_text(json.dumps({"made_by": MAKER, "files": [*files, *gone]}))
+            os.replace(claim, folder / DATA)
+            for name in [*(name for name in files if name not in (DATA, INDEX)), INDEX]:
+                folder.joinpath(name).parent.mkdir(exist_ok=True)
+                os.replace(Path(stage, name), folder / name)
+            for name in gone:
+                (folder / name).unlink(missing_ok=True)
+            os.replace(Path(stage, DATA), folder / DATA)
+    except OSError as error:
+        raise MachineError(f"{folder}: cannot write the report ({error.strerror})") from error
+    return folder / INDEX
+
+
+def _earlier(folder: Path) -> list[str]:
+    """Files of the report that is there; none where there is nothing. Raises UserError for a folder that holds something else."""
+    held = sorted(path.name for path in folder.iterdir() if not path.name.startswith(".report-")) if folder.exists() else []
+    if not held:
+        return []
+    try:
+        data = json.loads((folder / DATA).read_text())
+        names = [str(name) for name in data["files"]] if data["made_by"] == MAKER else None
+    except (OSError, ValueError, KeyError, TypeError):
+        names = None
+    if names is None:
+        raise UserError(
+            f"{folder}: holds {held[0]}{' and more' * (len(held) > 1)}, and no report of ours; empty it, or name another (--out)"
+        )
+    return [name for name in names if (folder / name).resolve().is_relative_to(folder.resolve())]
+
+
+def render(report: Report) -> dict[str, bytes]:
+    """All files of a report by relative path; index.html is the last."""
+    found = parts(report)
+    files: dict[str, bytes] = {}
+    for part in found:
+        files |= _tables(part) | {name: content for drawing in part.drawings for name, content in _figure(drawing).items()}
+    files["report.md"] = markdown(report, found).encode()
+    names = [*files, DATA, INDEX]
+    files[DATA] = json.dumps({"made_by": MAKER, **document(report, found), "files": names}, indent=1).encode()
+    return files | {INDEX: page.html(report, found).encode()}
+
+
+def _tables(part: Part) -> dict[str, bytes]:
+    """As files. CSV has every column, the others what tells rows apart."""
+    files: dict[str, str] = {}
+    for name, table in part.tables.items():
+        stem, shown = f"tables/{part.section.file}{name}", part.readings[name]
+        files |= {f"{stem}.csv": to_csv(table), f"{stem}.md": to_markdown(shown.table, shown.marked)}
+        files[f"{stem}.tex"] = to_latex(shown.table, shown.marked)
+    return {name: text.encode() for name, text in files.items()}
+
+
+def _figure(drawing: Drawing) -> dict[str, bytes]:
+    return {f"figures/{drawing.name}.svg": (XML + drawing.svg).encode(), f"figures/{drawing.name}.png": drawing.png}

@@ -1,0 +1,90 @@
+"""Measured: one strategy on one number of ranks, in one run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from chronoscale.reports.setting import Kind, Setting
+from chronoscale.reports.timeline import Timeline, iteration_slice
+from chronoscale.strategies.metrics import Summary, time_by_op
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.trace import Source, Trace
+
+EXTRAPOLATED = Source.EXTRAPOLATED.name.lower()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prediction:
+    """What a replay of an executed schedule predicted: a frame of `metrics.fidelity`, the costs' name, where durations come from."""
+
+    frame: pd.DataFrame
+    costs: str
+    sources: str
+
+    @property
+    def error_pct(self) -> float:
+        """Of the whole epoch."""
+        return next(
+            (float(error) for op, error in zip(self.frame["op"], self.frame["error_pct"], strict=True) if op == "TOTAL"), float("nan")
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """One strategy on one number of ranks.
+
+    op_seconds: seconds in each operation, summed over ranks, index the op's name. run: the folder that it is from. gap: of the schedule to
+    its scheduler's bound (`Schedule.gap`), NaN where no scheduler planned. prepare_s: what happens once before the first epoch; NaN where a
+    strategy prepares nothing by itself. host_bytes: planned, of a rank (`Schedule.host`). mae, rmse, mape: of the validation that ended the
+    last epoch, the last a share; NaN without one. losses: one value a step. prediction: of the same schedule, where it was replayed.
+    failed: why its figures compare with nothing, '' where they do.
+    """
+
+    setting: Setting
+    summary: Summary
+    op_seconds: pd.Series[float]
+    timeline: Timeline | None = None
+    run: str = ""
+    gap: float = float("nan")
+    prepare_s: float = float("nan")
+    host_bytes: int = 0
+    mae: float = float("nan")
+    rmse: float = float("nan")
+    mape: float = float("nan")
+    losses: tuple[float, ...] = ()
+    prediction: Prediction | None = None
+    failed: str = ""
+
+    @classmethod
+    def of(cls, setting: Setting, traces: Sequence[Trace], schedule: Schedule | None = None) -> Measured:
+        """From repeats of one epoch; the median repeat stands for them. With its schedule, its middle iteration becomes the timeline."""
+        middle = sorted(traces, key=lambda trace: trace.span_ns)[(len(traces) - 1) // 2]
+        timeline = iteration_slice(middle, schedule) if schedule is not None and len(middle) else None
+        return cls(setting, Summary.of(traces), time_by_op(middle), timeline)
+
+    @property
+    def strategy(self) -> str:
+        return self.summary.strategy
+
+    @property
+    def ranks(self) -> int:
+        return self.summary.ranks
+
+    @property
+    def kind(self) -> Kind:
+        return self.setting.kind
+
+    @property
+    def extrapolated(self) -> bool:
+        """Whether any of its durations leaves what its costs were fitted on."""
+        return EXTRAPOLATED in self.summary.sources.split(", ")
+
+
+def unsound(losses: Sequence[float]) -> str:
+    """Where a loss stopped being a number, in words; '' where all are finite."""
+    wrong = np.flatnonzero(~np.isfinite(np.asarray(losses, np.float64)))
+    return f"loss not finite at iteration {wrong[0]}" if len(wrong) else ""

@@ -1,0 +1,69 @@
+"""Parts: the sections of a report with everything that is shown of them, made once for the page, the Markdown and the JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from chronoscale.reports import figures
+from chronoscale.reports.drawing import Drawing
+from chronoscale.reports.findings import Answer, answers, basis, evidence, headline
+from chronoscale.reports.report import Report
+from chronoscale.reports.section import Section
+from chronoscale.reports.setting import told
+from chronoscale.reports.tables import Reading, reading, tables
+
+HEADINGS = {
+    "comparison": "Comparison",
+    "time_by_op": "Seconds in each operation, summed over ranks",
+    "fidelity": "Prediction against measurement",
+    "stages": "Stages of training",
+    "errors": "Errors on the test windows",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """headline: its one sentence. stands_on: of each claim. same: what all its results share. figures, fidelity, timelines: in the order of
+    reading. tables: with every column; readings: as they are read."""
+
+    section: Section
+    headline: str
+    stands_on: str
+    answers: list[Answer]
+    same: str
+    evidence: str
+    figures: list[Drawing]
+    fidelity: list[Drawing]
+    timelines: list[Drawing]
+    tables: Mapping[str, pd.DataFrame]
+    readings: Mapping[str, Reading]
+
+    @property
+    def drawings(self) -> list[Drawing]:
+        return [*self.figures, *self.fidelity, *self.timelines]
+
+
+def parts(report: Report) -> list[Part]:
+    """Of all sections, in their order."""
+    return [_part(section, report) for section in report.sections]
+
+
+def _part(section: Section, report: Report) -> Part:
+    stands_on, found = basis(section, report.sections), tables(section)
+    named = {"source", "dataset", "model", "device", "cluster"}  # which the title says
+    return Part(
+        section,
+        headline(section, stands_on),
+        stands_on,
+        answers(section),
+        told(tuple((name, value) for name, value in section.setting.facts if name not in named)),
+        evidence(section.runs),
+        figures.figures(section),
+        figures.fidelity(section),
+        figures.timelines(section),
+        found,
+        {name: reading(section, table) for name, table in found.items()},
+    )

@@ -1,0 +1,107 @@
+"""Section: the part of a report whose figures compare: one setting. Every chart, table and finding is made of one section."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chronoscale.reports.measured import Measured
+from chronoscale.reports.setting import Facts, Kind, Setting, apart, told
+from chronoscale.reports.stages import Staged
+
+BASELINES = ("psg", "pgt")  # the common base of the papers' ablations, by family
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Section:
+    """Results in one setting. Where runs repeat one another, the run is part of a result's label.
+
+    name: in front of the names of its files, '' for a report's only one. apart: what tells it from sections of the same title.
+    drawn: labels of the whole report, so that a strategy keeps its looks.
+    """
+
+    setting: Setting
+    name: str = ""
+    apart: Facts = ()
+    runs: tuple[Measured, ...] = ()
+    staged: tuple[Staged, ...] = ()
+    drawn: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> Kind:
+        return self.setting.kind
+
+    @property
+    def title(self) -> str:
+        """'executed: model on dataset, device', and what tells it from others of that name."""
+        return f"{self.setting}; {told(self.apart)}" if self.apart else str(self.setting)
+
+    @property
+    def file(self) -> str:
+        """What its files' names begin with."""
+        return f"{self.name}-" if self.name else ""
+
+    @property
+    def sound(self) -> list[Measured]:
+        """Results that compare: those that did not fail."""
+        return [run for run in self.runs if not run.failed]
+
+    @property
+    def baseline(self) -> str:
+        """The strategy that others are compared with: one of BASELINES when present, else the first; '' without any."""
+        names = [run.strategy for run in self.sound]
+        return next((name for name in BASELINES if name in names), names[0] if names else "")
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """Names, the baseline first, then in order of appearance."""
+        names = [*([self.baseline] if self.baseline else []), *(run.strategy for run in self.runs)]
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Of the curves, strategies in their order."""
+        place = {name: i for i, name in enumerate(self.strategies)}
+        return tuple(dict.fromkeys(self.label(run) for run in sorted(self.runs, key=lambda run: place[run.strategy])))
+
+    def label(self, run: Measured) -> str:
+        """The strategy; with the run where several have measured the same."""
+        counts = Counter((other.strategy, other.ranks) for other in self.runs)
+        several = any(name == run.strategy and count > 1 for (name, _), count in counts.items())
+        return f"{run.strategy} ({run.run})" if several else run.strategy
+
+    def by_ranks(self, results: Sequence[Measured] | None = None) -> dict[int, list[Measured]]:
+        """Results (all without any given) by rank count, ascending; strategies in the section's order."""
+        place = {name: i for i, name in enumerate(self.labels)}
+        found: dict[int, list[Measured]] = {}
+        for run in sorted(self.runs if results is None else results, key=lambda run: (run.ranks, place[self.label(run)])):
+            found.setdefault(run.ranks, []).append(run)
+        return found
+
+    def curve(self, label: str) -> list[Measured]:
+        """Sound results of one label, ranks ascending."""
+        return sorted((run for run in self.sound if self.label(run) == label), key=lambda run: run.ranks)
+
+    def base(self, run: Measured) -> Measured | None:
+        """The baseline on the same ranks, of the same run where that has one."""
+        same = [other for other in self.sound if (other.strategy, other.ranks) == (self.baseline, run.ranks)]
+        return next((other for other in same if other.run == run.run), same[0] if same else None)
+
+
+def sections(runs: Sequence[Measured], staged: Sequence[Staged] = ()) -> tuple[Section, ...]:
+    """One a setting: executed ones first, else in order of appearance. Raises ValueError for two results of one run on the same point."""
+    again = [key for key, n in Counter((run.setting, run.run, run.strategy, run.ranks) for run in runs).items() if n > 1]
+    if again:
+        setting, run, strategy, ranks = again[0]
+        raise ValueError(f"report: '{strategy}' has two results on {ranks} ranks in run '{run}', {setting}")
+    settings = dict.fromkeys([*(run.setting for run in runs), *(run.setting for run in staged)])
+    differ = apart(settings)
+    parts = []
+    for setting in sorted(settings, key=lambda one: one.kind != "executed"):
+        mine, trained = tuple(run for run in runs if run.setting == setting), tuple(run for run in staged if run.setting == setting)
+        alike = [one for one in settings if one.kind == setting.kind]
+        name = setting.kind + (f"-{alike.index(setting) + 1}" if len(alike) > 1 else "")
+        parts.append(Section(setting, name if len(settings) > 1 else "", differ[setting], mine, trained))
+    drawn = tuple(dict.fromkeys(label for part in parts for label in part.labels))
+    return tuple(Section(part.setting, part.name, part.apart, part.runs, part.staged, drawn) for part in parts)
