@@ -65,9 +65,12 @@ def write(text: str, ranks: int = 1, name: str = "test", resident: int = 0) -> W
 
 
 class NsCosts:
-    """`flops` are nanoseconds."""
+    """`flops` are nanoseconds; so is what launching a kernel takes."""
 
     name = "ns"
+
+    def __init__(self, launch_ns: int = 0) -> None:
+        self.launch_ns = launch_ns
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         return schedule.flops[rows], Source.MEASURED
