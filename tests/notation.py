@@ -76,12 +76,18 @@ class NsCosts:
         return schedule.flops[rows], Source.MEASURED
 
 
-def gpus(count: int, per_node: int | None = None, streams: tuple[tuple[Lane, ...], ...] | None = None, memory: float = 1e9) -> Cluster:
-    """Devices joined by links of 1 B/ns within a node and half of that between nodes, without latency."""
+def gpus(
+    count: int,
+    per_node: int | None = None,
+    streams: tuple[tuple[Lane, ...], ...] | None = None,
+    memory: float = 1e9,
+    origin: str = "specified for a test",
+) -> Cluster:
+    """Devices joined by links of 1 B/ns within a node and half of that between nodes, without latency; fitted ones have no rails."""
     each = per_node or count
     extra = {} if streams is None else {"streams": streams}
     device = Device("Test GPU", memory, 1e12, 1e12, Link(1e9, 0.0), 0.0, **extra)
-    return Cluster("test", device, -(-count // each), each, Link(1e9, 0.0), Link(0.5e9, 0.0), "specified for a test")
+    return Cluster("test", device, -(-count // each), each, Link(1e9, 0.0), Link(0.5e9, 0.0), origin)
 
 
 def log(schedule: Schedule, trace: Trace) -> list[tuple[str, int, int, int]]:
