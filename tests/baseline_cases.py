@@ -72,7 +72,7 @@ class Case:
 class Changing:
     """Costs under which about half of the changes are incremented, the others rebuilt, and hardly any snapshot comes in full."""
 
-    name = "changing"
+    name, launch_ns = "changing", 0
 
     def predict(self, schedule, rows):
         full = (schedule.op[rows] == Op.H2D) & (schedule.rows[rows] == schedule.nodes[rows])

@@ -65,20 +65,29 @@ def write(text: str, ranks: int = 1, name: str = "test", resident: int = 0) -> W
 
 
 class NsCosts:
-    """`flops` are nanoseconds."""
+    """`flops` are nanoseconds; so is what launching a kernel takes."""
 
     name = "ns"
+
+    def __init__(self, launch_ns: int = 0) -> None:
+        self.launch_ns = launch_ns
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         return schedule.flops[rows], Source.MEASURED
 
 
-def gpus(count: int, per_node: int | None = None, streams: tuple[tuple[Lane, ...], ...] | None = None, memory: float = 1e9) -> Cluster:
-    """Devices joined by links of 1 B/ns within a node and half of that between nodes, without latency."""
+def gpus(
+    count: int,
+    per_node: int | None = None,
+    streams: tuple[tuple[Lane, ...], ...] | None = None,
+    memory: float = 1e9,
+    origin: str = "specified for a test",
+) -> Cluster:
+    """Devices joined by links of 1 B/ns within a node and half of that between nodes, without latency; fitted ones have no rails."""
     each = per_node or count
     extra = {} if streams is None else {"streams": streams}
     device = Device("Test GPU", memory, 1e12, 1e12, Link(1e9, 0.0), 0.0, **extra)
-    return Cluster("test", device, -(-count // each), each, Link(1e9, 0.0), Link(0.5e9, 0.0), "specified for a test")
+    return Cluster("test", device, -(-count // each), each, Link(1e9, 0.0), Link(0.5e9, 0.0), origin)
 
 
 def log(schedule: Schedule, trace: Trace) -> list[tuple[str, int, int, int]]:

@@ -151,20 +151,67 @@ def schedules(draw: st.DrawFn) -> Schedule:
                 position = draw(st.integers(event, event + 3)) if late else event
                 rows.append((position, op, rank, draw(lane), draw(work), event))
         else:
-            rows.append((event, draw(st.sampled_from([Op.H2D, Op.AGGREGATE])), draw(st.integers(0, ranks - 1)), draw(lane), draw(work), -1))
+            rows.append(
+                (
+                    event,
+                    draw(st.sampled_from([Op.H2D, Op.AGGREGATE, Op.OPTIMIZE])),
+                    draw(st.integers(0, ranks - 1)),
+                    draw(lane),
+                    draw(work),
+                    -1,
+                )
+            )
     rows.sort(key=lambda row: row[0])
-    builder = Builder("random", ranks)
+    builder, iteration = Builder("random", ranks), 0
     for i, (_, op, rank, lane, work, collective) in enumerate(rows):
         deps = draw(st.lists(st.integers(0, i - 1), max_size=3)) if i and (collective < 0 or draw(st.integers(0, 3)) == 0) else []
-        site = {"rank": rank, "order": i, "flops": work, "bytes": work, "collective": collective}
-        builder.add(op, lane, site, after=[np.array([dep]) for dep in deps])
+        iteration += draw(st.integers(0, 5)) == 0
+        site = {"rank": rank, "order": i, "flops": work, "bytes": work, "collective": collective, "iteration": iteration}
+        builder.add(op, lane, site, {"kernels": draw(st.integers(0, 4))}, after=[np.array([dep]) for dep in deps])
     return builder.finish()
 
 
 @settings(max_examples=150, deadline=None)
-@given(schedules(), st.sampled_from([None, CPU_STREAMS, ONE_STREAM]), st.sampled_from([1, 2, 4]))
-def test_the_engine_equals_the_oracle(schedule, streams, per_node):
-    assert_exact(schedule, gpus(4, per_node, streams))
+@given(schedules(), st.sampled_from([None, CPU_STREAMS, ONE_STREAM]), st.sampled_from([1, 2, 4]), st.sampled_from([0, 1, 4]))
+def test_the_engine_equals_the_oracle(schedule, streams, per_node, launch_ns):
+    assert_exact(schedule, gpus(4, per_node, streams), launch_ns)
+
+
+def launched(text: str, launch_ns: int, ranks: int = 1) -> list[tuple[int, int]]:
+    written = write(text, ranks)
+    trace = replay(written.schedule, gpus(ranks), NsCosts(launch_ns))
+    return list(zip(trace.start_ns.tolist(), trace.end_ns.tolist(), strict=True))
+
+
+def test_one_host_thread_launches_the_kernels_of_all_lanes():
+    text = "a: AGGREGATE@COMPUTE ns=9 kernels=3\nt: TEMPORAL@COMPUTE2 ns=4 kernels=2\ng: GATHER@HOST ns=5 kernels=0"
+    assert launched(text, 0) == [(0, 9), (0, 4), (0, 5)]
+    # launches at 10, 20, 30 and 40, 50: a kernel of 3 ns (2 ns) ends after each; time before the last launch is a row's own
+    assert launched(text, 10) == [(30 - 2 * 3, 33), (50 - 2, 52), (0, 5)]
+    assert launched(text, 1) == [(3 - 2 * 1, 10), (5 - 1, 8), (0, 5)]  # the device is behind: the first launch alone is waited for
+
+
+def test_the_host_is_one_iteration_ahead_of_the_device():
+    lines = "\n".join(f"a{i}: AGGREGATE@COMPUTE ns=100 iteration={i}\no{i}: OPTIMIZE@COMPUTE ns=1 iteration={i}" for i in range(4))
+    ends = [end for _, end in launched(lines + "\nc: COPY@COMPUTE2 ns=1 iteration=3", 1)]
+    assert ends[-1] == ends[3] + 3 + 1  # behind the second optimiser's step, three launches and its own time
+
+
+@pytest.mark.parametrize(("ns", "count", "launch"), [(12, 3, 5), (12, 3, 4), (12, 3, 1), (40, 4, 2), (6, 1, 9), (8, 8, 3)])
+def test_a_row_of_kernels_ends_as_if_each_were_launched_by_itself(ns, count, launch):
+    for ready in (0, 7, 50):
+        free = ready
+        for kernel in range(count):
+            free = max(free, (kernel + 1) * launch) + ns // count
+        text = f"x: COPY@COMPUTE2 ns={ready} kernels=0\na: AGGREGATE@COMPUTE ns={ns} kernels={count} <- x"
+        assert launched(text, launch)[-1][1] == free
+
+
+def test_launches_do_not_hide_a_deadlock():
+    rows = ["s0: SEND@COMM rank=0 group=0", "r1: RECV@COMM rank=0 group=1", "s1: SEND@COMM rank=1 group=1", "r0: RECV@COMM rank=1 group=0"]
+    text = "\n".join([*rows, "a: AGGREGATE@COMPUTE rank=0 <- r1/0", *(f"o{i}: OPTIMIZE@COMPUTE rank=0 iteration={i}" for i in range(4))])
+    with pytest.raises(UserError, match=r"deadlocks: task 0 .* waits for task 2 .* waits for task 0"):
+        replay(write(text, 2).schedule, gpus(2), NsCosts(1))
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 7, 64, 1024])

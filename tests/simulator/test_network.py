@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from notation import gpus, write
 
-from chronoscale.simulator import network
+from chronoscale.simulator import network, presets
 from chronoscale.simulator.presets import local_cpu
 from chronoscale.strategies.cluster import Cluster, Device, Link
 from chronoscale.strategies.trace import Source
@@ -26,12 +28,26 @@ def test_ring_all_reduce_within_a_node():
 
 
 def test_ring_all_reduce_across_nodes():
-    assert ns("r: ALLREDUCE@COMM all bytes=1000000") == [2 * 3 * 5000 + 2 * 3 * 1_000_000 // 4 // 10] * 4
+    assert ns("r: ALLREDUCE@COMM all bytes=1000000") == [2 * 3 * 5000 + 2 * 3 * 1_000_000 // 4 // 20] * 4  # two rails
+
+
+def test_rails_of_a_cluster_of_eight_gpus_a_machine():
+    """1 GB over 2 x 8 GPUs: 37.9 ms on one ring, 5.1 on eight rails."""
+    cluster = replace(presets.cluster("h200"), nodes=2)
+    schedule = write("r: ALLREDUCE@COMM all bytes=1000000000", 16).schedule
+    assert network.times(schedule, cluster)[1][0] == round((2 * 15 * 1.4e-5 + 2 * 15 / 16 * 1e9 / (8 * 50e9)) * 1e9)
+    narrow = replace(cluster, intra=Link(100e9, 1e-6))  # all rings cross the link inside a machine
+    assert network.times(schedule, narrow)[1][0] == round((2 * 15 * 1.4e-5 + 2 * 15 / 16 * 1e9 / 100e9) * 1e9)
+
+
+def test_the_machine_with_fewest_ranks_says_how_many_rails_there_are():
+    text = "\n".join(f"r{rank}: ALLREDUCE@COMM rank={rank} group=0 bytes=6000000" for rank in range(3))
+    assert ns(text) == [round(2 * 2 * 5000 + 2 * 2 / 3 * 6_000_000 / 10)] * 3
 
 
 def test_all_gather_waits_for_the_largest_share_to_travel():
-    assert ns("r: ALLGATHER@COMM all bytes=1000") == [3 * 5000 + 3 * 1000 // 10] * 4
-    assert ns("r: ALLGATHER@COMM all bytes=0,0,0,4000") == [3 * 5000 + 400] * 4
+    assert ns("r: ALLGATHER@COMM all bytes=1000") == [3 * 5000 + 3 * 1000 // 20] * 4
+    assert ns("r: ALLGATHER@COMM all bytes=0,0,0,4000") == [3 * 5000 + 200] * 4
 
 
 def test_pairwise_all_to_all_is_as_slow_as_its_busiest_rank():
@@ -50,12 +66,13 @@ def test_one_rank_alone_takes_no_time_and_other_rows_are_left_out():
 def test_an_all_reduce_over_all_ranks_uses_the_link_of_the_cluster():
     for ranks in (2, 3, 4):
         link = CLUSTER.link(ranks)
-        expected = (2 * (ranks - 1) * link.latency_s + 2 * (ranks - 1) / ranks * 600_000 / link.bandwidth) * 1e9
+        rails = 2 if ranks == 4 else 1  # of three ranks one machine has one
+        expected = (2 * (ranks - 1) * link.latency_s + 2 * (ranks - 1) / ranks * 600_000 / link.bandwidth / rails) * 1e9
         assert ns("r: ALLREDUCE@COMM all bytes=600000", ranks) == [round(expected)] * ranks
 
 
 def test_a_small_all_reduce_takes_trees():
-    assert ns("r: ALLREDUCE@COMM all bytes=600") == [2 * 2 * 5000 + 2 * 600 // 10] * 4
+    assert ns("r: ALLREDUCE@COMM all bytes=600") == [2 * 2 * 5000 + 2 * 600 // 20] * 4
 
 
 def test_on_a_fitted_link_the_ring_stays():

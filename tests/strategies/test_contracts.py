@@ -341,8 +341,9 @@ def test_a_strategy_in_rows(name, tmp_path):
     loaded = Schedule.load(tmp_path / "schedule.parquet")
     for column in ("name", "ranks", "resident", *COLUMNS, "dep", "dep_ptr"):
         assert np.array_equal(getattr(loaded, column), getattr(written.schedule, column)), column
-    trace = assert_exact(loaded, gpus(RANKS, per_node=2))
+    trace = assert_exact(loaded, gpus(RANKS, per_node=2, origin="fitted for a test"))
     assert trace is not None and trace.span_ns > 0
+    assert assert_exact(loaded, gpus(RANKS, per_node=2, origin="fitted for a test"), launch_ns=4) is not None
     facts = CASES[name].facts(written, trace)
     assert all(facts), facts
 

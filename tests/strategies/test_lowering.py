@@ -83,7 +83,7 @@ def test_psg_has_the_rows_of_its_definition(layers, ranks):
 
 
 def test_psg_overlaps_nothing():
-    trace = replay(plan("psg", 1, workload()), CLUSTER, COSTS)
+    trace = replay(plan("psg", 1, workload()), CLUSTER, DatasheetCosts(CLUSTER.device, launch="graph"))
     assert trace.duration_ns.sum() == trace.span_ns == busy_ns(trace)[0]
 
 
@@ -122,7 +122,7 @@ def test_real_schedules_replay_exactly(name, ranks):
     rows, times = network.times(schedule, CLUSTER)
     ns[rows] = times
     trace = replay(schedule, CLUSTER, COSTS)
-    assert (trace.start_ns.tolist(), trace.end_ns.tolist()) == oracle(schedule, CLUSTER, ns)
+    assert (trace.start_ns.tolist(), trace.end_ns.tolist()) == oracle(schedule, CLUSTER, ns, COSTS.launch_ns)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 31, 256, 1024])

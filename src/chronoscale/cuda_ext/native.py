@@ -15,6 +15,7 @@ from chronoscale.cuda_ext.loader import cpu_library, cuda_library
 from chronoscale.cuda_ext.reference import Ends, Factors
 from chronoscale.errors import MachineError, UserError
 
+launches = 0  # calls so far; each is one kernel
 _ARGUMENT = 1
 _CAUSES = {_ARGUMENT: "an argument is out of range", 2: "out of memory", 3: "no driver or device", 4: "the launch failed"}
 
@@ -79,6 +80,8 @@ def _call(name: str, x: Tensor, arguments: tuple[float | None, ...]) -> None:
 
 
 def _status(name: str, x: Tensor, arguments: tuple[float | None, ...]) -> int:
+    global launches
+    launches += 1
     if x.is_cuda:
         library: Any = cuda_library()
         # The kernel's own runtime is told the device; torch's is moved there and back so that the two agree.

@@ -23,8 +23,8 @@ def deadlock(schedule: Schedule, timeline: Timeline, start: Ints) -> UserError:
     head: dict[int, int] = dict(zip(streams.tolist(), stuck[where].tolist(), strict=True))
 
     def unserved(segment: int) -> list[int]:
-        waits = timeline.awaited[timeline.wait_ptr[segment] : timeline.wait_ptr[segment + 1]]
-        return [int(other) for other in waits if start[other] < 0]
+        waits = [*timeline.awaited[timeline.wait_ptr[segment] : timeline.wait_ptr[segment + 1]], timeline.turn[segment]]
+        return [int(other) for other in waits if other >= 0 and start[other] < 0]
 
     def blocker(segment: int) -> int:
         """The head of a stream that holds up `segment`, itself a head."""
@@ -38,7 +38,7 @@ def deadlock(schedule: Schedule, timeline: Timeline, start: Ints) -> UserError:
     while (step := blocker(path[-1])) not in path:
         path.append(step)
     cycle = path[path.index(step) :]
-    tasks = [_describe(schedule, int(timeline.first[segment])) for segment in cycle]
+    tasks = [_describe(schedule, int(timeline.first[segment])) for segment in cycle if timeline.first[segment] >= 0]
     shown = [*tasks, tasks[0]] if len(tasks) <= SHOWN else [*tasks[:SHOWN], f"{len(tasks) - SHOWN} more"]
     return UserError(f"schedule '{schedule.name}' deadlocks: {' waits for '.join(shown)}")
 

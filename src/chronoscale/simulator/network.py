@@ -3,6 +3,11 @@
 Alpha-beta over the slowest link that a collective crosses: alpha is the link's latency (s), B its bandwidth in one direction (B/s), P the
 ranks that take part, n a row's `bytes`. Ranks that do not take part cost nothing; one rank alone takes no time.
 
+All-reduce and all-gather between machines run on rails, as NCCL builds them: as many rings as a machine has ranks in the collective (the
+machine with the fewest counts), each with its share of the tensor and, between machines, a network card of its own. B is then the sum of
+those shares of the network, but no more than the link inside a machine, which all rings cross. Rails are of presets and datasheets; a
+fitted link is what was measured.
+
 ====================  =================================================  ==========================================
 operation             time                                               n
 ====================  =================================================  ==========================================
@@ -47,10 +52,13 @@ def times(schedule: Schedule, cluster: Cluster) -> tuple[Ints, Ints]:
     begin = np.flatnonzero(np.diff(schedule.collective[row], prepend=-1))
     ranks = np.diff(begin, append=len(row))
     op = schedule.op[row[begin]]
-    node = schedule.rank[row] // cluster.gpus_per_node
+    node = schedule.rank[row].astype(np.int64) // cluster.gpus_per_node
     across = np.minimum.reduceat(node, begin) != np.maximum.reduceat(node, begin)
+    rails = np.where(across & (origin(cluster) is Source.SPECIFIED), _fewest(schedule.collective[row], node, ranks), 1)
     alpha = np.where(across, cluster.inter.latency_s, cluster.intra.latency_s)
     bandwidth = np.where(across, cluster.inter.bandwidth, cluster.intra.bandwidth)
+    shared = np.where(across, np.minimum(rails * cluster.inter.bandwidth, np.maximum(cluster.intra.bandwidth, bandwidth)), bandwidth)
+    bandwidth = np.where((op == Op.ALLREDUCE) | (op == Op.ALLGATHER), shared, bandwidth)
 
     moved = schedule.bytes[row]
     largest, total = np.maximum.reduceat(moved, begin).astype(np.float64), np.add.reduceat(moved, begin)
@@ -63,6 +71,13 @@ def times(schedule: Schedule, cluster: Cluster) -> tuple[Ints, Ints]:
         seconds = np.where(op == Op.ALLREDUCE, np.minimum(seconds, tree), seconds)
     ns = np.rint(np.where(ranks > 1, seconds, 0.0) * 1e9).astype(np.int64)
     return row, np.repeat(ns, ranks)
+
+
+def _fewest(collective: Ints, node: Ints, ranks: Ints) -> Ints:
+    """Ranks of a collective on the machine that has fewest of them; int64 [collectives]. Members stand together, `ranks` of each."""
+    group = np.repeat(np.arange(len(ranks)), ranks)
+    _, index, count = np.unique(np.stack([group, node]), axis=1, return_inverse=True, return_counts=True)
+    return np.asarray(np.minimum.reduceat(count[index.ravel()], np.cumsum(ranks) - ranks), np.int64)
 
 
 def origin(cluster: Cluster) -> Source:

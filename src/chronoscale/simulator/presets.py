@@ -37,10 +37,12 @@ class _Device(_Entry):
     flops: float = Field(gt=0)
     memory_bandwidth: float = Field(gt=0)
     launch_s: float = Field(ge=0)
+    graph_s: float = Field(0.0, ge=0)
     h2d: _Link
 
     def device(self) -> Device:
-        return Device(self.name, self.memory, self.flops, self.memory_bandwidth, self.h2d.link(), self.launch_s)
+        figures = (self.name, self.memory, self.flops, self.memory_bandwidth, self.h2d.link(), self.launch_s)
+        return Device(*figures, graph_s=self.graph_s)
 
 
 class _Cluster(_Entry):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from chronoscale.simulator.launches import AT_ONCE, Launches
 from chronoscale.strategies.cluster import Device
 from chronoscale.strategies.schedule import Ints, Lane, Schedule
 
@@ -16,26 +18,33 @@ from chronoscale.strategies.schedule import Ints, Lane, Schedule
 class Timeline:
     """n rows in s segments with w waits; all arrays int64.
 
-    A segment begins at a row that waits for another stream, joins a collective, or is its stream's first. The rows after it follow
-    without a gap, so the start of the segment gives the start of each of them. Segments of one stream are numbered in order.
+    A segment begins at a row that waits for another stream, joins a collective, is the first of its turn (`launches.Launches`), or is its
+    stream's first. The rows after it follow without a gap but for their launches, so the start of the segment and that of its turn give
+    the start of each of them: the later of `offset_ns` after the one and `launched_ns` after the other. Segments of one stream are
+    numbered in order. Behind the segments of rows come the turns of hosts, in streams of their own: g segments that hold no rows.
     """
 
     segment: Ints  # [n] of each row
     offset_ns: Ints  # [n] from the segment's start to the row's
-    first: Ints  # [s] row
+    launched_ns: Ints  # [n] from its turn's start to the row's, at least
+    first: Ints  # [s] row; -1 of a turn
     length_ns: Ints  # [s]
+    turn: Ints  # [s] segment of the host's turn; -1: none
+    held_ns: Ints  # [s] from the turn's start to the segment's end, at least
     stream: Ints  # [s] rank * streams of the device + stream
     collective: Ints  # [s] that the first row joins, numbered from 0; -1: none
     members: Ints  # [collectives] rows of each
     wait_ptr: Ints  # [s + 1] into the waits
     awaited: Ints  # [w] a segment of another stream ...
-    lag_ns: Ints  # [w] ... and how long after its start the awaited row ends
+    lag_ns: Ints  # [w] ... how long after its start the awaited row ends ...
+    lag_launched_ns: Ints  # [w] ... and how long after its turn's start, at least
 
     @classmethod
-    def of(cls, schedule: Schedule, device: Device, ns: Ints) -> Timeline:
-        """Rows of `schedule`, each `ns` long (int64 [n]), in the streams of `device`."""
+    def of(cls, schedule: Schedule, device: Device, ns: Ints, launches: Launches | None = None) -> Timeline:
+        """Rows of `schedule`, each `ns` long (int64 [n]), in the streams of `device`, whose host launches them as `launches` says."""
+        streams = len(device.streams)
         stream_of = np.array([device.stream_of(lane) for lane in Lane])
-        stream = schedule.rank * np.int64(len(device.streams)) + stream_of[schedule.lane]
+        stream = schedule.rank * np.int64(streams) + stream_of[schedule.lane]
         row = np.argsort(_narrow(stream), kind="stable")
         waiter = np.repeat(np.arange(len(schedule)), np.diff(schedule.dep_ptr))
         across = stream[waiter] != stream[schedule.dep]
@@ -45,6 +54,8 @@ class Timeline:
         begins[waiter] = True
         begins[row[:1]] = True
         begins[row[1:][np.diff(stream[row]) != 0]] = True
+        if launches is not None:
+            begins[row[1:][np.diff(launches.turn[row]) != 0]] = True
         first = row[begins[row]]
         segment = np.empty_like(row)
         segment[row] = np.cumsum(begins[row]) - 1
@@ -52,6 +63,10 @@ class Timeline:
         done[row] = np.cumsum(ns[row])  # as if streams ran one after another; only differences within a segment are used
         offset = done - ns
         offset -= offset[first][segment]
+        launched = np.full_like(row, AT_ONCE)
+        if launches is not None:  # a row waits for the launches of all rows before it in its segment, too
+            slack = pd.Series((launches.after_ns - offset)[row]).groupby(segment[row]).cummax().to_numpy()
+            launched[row] = slack + offset[row]
         length = np.diff(np.searchsorted(segment[row], np.arange(len(first) + 1)))
         last = row[np.cumsum(length) - 1]
 
@@ -62,18 +77,48 @@ class Timeline:
         _, index, members = np.unique(joined[joined >= 0], return_inverse=True, return_counts=True)
         collective = np.full(len(first), -1, np.int64)
         collective[joined >= 0] = index
-        return cls(
+        rows = cls(
             segment=segment,
             offset_ns=offset,
+            launched_ns=launched,
             first=first,
             length_ns=offset[last] + ns[last],
+            turn=np.full(len(first), -1, np.int64) if launches is None else len(first) + launches.turn[first],
+            held_ns=launched[last] + ns[last],
             stream=stream[first],
             collective=collective,
             members=members,
             wait_ptr=np.concatenate([np.zeros(1, np.int64), np.cumsum(waits)]),
             awaited=segment[dep],
             lag_ns=offset[dep] + ns[dep],
+            lag_launched_ns=launched[dep] + ns[dep],
         )
+        return rows if launches is None else rows._with(launches, schedule.ranks * streams, ns)
+
+    def _with(self, launches: Launches, streams: int, ns: Ints) -> Timeline:
+        """The same with the hosts' turns behind it; `streams` are there without them."""
+        count, gate = len(launches.rank), launches.gate
+        none, gated = np.full(count, -1, np.int64), gate >= 0
+        row = gate[gated]
+        return replace(
+            self,
+            first=np.concatenate([self.first, none]),
+            length_ns=np.concatenate([self.length_ns, launches.length_ns]),
+            turn=np.concatenate([self.turn, none]),
+            held_ns=np.concatenate([self.held_ns, none]),
+            stream=np.concatenate([self.stream, streams + launches.rank]),
+            collective=np.concatenate([self.collective, none]),
+            wait_ptr=np.concatenate([self.wait_ptr, self.wait_ptr[-1] + np.cumsum(gated)]),
+            awaited=np.concatenate([self.awaited, self.segment[row]]),
+            lag_ns=np.concatenate([self.lag_ns, self.offset_ns[row] + ns[row]]),
+            lag_launched_ns=np.concatenate([self.lag_launched_ns, self.launched_ns[row] + ns[row]]),
+        )
+
+    def begin(self, start: Ints) -> Ints:
+        """When rows start (ns), int64 [n], given when segments do, int64 [s]."""
+        turn = self.turn[self.segment]
+        begin: Ints = np.maximum(start[self.segment] + self.offset_ns, np.where(turn >= 0, start[turn] + self.launched_ns, 0))
+        return begin
 
     def __len__(self) -> int:
         return len(self.first)

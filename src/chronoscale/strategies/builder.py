@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from chronoscale.strategies.kernels import SINGLE, Kernels
 from chronoscale.strategies.schedule import COLUMNS, Ints, Lane, Op, Schedule
 
 NONE = -1
@@ -30,8 +31,11 @@ class Builder:
     equal order keep the sequence in which they were added). A planner therefore reads like one iteration of its strategy.
     """
 
-    def __init__(self, name: str, ranks: int, resident: int = 0, kind: str = "groups", host: int = 0, feeding: str = "") -> None:
-        """As the fields of `Schedule`."""
+    def __init__(
+        self, name: str, ranks: int, resident: int = 0, kind: str = "groups", host: int = 0, feeding: str = "", kernels: Kernels = SINGLE
+    ) -> None:
+        """As the fields of `Schedule`; `kernels` counts those of every block that does not say how many it has."""
+        self.kernels = kernels
         self.name, self.ranks, self.resident, self.kind, self.host, self.feeding = name, ranks, resident, kind, host, feeding
         self._blocks: list[dict[str, NDArray[np.generic]]] = []
         self._order: list[Ints] = []
@@ -50,6 +54,8 @@ class Builder:
         if unknown := set(values) - set(COLUMNS):
             raise TypeError(f"no such schedule column: {', '.join(sorted(unknown))}")
         values |= {"op": int(op), "lane": int(lane)}
+        if "kernels" not in values:
+            values["kernels"] = self.kernels.rows(op, lane, values)
         sites = np.broadcast(np.asarray(values["rank"]), order).size
         chosen = np.arange(sites) if where is None else np.flatnonzero(where)
         handles = np.full(sites, NONE, np.int64)

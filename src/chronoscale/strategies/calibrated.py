@@ -28,6 +28,11 @@ class Calibrated:
     def name(self) -> str:
         return f"{self.fitted.name}, elsewhere {self.rough.name} x {self.factor:.3g}"
 
+    @property
+    def launch_ns(self) -> int:
+        """The fitted curves': what a run's epochs have shown holds what launching took."""
+        return self.fitted.launch_ns
+
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         ns, source = np.zeros(len(rows), np.int64), Source.FITTED
         curves = {(fit.op, fit.width) for fit in self.fitted.fits}

@@ -34,12 +34,13 @@ class Device:
     flops: float  # fp32 FLOP/s
     memory_bandwidth: float  # bytes/s
     h2d: Link
-    launch_s: float  # cost of starting one kernel
+    launch_s: float  # what starting one kernel takes the host
     streams: tuple[tuple[Lane, ...], ...] = tuple((lane,) for lane in Lane)
     on_host: bool = False
+    graph_s: float = 0.0  # what a kernel of a CUDA graph takes beyond its work
 
     def __post_init__(self) -> None:
-        if min(self.memory, self.flops, self.memory_bandwidth) <= 0 or self.launch_s < 0:
+        if min(self.memory, self.flops, self.memory_bandwidth) <= 0 or min(self.launch_s, self.graph_s) < 0:
             raise UserError(f"device '{self.name}': memory, flops and bandwidth must be positive")
         if sorted(lane for stream in self.streams for lane in stream) != sorted(Lane):
             raise UserError(f"device '{self.name}': every lane must stand in exactly one stream")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedul
 from chronoscale.strategies.trace import Source
 
 Floats = NDArray[np.float64]
+Launch = Literal["eager", "graph"]
 
 
 class CostModel(Protocol):
@@ -28,9 +29,23 @@ class CostModel(Protocol):
         """What the figures rest on, in words."""
         ...
 
+    @property
+    def launch_ns(self) -> int:
+        """What launching one kernel takes a rank's host, which launches those of all streams one after another; 0: nothing is launched."""
+        ...
+
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         """Durations in ns, int64 [len(rows)], of rows that share one op; and their origin. Called once an op."""
         ...
+
+
+def overlapped(kernels: Ints, ns: Ints, launch_ns: int) -> Ints:
+    """How much of its own time a row has behind it when its last kernel has been launched, at most; ns, int64 [rows].
+
+    A row of K kernels of w ns each, launched L ns apart, ends no earlier than w after its last launch, and runs beside the launches
+    before: it may start (K - 1) min(w, L) before its last kernel has been launched.
+    """
+    return np.asarray(np.maximum(kernels - 1, 0) * np.minimum(ns // np.maximum(kernels, 1), launch_ns), np.int64)
 
 
 def durations(costs: CostModel, schedule: Schedule) -> tuple[Ints, NDArray[np.uint8]]:
@@ -46,7 +61,10 @@ def durations(costs: CostModel, schedule: Schedule) -> tuple[Ints, NDArray[np.ui
 
 @dataclass(frozen=True, slots=True)
 class DatasheetCosts:
-    """Roofline over a datasheet: max(flops / peak, bytes / bandwidth) / efficiency + launch. Every figure is `specified`.
+    """Roofline over a datasheet: max(flops / peak, bytes / bandwidth) / efficiency. Every figure is `specified`.
+
+    launch: "eager", kernels are launched one by one; "graph", as CUDA graphs: the host launches nothing, and on the device every kernel
+    takes the device's `graph_s` more. That flatters graphs that change from iteration to iteration: a captured one has fixed shapes.
 
     `efficiency` is the share of peak that sparse, bandwidth-bound kernels are taken to reach; it scales every strategy alike. `engine`: the
     cluster's data engine; a fetch takes its latency for every request of the step (`edges`: one scheduler serves them) and moves its bytes.
@@ -55,10 +73,16 @@ class DatasheetCosts:
     device: Device
     efficiency: float = 0.6
     engine: Link | None = None
+    launch: Launch = "eager"
 
     @property
     def name(self) -> str:
-        return f"{self.device.name} datasheet"
+        return f"{self.device.name} datasheet{', CUDA graphs' * (self.launch == 'graph')}"
+
+    @property
+    def launch_ns(self) -> int:
+        """As in `CostModel`."""
+        return round(self.device.launch_s * 1e9) if self.launch == "eager" else 0
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         op = Op(schedule.op[rows[0]]) if len(rows) else Op.AGGREGATE
@@ -70,7 +94,7 @@ class DatasheetCosts:
             seconds = self.device.h2d.latency_s + moved / self.device.h2d.bandwidth
         else:
             work = np.maximum(schedule.flops[rows] / self.device.flops, moved / self.device.memory_bandwidth)
-            seconds = work / self.efficiency + self.device.launch_s
+            seconds = work / self.efficiency + schedule.kernels[rows] * (self.device.graph_s if self.launch == "graph" else 0.0)
         return np.rint(seconds * 1e9).astype(np.int64), Source.SPECIFIED
 
     def _fetched(self, schedule: Schedule, rows: Ints) -> Ints:
@@ -157,6 +181,7 @@ class FittedCosts:
     collective: Link | None = None  # fitted all-reduce, per ring step
     extrapolate: bool = False
     slack: float = 0.1
+    launch_ns: int = 0  # of a GPU, measured; 0 on a CPU, where nothing is launched
 
     @property
     def name(self) -> str:

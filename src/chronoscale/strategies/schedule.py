@@ -70,7 +70,8 @@ class Schedule:
     `step` a snapshot in it; -1 where none applies.
 
     Work descriptors: `nodes`, `edges` of the graph that is read; `rows` written; `width` of the input features; `bytes` moved (over the
-    bus or network for transfers, through device memory for compute); `flops`. Rows of one `collective` id (-1: none) form one
+    bus or network for transfers, through device memory for compute); `flops`; `kernels` that a GPU's host launches for it
+    (`strategies.kernels`). Rows of one `collective` id (-1: none) form one
     operation that starts when its last rank arrives. `alloc` bytes of device memory are taken at a task's start, `free` returned at
     its end; `resident` bytes are held on every rank throughout (parameters, gradients, optimiser state). `host` bytes are the most that
     a rank holds in host memory (data set, materialised windows, and what making them needs).
@@ -101,6 +102,7 @@ class Schedule:
     width: Ints
     bytes: Ints
     flops: Ints
+    kernels: Ints
     collective: Ints
     alloc: Ints
     free: Ints
@@ -122,7 +124,7 @@ class Schedule:
             raise ValueError(f"schedule '{self.name}': rank outside 0..{self.ranks - 1}")
         if n and (int(self.op.max()) > max(Op) or int(self.lane.max()) > max(Lane)):
             raise ValueError(f"schedule '{self.name}': unknown op or lane")
-        for name in ("nodes", "edges", "rows", "width", "bytes", "flops", "alloc", "free"):
+        for name in ("nodes", "edges", "rows", "width", "bytes", "flops", "kernels", "alloc", "free"):
             if n and int(getattr(self, name).min()) < 0:
                 raise ValueError(f"schedule '{self.name}': negative {name}")
         if self.dep_ptr.shape != (n + 1,) or self.dep_ptr[0] != 0 or self.dep_ptr[-1] != len(self.dep) or (np.diff(self.dep_ptr) < 0).any():

@@ -22,6 +22,7 @@ from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.rows import Form
 from chronoscale.strategies.workload import Hyper, ModelShape, Partition, Workload
 
+LEAST = 16  # nodes of a generated graph
 WHOLE, CHANGES = ("full", "pipeline"), ("map", "delta")  # ways to run a group: every snapshot in full, or as what changed
 
 
@@ -57,11 +58,11 @@ def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
     size = hyper.group_size + hyper.horizon
     apart = replace(hyper, stride=size, groups_per_rank=1)
     stats = statistics_of(snapshots)
-    yield from _forms("windows", windows(snapshots, stats, size), model, apart, ranks, (*WHOLE, *CHANGES))
+    yield from _forms("windows", windows(snapshots, stats, size, hyper.horizon), model, apart, ranks, (*WHOLE, *CHANGES))
     low, high = int(stats.edges.min()), int(stats.edges.max())
-    yield from _pairs(stats.num_nodes, high + 8, model, hyper, ranks, seed)
-    for scale, edges in ((0.5, max(low // 2, 8)), (0.75, (low + high) // 2), (1.0, max(low, 8)), (1.0, int(high * 1.2) + 8)):
-        nodes = max(int(stats.num_nodes * scale), 16)
+    yield from _pairs(max(stats.num_nodes, LEAST), high + 8, model, hyper, ranks, seed)
+    for scale, edges in ((0.5, low // 2), (0.75, (low + high) // 2), (1.0, low), (1.0, int(high * 1.2) + 8)):
+        nodes, edges = max(int(stats.num_nodes * scale), LEAST), max(edges, 8)
         static = min(2 * edges, nodes * (nodes - 1) // 4)
         for churn, kinds in ((0.0, CHANGES), (0.02, (*WHOLE, *CHANGES)), (0.4, CHANGES)):  # an unchanged snapshot is a difference map, too
             graph = GrowthGraph.rmat(nodes, static, 2 * size, churn, seed, trend=np.full(2 * size, 0.5))
@@ -82,11 +83,24 @@ def _pairs(nodes: int, edges: int, model: ModelShape, hyper: Hyper, ranks: int, 
     yield Probe(f"pairs-{ranks}", snapshots, schedule, hyper)  # the snapshots depend on `ranks`, too
 
 
-def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, samples: int = 6) -> SnapshotSequence:
-    """`samples` windows of `size` consecutive snapshots, evenly over the order of their edge counts, strung together."""
+def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, beyond: int = 1, samples: int = 6) -> SnapshotSequence:
+    """Windows of `size` consecutive snapshots, strung together: `samples` evenly over the order of their edge counts, and those that
+    hold the least and the most of everything that a row's cost is fitted on. A window's first snapshot has no predecessor there, and its
+    last `beyond` are predicted, not read."""
     starts = np.arange(0, len(snapshots) - size + 1)
     weight = np.convolve(stats.edges + stats.effective_edges, np.ones(size), "valid")
-    chosen = np.unique(starts[np.argsort(weight, kind="stable")][np.linspace(0, len(starts) - 1, samples).astype(int)])
+    chosen = starts[np.argsort(weight, kind="stable")][np.linspace(0, len(starts) - 1, samples).astype(int)]
+    counts = (
+        stats.edges,
+        stats.changed_edges,
+        stats.map_rows,
+        stats.effective_edges,
+        stats.touched_rows,
+        stats.edges + stats.changed_edges,
+    )
+    loaded = slice(1, len(snapshots) - beyond)
+    extremes = [1 + pick(count[loaded]) for count in counts for pick in (np.argmin, np.argmax) if len(count[loaded])]
+    chosen = np.unique(np.clip([*chosen, *(extreme - 1 for extreme in extremes)], 0, len(starts) - 1))
     parts = [snapshots[int(t)] for start in chosen for t in range(start, start + size)]
     ptr = np.concatenate([[0], np.cumsum([part.num_edges for part in parts])]).astype(np.int64)
     src, dst = np.concatenate([p.src for p in parts]), np.concatenate([p.dst for p in parts])
@@ -119,9 +133,9 @@ def _cell_probes(
     apart = replace(hyper, stride=size, groups_per_rank=1)
     stats = statistics_of(snapshots)
     nodes, high = stats.num_nodes, int(stats.edges.max())
-    graphs = {"windows": windows(snapshots, stats, size)}
+    graphs = {"windows": windows(snapshots, stats, size, hyper.horizon)}
     for scale, edges in ((0.5, 8), (0.75, high // 2 + 8), (1.0, 8), (1.0, int(high * 1.2) + 8)):
-        count = max(int(nodes * scale), 16)
+        count = max(int(nodes * scale), LEAST)
         static = min(2 * edges, count * (count - 1) // 4)
         graph = GrowthGraph.rmat(count, static, 2 * size, 0.1, seed, trend=np.full(2 * size, 0.5))
         graphs[f"n{count}-e{edges}"] = graph.sequence().without_self_edges()

@@ -12,9 +12,11 @@ import numpy as np
 from chronoscale.datasets.signals.windows import Deal
 from chronoscale.errors import UserError
 from chronoscale.strategies.builder import NONE, Builder, Columns
+from chronoscale.strategies.kernels import SINGLE
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.signals.feeding import Feeding
 from chronoscale.strategies.signals.forecasters import forward_bytes, forward_flops, saved_bytes
+from chronoscale.strategies.signals.kernels import kernels_of
 from chronoscale.strategies.signals.stores import FP64, Batches
 from chronoscale.strategies.workload import Workload
 
@@ -57,7 +59,8 @@ def preparation(name: str, workload: Workload, ranks: int, feeding: Feeding) -> 
 def _builder(name: str, workload: Workload, ranks: int, feeding: Feeding, resident: int, kind: str) -> Builder:
     if ranks < 1:
         raise UserError(f"a schedule needs at least one rank, got {ranks}")
-    return Builder(name, ranks, resident, kind, feeding.store.host_bytes(workload, ranks), str(feeding))
+    host, kernels = feeding.store.host_bytes(workload, ranks), kernels_of(workload) if kind == "windows" else SINGLE
+    return Builder(name, ranks, resident, kind, host, str(feeding), kernels)
 
 
 def _phase(builder: Builder, workload: Workload, feeding: Feeding, deal: Deal, step: int, first: int, before: Ends) -> Ends:

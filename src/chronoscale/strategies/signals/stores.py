@@ -178,7 +178,8 @@ class OnDevice(Store):
 
     def bring(self, builder: Builder, batches: Batches) -> Brought:
         windows = batches.windows()
-        read = builder.add(Op.GATHER, Lane.COMPUTE, batches.site, windows, {"alloc": windows["bytes"]}, where=batches.there)
+        taken: Columns = {"alloc": windows["bytes"], "kernels": 2}  # the steps' numbers go to the device first
+        read = builder.add(Op.GATHER, Lane.COMPUTE, batches.site, windows, taken, where=batches.there)
         return Brought(read, (), np.asarray(windows["bytes"], np.int64))
 
     def prepare(self, builder: Builder, workload: Workload, site: Columns) -> None:
@@ -222,7 +223,8 @@ class InParts(Store):
         windows = batches.windows()
         read = builder.add(Op.FETCH, Lane.HOST, batches.site, block, where=batches.there)
         sent = builder.add(Op.H2D, Lane.H2D, batches.site, block, {"alloc": block["bytes"]}, where=batches.there, after=(read,))
-        builder.add(Op.GATHER, Lane.COMPUTE, batches.site, windows, {"alloc": windows["bytes"]}, where=batches.there, after=(sent,))
+        cut: Columns = {"alloc": windows["bytes"], "kernels": 1}
+        builder.add(Op.GATHER, Lane.COMPUTE, batches.site, windows, cut, where=batches.there, after=(sent,))
         return Brought(read, (), np.asarray(windows["bytes"], np.int64) + np.asarray(block["bytes"], np.int64))
 
     def prepare(self, builder: Builder, workload: Workload, site: Columns) -> None:

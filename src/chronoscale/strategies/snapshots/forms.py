@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Ints
+from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import Form
 from chronoscale.strategies.timer import Timer
 from chronoscale.strategies.workload import Workload
@@ -47,7 +48,7 @@ def choose(workload: Workload, costs: CostModel, load: Load) -> Forms:
     count = len(workload.snapshots.edges)
 
     def spent(form: Form, tracked: bool) -> Ints:
-        timer = Timer(count, costs)
+        timer = Timer(count, costs, kernels_of(workload))
         load(timer, Forms(np.full(count, form, np.int8), tracked))
         return timer.busy
 

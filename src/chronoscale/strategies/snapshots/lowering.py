@@ -16,10 +16,12 @@ from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.forms import Forms, choose, plain
 from chronoscale.strategies.snapshots.groups import Placement
+from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Form, Rows
 from chronoscale.strategies.timer import Timer
 from chronoscale.strategies.workload import Workload
 
+CARRIED = "CARRIED"  # in the counts of kernels: what one snapshot's first layer adds to the gradient pass that ends it
 SLOTS = 6  # order keys an iteration: two groups forward, their backward passes where those come later, synchronisation
 
 
@@ -41,9 +43,9 @@ class Sites:
     """Where groups go; int64 [n] each but `keeps`.
 
     `shift` > 0: the group starts that many snapshots after the first group of its rank and iteration and shares the rest with it.
-    `keeps` bool [n]: a later group still needs this one's snapshots. `inherits`, `rows`, `edges`: device bytes, transformed rows and
-    attended edges of such snapshots, freed and given their gradient by this group's end. `gate`: handles that its first transfer waits
-    for (-1: none).
+    `keeps` bool [n]: a later group still needs this one's snapshots. `inherits`, `rows`, `edges`, `kernels`: device bytes, transformed
+    rows and attended edges of such snapshots, freed and given their gradient by this group's end, and that gradient's kernels. `gate`:
+    handles that its first transfer waits for (-1: none).
     """
 
     unit: Ints
@@ -55,13 +57,14 @@ class Sites:
     inherits: Ints
     rows: Ints
     edges: Ints
+    kernels: Ints
     gate: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Emitted:
     """Handles int64 [n] of rows that others wait for (`reads`: the first that reads parameters where no aggregation comes before it);
-    device bytes that a group's own snapshots hold, rows transformed for them, and edges attended."""
+    device bytes that a group's own snapshots hold, rows transformed for them, edges attended, and kernels of their gradient."""
 
     first: Ints
     reads: Ints
@@ -70,11 +73,12 @@ class Emitted:
     held: Ints
     rows: Ints
     edges: Ints
+    kernels: Ints
 
 
 @dataclass(slots=True)
 class _Loaded:
-    """Of a snapshot's first layer: handles of its transfer and aggregation, bytes that stay allocated, rows and edges as in `Emitted`."""
+    """Of a snapshot's first layer: handles of its transfer and aggregation, bytes that stay allocated, the rest as in `Emitted`."""
 
     arrived: Ints
     reads: Ints
@@ -82,13 +86,14 @@ class _Loaded:
     held: Ints
     rows: Ints
     edges: Ints
+    kernels: Ints
 
 
 class Lowering:
     """Emits groups of one workload with one kind of reuse; in the given forms, or in those that `costs` makes cheapest."""
 
     def __init__(self, workload: Workload, reuse: Reuse, costs: CostModel, forms: Forms | None = None) -> None:
-        self.workload, self.reuse, self.rows = workload, reuse, Rows(workload)
+        self.workload, self.reuse, self.rows, self.kernels = workload, reuse, Rows(workload), kernels_of(workload)
         self.second = Lane.COMPUTE2 if reuse.snapshots or reuse.pipeline else Lane.COMPUTE
         self.forms = forms or plain(len(workload.snapshots.edges))
         if forms is None and reuse.snapshots and workload.hyper.group_size > 1:
@@ -114,7 +119,7 @@ class Lowering:
         """The first layer of the sites' `own` snapshots, up to what later snapshots and groups can reuse."""
         rows, model = self.rows, self.workload.model
         none, zero = np.full(len(snapshot), NONE, np.int64), np.zeros(len(snapshot), np.int64)
-        done = _Loaded(none, none, none, zero, zero, zero)
+        done = _Loaded(none, none, none, zero, zero, zero, zero)
         everything = np.full(len(snapshot), rows.nodes)
         # Without reuse every snapshot brings its features, which go once they are aggregated; with it they stay with the group, and so
         # does the sum that increments go on from. Attention aggregates transformed features; the weight gradient needs the raw ones.
@@ -149,6 +154,7 @@ class Lowering:
                 held, dense = held + product["alloc"], product["rows"]
             done.arrived, done.ready = np.where(mask, h2d, done.arrived), np.where(mask, ready, done.ready)
             done.held, done.rows, done.edges = done.held + mask * held, done.rows + mask * dense, done.edges + mask * edges
+            done.kernels = done.kernels + mask * self.kernels.count(CARRIED, partial=incremental, features=features)
         return done
 
     def emit(self, sink: Sink, at: Sites) -> Emitted:
@@ -157,7 +163,7 @@ class Lowering:
         start = self.workload.group_start(at.unit)
         site: Columns = {"rank": at.rank, "order": at.order, "iteration": at.iteration, "unit": at.unit}
         first, reads = np.full(len(start), NONE, np.int64), np.full(len(start), NONE, np.int64)
-        held, active, carried, attended = (np.zeros(len(start), np.int64) for _ in range(4))
+        held, active, carried, attended, kernels = (np.zeros(len(start), np.int64) for _ in range(5))
         everything = np.full(len(start), rows.nodes)
         below: list[Ints] = []
         for layer in range(model.layers):
@@ -176,7 +182,7 @@ class Lowering:
                     ready, passing = loaded.ready, 0 if self.reuse.snapshots else rows.features
                     first, reads = np.where(first < 0, loaded.arrived, first), np.where(reads < 0, loaded.reads, reads)
                     held = held + loaded.held
-                    carried, attended = carried + loaded.rows, attended + loaded.edges
+                    carried, attended, kernels = carried + loaded.rows, attended + loaded.edges, kernels + loaded.kernels
                 else:
                     summed, dense = rows.aggregate(snapshot, model.hidden), rows.transform(everything, model.hidden)
                     ready = below[step]
@@ -202,8 +208,10 @@ class Lowering:
         freed = active + at.inherits + held * ~at.keeps
         done = rows.backward(start, at.rows + carried * ~at.keeps, at.edges + attended * ~at.keeps)
         later: Columns = {"order": at.order + 2} if self.reuse.pipeline else {}
-        backward = sink.add(Op.BACKWARD, Lane.COMPUTE, site, done, {"free": freed + done["alloc"]}, later, after=(below[-1],))
-        return Emitted(first, reads, below[-1], backward, held, carried, attended)
+        launched = self.kernels.count(Op.BACKWARD.name, own=np.where(at.shift > 0, at.shift, size)) + at.kernels + kernels * ~at.keeps
+        ends: Columns = {"free": freed + done["alloc"], "kernels": launched}
+        backward = sink.add(Op.BACKWARD, Lane.COMPUTE, site, done, ends, later, after=(below[-1],))
+        return Emitted(first, reads, below[-1], backward, held, carried, attended, kernels)
 
 
 def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, costs: CostModel, forms: Forms | None = None) -> Schedule:
@@ -214,7 +222,8 @@ def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, cos
     if reuse.groups:
         placement = placement.in_time_order()
     lowering = Lowering(workload, reuse, costs, forms)
-    builder = Builder(name, placement.ranks, resident=4 * workload.model.parameters * FP32)  # parameters, gradients, two moments
+    resident = 4 * workload.model.parameters * FP32  # parameters, gradients, two moments
+    builder = Builder(name, placement.ranks, resident, kernels=lowering.kernels)
     shift = shifts(workload, placement) if reuse.groups else np.zeros_like(placement.slot)
     lead = placement.first()
     keeps = np.zeros(len(lead), bool)
@@ -222,10 +231,12 @@ def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, cos
     done = Emitted(*(np.full(len(lead), NONE, np.int64) for _ in fields(Emitted)))
     for slot in (0, 1):
         g = np.flatnonzero(placement.slot == slot)
-        inherits, dense, attended = (np.where(shift[g] > 0, column[lead[g]], 0) for column in (done.held, done.rows, done.edges))
+        columns = (done.held, done.rows, done.edges, done.kernels)
+        inherits, dense, attended, launched = (np.where(shift[g] > 0, column[lead[g]], 0) for column in columns)
         order = placement.iteration[g] * SLOTS + slot
         open_ = np.full(len(g), NONE, np.int64)  # linked below: the gate of one iteration is the end of the last
-        sites = Sites(g, placement.rank[g], order, placement.iteration[g], shift[g], keeps[g], inherits, dense, attended, open_)
+        at = (g, placement.rank[g], order, placement.iteration[g], shift[g], keeps[g])
+        sites = Sites(*at, inherits, dense, attended, launched, open_)
         rows = lowering.emit(builder, sites)
         for field in fields(Emitted):
             getattr(done, field.name)[g] = getattr(rows, field.name)

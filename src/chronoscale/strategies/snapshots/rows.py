@@ -90,7 +90,14 @@ class Rows:
             if form is Form.DELTA and not self.attends:
                 moved = moved + DeltaCSR.nbytes_of(rows, edges, self.nodes)
         moved = np.asarray(moved, np.int64) + features * self.features
-        return {"nodes": np.full_like(edges, self.nodes), "edges": edges, "rows": rows, "bytes": moved, "alloc": moved}
+        copies = features + np.int64(self._tensors(form, tracked))
+        return {"nodes": np.full_like(edges, self.nodes), "edges": edges, "rows": rows, "bytes": moved, "alloc": moved, "kernels": copies}
+
+    def _tensors(self, form: Form, tracked: bool) -> int:
+        """Arrays that a snapshot consists of, each a copy: pointers and indices, with weights values and scale; those of its changes."""
+        if form is Form.FULL:
+            return 2 if self.attends else 4
+        return 4 * tracked + 6 * (form is Form.DELTA and not self.attends)
 
     def aggregate(self, snapshot: Ints, width: int, kept: int = 1) -> Columns:
         """Full aggregation of features of one width; `kept` copies of the result stay (two where increments go on from it)."""

@@ -11,6 +11,7 @@ from chronoscale.strategies.baselines.snapshots.shares import Batches, Owed, Wor
 from chronoscale.strategies.builder import NONE, Builder
 from chronoscale.strategies.costs import CostModel, Floats
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
+from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Columns
 from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
 from chronoscale.strategies.workload import ModelShape, Workload
@@ -68,7 +69,7 @@ class _Chunks:
         self.dgc, self.workload, self.ranks = model, workload, ranks
         self.shape: ModelShape = workload.model
         self.batches, self.work = Batches(workload, ranks), Work(workload.model)
-        self.builder = Builder(model.name, ranks, resident=4 * self.shape.parameters * FP32, kind=model.kind)
+        self.builder = Builder(model.name, ranks, 4 * self.shape.parameters * FP32, model.kind, kernels=kernels_of(workload))
         iterations = len(self.batches.first)
         iteration = np.repeat(np.arange(iterations), ranks)
         unit = np.repeat(self.batches.first, ranks)

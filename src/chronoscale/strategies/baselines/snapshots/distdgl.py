@@ -11,6 +11,7 @@ from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.cells import Cells, Region, stages, synchronise
 from chronoscale.strategies.snapshots.groups import deal
+from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32
 from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
 from chronoscale.strategies.workload import Partition, Workload
@@ -45,7 +46,7 @@ class DistDGL(SnapshotStrategy):
         if rows > MOST:
             fit = max(MOST * groups // rows, 1)
             raise UserError(f"distdgl: {groups} groups on {ranks} ranks take {rows:,} rows; set `groups: {fit}` or fewer")
-        builder = Builder(self.name, ranks, resident=4 * workload.model.parameters * FP32, kind=self.kind)
+        builder = Builder(self.name, ranks, 4 * workload.model.parameters * FP32, self.kind, kernels=kernels_of(workload, self.kind, ranks))
         parts = _Parts(workload, builder, partition, placement.iterations)
         unit = np.repeat(np.arange(groups), ranks)
         order = placement.iteration * (each + 1) + placement.slot
@@ -85,7 +86,7 @@ class _Parts:
 
     def epoch(self, site: Site) -> tuple[Ints, Ints]:
         """Forward and backward passes; handles of each site's first and last row."""
-        cells, order, steps = self.cells, stages(self.model), range(len(self.regions))
+        cells, order, steps, kernels = self.cells, stages(self.model), range(len(self.regions)), self.builder.kernels
         before: tuple[Ints, ...] = ()
         first = np.full(len(self.part), NONE, np.int64)
         for step in steps:
@@ -108,10 +109,15 @@ class _Parts:
                 row = cells.backward(at, layer, step == 0, step == steps[-1], received=False)
                 before = (self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=before),)
                 if cells.returns(layer):
-                    before = self._together(Op.ALLTOALL, here, cells.halo_gradient(at, layer), before[0])
+                    row = {**cells.halo_gradient(at, layer), "kernels": kernels.count("RETURN")}
+                    before = self._together(Op.ALLTOALL, here, row, before[0])
                 if cells.splits:
-                    row = cells.backward_transform(at, layer)
+                    row = {
+                        **cells.backward_transform(at, layer),
+                        "kernels": kernels.count("BACKWARD_TRANSFORM", upper=layer > 0),
+                    }
                     before = (self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=before),)
                 if cells.gathers and layer:
-                    before = self._together(Op.ALLTOALL, here, cells.gather_gradient(at, layer), before[0])
+                    row = {**cells.gather_gradient(at, layer), "kernels": kernels.count("RETURN_CANDIDATES")}
+                    before = self._together(Op.ALLTOALL, here, row, before[0])
         return first, before[0]

@@ -11,6 +11,7 @@ from chronoscale.strategies.baselines.snapshots.shares import Batches, Owed, Wor
 from chronoscale.strategies.builder import NONE, Builder
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
+from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Columns
 from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
 from chronoscale.strategies.workload import Workload
@@ -80,7 +81,7 @@ class DynaHB(SnapshotStrategy):
         if ranks < 1:
             raise UserError(f"at least one GPU is needed, got {ranks}")
         model, work, batches = workload.model, Work(workload.model), Batches(workload, ranks)
-        builder = Builder(self.name, ranks, resident=4 * model.parameters * FP32, kind=self.kind)
+        builder = Builder(self.name, ranks, 4 * model.parameters * FP32, self.kind, kernels=kernels_of(workload))
         iterations = len(batches.first)
         iteration, groups = np.repeat(np.arange(iterations), ranks), np.repeat(batches.groups, ranks)
         site: Columns = {

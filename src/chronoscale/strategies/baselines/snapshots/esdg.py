@@ -10,6 +10,7 @@ from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.cells import Cells, Region, stages, synchronise
 from chronoscale.strategies.snapshots.groups import deal
+from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32
 from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
 from chronoscale.strategies.workload import Workload
@@ -29,7 +30,7 @@ class ESDG(SnapshotStrategy):
         size, each = workload.hyper.group_size, workload.hyper.groups_per_rank
         team = min(max(ranks, 1), size)
         placement = deal(workload.groups, ranks // team, each)  # over teams
-        builder = Builder(self.name, ranks, resident=4 * workload.model.parameters * FP32, kind=self.kind)
+        builder = Builder(self.name, ranks, 4 * workload.model.parameters * FP32, self.kind, kernels=kernels_of(workload, self.kind, ranks))
         chain = _Chain(workload, builder, placement.rank * team, np.arange(size) * team // size, placement.iterations)
         site: Site = {
             "order": placement.iteration * (each + 1) + placement.slot,

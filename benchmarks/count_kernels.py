@@ -1,0 +1,200 @@
+"""Count the kernels of every kind of row and write src/chronoscale/strategies/kernels.yaml: `python benchmarks/count_kernels.py`.
+
+Schedules of many sizes are executed on a CPU under `real_exec.kernels.Counter`; the counts of each (kind of schedule, model, operation)
+are then expressed as a law with integer coefficients. A law that does not reproduce every count exactly is printed, with its error.
+Takes about a minute.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+import yaml
+from numpy.typing import ArrayLike
+
+from chronoscale.datasets import store
+from chronoscale.datasets.generate.growth import GrowthGraph
+from chronoscale.datasets.signals.signal import Signal
+from chronoscale.datasets.signals.statistics import SignalStatistics
+from chronoscale.datasets.snapshots.partition import Cut
+from chronoscale.datasets.snapshots.statistics import statistics_of
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.kernels import Unheard, counted
+from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.program import Program
+from chronoscale.real_exec.programs import bound, prepared
+from chronoscale.real_exec.snapshots.cells.program import CellProgram
+from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.program import SnapshotProgram
+from chronoscale.real_exec.snapshots.region import Part, Whole
+from chronoscale.strategies import kernels
+from chronoscale.strategies.costs import UNUSED, Floats
+from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
+from chronoscale.strategies.signals.forecasters import DENSE_NODES, FORECASTERS, forecaster_shape
+from chronoscale.strategies.signals.kernels import name_of
+from chronoscale.strategies.snapshots.forms import must_track, plain
+from chronoscale.strategies.snapshots.groups import deal
+from chronoscale.strategies.snapshots.kernels import structure
+from chronoscale.strategies.snapshots.lowering import CARRIED, Reuse, lower
+from chronoscale.strategies.snapshots.models import MODELS, Kind, model_shape
+from chronoscale.strategies.snapshots.rows import Form
+from chronoscale.strategies.workload import Hyper, ModelChoice, Partition, Workload
+
+TARGET = Path(__file__).parents[1] / "src/chronoscale/strategies/kernels.yaml"
+HEAD = "# Kernels of a schedule's rows, as laws; see kernels.py. Made by benchmarks/count_kernels.py with torch {}.\n"
+ROWS = ["1", "upper", "later", "partial"]
+CELLS = ["1", "upper", "later", "last", "top", "spread", "upper*spread", "top*last", "upper*top", "last*spread", "later*spread"]
+BACKWARD = ["1", "above", "steps", "own", "steps*above", "own*deep", "above*deep"]  # of a group
+LOADED = ["carried", "changed", "brought", "carried*deep", "changed*deep"]  # and of the snapshots that it ends
+WINDOWS = ["1", "later", "window", "horizon", "layers", "hops", "window*layers", "horizon*layers", "window*hops", "horizon*hops"]
+WINDOWS += ["layers*hops", "window*layers*hops", "horizon*layers*hops"]
+LATER = {"ALLTOALL": ("RETURN", "RETURN_CANDIDATES"), "BACKWARD": ("BACKWARD_TRANSFORM",)}  # a cell's second, third row of an operation
+BASE = 1 << 12
+SEQUENCE = GrowthGraph.rmat(60, 200, 14, 0.1, 1).sequence().without_self_edges()
+OTHERS = {"gat-gru": Kind("gat", "gru"), "gru-evolving": Kind("gcn", "gru", True), "lstm-summarising": Kind("gcn", "lstm", True, True)}
+
+
+class Coded(kernels.Kernels):
+    """Counts nothing, but says in the kernels of a group's gradient pass which snapshots it has brought in and ends."""
+
+    def count(self, name: str, **values: ArrayLike) -> Ints:
+        found = {key: np.asarray(value, np.int64) for key, value in values.items()}
+        if name == CARRIED:
+            return np.asarray(1 + BASE * found["partial"] + BASE**2 * found["features"])
+        return np.asarray(BASE**3 * found["own"] if "own" in found else 1)
+
+
+def learned(program: Program) -> Program:
+    """With the optimiser that torch takes on CUDA."""
+    program.learner.optimizer.param_groups[0]["foreach"] = True
+    return program
+
+
+def rows(section: str, name: str, schedule: Schedule, program: Program, sizes: Mapping[str, int]) -> Iterator[dict[str, int | str]]:
+    """A row a task: what it is, and its count. The first optimiser's step makes its moments and is left out."""
+    seen: Counter[tuple[int, ...]] = Counter()
+    for task, count in zip(program.tasks, counted(learned(program)), strict=True):
+        op, cell = task.op.name, (task.op, task.unit, task.step, task.layer)
+        if section == "parts" and op in LATER and seen[cell]:
+            op = LATER[op][seen[cell] - 1]
+        seen[cell] += 1
+        code = int(schedule.kernels[task.task]) if section == "groups" and op == "BACKWARD" else 0
+        row = {
+            "section": section, "name": name, "op": op, "count": count, **sizes, "upper": int(task.layer > 0), "later": int(task.step > 0),
+            "top": int(task.layer == sizes.get("above")), "last": int(task.step == sizes.get("steps", 0) - 1),
+            "partial": int(schedule.rows[task.task] != schedule.nodes[task.task]), "carried": code % BASE,
+            "changed": code // BASE % BASE, "brought": code // BASE**2 % BASE, "own": code // BASE**3,
+        }  # fmt: skip
+        if (task.op is not Op.OPTIMIZE or task.iteration) and task.lane is not Lane.HOST:
+            yield row
+
+
+def snapshots() -> Iterator[dict[str, int | str]]:
+    """Groups in every form of reuse, cells on one rank and as one of several."""
+    MODELS.update(OTHERS)  # type: ignore[attr-defined]
+    reuses = [(Reuse(), None, 1), (Reuse(pipeline=True), None, 2)]
+    reuses += [(Reuse(snapshots=True, groups=each == 2), form, each) for form in Form for each in (1, 2)]
+    for name, layers, steps in product(MODELS, (1, 2, 3), (2, 3, 4)):
+        shape, hyper = model_shape(name, 12, 8, layers), Hyper(group_size=steps)
+        work = Workload("w", statistics_of(SEQUENCE), shape, hyper)
+        sizes = {"steps": steps, "above": layers - 1, "deep": int(layers > 1), "spread": 0}
+        material = Material(SEQUENCE, 12, hyper.variant, weighted=shape.spatial == "gcn")
+        for reuse, form, each in reuses:
+            forms = form and plain(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
+            schedule = lower("counted", work, deal(work.groups, 1, each), reuse, UNUSED, forms).head(3)
+            context = Context()
+            program = SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), context), hyper, context)
+            yield from rows("groups", structure(shape), schedule, program, sizes)
+        for planner, ranks in product((strategy("esdg"), strategy("distdgl")), (1, 2, 3)):
+            cut = Cut((np.arange(SEQUENCE.num_nodes) % ranks).astype(np.int32), ranks)
+            work = Workload("w", statistics_of(SEQUENCE), shape, hyper, Partition(*cut.count(SEQUENCE)))
+            schedule, others = planner.plan(work, ranks, UNUSED).head(2), Unheard(ranks)
+            context = Context(collective=others, exchange=others)
+            region = Part(material, cut, 0, context.device) if planner.partitioned else Whole(material)
+            program = CellProgram(schedule, region, Learner(SnapshotModel(shape), context), hyper, context)
+            yield from rows(planner.kind, structure(shape), schedule, program, {**sizes, "spread": int(ranks > 1)})
+
+
+def signals(folder: Path) -> Iterator[dict[str, int | str]]:
+    """Every forecaster, dense and sparse, in both variants."""
+    planner = strategy("index")
+    for nodes in (5, DENSE_NODES + 8):
+        ring = np.arange(nodes)
+        edges = np.stack([ring, (ring + 1) % nodes]).astype(np.int32)
+        values = np.random.default_rng(2).normal(0, 1, (60, nodes, 2)).astype(np.float32)
+        store.save(folder / str(nodes), Signal(values, edges, np.ones(nodes, np.float32)))
+    for name, nodes, variant in product(FORECASTERS, (5, DENSE_NODES + 8), ("exact", "as-published")):
+        stacked, diffuses = name in ("dcrnn", "st-transformer"), "dcrnn" in name
+        sizes = product(((4, 2), (6, 4), (5, 3), (6, 2)), (1, 2, 3)[: 1 + 2 * stacked], (1, 2, 3)[: 1 + 2 * diffuses])
+        for (window, horizon), layers, hops in sizes:
+            hyper = Hyper(batch_size=2, window=window, horizon=horizon, variant=variant, batches=2)
+            choice = ModelChoice(name, 4, layers, hops=hops, heads=2)
+            shape = forecaster_shape(choice, nodes, 2, window, horizon, variant)
+            work = Workload("w", SignalStatistics(60, nodes, 2, nodes), shape, hyper)
+            before = folder / f"{name}-{nodes}-{variant}-{window}-{horizon}-{layers}-{hops}.parquet"
+            planner.prepare(work, 1, UNUSED).save(before)
+            schedule, context = planner.plan(work, 1, UNUSED), Context()
+            item = Item("counted", "", str(folder / str(nodes)), hyper, prepare=str(before))
+            prepared(item, choice, context)
+            program = bound(item, schedule, choice, context)
+            program.tasks = [task for task in program.tasks if task.unit < schedule.iterations + 1]  # one validation batch tells all
+            found = {"window": window, "horizon": horizon, "layers": layers, "hops": hops}
+            yield from rows("windows", name_of(work), schedule, program, found)
+
+
+def law(part: pd.DataFrame, terms: Sequence[str]) -> tuple[dict[str, int], float]:
+    """The law of fewest terms that fits as well as all of them, and its largest error in kernels."""
+    columns = {term: part.eval(term) * np.ones(len(part)) for term in terms}
+    counts, kept = part["count"].to_numpy(np.float64), []
+    for term in terms:
+        if np.linalg.matrix_rank(np.stack([columns[other] for other in (*kept, term)], 1)) > len(kept):
+            kept.append(term)
+
+    def solved(chosen: Sequence[str]) -> tuple[Floats, float]:
+        features = np.stack([columns[term] for term in chosen], 1)
+        found = np.rint(np.linalg.lstsq(features, counts, rcond=None)[0])
+        return found, float(np.abs(features @ found - counts).max())
+
+    for term in reversed(list(kept)):
+        fewer = [other for other in kept if other != term]
+        if fewer and solved(fewer)[1] <= solved(kept)[1]:
+            kept = fewer
+    found, error = solved(kept)
+    return {term: int(factor) for term, factor in zip(kept, found, strict=True) if factor}, error
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    kernels.Kernels.counted = classmethod(lambda cls, kind, model, sizes: Coded({}, {"above": 0, **sizes}))  # type: ignore[assignment]
+    with tempfile.TemporaryDirectory() as folder:
+        table = pd.DataFrame([*snapshots(), *signals(Path(folder))]).fillna(0).drop_duplicates()
+    laws: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
+    for (section, name, op), part in table.groupby(["section", "name", "op"]):
+        if section == "groups" and op == "H2D":  # arrays, counted by the planner
+            continue
+        ends = section == "groups" and op == "BACKWARD"
+        terms = {"groups": [*BACKWARD, *LOADED] if ends else ROWS, "windows": WINDOWS}.get(section, CELLS)
+        found, error = law(part, terms)
+        if error:
+            print(f"{section} {name} {op}: off by up to {error:g} of {part['count'].mean():.0f}: {found}")
+        into = laws.setdefault(section, {}).setdefault(name, {})
+        into[op] = {term: factor for term, factor in found.items() if term not in LOADED}
+        if ends:
+            renamed = {"carried": "1", "changed": "partial", "brought": "features"}
+            parts = {term: "*".join(filter("1".__ne__, (renamed.get(p, p) for p in term.split("*")))) or "1" for term in LOADED}
+            into[CARRIED] = {parts[term]: factor for term, factor in found.items() if term in LOADED}
+    TARGET.write_text(HEAD.format(torch.__version__) + yaml.safe_dump(laws, default_flow_style=None, width=200, sort_keys=True))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""Kernels: how many kernels a row launches on a CUDA device, counted on a CPU from the operations that it dispatches.
+
+What dispatches differently on CUDA is counted as it is there:
+
+- an LSTM or GRU cell is two products and one fused kernel, backwards one kernel and the bias' sum beside the products (ATen, RNN.cpp and
+  cuda/RNN.cu);
+- the optimiser updates all parameters at once (torch's default on CUDA, `foreach`); its step counters stay on the host;
+- a tensor sent to the device is one copy.
+
+A view launches nothing; an operation of ATen counts as one kernel, though a sort or a scan is several: the count is a lower bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from chronoscale.cuda_ext import native
+from chronoscale.real_exec.program import Program
+
+_QUIET = ("empty", "new_empty", "empty_like", "empty_strided", "_unsafe_view", "detach", "alias", "lift_fresh", "_local_scalar_dense")
+
+
+class Counter(TorchDispatchMode):
+    """`count`: kernels of everything that ran inside `with`."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.count, self._calls = 0, _Calls(self)
+
+    def __enter__(self) -> Counter:
+        self._native = native.launches
+        self._calls.__enter__()  # type: ignore[no-untyped-call]
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        self._calls.__exit__(*error)  # type: ignore[no-untyped-call]
+        self.count += native.launches - self._native
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        name = func.overloadpacket.__name__
+        tensors = [value for value in tree_leaves((args, kwargs)) if isinstance(value, Tensor)]
+        steps = name.startswith("_foreach") and all(value.dim() == 0 for value in tensors)  # of an optimiser
+        self.count += not (func.is_view or name in _QUIET or steps)
+        return func(*args, **(kwargs or {}))
+
+
+class _Calls(TorchFunctionMode):
+    """Calls that are other kernels on CUDA than on a CPU."""
+
+    def __init__(self, counter: Counter) -> None:
+        super().__init__()
+        self._counter = counter
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        if func in (torch.lstm_cell, torch.gru_cell):
+            return _cell(func, self._counter, *args)
+        if func is Tensor.to and isinstance(args[1], (str, torch.device)):
+            self._counter.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+def _cell(func: Any, counter: Counter, x: Tensor, state: Any, of_input: Tensor, of_state: Tensor, *biases: Tensor) -> Any:
+    """The cell as two products, which dispatch, and what is fused of it."""
+    hidden = state[0] if func is torch.lstm_cell else state
+    gates = x @ of_input.T, hidden @ of_state.T
+    made = _Fused.apply(func, counter, *gates, state[1] if func is torch.lstm_cell else state, *biases)  # type: ignore[no-untyped-call]
+    return made if func is torch.lstm_cell else made[0]
+
+
+class _Fused(torch.autograd.Function):
+    """What follows a cell's products: one kernel forwards, two backwards."""
+
+    @staticmethod
+    def forward(ctx: Any, func: Any, counter: Counter, *values: Tensor) -> tuple[Tensor, ...]:
+        ctx.func, ctx.counter = func, counter
+        ctx.save_for_backward(*values)
+        made: tuple[Tensor, ...] = _uncounted(counter, 1, lambda: _finished(func, *values))
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        def found() -> tuple[Tensor, ...]:
+            values = [value.detach().requires_grad_() for value in ctx.saved_tensors]
+            with torch.enable_grad():
+                made = _finished(ctx.func, *values)
+            return torch.autograd.grad(made, values, grads, allow_unused=True)
+
+        return None, None, *_uncounted(ctx.counter, 2, found)
+
+
+def _uncounted(counter: Counter, kernels: int, run: Callable[[], Any]) -> Any:
+    before = counter.count
+    made = run()
+    counter.count = before + kernels
+    return made
+
+
+def _finished(func: Any, of_input: Tensor, of_state: Tensor, last: Tensor, *biases: Tensor) -> tuple[Tensor, ...]:
+    """An LSTM's state, or a GRU's, from its products, float [rows, gates H] each."""
+    of_input, of_state = of_input + biases[0], of_state + biases[1]
+    if func is torch.lstm_cell:
+        i, f, g, o = (of_input + of_state).chunk(4, 1)
+        c = f.sigmoid() * last + i.sigmoid() * g.tanh()
+        return o.sigmoid() * c.tanh(), c
+    (r, z, n), (s, t, m) = of_input.chunk(3, 1), of_state.chunk(3, 1)
+    update = (z + t).sigmoid()
+    candidate = (n + (r + s).sigmoid() * m).tanh()
+    return ((1 - update) * candidate + update * last,)
+
+
+def counted(program: Program) -> list[int]:
+    """Kernels of each of a program's tasks, in order. Runs one pass of the program, on this rank alone."""
+    counts = []
+    program.begin()
+    for task in program.tasks:
+        with Counter() as counter:
+            program.run(task)
+        counts.append(counter.count)
+    program.finish()
+    return counts
+
+
+class Unheard:
+    """`ranks` of which one is here and nobody else: rows of communication count their kernel, and nothing arrives."""
+
+    def __init__(self, ranks: int) -> None:
+        self.ranks = ranks
+
+    def all_reduce(self, values: Tensor) -> None:
+        """One kernel."""
+        values.mul_(1)
+
+    def barrier(self) -> None:
+        """Nobody to wait for."""
+
+    def send(self, values: Tensor, rank: int) -> None:
+        """One kernel."""
+        values.mul_(1)
+
+    def receive(self, into: Tensor, rank: int) -> None:
+        """One kernel."""
+        into.zero_()
+
+    def all_to_all(self, into: Tensor, values: Tensor, into_rows: Sequence[int], rows: Sequence[int]) -> None:
+        """One kernel."""
+        into.zero_()

@@ -1,0 +1,84 @@
+"""Kernels: how many a row launches on a GPU, from counts kept as laws of a schedule's sizes.
+
+`kernels.yaml` is made by `benchmarks/count_kernels.py`, which executes schedules under `real_exec.kernels.Counter`. A law is a sum of
+products, {"1": 41, "upper*top": 11}: each a coefficient of the product of
+
+==========================  ===============================================================================
+upper, top                  1 above the first layer; in the last one
+later, last                 1 after the first snapshot of a group (of windows: in validation); in the last one
+partial                     1 where not every node has a row
+own                         snapshots of a group that no earlier group of its pair has brought in
+steps, above, deep          snapshots a group; layers above the first; 1 if there are any
+spread                      1 on several ranks
+window, horizon, layers     of a signal's model, and its diffusion steps `hops`
+==========================  ===============================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from math import prod
+
+import numpy as np
+import yaml
+from numpy.typing import ArrayLike
+
+from chronoscale.errors import UserError
+from chronoscale.strategies.schedule import Ints, Lane, Op
+
+Law = Mapping[str, int]
+Laws = Mapping[str, Law]
+Values = Mapping[str, ArrayLike]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """Of the rows of one workload's schedules. `laws`: by operation, or by a name of the planner's for a part of one; `sizes`: of variables
+    that are the same for every row."""
+
+    laws: Laws
+    sizes: Mapping[str, int]
+
+    @classmethod
+    def counted(cls, kind: str, model: str, sizes: Mapping[str, int]) -> Kernels:
+        """Of schedules of one kind and a model, by what tells models apart. Raises UserError for one that was not counted."""
+        known = table()[kind]
+        if model not in known:
+            raise UserError(f"kernels of '{model}' ({kind}) were not counted (benchmarks/count_kernels.py); known: {', '.join(known)}")
+        return cls(known[model], {"above": 0, **sizes})
+
+    def rows(self, op: Op, lane: Lane, columns: Values) -> Ints:
+        """Of a block with these columns of a schedule; none in the host's lane, one where nothing was counted."""
+        if lane is Lane.HOST:
+            return np.zeros(1, np.int64)
+        step, layer = (np.asarray(columns.get(name, -1)) for name in ("step", "layer"))
+        partial = np.asarray(columns.get("rows", 0)) != np.asarray(columns.get("nodes", 0))
+        return self.count(
+            op.name,
+            later=step > 0,
+            last=step == self.sizes["steps"] - 1,
+            upper=layer > 0,
+            top=layer == self.sizes["above"],
+            partial=partial,
+        )
+
+    def count(self, name: str, **values: ArrayLike) -> Ints:
+        """By a law, 1 where there is none; `values` of its variables that differ from row to row, broadcast: int64."""
+        found = {**self.sizes, **values}
+        terms = self.laws.get(name, {"1": 1})
+        parts = {term: [np.asarray(found[part], np.int64) for part in term.split("*") if part != "1"] for term in terms}
+        return np.asarray(sum(factor * prod(parts[term]) for term, factor in terms.items()), np.int64)
+
+
+SINGLE = Kernels({}, {"steps": 0, "above": 0})  # one kernel a row
+
+
+@cache
+def table() -> Mapping[str, Mapping[str, Laws]]:
+    """All laws: by kind of schedule, by model, by operation."""
+    text = resources.files("chronoscale.strategies").joinpath("kernels.yaml").read_text(encoding="utf-8")
+    found: Mapping[str, Mapping[str, Laws]] = yaml.safe_load(text)
+    return found

@@ -1,0 +1,20 @@
+"""Kernels of schedules on a signal's windows."""
+
+from __future__ import annotations
+
+from chronoscale.strategies.kernels import Kernels
+from chronoscale.strategies.signals.forecasters import DENSE_NODES
+from chronoscale.strategies.workload import Workload
+
+
+def name_of(workload: Workload) -> str:
+    """What tells models apart whose kernels differ: the variant, and whether the graph is a dense matrix or a sparse one."""
+    published, sparse = workload.hyper.variant == "as-published", workload.signal.sensors > DENSE_NODES
+    return workload.model.name + " as-published" * published + " sparse" * sparse
+
+
+def kernels_of(workload: Workload) -> Kernels:
+    """Of epochs. Raises UserError for a model that was not counted."""
+    model, hyper = workload.model, workload.hyper
+    sizes = {"window": hyper.window, "horizon": hyper.horizon, "layers": model.layers, "hops": model.hops, "steps": 0}
+    return Kernels.counted("windows", name_of(workload), sizes)

@@ -1,0 +1,19 @@
+"""Kernels of schedules on snapshots."""
+
+from __future__ import annotations
+
+from chronoscale.strategies.kernels import Kernels
+from chronoscale.strategies.workload import ModelShape, Workload
+
+
+def structure(model: ModelShape) -> str:
+    """What a model is made of: all that its kernels depend on beside its sizes."""
+    return f"{model.spatial}-{model.temporal}{'-evolving' * model.evolves_weights}{'-summarising' * model.summarises}"
+
+
+def kernels_of(workload: Workload, kind: str = "groups", ranks: int = 1) -> Kernels:
+    """Of schedules of a kind that is executed. Raises UserError for another family, and for a model that was not counted."""
+    workload.snapshots  # noqa: B018 (refuses other families)
+    model, steps = workload.model, workload.hyper.group_size
+    sizes = {"steps": steps, "own": steps, "above": model.layers - 1, "deep": int(model.layers > 1), "spread": int(ranks > 1)}
+    return Kernels.counted(kind, structure(model), sizes)
