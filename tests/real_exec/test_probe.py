@@ -1,19 +1,26 @@
 """Probes span what strategies ask of a fitted cost model: every descriptor of every schedule lies in the range that was measured."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.partition import Cut
+from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.snapshots import probe
 from chronoscale.real_exec.snapshots.probe import probes
 from chronoscale.simulator import presets
-from chronoscale.strategies.costs import RANGED, DatasheetCosts
+from chronoscale.strategies.costs import RANGED, UNUSED, DatasheetCosts
 from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import COLLECTIVES, Op
+from chronoscale.strategies.snapshots.forms import must_track, plain
+from chronoscale.strategies.snapshots.groups import deal
+from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
+from chronoscale.strategies.snapshots.rows import Form
 from chronoscale.strategies.workload import Hyper, Partition, Workload
 
 COSTS = DatasheetCosts(presets.cluster("h200").device)
@@ -63,3 +70,42 @@ def covers(found, asked):
                 seen = np.concatenate([getattr(p.schedule, column)[(p.schedule.op == op) & (p.schedule.width == width)] for p in found])
                 wanted = getattr(asked, column)[(asked.op == op) & (asked.width == width)]
                 assert seen.min() * 0.9 <= wanted.min() and wanted.max() <= seen.max() * 1.1, (asked.name, op, column)
+
+
+TOYS = [(2, 1), (3, 2), (5, 0), (11, 3), (11, 14), (11, 100), (30, 14)]  # nodes, edges drawn a snapshot
+
+
+@pytest.mark.parametrize("model", ["t-gcn", "gat-lstm"])
+@pytest.mark.parametrize(("nodes", "edges"), TOYS)
+def test_probes_cover_what_a_toy_graph_asks_for(nodes, edges, model):
+    """Every descriptor of every row of every form lies in the range that the probes span, with the slack that fitted costs allow."""
+    rng = np.random.default_rng(nodes * edges)
+    drawn = [Snapshot.from_edges(nodes, rng.integers(0, nodes, edges), rng.integers(0, nodes, edges)) for _ in range(9)]
+    snapshots = SnapshotSequence.from_snapshots(drawn, "toy").without_self_edges()
+    shape, hyper = model_shape(model, 2, 2, 1), Hyper()
+    work, count = Workload("toy", statistics_of(snapshots), shape, hyper), len(snapshots)
+    held = spans([probe.schedule for probe in probes(snapshots, shape, hyper, 1)])
+    reuses = [(Reuse(), 1), (Reuse(pipeline=True), 2), (Reuse(snapshots=True), 1), (Reuse(snapshots=True, groups=True), 2)]
+    asked = []
+    for form, (reuse, each) in product(Form, reuses):
+        forms = plain(count, form, form is Form.MAP or must_track(work)) if reuse.snapshots else plain(count)
+        asked.append(lower("asked", work, deal(work.groups, 1, each), reuse, UNUSED, forms))
+    for key, ranges in spans(asked).items():
+        for name, (low, high) in ranges.items():
+            least, most = held[key][name]
+            assert least * 0.9 <= low and high <= most * 1.1, (key, name)
+
+
+def spans(schedules):
+    """Least and most of every descriptor, by operation and width."""
+    found = {}
+    for schedule in schedules:
+        for op, width in {*zip(schedule.op.tolist(), schedule.width.tolist(), strict=True)}:
+            rows = (schedule.op == op) & (schedule.width == width)
+            if Op(op) not in COLLECTIVES:
+                into = found.setdefault((Op(op).name, width), {})
+                for name in RANGED:
+                    column = getattr(schedule, name)[rows]
+                    low, high = into.get(name, (column.min(), column.max()))
+                    into[name] = min(low, column.min()), max(high, column.max())
+    return found

@@ -17,6 +17,7 @@ from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
 from chronoscale.harness.idle import told
 from chronoscale.harness.point import Point
+from chronoscale.harness.profiles import PROBED, Profiled
 from chronoscale.harness.runs import Run
 from chronoscale.harness.simulation import refused
 from chronoscale.harness.started import of_run
@@ -46,6 +47,8 @@ def collect(given: Sequence[Run]) -> Report:
         if not run.complete:
             notes.append(f"{run.folder.name} is incomplete: only its finished parts are shown; the same command takes it up again.")
         said = inventory.missing(run, experiment) + family_of(experiment).notes(experiment, run)
+        if (run.folder / "profile" / PROBED).exists() and (profiled := Profiled.read(run.folder / "profile")).run != run.folder.name:
+            said.append(f"{profiled.told()}.")
         if run.spoilt:
             said.append(f"stopped at a number that is not finite: {run.spoilt}.")
         mine = [replace(one, run=names[run.folder]) for one in (*_executed(run, experiment, said), *_simulated(run, experiment, said))]

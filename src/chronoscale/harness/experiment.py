@@ -145,7 +145,10 @@ class Experiment(Part):
     cluster: str = Field("h200", description="simulated: a name, or a YAML file relative to where the command is given")
     gpus: Counts = Field((1, 4, 8, 16, 32, 64, 128, 256, 512, 1024), description="simulated on so many")
     costs: str = Field("auto", description="datasheet, fitted, or the path of a costs.json; auto: fitted to run, datasheet to simulate")
-    extrapolate: bool = Field(False, description="let fitted costs leave the range that they were fitted on")
+    extrapolate: bool = Field(False, description="let fitted costs leave the range, and the device, that they were fitted on")
+    launch: Literal["eager", "graph"] = Field(
+        "eager", description="simulated with a datasheet: kernels launched one by one, or captured as CUDA graphs"
+    )
     seed: int = Field(0, ge=0, le=2**63 - 1, description="of generated data, parameters and orders")
 
     @model_validator(mode="after")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from dataclasses import replace
+import warnings
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import torch
 
-from chronoscale.errors import UserError
+from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
 from chronoscale.harness.jobs import item, job, load_passes
@@ -23,22 +26,55 @@ from chronoscale.kept import read_json
 from chronoscale.modules import fingerprints
 from chronoscale.real_exec.environment import device_name, fingerprint
 from chronoscale.real_exec.fit import fit, tabulate
+from chronoscale.real_exec.kernels import launch_ns
 from chronoscale.real_exec.launch import launch
 from chronoscale.real_exec.messages import all_reduces
 from chronoscale.simulator import presets
+from chronoscale.strategies.borrowed import Borrowed, same_device
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
 
 PASSES = 3  # over the probes at most: a fit sees many tasks of a kind
 PROFILED = ("threads", "device", "transfer_thread")  # what a profile depends on, beside what is trained
 RATE = 1e-3  # of probes, which are timed: a rate that is too large for the experiment is no reason to stop here
-PROBED = "probed.json"  # of a profile: the kinds of work that it has timed
+PROBED = "profiled.json"  # of a profile: a Profiled
+
+
+@dataclass(frozen=True, slots=True)
+class Profiled:
+    """What a profile has timed, the kinds of work; in which run, when (ISO 8601), and the machine's load in the minute before, processes
+    that run or wait."""
+
+    kinds: list[str]
+    run: str
+    at: str
+    load: float
+
+    @classmethod
+    def read(cls, folder: Path) -> Profiled:
+        """Of a profile's folder. Raises UserError for a file that is missing or damaged."""
+        return read_json(folder / PROBED, cls, "record of a profile")
+
+    def told(self) -> str:
+        """In words."""
+        when = datetime.fromisoformat(self.at)
+        return (
+            f"costs are those that {self.run} fitted {_ago(datetime.now(UTC) - when)} ({when:%Y-%m-%d %H:%M} UTC), when {self.load:.1f} "
+            f"processes were busy on {len(os.sched_getaffinity(0))} cores; `chronoscale profile` measures anew"
+        )
+
+
+def _ago(age: timedelta) -> str:
+    for seconds, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if (count := int(age.total_seconds() // seconds)) > 0:
+            return f"{count} {unit}{'s' * (count > 1)} ago"
+    return "less than a minute ago"
 
 
 def measure(experiment: Experiment, run: Run, folder: Path) -> None:
     """Time probes on this machine and fit: profile.parquet (a row a task), and costs-<ranks>.json for every rank count, in `folder`."""
     seat(experiment, experiment.ranks)
-    device = this_device(experiment)
+    device, begun = this_device(experiment), (datetime.now(UTC).isoformat(timespec="seconds"), os.getloadavg()[0])
     work = folder / "work"
     work.mkdir()
     probes, tables = family_of(experiment).probes(experiment, run, work), []
@@ -56,9 +92,9 @@ def measure(experiment: Experiment, run: Run, folder: Path) -> None:
         )
         measured = [(schedule, load_passes(work, one.label)) for one, schedule in found]
         tables.append(tabulate(measured))
-        fit(tables[-1], device_name(device), fingerprint(device), experiment.seed).save(folder / f"costs-{ranks}.json")
+        fit(tables[-1], device_name(device), fingerprint(device), experiment.seed, launch_ns(device)).save(folder / f"costs-{ranks}.json")
     pd.concat(tables, ignore_index=True).to_parquet(folder / "profile.parquet")
-    (folder / PROBED).write_text(json.dumps(sorted(_probed(experiment))))
+    (folder / PROBED).write_text(json.dumps(asdict(Profiled(sorted(_probed(experiment)), run.folder.name, *begun))))
     shutil.rmtree(work)
 
 
@@ -70,15 +106,18 @@ def _probed(experiment: Experiment) -> set[str]:
 def fitted(experiment: Experiment, run: Run, ranks: int) -> FittedCosts:
     """Costs fitted on this machine with `ranks` ranks busy.
 
-    Those that the experiment names, or of the newest profile of the same experiment, or measured now as a piece of `run`.
+    Those that the experiment names, or of the newest profile of the same experiment (a warning says which), or measured now as a piece of
+    `run`.
 
-    Raises UserError when a named file is not a cost model.
+    Raises UserError when a named file is not a cost model, or another device's.
     """
     if experiment.costs not in ("auto", "fitted"):
-        return FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
+        return _named(experiment, device_name(this_device(experiment)))
     folder = run.folder / "profile"
     if not folder.exists():
         same = known(experiment, run.folder.parent)
+        if same is not None:
+            warnings.warn(Profiled.read(same.folder / "profile").told(), ChronoscaleWarning, stacklevel=2)
         run.piece("profile", partial(_copy, same.folder / "profile") if same else partial(measure, experiment, run))
     return FittedCosts.load(folder / f"costs-{ranks}.json", experiment.extrapolate)
 
@@ -88,7 +127,7 @@ def known(experiment: Experiment, root: Path) -> Run | None:
     key, wanted, newest = experiment.digest(*experiment.work, *PROFILED), _probed(experiment), None
     hashes = fingerprints(experiment.modules)
     for run in find(root):
-        if (probed := run.folder / "profile" / PROBED).exists() and wanted <= set(read_json(probed, list[str], "list")):
+        if (probed := run.folder / "profile" / PROBED).exists() and wanted <= set(Profiled.read(probed.parent).kinds):
             earlier = of_run(run)
             same = earlier.digest(*earlier.work, *PROFILED) == key and set(earlier.ranks) >= set(experiment.ranks)
             if same and _here(run) and run.environment.items() >= hashes.items():
@@ -108,12 +147,35 @@ def _here(run: Run) -> bool:
 
 
 def simulated_costs(experiment: Experiment, cluster: Cluster) -> CostModel:
-    """Costs to replay a large cluster with. Raises UserError for 'fitted' without a file: a profile of which device?"""
+    """Costs to replay a large cluster with. Raises UserError for 'fitted' without a file: a profile of which device?, for a file of another
+    device than the cluster's unless the experiment lets it, and for launches that a profile cannot tell."""
     if experiment.costs in ("auto", "datasheet"):
-        return DatasheetCosts(cluster.device, engine=cluster.engine)
+        return DatasheetCosts(cluster.device, engine=cluster.engine, launch=experiment.launch)
     if experiment.costs == "fitted":
         raise UserError("costs: to simulate with fitted costs, name the file: costs: runs/<profile run>/profile/costs-1.json")
-    return FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
+    if experiment.launch != "eager":
+        raise UserError(f"launch: {experiment.launch} is reckoned from a datasheet; fitted costs are of kernels launched one by one")
+    found = FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
+    if same_device(found.device, cluster.device.name):
+        return found
+    if not experiment.extrapolate:
+        raise UserError(_foreign(experiment, found, cluster.device.name))
+    return Borrowed(found, cluster.device.name)
+
+
+def _named(experiment: Experiment, device: str) -> FittedCosts:
+    """The costs that an experiment names, for what runs on `device`."""
+    found = FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
+    if not same_device(found.device, device) and not experiment.extrapolate:
+        raise UserError(_foreign(experiment, found, device))
+    return found
+
+
+def _foreign(experiment: Experiment, found: FittedCosts, device: str) -> str:
+    return (
+        f"costs: {experiment.costs} was fitted on {found.device}, not on {device}; name a profile of that device, take costs: datasheet, "
+        "or set extrapolate: true (every number then says so)"
+    )
 
 
 def rough(experiment: Experiment, run: Run, ranks: int) -> CostModel:

@@ -50,18 +50,18 @@ def tabulate(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.DataFrame:
     return table
 
 
-def fit(table: pd.DataFrame, device: str, fingerprint: Mapping[str, str], seed: int = 0) -> FittedCosts:
+def fit(table: pd.DataFrame, device: str, fingerprint: Mapping[str, str], seed: int = 0, launch_ns: int = 0) -> FittedCosts:
     """Curves for every (operation, width) of a profile, and the all-reduce's alpha and beta where it has any.
 
     Non-negative least squares on relative error. Held-out error is the median relative error on a quarter of the samples, from a fit on
-    the others; the stored curve is then fitted on all. Raises UserError when an operation has too few samples.
+    the others; the stored curve is then fitted on all. `launch_ns`: as in `CostModel`. Raises UserError when an operation has too few samples.
     """
     fits = []
     for (name, lane, width), part in table.groupby(["op", "lane", "width"], sort=True):
         if Op[str(name)] not in COLLECTIVES:
             fits.append(_fit_one(Op[str(name)], str(lane), int(str(width)), part, seed))
     together = table[table["op"] == "ALLREDUCE"]
-    return FittedCosts(device, tuple(fits), dict(fingerprint), _fit_link(together) if len(together) else None)
+    return FittedCosts(device, tuple(fits), dict(fingerprint), _fit_link(together) if len(together) else None, launch_ns=launch_ns)
 
 
 def _fit_one(op: Op, lane: str, width: int, part: pd.DataFrame, seed: int) -> Fit:

@@ -12,6 +12,7 @@ A view launches nothing; an operation of ATen counts as one kernel, though a sor
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -129,6 +130,20 @@ def counted(program: Program) -> list[int]:
         counts.append(counter.count)
     program.finish()
     return counts
+
+
+def launch_ns(device: torch.device, count: int = 2_000) -> int:
+    """What launching one kernel takes the host, measured on a GPU that has little to do; 0 on a CPU, where nothing is launched."""
+    if device.type != "cuda":
+        return 0
+    one, spent = torch.zeros(1, device=device), 0
+    for _ in range(2):  # the first time warms up
+        torch.cuda.synchronize(device)
+        begun = time.perf_counter_ns()
+        for _ in range(count):
+            one.add_(1)
+        spent = time.perf_counter_ns() - begun
+    return spent // count
 
 
 class Unheard:

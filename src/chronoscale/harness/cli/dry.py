@@ -40,7 +40,7 @@ def dry(command: str, file: Path, seed: int | None, as_json: bool, *, executed: 
         say(pd.DataFrame(said), f"{command}: {work.name}, estimated, nothing planned", as_json)
         refused[0].check(have)
     works = partitioned(experiment.model_copy(update={"gpus": tuple(counts)}), work)
-    costs = DatasheetCosts(presets.cluster(experiment.cluster).device)
+    costs = DatasheetCosts(presets.cluster(experiment.cluster).device, launch=experiment.launch)
     rows = []
     for name, planner in found.items():
         for count in counts:

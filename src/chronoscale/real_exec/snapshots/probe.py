@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.generate.growth import GrowthGraph
@@ -60,7 +61,12 @@ def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
     stats = statistics_of(snapshots)
     yield from _forms("windows", windows(snapshots, stats, size, hyper.horizon), model, apart, ranks, (*WHOLE, *CHANGES))
     low, high = int(stats.edges.min()), int(stats.edges.max())
-    yield from _pairs(max(stats.num_nodes, LEAST), high + 8, model, hyper, ranks, seed)
+    if hyper.group_size > 1:
+        nodes, edges, length = max(stats.num_nodes, LEAST), 2 * high + 16, _paired(hyper, ranks)
+        graph = GrowthGraph.rmat(nodes, min(edges, nodes * (nodes - 1) // 4), length, 0.1, seed, trend=np.full(length, 0.5))
+        yield _pairs("pairs", graph.sequence().without_self_edges(), model, hyper, ranks)
+        if stats.num_nodes < LEAST:  # fewer than a generated graph has
+            yield _pairs("own-pairs", _strung(snapshots, np.arange(length) % len(snapshots)), model, hyper, ranks)
     for scale, edges in ((0.5, low // 2), (0.75, (low + high) // 2), (1.0, low), (1.0, int(high * 1.2) + 8)):
         nodes, edges = max(int(stats.num_nodes * scale), LEAST), max(edges, 8)
         static = min(2 * edges, nodes * (nodes - 1) // 4)
@@ -69,18 +75,18 @@ def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
             yield from _forms(f"n{nodes}-e{edges}-c{churn}", graph.sequence().without_self_edges(), model, apart, ranks, kinds)
 
 
-def _pairs(nodes: int, edges: int, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
-    """Two pairs a rank that share one snapshot each, all in full: backward passes that carry nothing, and those that carry the most."""
-    if hyper.group_size == 1:
-        return
+def _paired(hyper: Hyper, ranks: int) -> int:
+    """Snapshots of two pairs a rank that share one snapshot each."""
+    return (4 * ranks - 1) * (hyper.group_size - 1) + hyper.group_size + hyper.horizon
+
+
+def _pairs(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int) -> Probe:
+    """`_paired` snapshots, all in full: backward passes that carry nothing, and those that carry the most."""
     hyper = replace(hyper, stride=hyper.group_size - 1, groups_per_rank=1)
-    length = (4 * ranks - 1) * hyper.stride + hyper.group_size + hyper.horizon
-    graph = GrowthGraph.rmat(nodes, min(2 * edges, nodes * (nodes - 1) // 4), length, 0.1, seed, trend=np.full(length, 0.5))
-    snapshots = graph.sequence().without_self_edges()
-    workload = Workload("pairs", statistics_of(snapshots), model, hyper)
+    workload = Workload(label, statistics_of(snapshots), model, hyper)
     placement = deal(workload.groups, ranks, 2)
-    schedule = lower("pairs", workload, placement, Reuse(snapshots=True, groups=True), UNUSED, plain(length))
-    yield Probe(f"pairs-{ranks}", snapshots, schedule, hyper)  # the snapshots depend on `ranks`, too
+    schedule = lower(label, workload, placement, Reuse(snapshots=True, groups=True), UNUSED, plain(len(snapshots)))
+    return Probe(f"{label}-{ranks}", snapshots, schedule, hyper)  # the snapshots depend on `ranks`, too
 
 
 def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, beyond: int = 1, samples: int = 6) -> SnapshotSequence:
@@ -101,7 +107,12 @@ def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, b
     loaded = slice(1, len(snapshots) - beyond)
     extremes = [1 + pick(count[loaded]) for count in counts for pick in (np.argmin, np.argmax) if len(count[loaded])]
     chosen = np.unique(np.clip([*chosen, *(extreme - 1 for extreme in extremes)], 0, len(starts) - 1))
-    parts = [snapshots[int(t)] for start in chosen for t in range(start, start + size)]
+    return _strung(snapshots, (chosen[:, None] + np.arange(size)).ravel())
+
+
+def _strung(snapshots: SnapshotSequence, chosen: NDArray[np.int64]) -> SnapshotSequence:
+    """Snapshots by number, one after another."""
+    parts = [snapshots[int(t)] for t in chosen]
     ptr = np.concatenate([[0], np.cumsum([part.num_edges for part in parts])]).astype(np.int64)
     src, dst = np.concatenate([p.src for p in parts]), np.concatenate([p.dst for p in parts])
     return SnapshotSequence(num_nodes=snapshots.num_nodes, ptr=ptr, src=src, dst=dst, features=snapshots.features, name=snapshots.name)

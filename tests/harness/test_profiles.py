@@ -1,0 +1,80 @@
+"""Whose costs are used, and what for: a number never rests on a profile that nothing says."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from command_line import command, one_line
+
+from chronoscale.harness.profiles import PROBED
+from chronoscale.strategies.borrowed import same_device
+from chronoscale.strategies.costs import FittedCosts
+
+QUICK = {"strategies": ["psg", "real-g+"], "gpus": [1, 2]}
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    return " ".join(capsys.readouterr().err.split())
+
+
+def test_costs_of_a_cpu_are_not_a_gpus(experiment, inline, capsys):
+    """Refused; let through they are extrapolated, each of them, and say from what to what."""
+    command("profile", experiment("usual", **QUICK))
+    costs = "runs/usual-profile-1/profile/costs-1.json"
+    command("simulate", experiment(costs=costs, **QUICK), expect=2)
+    mine = FittedCosts.load(Path(costs)).device
+    assert f"costs: {costs} was fitted on {mine}, not on NVIDIA H200; name a profile of that device" in one_line(capsys)
+    command("simulate", experiment(costs=costs, extrapolate=True, **QUICK), "--json")
+    rows = json.loads(capsys.readouterr().out)
+    assert len(rows) == 4 and all("extrapolated" in row["sources"] and "fitted" not in row["sources"] for row in rows)
+    point = json.loads(Path("runs/small-simulate-2/sim-00001-psg/point.json").read_text())
+    assert point["costs"] == f"fitted on {mine}, extrapolated to NVIDIA H200"
+    command("simulate", experiment(costs=costs, extrapolate=True, launch="graph", **QUICK), expect=2)
+    assert "launch: graph is reckoned from a datasheet" in one_line(capsys)
+
+
+def test_costs_of_another_machine_do_not_replay_this_one(experiment, inline, capsys):
+    command("profile", experiment("usual", **QUICK))
+    file = Path("runs/usual-profile-1/profile/costs-1.json")
+    file.write_text(json.dumps({**json.loads(file.read_text()), "device": "Some Other CPU"}))
+    command("validate", experiment(costs=str(file), **QUICK), expect=2)
+    assert f"costs: {file} was fitted on Some Other CPU, not on " in one_line(capsys)
+
+
+def test_a_profile_that_is_used_again_is_named_with_its_age_and_load(experiment, inline, capsys):
+    file = experiment(**QUICK)
+    command("profile", file)
+    assert "costs are those" not in said(capsys)
+    path = Path("runs/small-profile-1/profile", PROBED)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "at": "2026-01-02T03:04:05+00:00", "load": 1.25}))
+    command("validate", file)
+    told = said(capsys)
+    assert re.search(r"those that small-profile-1 fitted \d+ days ago \(2026-01-02 03:04 UTC\), when 1\.2 processes were busy", told)
+    command("report", "runs/small-validate-1", "--out", "page")
+    assert "costs are those that small-profile-1 fitted" in Path("page/report.md").read_text()
+
+
+def test_kernels_as_cuda_graphs_are_launched_at_once(experiment, capsys):
+    """A small graph is all launches: eager it takes longer, and the row says what it rests on."""
+    times = {}
+    for launch in ("eager", "graph"):
+        command("simulate", experiment(launch, launch=launch, strategies=["psg"], gpus=[1]), "--json")
+        (row,) = json.loads(capsys.readouterr().out)
+        times[launch] = row["epoch_s"]
+        costs = json.loads(Path(f"runs/{launch}-simulate-1/sim-00001-psg/point.json").read_text())["costs"]
+        assert costs.endswith("CUDA graphs") == (launch == "graph")
+    assert times["eager"] > 3 * times["graph"]
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "same"),
+    [
+        ("NVIDIA A100 40GB", "NVIDIA A100-SXM4-40GB", True),
+        ("NVIDIA H200", "NVIDIA H200", True),
+        ("NVIDIA H20", "NVIDIA H200", False),
+        ("AMD EPYC", "NVIDIA H200", False),
+    ],
+)
+def test_devices_by_their_words(name, other, same):
+    assert same_device(name, other) == same_device(other, name) == same
