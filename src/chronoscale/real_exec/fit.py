@@ -54,7 +54,8 @@ def fit(table: pd.DataFrame, device: str, fingerprint: Mapping[str, str], seed: 
     """Curves for every (operation, width) of a profile, and the all-reduce's alpha and beta where it has any.
 
     Non-negative least squares on relative error. Held-out error is the median relative error on a quarter of the samples, from a fit on
-    the others; the stored curve is then fitted on all. `launch_ns`: as in `CostModel`. Raises UserError when an operation has too few samples.
+    the others; the stored curve is then fitted on all. `launch_ns`: as in `CostModel`. Raises UserError when an operation has too few
+    samples.
     """
     fits = []
     for (name, lane, width), part in table.groupby(["op", "lane", "width"], sort=True):
