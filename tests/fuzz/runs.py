@@ -50,8 +50,8 @@ def content(run: Run, area: str) -> str:
         moments = [value.tolist() for state in model.optimizer.state.values() for value in state.values()]
         return repr((epoch, [parameter.tolist() for parameter in model.model.parameters()], moments))
     report = publish.collect([run])
-    said = [f"{name}\n{table.to_csv()}" for name, table in tables(report).items()]
-    said += [repr((report.title, report.losses, report.notes, report.environment, report.staged, run.status))]
+    said = [f"{name}\n{table.to_csv()}" for section in report.sections for name, table in tables(section).items()]
+    said += [repr((report.title, [one.losses for one in report.runs], report.notes, report.environments, report.staged, run.status))]
     with tempfile.TemporaryDirectory() as out:
         said += [path.read_text() for path in publish.chrome(run, Path(out))]
     assert find(run.folder.parent) == [run]
@@ -88,7 +88,7 @@ def spoil(generator: np.random.Generator, path: Path) -> bool:
 
 def _gone(generator: np.random.Generator, path: Path) -> bool:
     path.unlink()
-    return False  # what stands for a whole piece, or an epoch, is missed by nobody
+    return False  # a report says so
 
 
 def _cut(generator: np.random.Generator, path: Path) -> bool:

@@ -144,16 +144,13 @@ RUNS = [
     ("resolved.json", without("dataset"), r"dataset: required, and not there"),
     ("environment.json", put('{"device": 3}'), r"device: expected text \(got 3\)"),
     ("sim-00002-psg/point.json", emptied, r"not a readable point \(strategy: required"),
-    ("sim-00002-psg/point.json", gone, r"no such file, a point is expected"),
     ("sim-00002-psg/point.json", put("\x00"), r"not a readable point \(not JSON"),
     ("sim-00002-psg/trace.parquet", cut, r"not a readable trace"),
-    ("sim-00002-psg/trace.parquet", gone, r"no such file, a trace is expected"),
     ("sim-00002-psg/schedule.parquet", emptied, r"not a readable schedule"),
     ("ranks-1/psg-losses.npy", cut, r"not a readable losses"),
     ("ranks-1/psg-losses.npy", array(2, 2, dtype="int32"), r"expected float64 anyxany, got int32 2x2"),
     ("ranks-1/psg-losses.npy", array(2), r"expected float64 anyxany, got float64 2\)"),
     ("ranks-1/psg-errors.npy", array(1, 3), r"expected float64 2x3, got float64 1x3"),
-    ("ranks-1/psg-r1.parquet", gone, r"no such file, a trace is expected"),
     ("replay-1/psg.parquet", cut, r"not a readable trace"),
     ("train/control.json", emptied, r"not a readable record of the control plane \(activities: required"),
     ("train/epochs/000001.json", cut, r"not a readable record of an epoch \(not JSON"),
@@ -181,6 +178,13 @@ def test_a_damaged_file_of_a_run(run, tmp_path, capsys, file, happens, said):
     line = one_line(capsys)
     assert re.search(said, line) and str(run.folder) in line
     assert "not a run" in line or (str(run.folder / file) in line and line.endswith(("required, and not there", AGAIN)))
+
+
+@pytest.mark.parametrize("file", ["sim-00002-psg/point.json", "sim-00002-psg/trace.parquet", "ranks-1/psg-r1.parquet"])
+def test_a_file_that_is_gone_gets_a_line(run, tmp_path, file):
+    gone(run.folder / file)
+    command("report", run.folder, "--out", tmp_path / "report")
+    assert "was asked for more than its folder holds; not there: psg on" in (tmp_path / "report/report.md").read_text()
 
 
 @pytest.mark.parametrize("happens", [emptied, cut, put("{}"), put("[]")])

@@ -76,11 +76,11 @@ def _lacks(run: Run, experiment: Experiment) -> Iterator[Lack]:
                 yield from _lack(name, ranks, executed(run, experiment, ranks, name), run.folder / f"ranks-{ranks}")
                 if command == "validate" and replayed(run, ranks, name):
                     yield Lack(f"the replay of {name}", ranks)
-    elif command == "simulate":
-        for name in names:
-            for gpus in experiment.gpus:
-                yield from _lack(name, gpus, simulated(run, gpus, name), run.folder / f"sim-{gpus:05d}-{name}")
-    elif command == "train":
+    for name in names:
+        for gpus in experiment.gpus:
+            if (folder := run.folder / f"sim-{gpus:05d}-{name}").exists() or command == "simulate":
+                yield from _lack(name, gpus, simulated(run, gpus, name), folder)
+    if command == "train":
         held = {record.epoch for record in records(run.folder / FOLDER)}
         if gone := [epoch for epoch in range(experiment.epochs) if epoch not in held]:
             yield Lack(f"{len(gone)} of {experiment.epochs} epochs, the first of them {gone[0]}", 0)

@@ -23,7 +23,8 @@ def of_run(run: Run) -> Experiment:
     run.status  # noqa: B018 (refuses what is no run)
     data = run.read("resolved.json", dict[str, Any])
     for key, before in EARLIER.items():
-        data[key] = {**before, **data.get(key, {})}
+        if isinstance(given := data.get(key, {}), dict):
+            data[key] = {**before, **given}
     return parse(data, str(run.folder / "resolved.json"), str(data.pop("family", "")), lenient=True)
 
 
