@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from command_line import command, one_line
 from torch.profiler import ProfilerActivity, profile
 
@@ -17,6 +18,7 @@ from chronoscale.harness import execution
 from chronoscale.harness import experiments as files
 from chronoscale.harness.machine import this_machine
 from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.lanes import INLINE, CpuLanes
 from chronoscale.real_exec.learner import Learner
@@ -27,7 +29,7 @@ from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import peaks
 from chronoscale.strategies.cluster import Link
-from chronoscale.strategies.costs import DatasheetCosts, FittedCosts
+from chronoscale.strategies.costs import RANGED, DatasheetCosts, Fit, FittedCosts
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import Hyper, Workload
@@ -59,9 +61,10 @@ def test_what_does_not_fit_is_refused_and_nothing_starts(experiment, inline, cap
 
 
 def test_costs_that_do_not_know_a_row_are_an_error(experiment, capsys):
-    FittedCosts("nothing", (), {}).save(Path("empty.json"))
-    command("bench", experiment(costs="empty.json", strategies=["psg"]), expect=2)
-    assert "strategy 'psg' on 1 rank: costs fitted on nothing: no fit for" in one_line(capsys)
+    device, span = device_name(torch.device("cpu")), dict.fromkeys(RANGED, 1)
+    FittedCosts(device, (Fit("SAMPLE", 8, "bytes", (1.0, 0.0), span, span, 0.1, 8),), {}).save(Path("other.json"))
+    command("bench", experiment(costs="other.json", strategies=["psg"]), expect=2)
+    assert f"strategy 'psg' on 1 rank: costs fitted on {device}: no fit for" in one_line(capsys)
     assert not list(Path("runs").glob("*bench*/*ranks-*"))
 
 

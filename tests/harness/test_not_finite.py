@@ -46,7 +46,7 @@ def test_what_was_kept_is_reported_with_the_mark(experiment, inline, capsys):
     with pytest.raises(NotFiniteError), run.watched():
         raise NotFiniteError("the loss is not finite")
     command("report", str(run.folder), "--out", "page")
-    assert "small-bench-1 stopped at a number that is not finite: the loss" in Path("page/index.html").read_text()
+    assert "stopped at a number that is not finite: the loss" in Path("page/index.html").read_text()
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])
@@ -58,5 +58,5 @@ def test_experiments_have_finite_numbers(key, value):
     for name in rest[:-1]:
         inner = inner.setdefault(name, {})
     inner[rest[-1]] = value
-    with pytest.raises(UserError, match=rf"{key}: Input should be a finite number"):
+    with pytest.raises(UserError, match=rf"{key}: expected a finite number"):
         check(data, "here")

@@ -208,7 +208,7 @@ def test_a_lost_rank_ends_the_epoch_and_training_goes_on_from_the_checkpoint(exp
     assert json.loads(Path("runs/small-train-1/status.json").read_text())["state"] == "running"
     command("train", file, "--strategy", "dist-index", "--json")
     (row,) = json.loads(capsys.readouterr().out)
-    assert row["epochs"] == "0..39" and row["last_mae"] < records(folder)[0].errors[0]
+    assert row["epochs"] == [0, 39] and row["last_mae"] < records(folder)[0].errors[0]
     broken, sound = (torch.load(train / "checkpoint.pt", weights_only=True) for train in (folder, whole))
     assert broken["epoch"] == sound["epoch"] == 40
     for name, value in sound["model"].items():
@@ -231,7 +231,7 @@ def test_a_lost_worker_of_the_data_engine_is_made_up_for(experiment, start, whol
     begin = time.monotonic()
     _, said = running.communicate(timeout=120)
     assert running.returncode == 1 and time.monotonic() - begin < 60
-    assert re.search(r"error: .*Is a directory; \d+ of 400 epochs are kept, the same command goes on after them", said)
+    assert re.search(r"error: .*is a folder, expected a file; \d+ of 400 epochs are kept, the same command goes on after them", said)
     assert done <= len(records(whole)), "the worker was lost too late to be compared"
     pairs = zip(records(folder), records(whole), strict=False)
     assert all(ours.losses == theirs.losses for ours, theirs in pairs)

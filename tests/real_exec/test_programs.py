@@ -67,7 +67,7 @@ def test_gradients_and_sums_are_one_buffer() -> None:
     learner.all_reduce()
     assert learner.gradients.tolist() == [2.0] * 8 and learner.sums.tolist() == [6.0, 8.0]
     before = [parameter.detach().clone() for parameter in learner.model.parameters()]
-    learner.step()
+    learner.step(0)
     assert all(torch.allclose(old - new, torch.tensor(0.5)) for old, new in zip(before, learner.model.parameters(), strict=True))
     assert not learner.gradients.any() and not learner.sums.any()
     learner.model(torch.ones(1, 3)).sum().backward()

@@ -41,7 +41,7 @@ from chronoscale.strategies.snapshots.rows import Form
 from chronoscale.strategies.trace import Source
 from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 
-COSTS = DatasheetCosts(presets.cluster("h200").device)
+COSTS = DatasheetCosts(replace(presets.cluster("h200").device, launch_s=0))  # with launches a graph as small comes in full
 GRAPHS = GrowthGraph.rmat(64, 300, 14, 0.1, 1).sequence().without_self_edges()
 CONTEXT = Context(Settings(seed=5))
 WORK = Workload("w", statistics_of(GRAPHS), model_shape("t-gcn", 8, 8), Hyper())

@@ -68,11 +68,11 @@ class Data(Part):
     """A dataset by catalogue name or by path."""
 
     name: str | None = Field(None, description="in the catalogue (`chronoscale data list`); this or `path`")
-    path: str | tuple[str, ...] | None = Field(
+    path: Annotated[str | Names | None, LISTED] = Field(
         None, description="a file or folder, or files of one stream, relative to where the command is given"
     )
     format: str | None = Field(None, description="reader of the path, where the file does not tell, as for `chronoscale data convert`")
-    options: dict[str, bool | int | float | str | tuple[str, ...]] = Field(
+    options: dict[str, Annotated[bool | int | float | str | Names, LISTED]] = Field(
         {},
         description="of the path's reader, as `--option` of `chronoscale data convert`: `{columns: [src, dst, weight, time], sort: true}`",
     )
