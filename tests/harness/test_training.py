@@ -158,7 +158,7 @@ def test_a_schedule_that_comes_too_late_is_not_passed_over(experiment, here, mon
     said = capsys.readouterr()
     rows = json.loads(said.out)
     assert [row["strategy"] for row in rows] == ["psg", "real-type1", "real-g+"]
-    assert rows[-1]["stage"] == "optimised" and rows[-1]["epochs"] == "none" and rows[-1]["last_loss"] is None
+    assert rows[-1]["stage"] == "optimised" and rows[-1]["epochs"] == [] and rows[-1]["last_loss"] is None
     assert "'real-g+' has not trained a single epoch, 'real-type1' has trained the last" in " ".join(said.err.split())
 
 
