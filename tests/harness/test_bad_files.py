@@ -156,6 +156,7 @@ RUNS = [
     ("train/epochs/000001.json", cut, r"not a readable record of an epoch \(not JSON"),
     ("train/epochs/000001.json", without("losses"), r"losses: required, and not there"),
     ("train/epochs/000001.json", put("[1]"), r"expected keys and values"),
+    ("environment.json", cut, r"not a readable environment of a run \(not JSON"),
 ]
 
 

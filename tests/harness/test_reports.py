@@ -125,6 +125,15 @@ def test_a_run_that_stopped_says_at_what(experiment, capsys):
     assert any("iteration 3: the loss is not finite" in note for note in told(capsys, "small-simulate-1")["notes"])
 
 
+def test_a_run_that_was_not_finished_says_so(experiment, capsys):
+    command("simulate", experiment(gpus=[1], strategies=["psg"]))
+    path = Path("runs/small-simulate-1/status.json")
+    incomplete = "small-simulate-1 is incomplete: only its finished parts are shown; the same command takes it up again."
+    assert incomplete not in told(capsys, "small-simulate-1")["notes"]
+    path.write_text(json.dumps({**json.loads(path.read_text()), "state": "running"}))
+    assert incomplete in told(capsys, "small-simulate-1")["notes"]
+
+
 def test_a_run_given_twice_is_shown_once_and_said(experiment, capsys):
     command("simulate", experiment(gpus=[1], strategies=["psg"]))
     data = told(capsys, "small-simulate-1", "../runs/small-simulate-1")

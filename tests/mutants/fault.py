@@ -39,7 +39,7 @@ class Fault:
         changed = text.replace(self.find, self.put)
         if changed == text:
             raise Unfit(f"{self.file}: the replacement changes nothing")
-        if not self.native:
+        if self.file.endswith(".py"):
             try:
                 ast.parse(changed)
             except SyntaxError as error:

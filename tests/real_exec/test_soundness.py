@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from notation import write
 from torch import nn
 
 from chronoscale.datasets import store
@@ -11,12 +13,16 @@ from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import NotFiniteError
 from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.interpreter import Pass, execute
 from chronoscale.real_exec.job import Item, Job, Settings
+from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.launch import launch
 from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.program import CollectiveProgram, EpochResult
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.soundness import Unsound
 from chronoscale.real_exec.worker import run_job
+from chronoscale.strategies.builder import Builder
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.snapshots.models import model_shape
@@ -119,3 +125,37 @@ def test_on_a_gpu_nothing_is_read_before_the_pass_has_ended() -> None:
     one.step(0)
     with pytest.raises(Unsound):
         one.check()
+
+
+class Ended(CollectiveProgram):
+    """A pass without rows that has come to this."""
+
+    def __init__(self, result: EpochResult, wrong: Unsound | None = None) -> None:
+        super().__init__(Builder("p", 1).finish(), Context())
+        self.result, self.wrong = result, wrong
+
+    def check(self) -> None:
+        if self.wrong is not None:
+            raise self.wrong
+
+    def finish(self) -> EpochResult:
+        return self.result
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_pass_is_looked_at_when_it_has_ended(bad: float) -> None:
+    """Parameters, losses whose gradients were finite, and validation errors where anything validated."""
+    schedule = write("o: OPTIMIZE@COMPUTE\np: OPTIMIZE@COMPUTE iteration=1").schedule
+
+    def run(result: EpochResult, wrong: Unsound | None = None) -> Pass:
+        return execute(schedule, Ended(result, wrong), CpuLanes(False), "cpu", "pass 3")
+
+    errors = np.array([1.0, bad, 0.1])
+    for result, wrong, said in (
+        (EpochResult({0: 1.0}), Unsound(None, "parameter w after the last step"), "parameter w after the last step"),
+        (EpochResult({0: 1.0, 1: bad}), None, "iteration 1, pass 3: the loss"),
+        (EpochResult({0: 1.0}, errors, 7), None, "the validation error"),
+    ):
+        with pytest.raises(NotFiniteError, match=f"{said}.* not finite"):
+            run(result, wrong)
+    assert run(EpochResult({0: 1.0, 1: 2.0}, np.array([1.0, 2.0, bad]), 7)).losses.tolist() == [1.0, 2.0]  # a share of zero is none

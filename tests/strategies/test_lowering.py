@@ -12,9 +12,11 @@ from chronoscale.simulator import memory, network, presets
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import DatasheetCosts, durations
 from chronoscale.strategies.metrics import busy_ns
-from chronoscale.strategies.schedule import Op, Schedule
+from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.snapshots.groups import Placement, deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
+from chronoscale.strategies.snapshots.models import MODELS, model_shape
+from chronoscale.strategies.trace import Source
 from chronoscale.strategies.workload import Hyper, ModelShape, Workload
 
 CLUSTER = presets.cluster("h200")
@@ -85,6 +87,42 @@ def test_psg_has_the_rows_of_its_definition(layers, ranks):
 def test_psg_overlaps_nothing():
     trace = replay(plan("psg", 1, workload()), CLUSTER, DatasheetCosts(CLUSTER.device, launch="graph"))
     assert trace.duration_ns.sum() == trace.span_ns == busy_ns(trace)[0]
+
+
+def lanes(schedule: Schedule) -> dict[Op, set[Lane]]:
+    return {Op(op): {Lane(lane) for lane in schedule.lane[schedule.op == op]} for op in np.unique(schedule.op)}
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("model", MODELS)
+def test_reuse_works_in_three_lanes_and_nothing_else_does(model, layers):
+    """REAL's triple stream: transfers, aggregations, and beside them what follows: transformation and recurrence."""
+    load = Workload("w", STATS, model_shape(model, 16, 8, layers), Hyper())
+    moved, summed, follows = {Op.H2D}, {Op.AGGREGATE, Op.INCREMENT, Op.RECONSTRUCT}, {Op.TRANSFORM, Op.TEMPORAL}
+    ends = {Op.BACKWARD, Op.OPTIMIZE}
+    for name in ("real-type1", "real-reuse"):
+        found = lanes(plan(name, 1, load))
+        assert moved | follows <= set(found) <= moved | summed | follows | ends
+        assert {op: {Lane.H2D} if op in moved else {Lane.COMPUTE2} if op in follows else {Lane.COMPUTE} for op in found} == found
+    found = lanes(plan("psg", 1, load))
+    assert {op: {Lane.H2D} if op in moved else {Lane.COMPUTE} for op in found} == found
+
+
+class Even:
+    """Every row takes as long."""
+
+    name, launch_ns = "even", 0
+
+    def predict(self, schedule, rows):
+        return np.full(len(rows), 10), Source.SPECIFIED
+
+
+def test_the_three_lanes_of_reuse_run_at_once():
+    """There are moments at which a snapshot is moved, another aggregated and a third transformed."""
+    schedule = lower("type 1", (load := workload()), deal(load.groups, 1), Reuse(snapshots=True), Even())
+    trace = replay(schedule, CLUSTER, Even())
+    started = [set(trace.start_ns[schedule.lane == lane].tolist()) for lane in (Lane.H2D, Lane.COMPUTE, Lane.COMPUTE2)]
+    assert len(set.intersection(*started)) >= load.groups
 
 
 def test_shared_snapshots_have_no_rows_of_their_own():

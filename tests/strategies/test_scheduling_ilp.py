@@ -194,6 +194,20 @@ def test_a_time_out_falls_back_and_says_so(monkeypatch, status):
     assert schedule.planned_ns == round(makespan(found, search(found, 4), 4)) and schedule.bound_ns == int(bound(found, 4) / 2)
 
 
+def test_the_solver_gets_two_estimated_epochs(monkeypatch):
+    """tau of REAL §5.4, and never less than the floor."""
+    found, given = benefit(WORK, COSTS), []
+
+    def optimised(benefits, gpus, start, how, certified):
+        given.append(how.seconds)
+        return ilp.Answer("optimal", start, makespan(benefits, start, gpus), 0.0, certified, 0.0, "HiGHS", "compact", False)
+
+    monkeypatch.setattr(ilp, "optimise", optimised)
+    for floor in (0.0, 60.0):
+        RealL(floor_s=floor).plan(WORK, 4, COSTS)
+    assert given == [pytest.approx(2 * makespan(found, search(found, 4), 4) / 1e9), 60.0]
+
+
 def test_a_time_out_keeps_what_was_found_until_then(monkeypatch):
     found = benefit(WORK, COSTS)
     better = search(found, 4)

@@ -19,6 +19,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.cli.output import say
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.real import greedy_plus
 from chronoscale.strategies.real.benefit import Benefit, benefit
 from chronoscale.strategies.real.bound import bound
 from chronoscale.strategies.real.check import check, check_schedule
@@ -64,6 +65,17 @@ def test_real_g_plus_is_the_shortest_of_the_greedy_ones(stride, ranks):
     spans = {name: strategy(name).plan(work(stride), ranks, COSTS).planned_ns for name in ("real-g", "real-g+")}
     dealt = check(deal(work(stride).groups, ranks, 2), benefit(work(stride), COSTS))
     assert spans["real-g+"] <= spans["real-g"] and spans["real-g+"] <= dealt * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("name", ["real-g", "real-g+", "real-l"])
+def test_groups_are_placed_by_what_they_share(name):
+    """By eq. 9, where loads see reuse, a schedule is shorter than the same planner's that sees the groups' own times alone."""
+    planner, found = strategy(name), benefit(work(), COSTS)
+    schedule = planner.plan(work(), 1, COSTS)
+    seated = {"real-g": place, "real-g+": greedy_plus.place, "real-l": greedy_plus.place}[name]
+    blind = seated(Benefit(found.times, 0 * found.reuse), 1).in_time_order()
+    assert schedule.planned_ns < check(blind, found)
+    assert schedule.planned_ns <= round(check(planner.place(work(), 1, COSTS), found))
 
 
 def test_real_type1_is_not_credited_with_what_it_does_not_share():

@@ -31,7 +31,8 @@ class Learner(Generic[Model]):
         self._collective = context.collective
         trained = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         sizes = [p.numel() for p in trained.values()]
-        self._names, self._sizes = [*trained, "the sum of errors"], [*sizes, sums]
+        self._names = [*trained, "the sum of errors"]
+        self._sizes = torch.tensor([*sizes, sums], device=context.device)  # once: a copy to a GPU is waited for
         self._flat = torch.zeros(sum(sizes) + sums, device=context.device)
         self.gradients, self.sums = self._flat.split([sum(sizes), sums])
         for parameter, part in zip(trained.values(), self.gradients.split(sizes), strict=True):
@@ -94,5 +95,4 @@ class Learner(Generic[Model]):
 
     def _parts(self) -> Tensor:
         """Sums by parameter, fp32 [parameters + 1]; the last of `sums`."""
-        lengths = torch.tensor(self._sizes, device=self._flat.device)
-        return torch.segment_reduce(self._flat, "sum", lengths=lengths, unsafe=True)
+        return torch.segment_reduce(self._flat, "sum", lengths=self._sizes, unsafe=True)

@@ -1,0 +1,112 @@
+"""Kernels: rows of schedules at sizes that were not counted launch what `strategies/kernels.yaml` says, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from chronoscale.datasets import store
+from chronoscale.datasets.generate.growth import GrowthGraph
+from chronoscale.datasets.signals.signal import Signal
+from chronoscale.datasets.signals.statistics import SignalStatistics
+from chronoscale.datasets.snapshots.partition import Cut
+from chronoscale.datasets.snapshots.statistics import statistics_of
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.kernels import counted
+from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.program import Program
+from chronoscale.real_exec.programs import bound, prepared
+from chronoscale.real_exec.snapshots.cells.program import CellProgram
+from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.program import SnapshotProgram
+from chronoscale.real_exec.snapshots.region import Part, Whole
+from chronoscale.strategies.costs import UNUSED
+from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.schedule import Lane, Op, Schedule
+from chronoscale.strategies.signals.forecasters import forecaster_shape
+from chronoscale.strategies.snapshots.models import model_shape
+from chronoscale.strategies.workload import Hyper, ModelChoice, Partition, Workload
+
+INPUTS, HIDDEN, NODES, STEPS = 5, 6, 6, 49  # 40 windows: batches of two are all full
+GRAPHS = GrowthGraph.rmat(48, 160, 14, 0.1, 3).sequence().without_self_edges()
+HYPER = Hyper(group_size=5)
+EXACT: Mapping[Op, int] = MappingProxyType({})
+# Of attention, in kernels: rows that lose their largest score are computed afresh, as the data will; a chain of increments has one end.
+ATTENDED = {Op.INCREMENT: 20, Op.BACKWARD: 2}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def differences(schedule: Schedule, program: Program, allowed: Mapping[Op, int] = EXACT) -> list[str]:
+    """Rows that launch more or less than their schedule says, in words. The first optimiser's step makes its moments and is left out."""
+    learner = program.learner  # type: ignore[attr-defined]
+    learner.optimizer.param_groups[0]["foreach"], learner.later = True, True  # as on CUDA
+    found, seen = [], set()
+    for task, count in zip(program.tasks, counted(program), strict=True):
+        first = task.op is Op.OPTIMIZE and task.op not in seen
+        seen.add(task.op)
+        said = int(schedule.kernels[task.task])
+        if task.lane is not Lane.HOST and not first and abs(count - said) > allowed.get(task.op, 0):
+            found.append(f"{task.op.name} {task.task} (step {task.step}, layer {task.layer}): {count} kernels, {said} said")
+    assert {Op.BACKWARD, Op.OPTIMIZE} <= seen
+    return found
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("model", ["t-gcn", "wd-gcn", "gat-lstm"])
+@pytest.mark.parametrize("name", ["psg", "real-type1"])
+def test_groups(name: str, model: str, layers: int) -> None:
+    shape = model_shape(model, INPUTS, HIDDEN, layers)
+    schedule = strategy(name).plan(Workload("w", statistics_of(GRAPHS), shape, HYPER), 1, UNUSED).head(2)
+    context = Context()
+    material = Material(GRAPHS, INPUTS, HYPER.variant, weighted=shape.spatial == "gcn")
+    program = SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), context), HYPER, context)
+    assert not differences(schedule, program, ATTENDED if shape.spatial == "gat" else EXACT)
+
+
+@pytest.mark.parametrize("model", ["t-gcn", "gat-lstm"])
+@pytest.mark.parametrize("name", ["esdg", "distdgl"])
+def test_cells(name: str, model: str) -> None:
+    shape, planner = model_shape(model, INPUTS, HIDDEN, 2), strategy(name)
+    cut = Cut(np.zeros(GRAPHS.num_nodes, np.int32), 1)
+    work = Workload("w", statistics_of(GRAPHS), shape, HYPER, Partition(*cut.count(GRAPHS)))
+    schedule, context = planner.plan(work, 1, UNUSED).head(2), Context()
+    material = Material(GRAPHS, INPUTS, HYPER.variant, weighted=shape.spatial == "gcn")
+    region = Part(material, cut, 0, context.device) if planner.partitioned else Whole(material)
+    assert not differences(schedule, CellProgram(schedule, region, Learner(SnapshotModel(shape), context), HYPER, context))
+
+
+@pytest.fixture(scope="module")
+def readings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A signal on a ring, and a clock."""
+    folder, ring = tmp_path_factory.mktemp("readings") / "ring", np.arange(NODES)
+    values = np.random.default_rng(2).uniform(0, 1, (STEPS, NODES, 2)).astype(np.float32)
+    edges = np.stack([ring, (ring + 1) % NODES]).astype(np.int32)
+    store.save(folder, Signal(values, edges, np.ones(NODES, np.float32), calendar=1))
+    return folder
+
+
+@pytest.mark.parametrize(("model", "more"), [("dcrnn", {"hops": 2}), ("st-transformer", {"heads": 2})])
+def test_windows(readings: Path, tmp_path: Path, model: str, more: dict[str, Any]) -> None:
+    hyper, choice, planner = Hyper(batch_size=2, window=7, horizon=3, batches=3), ModelChoice(model, 4, 2, **more), strategy("index")
+    shape = forecaster_shape(choice, NODES, 2, hyper.window, hyper.horizon, hyper.variant, calendar=1)
+    work = Workload("w", SignalStatistics(STEPS, NODES, 2, NODES, calendar=1), shape, hyper)
+    planner.prepare(work, 1, UNUSED).save(tmp_path / "before.parquet")
+    schedule, context = planner.plan(work, 1, UNUSED), Context()
+    item = Item("counted", "", str(readings), hyper, prepare=str(tmp_path / "before.parquet"))
+    prepared(item, choice, context)
+    assert not differences(schedule, bound(item, schedule, choice, context))

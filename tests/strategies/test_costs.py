@@ -1,0 +1,105 @@
+"""Costs: a datasheet's by hand, and fitted curves inside and outside what they were fitted on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from notation import write
+
+from chronoscale.errors import UserError
+from chronoscale.strategies.cluster import Device, Link
+from chronoscale.strategies.costs import FORMS, DatasheetCosts, Fit, FittedCosts, overlapped
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.trace import Source
+
+# 1 FLOP/ns, 4 B/ns; a copy to the device: 2 B/ns after 700 ns; a kernel 30 ns of the host, or 9 ns in a graph
+DEVICE = Device("d", 1e9, 1e9, 4e9, Link(2e9, 700e-9), 30e-9, graph_s=9e-9)
+
+
+def one(op: str, lane: str, **columns: int) -> Schedule:
+    """A schedule of one row."""
+    schedule = write(f"x: {op}@{lane}").schedule
+    same = {"flops": 0, "bytes": 0, **columns}
+    return replace(schedule, **{name: np.full(1, value, getattr(schedule, name).dtype) for name, value in same.items()})
+
+
+@pytest.mark.parametrize(
+    ("row", "ns"),
+    [
+        (one("H2D", "H2D", bytes=1000), 700 + 500),
+        (one("D2H", "D2H", bytes=1000), 700 + 500),
+        (one("GATHER", "HOST", bytes=1000), 700 + 500),  # datasheets name no host memory
+        (one("COPY", "COMPUTE", bytes=1000), 500),  # 250 ns at half of the peak
+        (one("AGGREGATE", "COMPUTE", bytes=1000, flops=800), 1600),
+        (one("AGGREGATE", "COMPUTE", bytes=8000, flops=800), 4000),
+    ],
+)
+def test_a_datasheet_by_hand(row: Schedule, ns: int) -> None:
+    found, source = DatasheetCosts(DEVICE, efficiency=0.5).predict(row, np.array([0]))
+    assert found.tolist() == [ns] and source is Source.SPECIFIED
+
+
+def test_kernels_are_launched_by_the_host_or_take_a_moment_in_a_graph() -> None:
+    row = one("AGGREGATE", "COMPUTE", bytes=1000, kernels=6)
+    eager, graph = (DatasheetCosts(DEVICE, 0.5, launch=launch) for launch in ("eager", "graph"))  # type: ignore[arg-type]
+    assert (eager.launch_ns, graph.launch_ns) == (30, 0)
+    assert eager.predict(row, np.array([0]))[0].tolist() == [500] and graph.predict(row, np.array([0]))[0].tolist() == [500 + 6 * 9]
+
+
+@pytest.mark.parametrize(("kernels", "ns", "hidden"), [(1, 500, 0), (5, 500, 4 * 30), (5, 50, 4 * 10), (0, 500, 0)])
+def test_what_a_row_does_beside_its_launches(kernels: int, ns: int, hidden: int) -> None:
+    """All kernels but the last run while others are launched, for as long as they last or the launches do."""
+    assert overlapped(np.array([kernels]), np.array([ns]), 30).tolist() == [hidden]
+
+
+CURVE = Fit("AGGREGATE", 8, "eq16", (3.0, 2.0, 500.0), {"nodes": 100, "edges": 1000}, {"nodes": 100, "edges": 5000}, 0.01, 20)
+COSTS = FittedCosts("this machine", (CURVE,), {})
+
+
+def aggregate(edges: int, width: int = 8) -> Schedule:
+    return one("AGGREGATE", "COMPUTE", nodes=100, edges=edges, width=width)
+
+
+def test_a_curve_is_what_it_was_fitted_to_be() -> None:
+    for edges in (1000, 3000, 5500):  # a tenth outside is still taken
+        found, source = COSTS.predict(aggregate(edges), np.array([0]))
+        assert found.tolist() == [300 + 2 * edges + 500] and source is Source.FITTED
+
+
+@pytest.mark.parametrize("edges", [800, 5600])
+def test_a_curve_is_left_on_demand_alone_and_says_so(edges: int, tmp_path: Path) -> None:
+    said = (
+        rf"costs fitted on this machine: AGGREGATE at width 8 was fitted on edges 1000\.\.5000, asked for {edges}\.\.{edges}; profile that"
+    )
+    with pytest.raises(UserError, match=said):
+        COSTS.predict(aggregate(edges), np.array([0]))
+    COSTS.save(tmp_path / "costs.json")
+    found, source = FittedCosts.load(tmp_path / "costs.json", extrapolate=True).predict(aggregate(edges), np.array([0]))
+    assert found.tolist() == [300 + 2 * edges + 500] and source is Source.EXTRAPOLATED
+    with pytest.raises(UserError, match="asked for"):
+        FittedCosts.load(tmp_path / "costs.json").predict(aggregate(edges), np.array([0]))
+
+
+def test_what_was_not_profiled_is_not_guessed() -> None:
+    with pytest.raises(UserError, match=r"no fit for AGGREGATE at width 16 \(AGGREGATE was profiled at width 8\)"):
+        replace(COSTS, extrapolate=True).predict(aggregate(1000, 16), np.array([0]))
+
+
+READS = {
+    "eq16": "nodes edges", "rows-edges": "rows edges", "u-curve": "rows edges", "bytes": "bytes", "rows-bytes": "rows bytes",
+    "traffic": "rows edges bytes", "work": "rows flops",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form_follows_what_it_reads_and_nothing_else(form: str) -> None:
+    names = ("nodes", "edges", "rows", "bytes", "flops")
+    row = {name: np.array([10.0 + place]) for place, name in enumerate(names)}
+    features = FORMS[form].features
+    assert [name for name in names if (features({**row, name: 2 * row[name]}) != features(row)).any()] == sorted(
+        READS[form].split(), key=names.index
+    )
+    assert sorted(FORMS[form].reads) == sorted(READS[form].split())
