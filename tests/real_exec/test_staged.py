@@ -28,9 +28,8 @@ from chronoscale.real_exec.snapshots.plans import plan_folder
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.shipment import adopt, ship
 from chronoscale.real_exec.training import ENTRY, train
-from chronoscale.simulator import presets
 from chronoscale.strategies.calibrated import Calibrated, factor
-from chronoscale.strategies.costs import DatasheetCosts, Fit, FittedCosts
+from chronoscale.strategies.costs import Fit, FittedCosts
 from chronoscale.strategies.limited import plan_within
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op, Schedule
@@ -42,7 +41,7 @@ from chronoscale.strategies.snapshots.rows import Form
 from chronoscale.strategies.trace import Source
 from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 
-COSTS = DatasheetCosts(presets.cluster("h200").device)
+COSTS = Changing()  # a graph as small would come in full on a datasheet's GPU
 GRAPHS = GrowthGraph.rmat(64, 300, 14, 0.1, 1).sequence().without_self_edges()
 CONTEXT = Context(Settings(seed=5))
 WORK = Workload("w", statistics_of(GRAPHS), model_shape("t-gcn", 8, 8), Hyper())
@@ -62,7 +61,7 @@ def give(job: Job, number: int, name: str, ranks: int = 1) -> None:
     folder = plan_folder(Path(job.out), number)
     draft = folder.with_name(f".{number:03d}")
     draft.mkdir()
-    strategy(name).plan(WORK, ranks, Changing()).save(draft / "schedule.parquet")  # in every form: a graph as small would come in full
+    strategy(name).plan(WORK, ranks, COSTS).save(draft / "schedule.parquet")
     (draft / "plan.json").write_text(json.dumps({"stage": f"stage {number}"}))
     draft.rename(folder)
 
