@@ -16,7 +16,7 @@ from chronoscale.harness.reproduce.pgti.points import (
     whole,
     windows_bytes,
 )
-from chronoscale.harness.reproduce.study import Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import SOLVED, Findings, Study, Told, beside
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import ModelChoice
 
@@ -81,7 +81,7 @@ def run(told: Told, quick: bool) -> Findings:
     rows.append(beside("gain of gpu-index, nothing hidden", theirs, 1 - found["gpu-index"].epoch_s / rate, bare))
     lost = (float(printed["index"]["minutes"]) - float(printed["gpu-index"]["minutes"])) * 60 / EPOCHS
     slow = (
-        f"printed: what the two runs differ by, an epoch; it would be {windows_bytes() / lost / 1e9:.1f} GB/s, of memory that is not pinned"
+        f"{SOLVED}: what the two runs differ by, an epoch; it would be {windows_bytes() / lost / 1e9:.1f} GB/s, of memory that is not pinned"
     )
     rows.append(beside("gathers and copies of an epoch, s", lost, serial, slow))
     epoch = (float(printed["gpu-index"]["minutes"]) * 60 - float(printed["gpu-index"]["prepare_s"])) / EPOCHS
