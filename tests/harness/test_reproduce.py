@@ -313,14 +313,19 @@ def test_real_l_without_a_solver_is_said_at_its_rows(small):
     assert not rows.loc["real-g+, as-published maps", "why"].startswith("real-g+'s")
     gap = max(grid.simulate(grid.Point("arxiv", "wd-gcn", layers, "real-l", variant="as-published")).gap for layers in (1, 2))
     exact = max(grid.simulate(grid.Point("arxiv", "wd-gcn", layers, "real-l")).gap for layers in (1, 2))
-    assert any(f"real-l is real-g+'s schedule in 4 of 4 plans: real-g+'s certified gap is at most {max(gap, exact):.1%}" in one for one in found.notes)
+    assert any(
+        f"real-l is real-g+'s schedule in 4 of 4 plans: real-g+'s certified gap is at most {max(gap, exact):.1%}" in one
+        for one in found.notes
+    )
     solved = found.tables["solved"]
     assert solved["note"].str.contains("by the solver alone after|by the solver after", regex=True).all() and len(solved) == 2
     assert rows.loc["real-l, as-published maps, solver run on arxiv", "ours_mean"] == pytest.approx(solved["over psg"].mean())
 
 
 def test_where_a_solver_ran_nothing_else_is_said():
-    plans = pd.DataFrame({"strategy": ["real-l", "real-l"], "note": ["ILP: gap 3.0 % by the solver", f"x; {UNNEEDED}"], "gap": [0.03, 0.07]})
+    plans = pd.DataFrame(
+        {"strategy": ["real-l", "real-l"], "note": ["ILP: gap 3.0 % by the solver", f"x; {UNNEEDED}"], "gap": [0.03, 0.07]}
+    )
     assert notes.settled("because", plans) == "real-g+'s schedule in 1 of 2, no solver ran; because"
     assert "in 1 of 2 plans" in notes.unsolved(plans)[0] and "at most 7.0%" in notes.unsolved(plans)[0]
     assert notes.settled("because", plans[:1]) == "because" and notes.unsolved(plans[:1]) == ()

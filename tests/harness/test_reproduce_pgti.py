@@ -227,7 +227,11 @@ def test_naive_squares_of_table_6(small: None) -> None:
 def test_verdicts_on_naive_errors() -> None:
     known = {"last value": 3.79, "training mean": 5.82}
     assert naive.beside(4.216, 3.79).startswith("not beaten") and "11% above" in naive.beside(4.216, 3.79)
-    assert naive.beside(0.5996, 0.6026).startswith("a tie") and naive.beside(0.5, 1.0).startswith("beaten") and "50% below" in naive.beside(0.5, 1.0)
+    assert (
+        naive.beside(0.5996, 0.6026).startswith("a tie")
+        and naive.beside(0.5, 1.0).startswith("beaten")
+        and "50% below" in naive.beside(0.5, 1.0)
+    )
     assert "does not beat the last value (3.79)" in naive.verdict("los_loop", 4.216, known)
     assert "below both naive errors (last value: 3.79)" in naive.verdict("los_loop", 3.0, known)
     assert "does not beat the training mean" in naive.verdict("chickenpox", 0.5996, {"last value": 0.94, "training mean": 0.6026})

@@ -21,7 +21,9 @@ def reproduce(
     table: Annotated[int | None, typer.Option(help="Number of a table.")] = None,
     out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("reproduced"),
     everything: Annotated[bool, typer.Option("--all", help="Every figure and table, and one document of them.")] = False,
-    into: Annotated[Path | None, typer.Option(help="A document of --all, whose sections of these are made again.", show_default=False)] = None,
+    into: Annotated[
+        Path | None, typer.Option(help="A document of --all, whose sections of these are made again.", show_default=False)
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A subset, named in the notes.")] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -35,7 +35,9 @@ def refresh(path: Path, made: Sequence[tuple[Study, Findings]], day: str) -> Non
     at = {part.partition(":")[0]: i for i, part in enumerate(parts)}
     for study, found in made:
         if (name := title(study)) not in at:
-            raise UserError(f"{path}: has no section '{name}'; `chronoscale reproduce {study.paper} --all` makes a document with all of them")
+            raise UserError(
+                f"{path}: has no section '{name}'; `chronoscale reproduce {study.paper} --all` makes a document with all of them"
+            )
         parts[at[name]] = _section(study, found, day)
     write_text(path, _whole(parts))
 

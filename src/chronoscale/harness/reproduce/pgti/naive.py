@@ -12,9 +12,7 @@ from chronoscale.datasets.signals.windows import Windows
 from chronoscale.harness.reproduce.pgti.trained import Training, signal
 
 TIE = 0.01  # of the naive error: neither is better
-NAIVE = (
-    "Naive errors are of the same windows and units as the model's: the last reading repeated, and each sensor's mean over the training period."
-)
+NAIVE = "Naive errors are of the same windows and units as the model's: the last reading repeated, and each sensor's mean over the training period."
 Errors = Mapping[str, float]  # by naive prediction
 
 

@@ -75,7 +75,9 @@ def launched(gpus: int) -> str:
         for name, count in (("gpu-index", 1), ("dist-index", gpus)):
             point = Point(name, count, model=ModelChoice("pgt-dcrnn", width))
             kernels, seconds = started(point)
-            shares.append(f"width {width}, {count} GPU{'s' * (count > 1)}: {kernels:,} kernels a GPU, {seconds:.2f} of {simulate(point).epoch_s:.2f} s")
+            shares.append(
+                f"width {width}, {count} GPU{'s' * (count > 1)}: {kernels:,} kernels a GPU, {seconds:.2f} of {simulate(point).epoch_s:.2f} s"
+            )
     return f"Starting kernels, one after another on a GPU's host thread, behind which a GPU may wait: {'; '.join(shares)}."
 
 
@@ -131,7 +133,14 @@ def _rows(known: Mapping[str, float], others: pd.DataFrame, counts: tuple[int, .
     for name in others.index[1:]:
         for gpus, theirs in ((4, ranges[0]), (128, ranges[1])):
             what = f"ddp over dist-index, {gpus} GPUs; {name}"
-            rows.append(row(what, theirs, others.loc[[name], f"ddp over dist-index, {gpus}"].tolist(), SOLVED if others.loc[name, "solved"] else "other assumptions"))
+            rows.append(
+                row(
+                    what,
+                    theirs,
+                    others.loc[[name], f"ddp over dist-index, {gpus}"].tolist(),
+                    SOLVED if others.loc[name, "solved"] else "other assumptions",
+                )
+            )
     return pd.DataFrame(rows)
 
 

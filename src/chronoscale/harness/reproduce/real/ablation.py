@@ -73,7 +73,9 @@ def run(number: int, cluster: str, told: Told, quick: bool) -> Findings:
         ),
         cells(frame, f"real-figure-{number}-cells", printed.title, "times as fast as psg", "psg", f"As-published difference maps. {said}"),
     )
-    return Findings(table, drawn, {"points": pd.concat([frame, free], ignore_index=True), "solved": plans}, (*notes.of(frame, wanted, quick), COPIES))
+    return Findings(
+        table, drawn, {"points": pd.concat([frame, free], ignore_index=True), "solved": plans}, (*notes.of(frame, wanted, quick), COPIES)
+    )
 
 
 STUDIES = tuple(

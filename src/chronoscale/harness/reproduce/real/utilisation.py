@@ -61,7 +61,12 @@ def run(
                 by_gpu = share.mean(1)
                 rows.append(
                     {"strategy": name, "model": model, "dataset": dataset, "published": "plot only", "busy share": float(by_gpu.mean())}
-                    | {"least busy GPU": float(by_gpu.min()), "most busy GPU": float(by_gpu.max()), "note": schedule.note, "gap": schedule.gap}
+                    | {
+                        "least busy GPU": float(by_gpu.min()),
+                        "most busy GPU": float(by_gpu.max()),
+                        "note": schedule.note,
+                        "gap": schedule.gap,
+                    }
                 )
     caption = (
         f"First {PART:.0%} of an epoch; the paper shows the first 30 s of training. Simulated on {cluster}, 8 GPUs, durations specified."
