@@ -1,4 +1,4 @@
-"""Document: all pages of a paper in one file, whose sections can be made again one by one; each says when it was made, the head which when."""
+"""Document: all pages of a paper in one file; its sections, which say when they were made, can be made again one by one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _STAMP = re.compile(rf"{MADE}(\d{{4}}-\d\d-\d\d) with")
 
 def write(paper: str, made: Sequence[tuple[Study, Findings]], out: Path, day: str) -> Path:
     """`reproduce_<paper>.md`, drawings left to the pages; `day`: ISO date. Returns it."""
-    head = f"# {published(paper).name}, reproduced\n\nMade by `chronoscale reproduce {paper} --all`; one: `--figure N`, `--table N`.\n\n{LISTED}\n\n"
+    command = f"Made by `chronoscale reproduce {paper} --all`; one: `--figure N`, `--table N`, `--into` this file."
+    head = f"# {published(paper).name}, reproduced\n\n{command}\n\n{LISTED}\n\n"
     path = out / f"reproduce_{paper}.md"
     write_text(path, _whole([head, *(_section(study, found, day) for study, found in made)]))
     return path

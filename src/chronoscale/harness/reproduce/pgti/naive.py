@@ -12,7 +12,10 @@ from chronoscale.datasets.signals.windows import Windows
 from chronoscale.harness.reproduce.pgti.trained import Training, signal
 
 TIE = 0.01  # of the naive error: neither is better
-NAIVE = "Naive errors are of the same windows and units as the model's: the last reading repeated, and each sensor's mean over the training period."
+NAIVE = (
+    "Naive errors are of the same windows and units as the model's: the last reading repeated, "
+    "and each sensor's mean over the training period."
+)
 Errors = Mapping[str, float]  # by naive prediction
 
 
@@ -25,7 +28,7 @@ def _errors(dataset: str, horizon: int, phase: str, limit: int = 0) -> Mapping[s
 
 
 def validation(one: Training, squared: bool = False) -> Errors:
-    """MAE (mean square) over the windows that `one` validates, in units of the data. Raises UserError where the readings are not at hand."""
+    """MAE (mean square) over the windows that `one` validates, in units of the data. Raises UserError where readings are not at hand."""
     limit = one.batches * one.batch * one.ranks  # in order of time, as all strategies but those with local shuffling on several ranks
     return {name: found[squared] for name, found in _errors(one.dataset, one.horizon, "validation", limit).items()}
 
@@ -40,7 +43,8 @@ def beside(best: float, naive: float) -> str:
     apart = best / naive - 1
     if abs(apart) < TIE:
         return f"a tie: the model's best, {best:.4g}, is within {TIE:.0%} of it"
-    return f"{'not beaten' if apart > 0 else 'beaten'}: the model's best, {best:.4g}, is {abs(apart):.0%} {'above' if apart > 0 else 'below'} it"
+    verdict, side = ("not beaten", "above") if apart > 0 else ("beaten", "below")
+    return f"{verdict}: the model's best, {best:.4g}, is {abs(apart):.0%} {side} it"
 
 
 def verdict(what: str, best: float, naive: Errors) -> str:

@@ -56,8 +56,8 @@ def run(told: Told, quick: bool) -> Findings:
         launched(counts[-1]),
         chosen(),
         "The default figures are those of polaris.yaml; the last rows say what others would give. "
-        f'Those from "one-GPU epoch as printed" on, and the fixed costs, are {SOLVED}, one added to the other: that they meet these numbers '
-        "explains nothing.",
+        f'Those from "one-GPU epoch as printed" on, and the fixed costs, are {SOLVED}, one added to the other: that they meet these '
+        "numbers explains nothing.",
         f"Printed totals on 128 GPUs come to {known['dist-index total']:.0f} s, "
         f"of them {known['dist-index before']:.0f} s of preparation, where the text has at most 5 % of the total.",
         "DDP on 128 GPUs hangs on the assumed 1 ms a request, which one scheduler takes for each: "
@@ -76,7 +76,8 @@ def launched(gpus: int) -> str:
             point = Point(name, count, model=ModelChoice("pgt-dcrnn", width))
             kernels, seconds = started(point)
             shares.append(
-                f"width {width}, {count} GPU{'s' * (count > 1)}: {kernels:,} kernels a GPU, {seconds:.2f} of {simulate(point).epoch_s:.2f} s"
+                f"width {width}, {count} GPU{'s' * (count > 1)}: {kernels:,} kernels a GPU, "
+                f"{seconds:.2f} of {simulate(point).epoch_s:.2f} s"
             )
     return f"Starting kernels, one after another on a GPU's host thread, behind which a GPU may wait: {'; '.join(shares)}."
 

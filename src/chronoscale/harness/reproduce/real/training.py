@@ -58,7 +58,7 @@ def weights(schedule: Schedule) -> Floats:
 
 @cache
 def losses(name: str, epochs: int) -> tuple[Schedule, list[float]]:
-    """The schedule and mean losses of the epochs; once a process, as two figures show the same run. Raises UserError for what is not executed."""
+    """The schedule and mean losses of the epochs; once a process, as two figures show one run. Raises UserError for what does not run."""
     sequence, shape, hyper = snapshots(), model_shape("wd-gcn", WIDTH, WIDTH), Hyper()
     work, costs = Workload(DATASET, statistics_of(sequence), shape, hyper), DatasheetCosts(presets.cluster("h200").device)
     schedule = strategy(name).plan(work, RANKS, costs)
