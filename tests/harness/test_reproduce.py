@@ -12,7 +12,7 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.harness import cli
 from chronoscale.harness.experiments import load
-from chronoscale.harness.reproduce import pages, registry
+from chronoscale.harness.reproduce import document, notes, pages, registry
 from chronoscale.harness.reproduce.real import (
     degree,
     dimensions,
@@ -32,6 +32,7 @@ from chronoscale.reports.published import PAPERS, Range, published
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.real.ilp import UNNEEDED
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.trace import Trace
 
@@ -245,8 +246,8 @@ def test_studies_find_finite_numbers_of_what_they_name(kind, number, finite, nam
 
 
 def test_esdg_and_blad_do_the_same_work(small):
-    notes = registry.find("real", "figure", 11).run(lambda _: None, True).notes
-    assert any("identical on 2 of 2 points" in note for note in notes)
+    said = registry.find("real", "figure", 11).run(lambda _: None, True).notes
+    assert any("identical on 2 of 2 points" in note for note in said)
 
 
 def test_overlap_falls_as_edges_survive():
@@ -300,3 +301,71 @@ def test_the_command_writes_a_page(tmp_path, monkeypatch, capsys):
     assert not left.value.code
     assert "after 30 steps" in capsys.readouterr().out
     assert {"real-figure-3.md", "real-figure-3.csv", "real-figure-3.svg", "real-figure-3.png"} <= {path.name for path in tmp_path.iterdir()}
+
+
+def test_real_l_without_a_solver_is_said_at_its_rows(small):
+    """Computed from the plans: where no solver ran, real-l is real-g+'s schedule, and every row and the notes say so."""
+    found = registry.find("real", "figure", 13).run(lambda _: None, True)
+    rows = found.rows.set_index("what")
+    said = rows.loc["real-l, as-published maps", "why"]
+    assert said.startswith("real-g+'s schedule in 2 of 2, no solver ran; ")
+    assert rows.loc["real-l, as-published maps", "ours_mean"] == rows.loc["real-g+, as-published maps", "ours_mean"]
+    assert not rows.loc["real-g+, as-published maps", "why"].startswith("real-g+'s")
+    gap = max(grid.simulate(grid.Point("arxiv", "wd-gcn", layers, "real-l", variant="as-published")).gap for layers in (1, 2))
+    exact = max(grid.simulate(grid.Point("arxiv", "wd-gcn", layers, "real-l")).gap for layers in (1, 2))
+    assert any(
+        f"real-l is real-g+'s schedule in 4 of 4 plans: real-g+'s certified gap is at most {max(gap, exact):.1%}" in one
+        for one in found.notes
+    )
+    solved = found.tables["solved"]
+    assert solved["note"].str.contains("by the solver alone after|by the solver after", regex=True).all() and len(solved) == 2
+    assert rows.loc["real-l, as-published maps, solver run on arxiv", "ours_mean"] == pytest.approx(solved["over psg"].mean())
+
+
+def test_where_a_solver_ran_nothing_else_is_said():
+    plans = pd.DataFrame(
+        {"strategy": ["real-l", "real-l"], "note": ["ILP: gap 3.0 % by the solver", f"x; {UNNEEDED}"], "gap": [0.03, 0.07]}
+    )
+    assert notes.settled("because", plans) == "real-g+'s schedule in 1 of 2, no solver ran; because"
+    assert "in 1 of 2 plans" in notes.unsolved(plans)[0] and "at most 7.0%" in notes.unsolved(plans)[0]
+    assert notes.settled("because", plans[:1]) == "because" and notes.unsolved(plans[:1]) == ()
+
+
+def test_simulated_pages_say_how_kernels_and_networks_are_charged(small):
+    for number in (4, 8):
+        said = " ".join(registry.find("real", "figure", number).run(lambda _: None, True).notes)
+        assert "5 µs of one host thread a kernel" in said and "on rails" in said
+
+
+def test_sections_of_a_document_are_made_again_one_by_one(tmp_path):
+    def found(value: float) -> Findings:
+        return Findings(pd.DataFrame([row("x", None, [value], "")]))
+
+    eight, three = registry.find("real", "figure", 8), registry.find("real", "table", 3)
+    path = document.write("real", [(eight, found(1.0)), (three, found(2.0))], tmp_path, "2026-01-01")
+    text = path.read_text().replace("one: `--figure N`", "by hand")
+    path.write_text(text)
+    document.refresh(path, [(three, found(5.0))], "2026-02-02")
+    again = path.read_text()
+    assert "Sections by the day that they were made on: 2026-02-02: Table 3; 2026-01-01: Figure 8." in again
+    assert "| x | – | 1.00 |" in again and "| x | – | 5.00 |" in again and "| x | – | 2.00 |" not in again and "by hand" in again
+    assert "Counted, nothing is timed. Made 2026-02-02 with chronoscale" in again
+    assert text.index("## Figure 8") < text.index("## Table 3") and again.count("## ") == 2
+    document.refresh(path, [(three, found(5.0))], "2026-02-02")
+    assert path.read_text() == again
+    with pytest.raises(UserError, match="has no section 'Figure 9'"):
+        document.refresh(path, [(registry.find("real", "figure", 9), found(1.0))], "2026-02-02")
+    with pytest.raises(UserError, match="not a document of `reproduce`"):
+        document.refresh(tmp_path / "absent.md", [(three, found(1.0))], "2026-02-02")
+
+
+def test_the_command_makes_a_section_again(tmp_path, monkeypatch, capsys):
+    study = registry.find("real", "figure", 3)
+    path = document.write("real", [(study, Findings(pd.DataFrame([row("old", None, [1.0], "")])))], tmp_path, "2026-01-01")
+    monkeypatch.setattr(
+        sys, "argv", ["chronoscale", "reproduce", "real", "--figure", "3", "--quick", "--out", str(tmp_path / "out"), "--into", str(path)]
+    )
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert not left.value.code and f"document: {path}" in capsys.readouterr().err.replace("\n", "")
+    assert "after 30 steps" in path.read_text() and "| old |" not in path.read_text()

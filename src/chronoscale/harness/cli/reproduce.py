@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 from chronoscale.errors import UserError
 from chronoscale.harness.cli.options import AsJson
 from chronoscale.harness.cli.output import err, say, stage
-from chronoscale.harness.reproduce import pages, registry
+from chronoscale.harness.reproduce import document, pages, registry
 from chronoscale.harness.reproduce.study import KINDS, Kind
 
 
@@ -20,6 +21,9 @@ def reproduce(
     table: Annotated[int | None, typer.Option(help="Number of a table.")] = None,
     out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("reproduced"),
     everything: Annotated[bool, typer.Option("--all", help="Every figure and table, and one document of them.")] = False,
+    into: Annotated[
+        Path | None, typer.Option(help="A document of --all, whose sections of these are made again.", show_default=False)
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A subset, named in the notes.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -40,5 +44,9 @@ def reproduce(
             err.print(note, highlight=False, markup=False)
         err.print(f"page: {page}")
         made.append((study, found))
-    if everything:
-        err.print(f"document: {pages.document(paper, made, out)}")
+    day = date.today().isoformat()
+    if into is not None:
+        document.refresh(into, made, day)
+        err.print(f"document: {into}")
+    elif everything:
+        err.print(f"document: {document.write(paper, made, out, day)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +9,6 @@ import pandas as pd
 from chronoscale.harness.reproduce.study import Findings, Study
 from chronoscale.harness.runs import write_text
 from chronoscale.reports.formats import MISSING, number, to_csv, to_markdown
-from chronoscale.reports.published import published
 
 HOW = {
     "executed": "Executed on this machine.",
@@ -74,12 +72,3 @@ def write(study: Study, found: Findings, out: Path) -> Path:
     page = out / f"{study.name}.md"
     write_text(page, markdown(study, found))
     return page
-
-
-def document(paper: str, made: Sequence[tuple[Study, Findings]], out: Path) -> Path:
-    """All pages of a paper in one file, `reproduce_<paper>.md`, drawings left to the pages. Returns it."""
-    head = f"# {published(paper).name}, reproduced\n\nMade by `chronoscale reproduce {paper} --all`; one: `--figure N`, `--table N`.\n\n"
-    parts = [markdown(study, Findings(found.rows, (), {}, found.notes), "##") for study, found in made]
-    path = out / f"reproduce_{paper}.md"
-    write_text(path, head + "".join(parts).rstrip() + "\n")
-    return path

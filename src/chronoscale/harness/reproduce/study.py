@@ -19,6 +19,7 @@ Told = Callable[[str], None]
 NAN = float("nan")
 
 UNKNOWN = "not established"
+SOLVED = "solved from the printed numbers"  # of a reason that explains what it was made from
 NOT_PRINTED = "not printed in the paper"
 AGREES = 0.05  # of the published: no difference to explain
 

@@ -25,6 +25,7 @@ from chronoscale.strategies.workload import Workload
 
 GAP = 0.10  # where the solver may stop (REAL §5.2)
 EPOCHS = 2.0  # the time limit, in estimated epochs (REAL §5.4: tau = 2 T_epoch)
+UNNEEDED = "the solver was not needed"  # of a note: the certified bound proves enough
 FLOOR_S = 5.0  # and never less: an epoch of milliseconds would leave no time to build the model
 LEVELS = 200  # loads that `compact` tells apart
 MAX_COLUMNS = 200_000  # of a model that is worth building: 630 groups
@@ -177,7 +178,7 @@ def _fallback(answer: Answer, limit: float) -> str:
 def _note(answer: Answer) -> str:
     certified = _percent(answer.to(answer.certified))
     if answer.status == "certified":
-        return f"ILP: gap {certified} (certified bound) of REAL-G+; the solver was not needed"
+        return f"ILP: gap {certified} (certified bound) of REAL-G+; {UNNEEDED}"
     own, run = _percent(answer.to(answer.proved)), f"after {answer.seconds:.1f} s ({answer.solver}, {answer.formulation})"
     kept = "" if answer.improved else "; REAL-G+ not improved on"
     if answer.proved > answer.certified:

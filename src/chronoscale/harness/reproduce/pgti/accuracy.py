@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from chronoscale.harness.reproduce.pgti import naive
 from chronoscale.harness.reproduce.pgti.trained import FEW, RATE, STAND_INS, WIDTH, Training, memory, trained
 from chronoscale.harness.reproduce.study import NAN, Findings, Study, Told, beside
+from chronoscale.reports.formats import MISSING
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import published
 
@@ -41,6 +43,7 @@ def table(told: Told, quick: bool) -> Findings:
     """Ratios of time, errors, what is saved of memory."""
     printed = {(str(line["dataset"]), str(line["strategy"])): line for line in published("pgt-i").tables[3].rows}
     runs, rows, detail = QUICK if quick else RUNS, list[dict[str, object]](), []
+    learnt = []
     for name, one in runs.items():
         told(f"{name}, {one.epochs} epochs")
         found = trained(one)
@@ -55,6 +58,9 @@ def table(told: Told, quick: bool) -> Findings:
                 "other epochs, width and learning rate"  # fmt: skip
             theirs = NAN if one.dataset in STAND_INS else float(printed[name, strategy]["mae"])
             rows.append(beside(f"{name}, best validation MAE of {strategy}", theirs, float(found[strategy].mae.min()), why))
+        best, known = float(found["index"].mae.min()), naive.validation(one)
+        rows += [beside(f"{name}, validation MAE of the {how}", NAN, error, naive.beside(best, error)) for how, error in known.items()]
+        learnt.append(naive.verdict(name, best, known))
         apart = float(np.abs(found["index"].mae - found["pgt"].mae).max())
         theirs = abs(float(index["mae"]) - float(base["mae"]))
         rows.append(beside(f"{name}, MAE of index apart from pgt's", theirs or NAN, apart, "identical" if not apart else "not identical"))
@@ -65,7 +71,7 @@ def table(told: Told, quick: bool) -> Findings:
         ]
         if not quick:
             rows += _saved(name, one, float(base["mb"]), float(index["mb"]), told)
-    return Findings(pd.DataFrame(rows), (), {"epochs": pd.DataFrame(detail)}, (*said(runs, quick), FEW))
+    return Findings(pd.DataFrame(rows), (), {"epochs": pd.DataFrame(detail)}, (*said(runs, quick), *learnt, naive.NAIVE, FEW))
 
 
 def _saved(name: str, one: Training, base: float, index: float, told: Told) -> list[dict[str, object]]:
@@ -83,8 +89,8 @@ def _saved(name: str, one: Training, base: float, index: float, told: Told) -> l
 
 
 def curves(told: Told, quick: bool) -> Findings:
-    """Validation error an epoch of both, on the data that are trained to the end."""
-    runs, rows, panels, frames = QUICK if quick else RUNS, [], [], []
+    """Validation error an epoch of both; naive errors are the same in every epoch."""
+    runs, rows, panels, frames, learnt = QUICK if quick else RUNS, list[dict[str, object]](), [], [], []
     for name, one in runs.items():
         told(f"{name}, {one.epochs} epochs")
         found = trained(one)
@@ -94,11 +100,16 @@ def curves(told: Told, quick: bool) -> Findings:
         for strategy, run in found.items():
             rows.append(
                 {"what": f"{name}, {strategy}", "published": "curves only", "first": run.mae[0], "last": run.mae[-1], "best": run.mae.min()}
-                | {"best epoch": int(run.mae.argmin()) + 1, "why": SAME}
+                | {"best epoch": str(int(run.mae.argmin()) + 1), "why": SAME}
             )
+        best, known = float(found["index"].mae.min()), naive.validation(one)
+        learnt.append(naive.verdict(name, best, known))
+        for how, error in known.items():
+            constant = {"first": error, "last": error, "best": error, "best epoch": MISSING}
+            rows.append({"what": f"{name}, {how}", "published": MISSING} | constant | {"why": naive.beside(best, error)})
     figure = published("pgt-i").figures[5]
     drawn = lines("pgt-i-figure-5", figure.title, "Validation MAE by epoch; the curves coincide. Executed on CPU.", panels)
-    return Findings(pd.DataFrame(rows), (drawn,), {"mae": pd.concat(frames, ignore_index=True)}, said(runs, quick))
+    return Findings(pd.DataFrame(rows), (drawn,), {"mae": pd.concat(frames, ignore_index=True)}, (*said(runs, quick), *learnt, naive.NAIVE))
 
 
 SCALED = "scaled down"

@@ -7,6 +7,7 @@ import pandas as pd
 
 from chronoscale.datasets.signals.standard import scaler
 from chronoscale.datasets.signals.windows import Windows
+from chronoscale.harness.reproduce.pgti import naive
 from chronoscale.harness.reproduce.pgti.trained import FEW, RATE, Training, memory, signal, trained
 from chronoscale.harness.reproduce.study import NAN, Findings, Study, Told, beside
 from chronoscale.reports.published import published
@@ -34,6 +35,9 @@ def run(told: Told, quick: bool) -> Findings:
     for name, line in zip(PAIR, (base, index), strict=True):
         why = f"another measure: {TEST}; ours in squares of the deviation of all its speeds, {unit:.2f}"
         rows.append(beside(f"{name}, MSE, standardised", float(line["mse"]), float(found[name].mse.min()) / unit**2, why) | {"ratio": NAN})
+    best = float(found["index"].mse.min()) / unit**2
+    known = {how: error / unit**2 for how, error in naive.validation(one, squared=True).items()}
+    rows += [beside(f"{how}, MSE, standardised", NAN, error, naive.beside(best, error)) for how, error in known.items()]
     theirs, ours = float(index["mse"]) / float(base["mse"]), float(found["index"].mse.min() / found["pgt"].mse.min())
     rows.append(beside("MSE of index over pgt", theirs, ours, f"another measure: {TEST}; ours saw the same windows in the same order"))
     if not quick:
@@ -52,6 +56,8 @@ def run(told: Told, quick: bool) -> Findings:
         f"epochs: {one.epochs}, of the paper's 30. "
         "Time and error on los_loop, a week of METR-LA; memory on `metr_la_like`, generated, of METR-LA's size, float32. "
         "The test period is not evaluated.",
+        naive.verdict(one.dataset, best, known),
+        naive.NAIVE,
         FEW,
     )
     return Findings(pd.DataFrame(rows), (), {"epochs": frame}, said)

@@ -8,7 +8,7 @@ from chronoscale.harness.reproduce.pgti.cases import engine_rate, printed
 from chronoscale.harness.reproduce.pgti.points import GIB, GPUS, NODE, SIMULATED, Outcome, Point, planned, simulate
 from chronoscale.harness.reproduce.pgti.resident import chosen
 from chronoscale.harness.reproduce.pgti.scaling import QUICK
-from chronoscale.harness.reproduce.study import Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import SOLVED, Findings, Study, Told, row
 from chronoscale.reports.published import published
 from chronoscale.reports.stacks import stacks
 
@@ -56,10 +56,10 @@ def run(told: Told, quick: bool) -> Findings:
             f"by GPUs: {', '.join(f'{t:.2f}' for t in times)}; the printed epochs, below, do not scale, ours do; "
             "that the largest agree is chance"),
         row("ddp-batch, 4 GPUs, s", ranges[1], [found["ddp-batch", 4].epoch_s],
-            f"the printed one comes to {total[0] / 4:.2f} GB/s a worker where we assume 1; computing is {alone / 4:.0f} s there, "
+            f"{SOLVED} it is {total[0] / 4:.2f} GB/s a worker where we assume 1; computing is {alone / 4:.0f} s there, "
             f"{found['gen-dist-index', 4].epoch_s:.0f} s here"),
         row("ddp-batch, 128 GPUs, s", ranges[2], [found["ddp-batch", 128].epoch_s],
-            f"were the 231 s on 128 GPUs, all workers together got {total[1]:.1f} GB/s. Ours get 1 GB/s each: "
+            f"were the 231 s on 128 GPUs, all workers together got {total[1]:.1f} GB/s, {SOLVED}. Ours get 1 GB/s each: "
             "no limit of the engine as a whole is modelled, so ours scales where theirs does not"),
         row("gen-dist-index, 4 GPUs, s", None, [found["gen-dist-index", 4].epoch_s], f"at least {least[0]:.0f} s by the printed numbers"),
         row("gen-dist-index, 128 GPUs, s", None, [found["gen-dist-index", 128].epoch_s],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from chronoscale.harness.reproduce.pgti.points import GIB, SIMULATED, WIDTH, Point, simulate, whole
-from chronoscale.harness.reproduce.study import Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Study, Told, beside
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import ModelChoice
 
@@ -24,7 +24,7 @@ def run(told: Told, quick: bool) -> Findings:
         variant = "as-published" if model == "dcrnn" else "exact"  # copies when it standardises; in place
         choice = ModelChoice(model, WIDTH, LAYERS[model])
         one = found[model] = simulate(Point("pgt", 1, "pems_all_la", choice, batch=BATCH, variant=variant))
-        slow = "a roofline at 60 % of peak: the original starts many small kernels and feeds its decoder step by step"
+        slow = f"a roofline at 60 % of peak; the rest is {UNKNOWN}"
         why = (
             slow
             if model == "dcrnn"

@@ -31,8 +31,9 @@ WIDTH = 64  # Li et al.'s (ICLR 2018); the paper prints none, see `resident.chos
 PGT_DCRNN = ModelChoice("pgt-dcrnn", WIDTH)
 
 SIMULATED = (
-    "Simulated on Polaris as clusters/polaris.yaml describes it: a datasheet roofline of an A100 at 60 % of peak, an alpha-beta network, "
-    "Dask's 1 ms a request and 1 GB/s a worker, the last two assumed. No multi-GPU machine has confirmed the figures.",
+    "Simulated on Polaris as clusters/polaris.yaml describes it: a datasheet roofline of an A100 at 60 % of peak, "
+    f"{presets.cluster('polaris').device.launch_s * 1e6:g} µs of one host thread a kernel, an alpha-beta network with all-reduces between "
+    "nodes on rails, Dask's 1 ms a request and 1 GB/s a worker, the last two assumed. No multi-GPU machine has confirmed the figures.",
     "Counts are Table 1's at 8 bytes a value, window and horizon 12; edges are not printed, 10 a sensor are assumed.",
 )
 
@@ -129,6 +130,15 @@ def moved_s(point: Point, op: str) -> float:
     costs = DatasheetCosts(cluster.device, point.assumed.efficiency, cluster.engine)
     schedule = strategy(point.strategy).plan(planned(replace(point, assumed=POLARIS)), point.gpus, costs)
     return float(time_by_op(replay(schedule, cluster, costs)).get(op, 0.0)) / point.gpus
+
+
+def started(point: Point) -> tuple[int, float]:
+    """Kernels of an epoch on the GPU that has most of them, and the seconds that its host takes to start them."""
+    cluster = point.assumed.cluster(point.gpus)
+    costs = DatasheetCosts(cluster.device, point.assumed.efficiency, cluster.engine)
+    schedule = strategy(point.strategy).plan(planned(replace(point, assumed=POLARIS)), point.gpus, costs)
+    most = int(np.bincount(schedule.rank, schedule.kernels).max())
+    return most, most * cluster.device.launch_s
 
 
 def windows_bytes(dataset: str = "pems") -> float:

@@ -16,7 +16,7 @@ from chronoscale.harness.reproduce.pgti.points import (
     whole,
     windows_bytes,
 )
-from chronoscale.harness.reproduce.study import Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import SOLVED, Findings, Study, Told, beside
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import ModelChoice
 
@@ -80,9 +80,8 @@ def run(told: Told, quick: bool) -> Findings:
     bare = "counterfactual: the host's gathers and copies one after another with computing"
     rows.append(beside("gain of gpu-index, nothing hidden", theirs, 1 - found["gpu-index"].epoch_s / rate, bare))
     lost = (float(printed["index"]["minutes"]) - float(printed["gpu-index"]["minutes"])) * 60 / EPOCHS
-    slow = (
-        f"printed: what the two runs differ by, an epoch; it would be {windows_bytes() / lost / 1e9:.1f} GB/s, of memory that is not pinned"
-    )
+    rate_lost = windows_bytes() / lost / 1e9
+    slow = f"{SOLVED}: what the two runs differ by, an epoch; it would be {rate_lost:.1f} GB/s, of memory that is not pinned"
     rows.append(beside("gathers and copies of an epoch, s", lost, serial, slow))
     epoch = (float(printed["gpu-index"]["minutes"]) * 60 - float(printed["gpu-index"]["prepare_s"])) / EPOCHS
     for width in (WIDTH, NARROW):

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.errors import UserError
+from chronoscale.harness.reproduce import notes
 from chronoscale.harness.reproduce.real import grid
 from chronoscale.harness.reproduce.study import Findings, Study, Told
 from chronoscale.reports.published import published
@@ -63,7 +64,7 @@ def derived(schedule: Schedule, trace: Trace, base: Schedule) -> dict[str, tuple
 def run(told: Told, quick: bool) -> Findings:
     """Published ticks beside what schedules and simulated traces say, on Stackoverflow's stand-in, 8 GPUs."""
     base, _ = grid.replayed(grid.Point(DATASET, MODEL, 1, "psg"))
-    rows, refused = [], []
+    rows, refused, plans = [], [], []
     printed = published("real").tables[1].rows
     for line in printed[:2] if quick else printed:
         name = str(line["strategy"])
@@ -77,6 +78,7 @@ def run(told: Told, quick: bool) -> Findings:
         except UserError as error:
             refused.append(f"{name}: {error}")
             continue
+        plans.append({"strategy": name, "note": schedule.note, "gap": schedule.gap})
         for dimension, (holds, value) in derived(schedule, trace, base).items():
             same = holds is line[dimension]
             rows.append(
@@ -91,6 +93,7 @@ def run(told: Told, quick: bool) -> Findings:
     said += (*(f"{dimension.replace('_', ' ')}: {how}." for dimension, how in HOW.items()), "Simulated times, where times are asked for.")
     if absent := [str(line["strategy"]) for line in printed if line["strategy"] not in STRATEGIES]:
         said += (f"Not among our strategies: {', '.join(absent)}.",)
+    said += notes.unsolved(pd.DataFrame(plans))
     said += tuple(f"{name} is left out: {reason}." for name, reason in LEFT_OUT.items())
     frame = pd.DataFrame(rows, columns=["what", "published", "ours", "read off", "why"])
     return Findings(frame, (), {}, (*said, *refused))

@@ -25,6 +25,7 @@ from chronoscale.strategies.metrics import busy_ns, imbalance
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.snapshots.models import model_shape
+from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Hyper, Partition, Workload
 
@@ -79,6 +80,8 @@ class Outcome:
     imbalance: float = NAN
     utilisation: float = NAN
     transfer_s: tuple[float, ...] = (NAN,) * len(KINDS)  # of all ranks, by kind
+    note: str = ""  # of the planning: whether a solver ran
+    gap: float = NAN  # of the plan to its certified bound
 
 
 @cache
@@ -115,11 +118,11 @@ def workload(point: Point) -> Workload:
     return Workload(f"{point.dataset}, generated", statistics(point.dataset), model, Hyper(variant=point.variant), cut)
 
 
-def replayed(point: Point) -> tuple[Schedule, Trace]:
-    """Schedule and simulated trace. Raises UserError where the strategy refuses the workload."""
+def replayed(point: Point, planner: Strategy | None = None) -> tuple[Schedule, Trace]:
+    """Schedule and simulated trace; `planner` plans in the strategy's place. Raises UserError where the strategy refuses the workload."""
     cluster = machines(point.cluster, point.gpus, point.copies)
     costs = DatasheetCosts(cluster.device)
-    schedule = strategy(point.strategy).plan(workload(point), point.gpus, costs)
+    schedule = (planner or strategy(point.strategy)).plan(workload(point), point.gpus, costs)
     return schedule, replay(schedule, cluster, costs)
 
 
@@ -143,6 +146,8 @@ def simulate(point: Point) -> Outcome:
         imbalance(trace),
         float(busy_ns(trace).mean()) / max(trace.span_ns, 1),
         tuple(float(sum(seconds[op] for op in ops)) for ops in KINDS.values()),
+        schedule.note,
+        schedule.gap,
     )
     try:
         check(schedule, trace, machines(point.cluster, point.gpus, point.copies))

@@ -61,6 +61,10 @@ def compare(
             line = row(f"{one.strategy} over {one.over}{depth}, {variant} maps", theirs, found.tolist(), NOT_PRINTED)
             if theirs:
                 line["why"] = why(one, variant, float(str(line["ratio"]))) if len(found) else notes.ABSENT
+            plans = frame[
+                frame["strategy"].eq(one.strategy) & frame["variant"].eq(variant) & frame["layers"].eq(one.layers or frame["layers"])
+            ]
+            line["why"] = notes.settled(str(line["why"]), plans)
             rows.append(line)
     return pd.DataFrame(rows)
 

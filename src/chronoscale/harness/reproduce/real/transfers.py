@@ -125,6 +125,7 @@ def breakdown(number: int, cluster: str, told: Told, quick: bool) -> Findings:
     for name, part in table.groupby("strategy", sort=False):
         share = part[kinds].div(part[kinds].sum(axis=1), axis=0).mean()
         largest = str(share.idxmax())
+        said = verdict(str(name), {kind: float(share[kind]) for kind in kinds})
         rows.append(
             {
                 "what": name,
@@ -132,14 +133,14 @@ def breakdown(number: int, cluster: str, told: Told, quick: bool) -> Findings:
                 "mean transfer s": float(part[kinds].sum(axis=1).mean()),
                 **{k: float(share[k]) for k in kinds},
             }
-            | {"largest": largest, "why": verdict(str(name), {kind: float(share[kind]) for kind in kinds})}
+            | {"largest": largest, "why": notes.settled(said, ran[ran["strategy"] == name])}
         )
     caption = (
         f"Seconds an epoch that a GPU spends in transfers, mean of 8; overlap not deducted. Simulated on {cluster}, durations specified."
     )
     drawn = stacks(f"real-figure-{number}", printed.title, caption, "s an epoch and GPU", kinds, panels)
-    said = ("Kinds are shares of a strategy's transfer time, mean over datasets and models.", *notes.of(frame, SHOWN, quick))
-    return Findings(pd.DataFrame(rows), (drawn,), {"seconds": table}, said)
+    kept = ("Kinds are shares of a strategy's transfer time, mean over datasets and models.", *notes.of(frame, SHOWN, quick))
+    return Findings(pd.DataFrame(rows), (drawn,), {"seconds": table}, kept)
 
 
 STUDIES = (

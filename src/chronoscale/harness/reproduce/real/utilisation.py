@@ -52,7 +52,7 @@ def run(
                 told(f"{name}, {model}, {dataset}")
                 variant = "as-published" if name.startswith("real-") else "exact"
                 try:
-                    _, trace = grid.replayed(grid.Point(dataset, model, 1, name, cluster, 8, variant))
+                    schedule, trace = grid.replayed(grid.Point(dataset, model, 1, name, cluster, 8, variant))
                 except UserError as error:
                     refused.append(f"{name} refuses {model}: {error}")
                     break
@@ -61,14 +61,20 @@ def run(
                 by_gpu = share.mean(1)
                 rows.append(
                     {"strategy": name, "model": model, "dataset": dataset, "published": "plot only", "busy share": float(by_gpu.mean())}
-                    | {"least busy GPU": float(by_gpu.min()), "most busy GPU": float(by_gpu.max())}
+                    | {
+                        "least busy GPU": float(by_gpu.min()),
+                        "most busy GPU": float(by_gpu.max()),
+                        "note": schedule.note,
+                        "gap": schedule.gap,
+                    }
                 )
-    said = (*notes.subset(quick, datasets, models), *notes.SIMULATED, *dict.fromkeys(refused))
     caption = (
         f"First {PART:.0%} of an epoch; the paper shows the first 30 s of training. Simulated on {cluster}, 8 GPUs, durations specified."
     )
     drawn = (heatmaps(f"real-figure-{number}", printed.title, caption, panels, 6),) if panels else ()
-    frame = pd.DataFrame(rows, columns=["strategy", "model", "dataset", "published", "busy share", "least busy GPU", "most busy GPU"])
+    columns = ["strategy", "model", "dataset", "published", "busy share", "least busy GPU", "most busy GPU", "note", "gap"]
+    frame = pd.DataFrame(rows, columns=columns).astype({"note": str})
+    said = (*notes.subset(quick, datasets, models), *notes.SIMULATED, *notes.unsolved(frame), *dict.fromkeys(refused))
     summary = frame.groupby(["strategy", "model"], sort=False, as_index=False).agg(
         {"published": "first", "busy share": "mean", "least busy GPU": "min", "most busy GPU": "max"}
     )
