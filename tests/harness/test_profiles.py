@@ -42,6 +42,30 @@ def test_costs_of_another_machine_do_not_replay_this_one(experiment, inline, cap
     assert f"costs: {file} was fitted on Some Other CPU, not on " in one_line(capsys)
 
 
+def test_training_refuses_costs_of_another_machine(experiment, inline, capsys):
+    command("profile", experiment("usual", **QUICK))
+    file = Path("runs/usual-profile-1/profile/costs-1.json")
+    file.write_text(json.dumps({**json.loads(file.read_text()), "device": "NVIDIA H200"}))
+    command("train", experiment(costs=str(file), epochs=2, **QUICK), expect=2)
+    assert f"costs: {file} was fitted on NVIDIA H200, not on " in one_line(capsys)
+
+
+def test_a_damaged_record_of_another_profile_stops_nobody(experiment, inline, capsys):
+    command("profile", experiment("usual", **QUICK))
+    path = Path("runs/usual-profile-1/profile", PROBED)
+    path.write_text('{"kinds": 3}')
+    command("profile", experiment("other", training={"group_size": 2}, **QUICK))
+    assert "left aside" not in said(capsys)  # another experiment's: not looked at
+    command("bench", experiment("again", **QUICK))
+    assert f"left aside: {path}: not a readable record of a profile" in said(capsys)
+
+
+def test_large_schedules_are_announced(experiment, capsys):
+    command("simulate", experiment(strategies=["psg"], gpus=[3_000_000]), "--dry-run", expect=2)
+    with pytest.warns(ChronoscaleWarning, match="large schedules take minutes to plan and replay: psg on 900,000 ranks about 2,7"):
+        affordable({"psg": strategy("psg")}, work(), [900_000])
+
+
 def test_a_profile_that_is_used_again_is_named_with_its_age_and_load(experiment, inline, capsys):
     file = experiment(**QUICK)
     command("profile", file)

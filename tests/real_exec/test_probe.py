@@ -13,7 +13,7 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.snapshots import probe
 from chronoscale.real_exec.snapshots.probe import probes
 from chronoscale.simulator import presets
-from chronoscale.strategies.costs import RANGED, UNUSED, DatasheetCosts
+from chronoscale.strategies.costs import RANGED, UNUSED, DatasheetCosts, Fit, FittedCosts
 from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import COLLECTIVES, Op
 from chronoscale.strategies.snapshots.forms import must_track, plain
@@ -94,6 +94,21 @@ def test_probes_cover_what_a_toy_graph_asks_for(nodes, edges, model):
         for name, (low, high) in ranges.items():
             least, most = held[key][name]
             assert least * 0.9 <= low and high <= most * 1.1, (key, name)
+
+
+@pytest.mark.parametrize("edges", [3, 10, 60])
+def test_forms_are_chosen_within_what_the_probes_have_measured(edges):
+    """The choice asks for every snapshot that is read, in every form it may have, and for nothing else."""
+    rng = np.random.default_rng(edges)
+    drawn = [Snapshot.from_edges(11, rng.integers(0, 11, edges), rng.integers(0, 11, edges)) for _ in range(8)]
+    snapshots = SnapshotSequence.from_snapshots(drawn, "toy").without_self_edges()
+    shape, hyper = model_shape("wd-gcn", 8, 8, 2), Hyper(group_size=3)
+    held = spans([probe.schedule for probe in probes(snapshots, shape, hyper, 1)])
+    each = {key: ({n: int(low) for n, (low, _) in r.items()}, {n: int(high) for n, (_, high) in r.items()}) for key, r in held.items()}
+    curves = tuple(Fit(op, width, "traffic", (1.0, 1.0, 1.0, 1.0), low, high, 0.1, 8) for (op, width), (low, high) in each.items())
+    work = Workload("toy", statistics_of(snapshots), shape, hyper)
+    for name in ("real-type1", "real-g+"):
+        assert len(strategy(name).plan(work, 1, FittedCosts("here", curves, {})))
 
 
 def spans(schedules):

@@ -62,7 +62,7 @@ def collect(given: Sequence[Run]) -> Report:
         notes += [one if len(found) == 1 or one.startswith(names[run.folder]) else f"{names[run.folder]}: {one}" for one in said]
         results += mine
     if not results and not staged:
-        raise UserError(f"{', '.join(str(run.folder) for run in found)}: nothing finished to report")
+        raise UserError(f"{', '.join(str(run.folder) for run in found)}: nothing finished to report{': ' * bool(notes)}{' '.join(notes)}")
     if any(measured.kind == "simulated" and measured.ranks > 1 for measured in results):
         notes.append("Simulated times of several GPUs are a model's: no multi-GPU machine has confirmed them here.")
     labels = dict.fromkeys(one.dataset.label for one in experiments.values())

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import psutil
 
-from chronoscale.errors import UserError
+from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Workload
 
 ROW_BYTES = 1500  # of a row while it is planned and replayed, measured
+LONG = 2_000_000  # rows: some ten seconds on few ranks, minutes where every row is a rank's
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,9 @@ def estimates(planners: Mapping[str, Strategy], work: Workload, counts: Iterable
 
 
 def affordable(planners: Mapping[str, Strategy], work: Workload, counts: Iterable[int]) -> None:
-    """Raises UserError for the first schedule that memory, as it is free now, would not hold."""
-    have = psutil.virtual_memory().available / 1e9
-    for one in estimates(planners, work, counts):
+    """Raises UserError for the first schedule that memory, as it is free now, would not hold; warns of those that take minutes."""
+    have, found = psutil.virtual_memory().available / 1e9, estimates(planners, work, counts)
+    for one in found:
         one.check(have)
+    if long := [f"{one.strategy} on {one.ranks:,} ranks about {one.rows:,} rows" for one in found if one.rows > LONG]:
+        warnings.warn(f"large schedules take minutes to plan and replay: {', '.join(long)}", ChronoscaleWarning, stacklevel=2)

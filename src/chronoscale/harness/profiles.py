@@ -127,12 +127,21 @@ def known(experiment: Experiment, root: Path) -> Run | None:
     key, wanted, newest = experiment.digest(*experiment.work, *PROFILED), _probed(experiment), None
     hashes = fingerprints(experiment.modules)
     for run in find(root):
-        if (probed := run.folder / "profile" / PROBED).exists() and wanted <= set(Profiled.read(probed.parent).kinds):
+        if (run.folder / "profile" / PROBED).exists():
             earlier = of_run(run)
             same = earlier.digest(*earlier.work, *PROFILED) == key and set(earlier.ranks) >= set(experiment.ranks)
-            if same and _here(run) and run.environment.items() >= hashes.items():
+            if same and _here(run) and run.environment.items() >= hashes.items() and wanted <= _kinds(run):
                 newest = run
     return newest
+
+
+def _kinds(run: Run) -> set[str]:
+    """What a run's profile has timed; nothing, with a warning, where its record is damaged."""
+    try:
+        return set(Profiled.read(run.folder / "profile").kinds)
+    except UserError as error:
+        warnings.warn(f"left aside: {error}", ChronoscaleWarning, stacklevel=2)
+        return set()
 
 
 def _copy(source: Path, part: Path) -> None:
@@ -179,10 +188,15 @@ def _foreign(experiment: Experiment, found: FittedCosts, device: str) -> str:
 
 
 def rough(experiment: Experiment, run: Run, ranks: int) -> CostModel:
-    """Costs before anything is measured: those that the experiment names, of an earlier profile of it, or a datasheet's."""
+    """Costs before anything is measured: those that the experiment names, of an earlier profile of it (a warning says which), or a
+    datasheet's. They plan the first epochs, and may leave the range that they were fitted on.
+
+    Raises UserError for a named file of another device, unless the experiment lets it.
+    """
     if experiment.costs not in ("auto", "fitted", "datasheet"):
-        return FittedCosts.load(Path(experiment.costs), extrapolate=True)
+        return replace(_named(experiment, device_name(this_device(experiment))), extrapolate=True)
     earlier = None if experiment.costs == "datasheet" else known(experiment, run.folder.parent)
     if earlier is not None:
+        warnings.warn(Profiled.read(earlier.folder / "profile").told(), ChronoscaleWarning, stacklevel=2)
         return FittedCosts.load(earlier.folder / "profile" / f"costs-{ranks}.json", extrapolate=True)
     return DatasheetCosts(presets.cluster(experiment.cluster).device)

@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
 from chronoscale.errors import UserError, unknown
+from chronoscale.mistakes import sentence
 
 
 def options_of(read: Callable[..., Any]) -> list[str]:
@@ -37,4 +38,4 @@ def _value(name: str, kind: Any, value: Any) -> Any:
     except PydanticUserError:  # a type with a configuration of its own
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
-        raise UserError(f"option {name}: {error.errors()[0]['msg']}, got {value!r}") from None
+        raise UserError(f"option {name}: {sentence(error.errors()[0])}, got {value!r}") from None

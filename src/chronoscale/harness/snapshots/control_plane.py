@@ -30,6 +30,7 @@ from chronoscale.real_exec.environment import device_name, fingerprint
 from chronoscale.real_exec.fit import fit, tabulate
 from chronoscale.real_exec.interpreter import Pass, medians
 from chronoscale.real_exec.job import Item, Job
+from chronoscale.real_exec.kernels import launch_ns
 from chronoscale.real_exec.launch import start, stop, wait
 from chronoscale.real_exec.snapshots.material import material_of
 from chronoscale.real_exec.snapshots.model import learner_of
@@ -144,7 +145,6 @@ class ControlPlane:
         last = len(STAGES) - 1
         if self._epochs(last):
             return
-        self.missed = (STAGES[last], self.planner.name)
         *_, end = self._epochs()
         busy = sum(a.end_ns - a.start_ns for a in self.activities if a.what != WAITING) / 1e9
         each = (end.end_ns - end.start_ns) / 1e9
@@ -154,10 +154,11 @@ class ControlPlane:
             else f"its schedule comes after {PROFILED + 1} epochs of stage '{STAGES[1]}' and {busy:.3g} s of preparing, an epoch takes "
             f"{each:.3g} s: give it more epochs (--epochs, or epochs: in the file)"
         )
-        self._note(
-            f"strategy '{self.planner.name}' has not trained a single epoch, '{end.strategy}' has trained the last: training ended after "
-            f"{end.epoch + 1} epochs in stage '{end.stage}'; {why}"
-        )
+        ended = f"training ended after {end.epoch + 1} epochs in stage '{end.stage}'; {why}"
+        if end.strategy == self.planner.name:
+            return self._note(f"strategy '{end.strategy}' was not planned anew from what was measured: {ended}")
+        self.missed = (STAGES[last], self.planner.name)
+        self._note(f"strategy '{self.planner.name}' has not trained a single epoch, '{end.strategy}' has trained the last: {ended}")
 
     def publish(self, number: int, schedule: Schedule) -> None:
         """Make a plan visible, with the forms of snapshots that ranks need and no earlier plan brought. The first brings none: ranks start
@@ -238,7 +239,7 @@ class ControlPlane:
         table = tabulate(seen)
         enough = table.groupby(["op", "width"])["ns"].transform("size") >= ENOUGH
         device = this_device(self.experiment)
-        fitted = fit(table[enough], device_name(device), fingerprint(device), self.experiment.seed)
+        fitted = fit(table[enough], device_name(device), fingerprint(device), self.experiment.seed, launch_ns(device))
         fitted.save(self.folder / "costs.json")
         times = [(schedule, medians(passes)) for schedule, passes in seen]
         return Calibrated(replace(fitted, extrapolate=True), self.rough, factor(times, self.rough))

@@ -100,11 +100,12 @@ class Lowering:
             self.forms = choose(workload, costs, self._bring)
 
     def _bring(self, timer: Timer, forms: Forms) -> None:
-        """Every snapshot alone, in the given forms, without features: what the choice between them compares."""
+        """Every snapshot that groups read, alone, in the given forms, without features: what the choice between them compares. The first
+        has no predecessor and so one form; the last are predicted alone."""
         self.forms = forms
         snapshot = np.arange(len(forms.form))
-        own = np.ones(len(snapshot), bool)
-        self._load(timer, {"rank": np.zeros_like(snapshot), "order": 0}, snapshot, forms.form[snapshot], own, ~own, ())
+        form, read = np.where(snapshot > 0, forms.form, np.int8(Form.FULL)), snapshot < len(snapshot) - self.workload.hyper.horizon
+        self._load(timer, {"rank": np.zeros_like(snapshot), "order": 0}, snapshot, form, read, np.zeros(len(snapshot), bool), ())
 
     def _load(
         self,
