@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 from command_line import command, one_line
 
+from chronoscale.errors import ChronoscaleWarning
+from chronoscale.harness.estimate import affordable
+from chronoscale.harness.experiments import load
+from chronoscale.harness.families import family_of
 from chronoscale.harness.profiles import PROBED
 from chronoscale.strategies.borrowed import same_device
 from chronoscale.strategies.costs import FittedCosts
+from chronoscale.strategies.registry import strategy
 
 QUICK = {"strategies": ["psg", "real-g+"], "gpus": [1, 2]}
 
@@ -60,10 +65,10 @@ def test_a_damaged_record_of_another_profile_stops_nobody(experiment, inline, ca
     assert f"left aside: {path}: not a readable record of a profile" in said(capsys)
 
 
-def test_large_schedules_are_announced(experiment, capsys):
-    command("simulate", experiment(strategies=["psg"], gpus=[3_000_000]), "--dry-run", expect=2)
-    with pytest.warns(ChronoscaleWarning, match="large schedules take minutes to plan and replay: psg on 900,000 ranks about 2,7"):
-        affordable({"psg": strategy("psg")}, work(), [900_000])
+def test_large_schedules_are_announced(experiment):
+    asked = load(experiment(strategies=["psg"]))
+    with pytest.warns(ChronoscaleWarning, match="large schedules take minutes to plan and replay: psg on 700,000 ranks about 2,1"):
+        affordable({"psg": strategy("psg")}, family_of(asked).workload(asked), [700_000])
 
 
 def test_a_profile_that_is_used_again_is_named_with_its_age_and_load(experiment, inline, capsys):
