@@ -217,7 +217,7 @@ def test_files_of_one_stream_are_converted_together_and_the_folder_remembers(tmp
         (["--option", "srot=true"], "unknown option of format 'plain': 'srot'; did you mean 'sort'? valid: bipartite, columns, skip, sort"),
         (["--option", "sort"], "--option sort: expected NAME=VALUE"),
         (["--option", "sort=false", "--sort"], "--option sort=false: sort is given twice"),
-        (["--option", "skip=two"], "option skip: Input should be a valid integer"),
+        (["--option", "skip=two"], "option skip: expected a whole number"),
         (["--format", "konekt"], "unknown format 'konekt'; did you mean 'konect'?"),
     ],
 )

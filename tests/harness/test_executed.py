@@ -25,9 +25,9 @@ def test_the_learning_rate_of_figure_14_grows_with_the_groups_of_a_step(tmp_path
     monkeypatch.setattr(training, "RANKS", 1)
     monkeypatch.setattr(training, "Hyper", lambda: Hyper(groups_per_rank=2))
     training.losses.cache_clear()
-    steps, found = training.losses("blad", 3)
+    plan, found = training.losses("blad", 3)
     training.losses.cache_clear()
-    assert steps == 4
+    assert plan.iterations == 4
 
     hyper, width = Hyper(groups_per_rank=2), training.WIDTH
     work = Workload("w", statistics_of(GRAPHS), model_shape("wd-gcn", width, width), hyper)
