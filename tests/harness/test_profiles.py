@@ -12,7 +12,7 @@ from chronoscale.harness.estimate import affordable
 from chronoscale.harness.experiments import load
 from chronoscale.harness.families import family_of
 from chronoscale.harness.profiles import PROBED
-from chronoscale.strategies.borrowed import same_device
+from chronoscale.strategies.cluster import same_device
 from chronoscale.strategies.costs import FittedCosts
 from chronoscale.strategies.registry import strategy
 
@@ -45,6 +45,9 @@ def test_costs_of_another_machine_do_not_replay_this_one(experiment, inline, cap
     file.write_text(json.dumps({**json.loads(file.read_text()), "device": "Some Other CPU"}))
     command("validate", experiment(costs=str(file), **QUICK), expect=2)
     assert f"costs: {file} was fitted on Some Other CPU, not on " in one_line(capsys)
+    command("validate", experiment(costs=str(file), extrapolate=True, **QUICK), "--json")
+    rows = json.loads(capsys.readouterr().out)
+    assert rows and all(row["sources"] == "extrapolated" for row in rows)
 
 
 def test_training_refuses_costs_of_another_machine(experiment, inline, capsys):

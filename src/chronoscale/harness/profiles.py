@@ -30,7 +30,6 @@ from chronoscale.real_exec.kernels import launch_ns
 from chronoscale.real_exec.launch import launch
 from chronoscale.real_exec.messages import all_reduces
 from chronoscale.simulator import presets
-from chronoscale.strategies.borrowed import Borrowed, same_device
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
 
@@ -164,27 +163,19 @@ def simulated_costs(experiment: Experiment, cluster: Cluster) -> CostModel:
         raise UserError("costs: to simulate with fitted costs, name the file: costs: runs/<profile run>/profile/costs-1.json")
     if experiment.launch != "eager":
         raise UserError(f"launch: {experiment.launch} is reckoned from a datasheet; fitted costs are of kernels launched one by one")
-    found = FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
-    if same_device(found.device, cluster.device.name):
-        return found
-    if not experiment.extrapolate:
-        raise UserError(_foreign(experiment, found, cluster.device.name))
-    return Borrowed(found, cluster.device.name)
+    return _named(experiment, cluster.device.name)
 
 
 def _named(experiment: Experiment, device: str) -> FittedCosts:
-    """The costs that an experiment names, for what runs on `device`."""
-    found = FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
-    if not same_device(found.device, device) and not experiment.extrapolate:
-        raise UserError(_foreign(experiment, found, device))
+    """The costs that an experiment names, for what runs on `device`. Raises UserError for those of another, unless the experiment lets it:
+    then every number says so."""
+    found = FittedCosts.load(Path(experiment.costs), experiment.extrapolate).taken(device)
+    if found.taken_for and not experiment.extrapolate:
+        raise UserError(
+            f"costs: {experiment.costs} was fitted on {found.device}, not on {device}; name a profile of that device, take costs: "
+            "datasheet, or set extrapolate: true (every number then says so)"
+        )
     return found
-
-
-def _foreign(experiment: Experiment, found: FittedCosts, device: str) -> str:
-    return (
-        f"costs: {experiment.costs} was fitted on {found.device}, not on {device}; name a profile of that device, take costs: datasheet, "
-        "or set extrapolate: true (every number then says so)"
-    )
 
 
 def rough(experiment: Experiment, run: Run, ranks: int) -> CostModel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from chronoscale.errors import UserError
@@ -87,3 +88,9 @@ class Cluster:
         if not 1 <= ranks <= self.gpus:
             raise UserError(f"cluster '{self.name}' has {self.gpus} GPUs, {ranks} asked for")
         return self.intra if ranks <= self.gpus_per_node else self.inter
+
+
+def same_device(name: str, other: str) -> bool:
+    """Whether two names mean one model: all words of one are in the other ("NVIDIA A100 40GB", "NVIDIA A100-SXM4-40GB")."""
+    words, others = (set(re.findall(r"[a-z0-9]+", text.lower())) for text in (name, other))
+    return words <= others or others <= words

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from chronoscale.errors import UserError
 from chronoscale.kept import read_json, reading
-from chronoscale.strategies.cluster import Device, Link
+from chronoscale.strategies.cluster import Device, Link, same_device
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source
 
@@ -182,14 +182,19 @@ class FittedCosts:
     extrapolate: bool = False
     slack: float = 0.1
     launch_ns: int = 0  # of a GPU, measured; 0 on a CPU, where nothing is launched
+    taken_for: str = ""  # another device: every duration is then `extrapolated`, whatever range it lies in
 
     @property
     def name(self) -> str:
-        return f"fitted on {self.device}"
+        return f"fitted on {self.device}" + (f", extrapolated to {self.taken_for}" if self.taken_for else "")
+
+    def taken(self, device: str) -> FittedCosts:
+        """For what runs on `device`: the same, or what knows that it is another's."""
+        return self if same_device(self.device, device) else replace(self, taken_for=device)
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         ns = np.zeros(len(rows), np.int64)
-        source, op = Source.FITTED, Op(schedule.op[rows[0]])
+        source, op = Source.EXTRAPOLATED if self.taken_for else Source.FITTED, Op(schedule.op[rows[0]])
         lanes = schedule.lane[rows] if op in PLACED else np.full(len(rows), -1)
         for width, lane in np.unique(np.stack([schedule.width[rows], lanes], axis=1), axis=0):
             chosen = np.flatnonzero((schedule.width[rows] == width) & (lanes == lane))
