@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -52,11 +53,11 @@ from chronoscale.strategies.workload import Hyper, ModelChoice, Partition, Workl
 
 TARGET = Path(__file__).parents[1] / "src/chronoscale/strategies/kernels.yaml"
 HEAD = "# Kernels of a schedule's rows, as laws; see kernels.py. Made by benchmarks/count_kernels.py with torch {}.\n"
-ROWS = ["1", "upper", "later", "partial"]
+ROWS = ["1", "upper", "later", "partial", "spread"]
 CELLS = ["1", "upper", "later", "last", "top", "spread", "upper*spread", "top*last", "upper*top", "last*spread", "later*spread"]
 BACKWARD = ["1", "above", "steps", "own", "steps*above", "own*deep", "above*deep"]  # of a group
 LOADED = ["carried", "changed", "brought", "carried*deep", "changed*deep"]  # and of the snapshots that it ends
-WINDOWS = ["1", "later", "window", "horizon", "layers", "hops", "window*layers", "horizon*layers", "window*hops", "horizon*hops"]
+WINDOWS = ["1", "later", "spread", "window", "horizon", "layers", "hops", "window*layers", "horizon*layers", "window*hops", "horizon*hops"]
 WINDOWS += ["layers*hops", "window*layers*hops", "horizon*layers*hops"]
 LATER = {"ALLTOALL": ("RETURN", "RETURN_CANDIDATES"), "BACKWARD": ("BACKWARD_TRANSFORM",)}  # a cell's second, third row of an operation
 BASE, STEPS = 1 << 12, 30  # STEPS: of a signal
@@ -111,10 +112,11 @@ def snapshots() -> Iterator[dict[str, int | str]]:
         material = Material(SEQUENCE, 12, hyper.variant, weighted=shape.spatial == "gcn")
         for reuse, form, each in reuses:
             forms = form and plain(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
-            schedule = lower("counted", work, deal(work.groups, 1, each), reuse, UNUSED, forms).head(2)
-            context = Context()
+            ranks = 1 + (reuse == Reuse())  # without reuse as one of two
+            schedule = lower("counted", work, deal(work.groups, ranks, each), reuse, UNUSED, forms).head(2)
+            context = Context(collective=Unheard(ranks))
             program = SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), context), hyper, context)
-            yield from rows("groups", structure(shape), schedule, program, sizes)
+            yield from rows("groups", structure(shape), schedule, program, {**sizes, "spread": ranks - 1})
         for planner, ranks in product((strategy("esdg"), strategy("distdgl")), (1, 2)):
             cut = Cut((np.arange(SEQUENCE.num_nodes) % ranks).astype(np.int32), ranks)
             work = Workload("w", statistics_of(SEQUENCE), shape, hyper, Partition(*cut.count(SEQUENCE)))
@@ -135,26 +137,27 @@ def signals(folder: Path) -> Iterator[dict[str, int | str]]:
         store.save(folder / str(nodes), Signal(values, edges, np.ones(nodes, np.float32), calendar=1))
     for name, nodes, variant in product(FORECASTERS, (5, DENSE_NODES + 8), ("exact", "as-published")):
         stacked, diffuses = name in ("dcrnn", "st-transformer"), "dcrnn" in name
-        sizes = product(((4, 2), (6, 4), (6, 2)), (1, 3)[: 1 + stacked], (1, 3)[: 1 + diffuses])
-        for (window, horizon), layers, hops in sizes:
+        sizes = product(((4, 2), (6, 4), (6, 2)), (1, 3)[: 1 + stacked], (1, 3)[: 1 + diffuses], (1, 2)[: 1 + (nodes == 5)])
+        for (window, horizon), layers, hops, ranks in sizes:
             hyper = Hyper(batch_size=2, window=window, horizon=horizon, variant=variant, batches=2)
             choice = ModelChoice(name, 4, layers, hops=hops, heads=2)
             shape = forecaster_shape(choice, nodes, 2, window, horizon, variant, calendar=1)
             work = Workload("w", SignalStatistics(STEPS, nodes, 2, nodes, calendar=1), shape, hyper)
-            before = folder / f"{name}-{nodes}-{variant}-{window}-{horizon}-{layers}-{hops}.parquet"
+            before = folder / f"{name}-{nodes}-{variant}-{window}-{horizon}-{layers}-{hops}-{ranks}.parquet"
             planner.prepare(work, 1, UNUSED).save(before)
-            schedule, context = planner.plan(work, 1, UNUSED), Context()
+            schedule, context = planner.plan(work, ranks, UNUSED), Context()
             item = Item("counted", "", str(folder / str(nodes)), hyper, prepare=str(before))
             prepared(item, choice, context)
-            program = bound(item, schedule, choice, context)
-            program.tasks = [task for task in program.tasks if task.unit < schedule.iterations + 1]  # one validation batch tells all
-            found = {"window": window, "horizon": horizon, "layers": layers, "hops": hops}
+            program = bound(item, schedule, choice, replace(context, collective=Unheard(ranks)))
+            last = schedule.iterations  # one validation batch tells all
+            program.tasks = [task for task in program.tasks if task.unit <= last or task.op is Op.ALLREDUCE]
+            found = {"window": window, "horizon": horizon, "layers": layers, "hops": hops, "spread": ranks - 1}
             yield from rows("windows", name_of(work), schedule, program, found)
 
 
 def law(part: pd.DataFrame, terms: Sequence[str]) -> tuple[dict[str, int], float]:
     """The law of fewest terms that fits as well as all of them, and its largest error in kernels."""
-    columns = {term: part.eval(term) * np.ones(len(part)) for term in terms}
+    columns = {term: np.prod([part[name] for name in term.split("*") if name != "1"] or np.ones((1, len(part))), 0) for term in terms}
     counts, kept = part["count"].to_numpy(np.float64), []
     for term in terms:
         if np.linalg.matrix_rank(np.stack([columns[other] for other in (*kept, term)], 1)) > len(kept):

@@ -27,8 +27,9 @@ import yaml
 from numpy.typing import ArrayLike
 
 from chronoscale.errors import UserError
-from chronoscale.strategies.schedule import Ints, Lane, Op
+from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op
 
+MOVES = COLLECTIVES | {Op.H2D, Op.D2H, Op.GATHER, Op.FETCH}  # one copy or call each where a planner does not say more
 Law = Mapping[str, int]
 Laws = Mapping[str, Law]
 Values = Mapping[str, ArrayLike]
@@ -51,9 +52,11 @@ class Kernels:
         return cls(known[model], {"above": 0, **sizes})
 
     def rows(self, op: Op, lane: Lane, columns: Values) -> Ints:
-        """Of a block with these columns of a schedule; none in the host's lane, one where nothing was counted."""
+        """Of a block with these columns of a schedule; none in the host's lane. Raises KeyError as `count`."""
         if lane is Lane.HOST:
             return np.zeros(1, np.int64)
+        if op in MOVES and op.name not in self.laws:
+            return np.ones(1, np.int64)
         step, layer = (np.asarray(columns.get(name, -1)) for name in ("step", "layer"))
         partial = np.asarray(columns.get("rows", 0)) != np.asarray(columns.get("nodes", 0))
         return self.count(
@@ -66,9 +69,9 @@ class Kernels:
         )
 
     def count(self, name: str, **values: ArrayLike) -> Ints:
-        """By a law, 1 where there is none; `values` of its variables that differ from row to row, broadcast: int64."""
+        """By a law; `values` of its variables that differ from row to row, broadcast: int64. Raises KeyError for what was not counted."""
         found = {**self.sizes, **values}
-        terms = self.laws.get(name, {"1": 1})
+        terms = self.laws[name] if self.laws else {"1": 1}
         parts = {term: [np.asarray(found[part], np.int64) for part in term.split("*") if part != "1"] for term in terms}
         return np.asarray(sum(factor * prod(parts[term]) for term, factor in terms.items()), np.int64)
 

@@ -59,7 +59,7 @@ def preparation(name: str, workload: Workload, ranks: int, feeding: Feeding) -> 
 def _builder(name: str, workload: Workload, ranks: int, feeding: Feeding, resident: int, kind: str) -> Builder:
     if ranks < 1:
         raise UserError(f"a schedule needs at least one rank, got {ranks}")
-    host, kernels = feeding.store.host_bytes(workload, ranks), kernels_of(workload) if kind == "windows" else SINGLE
+    host, kernels = feeding.store.host_bytes(workload, ranks), kernels_of(workload, ranks) if kind == "windows" else SINGLE
     return Builder(name, ranks, resident, kind, host, str(feeding), kernels)
 
 

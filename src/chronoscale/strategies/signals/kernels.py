@@ -13,8 +13,15 @@ def name_of(workload: Workload) -> str:
     return workload.model.name + " as-published" * published + " sparse" * sparse
 
 
-def kernels_of(workload: Workload) -> Kernels:
+def kernels_of(workload: Workload, ranks: int) -> Kernels:
     """Of epochs. Raises UserError for a model that was not counted."""
     model, hyper = workload.model, workload.hyper
-    sizes = {"window": hyper.window, "horizon": hyper.horizon, "layers": model.layers, "hops": model.hops, "steps": 0}
+    sizes = {
+        "window": hyper.window,
+        "horizon": hyper.horizon,
+        "layers": model.layers,
+        "hops": model.hops,
+        "steps": 0,
+        "spread": int(ranks > 1),
+    }
     return Kernels.counted("windows", name_of(workload), sizes)
