@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 
+from chronoscale.cuda_ext import native
 from chronoscale.cuda_ext.backend import Pinned, select
 from chronoscale.cuda_ext.graph import CSR, EdgeMap, Entries
 from chronoscale.cuda_ext.ops import VARIANTS
@@ -52,6 +53,17 @@ class _Sum(NamedTuple):
     denominator: Tensor  # [R], their sums
     kept: Tensor | None  # [R]: factor of the old row; None: there is none
     fresh: Tensor | None  # bool [R]: the old row is not read
+    afresh: Afresh | None = None
+
+
+class Afresh(NamedTuple):
+    """Rows that are computed afresh where the host must not wait to learn how many they are: by a mask over the whole graph."""
+
+    at: Entries  # of all rows
+    only: Tensor  # uint8 [num_rows]
+    weights: Tensor  # [nnz], of those rows alone
+    listed: Tensor  # int32 [R]: they come first
+    count: Tensor  # int64 [1]
 
 
 def attention(graph: CSR, z: Tensor, left: Tensor, right: Tensor, slope: float = 0.2, backend: Pinned = None) -> Attention:
@@ -124,6 +136,12 @@ def _plan(
     now = old * kept + denominator
     reference = torch.maximum(state.reference[rows] * kept, now)
     fresh = (held > 0) | ~(now >= CANCELLED * reference)
+    if exact and kernels is native and native.on_cuda(now):
+        afresh, whole = _afresh(graph, change, rows, fresh, ends, state.slope)
+        maximum, denominator = (torch.where(fresh, of[rows], new) for of, new in zip(whole, (maximum, denominator), strict=True))
+        weights = weights.masked_fill(fresh.repeat_interleave(change.indptr.diff(), output_size=change.nnz), 0)
+        reference, kept = torch.where(fresh, denominator, reference), kept.masked_fill(fresh, 0)
+        return _Sum(kernels, at, weights, denominator, kept, fresh, afresh), maximum, reference
     if not exact or not bool(fresh.any()):
         return _Sum(kernels, at, weights, denominator, kept, None), maximum, reference
     matrix, sign = _with_fresh(graph, change, rows, fresh)
@@ -132,6 +150,17 @@ def _plan(
     kept = torch.exp(before - maximum).masked_fill_(fresh, 0)
     reference = torch.where(fresh, denominator, reference)
     return _Sum(kernels, at, weights, denominator, kept, fresh), maximum, reference
+
+
+def _afresh(
+    graph: CSR, change: EdgeMap, rows: Tensor, fresh: Tensor, ends: tuple[Tensor, Tensor], slope: float
+) -> tuple[Afresh, tuple[Tensor, Tensor]]:
+    """The fresh rows' part of a sum, and their maximum and denominator [num_rows]."""
+    at = Entries(graph, None, slope)
+    only = torch.zeros(graph.num_rows, dtype=torch.uint8, device=rows.device).index_copy_(0, rows, fresh.to(torch.uint8))
+    weights, maximum, denominator, _ = native.softmax(at, ends, None, None, True, only)
+    listed = change.rows[torch.sort(fresh, descending=True, stable=True).indices]
+    return Afresh(at, only, weights, listed, fresh.sum(0, keepdim=True)), (maximum, denominator)
 
 
 def _with_fresh(graph: CSR, change: EdgeMap, rows: Tensor, fresh: Tensor) -> tuple[CSR, Tensor]:
@@ -168,7 +197,12 @@ class _Signed(torch.autograd.Function):
         sums.addcmul_(before, made.kept[:, None])
         sums_below = below.mul_(made.kept).add_(made.denominator)
         new, new_below = (total, denominator) if in_place else (total.clone(), denominator.clone())
-        return new.index_copy_(0, rows, sums), new_below.index_copy_(0, rows, sums_below), sums, sums_below
+        new.index_copy_(0, rows, sums)
+        if made.afresh is not None:
+            whole = made.afresh.at.matrix
+            native.aggregate(whole.indptr, whole.indices, made.afresh.weights, z, made.afresh.only, new)
+            sums = new[rows]
+        return new, new_below.index_copy_(0, rows, sums_below), sums, sums_below
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
@@ -188,8 +222,15 @@ class _Signed(torch.autograd.Function):
         if ctx.needs_input_grad[2]:
             turned = matrix.transpose()
             into_z = made.kernels.aggregate(turned.indptr, turned.indices, made.weights[matrix.order()], into[0])
-        into_left = torch.zeros_like(left).index_add_(0, matrix.indices.long(), edges)
+        into_left = made.kernels.by_column(matrix, edges)
         into_right = row if rows is None else torch.zeros_like(right).index_copy_(0, rows, row)
+        if made.afresh is not None and rows is not None:
+            at, only, weights, listed, count = made.afresh
+            whole = into_total.index_copy(0, rows, into[0]), into_denominator.index_copy(0, rows, into[1])
+            edges, row = native.softmax_grad(at, (left, right), weights, z, whole, only)
+            into_right = torch.where(only > 0, row, into_right)
+            into_z = torch.zeros_like(z) if into_z is None else into_z
+            native.spread_(at.matrix, listed, count, weights, edges, whole[0], into_z, into_left)
         return *before, into_z, into_left, into_right, None, None
 
 

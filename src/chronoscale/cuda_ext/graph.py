@@ -135,7 +135,8 @@ class EdgeMap(_Operand):
     """The edges that come and go between two snapshots of num_nodes nodes (REAL, section 4.1: the difference map, topology alone).
 
     rows int32 [R], the distinct destinations of changed edges, ascending; indptr int64 [R + 1]; indices int32 [changed], the sources,
-    ascending in a row; sign int8 [changed], +1 for an added edge and -1 for a removed one. Raises UserError as CSR does.
+    ascending in a row; sign int8 [changed], +1 for an added edge and -1 for a removed one. net, the sum of the signs, is counted on a CPU;
+    on another device it is taken along by `to`, or counted when it is asked for. Raises UserError as CSR does.
     """
 
     rows: Tensor
@@ -143,11 +144,18 @@ class EdgeMap(_Operand):
     indices: Tensor
     sign: Tensor
     num_nodes: int
+    net: int | None = None
 
     def __post_init__(self) -> None:
         _check_csr("EdgeMap", self.indptr, self.indices, None, self.num_nodes)
         _check_column("EdgeMap.rows", self.rows, torch.int32, len(self.indptr) - 1, "each row of indptr", self.device)
         _check_column("EdgeMap.sign", self.sign, torch.int8, len(self.indices), "each of indices", self.device)
+        if self.net is None and self.sign.device.type == "cpu":
+            object.__setattr__(self, "net", int(self.sign.sum()))
+
+    def growth(self) -> int:
+        """Edges that come less edges that go; where no host knows it, the device is waited for."""
+        return int(self.sign.sum()) if self.net is None else self.net
 
     @staticmethod
     def nbytes_of(rows: int, edges: int) -> int:
@@ -158,7 +166,7 @@ class EdgeMap(_Operand):
         """Raises UserError unless all ids are in range, rows and a row's sources ascend, and signs are +1 or -1. Returns itself."""
         _check_numbers("EdgeMap", self.indptr, self.indices, self.num_nodes)
         _check_ids("EdgeMap.rows", self.rows, self.num_nodes)
-        keys = self.rows.long()[row_ids(self.indptr)] * self.num_nodes + self.indices
+        keys = self.rows.long()[row_ids(self.indptr, self.nnz)] * self.num_nodes + self.indices
         if bool((self.rows.diff() <= 0).any()) or bool((keys.diff() <= 0).any()):
             raise UserError("EdgeMap: rows must ascend, and sources within a row")
         if bool((self.sign.abs() != 1).any()):
@@ -180,15 +188,20 @@ def transpose(indptr: Tensor, indices: Tensor, values: Tensor | None, num_cols: 
 
 
 def _reorder(order: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, num_cols: int) -> tuple[Tensor, Tensor, Tensor | None]:
-    counts = torch.bincount(indices, minlength=num_cols)
     pointer = torch.zeros(num_cols + 1, dtype=torch.int64, device=indptr.device)
-    torch.cumsum(counts, 0, out=pointer[1:])
-    return pointer, row_ids(indptr).to(torch.int32)[order], None if values is None else values[order]
+    torch.cumsum(column_counts(indices, num_cols), 0, out=pointer[1:])
+    return pointer, row_ids(indptr, len(indices)).to(torch.int32)[order], None if values is None else values[order]
 
 
-def row_ids(indptr: Tensor) -> Tensor:
+def column_counts(indices: Tensor, num_cols: int) -> Tensor:
+    """int32 [num_cols]: how often each column id occurs. Unlike torch.bincount it does not wait for a device."""
+    ones = torch.ones(1, dtype=torch.int32, device=indices.device).expand(len(indices))
+    return torch.zeros(num_cols, dtype=torch.int32, device=indices.device).index_add_(0, indices, ones)
+
+
+def row_ids(indptr: Tensor, nnz: int) -> Tensor:
     """int64 [nnz]: the row of each stored entry."""
-    return torch.repeat_interleave(torch.arange(len(indptr) - 1, device=indptr.device), indptr.diff())
+    return torch.repeat_interleave(torch.arange(len(indptr) - 1, device=indptr.device), indptr.diff(), output_size=nnz)
 
 
 def _check_vector(name: str, tensor: Tensor, dtype: torch.dtype, device: torch.device) -> None:

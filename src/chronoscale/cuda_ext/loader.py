@@ -12,7 +12,7 @@ from typing import Any
 from chronoscale import cuda_ext
 from chronoscale.errors import MachineError
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 DIRECTORY_VARIABLE = "CHRONOSCALE_LIBRARY_DIR"
 
 _Arguments = dict[str, list[Any]]
@@ -40,9 +40,23 @@ _CPU: _Arguments = {
     "cs_band_matching": [c_int64, c_int64, POINTER(c_double), POINTER(c_int32), POINTER(c_double)],
     "cs_exchange": [*_PROBLEM, *[c_double] * 3, c_int64, c_uint64, POINTER(c_int32), POINTER(c_double)],
 }
+_MORE: _Arguments = {  # on CUDA besides, before what every launch is told
+    "aggregate": [c_void_p],
+    "weigh": [c_void_p],
+    "softmax": [c_void_p],
+    "softmax_grad": [c_void_p],
+    "rebuild": [c_int64, c_int64, c_void_p, c_int64, c_void_p],
+}
+_LAUNCH = [c_int64, c_void_p, c_void_p, c_int, c_void_p]  # entries, counters, partial, device, stream
+_CUDA_KERNELS: _Arguments = {
+    **_KERNELS,
+    **{f"{name}_bf16": _FLOATS[name] for name in ("aggregate", "increment")},
+    **{f"spread_{kind}": [*[c_void_p] * 7, c_int64, c_int64, c_void_p, c_void_p] for kind in ("f32", "f64")},
+}
 _CUDA: _Arguments = {
-    **{f"cs_cuda_{name}": [*arguments, c_int, c_void_p] for name, arguments in _KERNELS.items()},  # device, stream
+    **{f"cs_cuda_{name}": [*of, *_MORE.get(name.rpartition("_")[0] or name, []), *_LAUNCH] for name, of in _CUDA_KERNELS.items()},
     "cs_cuda_version": [],
+    "cs_cuda_piece": [],
     "cs_cuda_available": [],
     "cs_cuda_last_error": [],
 }

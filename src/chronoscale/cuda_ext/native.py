@@ -5,27 +5,37 @@ They take tensors that ops.py has checked: contiguous, of one float dtype, on on
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from chronoscale.cuda_ext import reference
 from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap, Entries
 from chronoscale.cuda_ext.loader import cpu_library, cuda_library
 from chronoscale.cuda_ext.reference import Ends, Factors
 from chronoscale.errors import MachineError, UserError
 
+_KINDS = {torch.float32: "f32", torch.float64: "f64", torch.bfloat16: "bf16"}
 launches = 0  # calls so far; each is one kernel
 _ARGUMENT = 1
 _CAUSES = {_ARGUMENT: "an argument is out of range", 2: "out of memory", 3: "no driver or device", 4: "the launch failed"}
 
 
-def aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
-    """As reference.aggregate, on x's device. Raises MachineError when the kernel fails."""
+def aggregate(
+    indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor, only: Tensor | None = None, out: Tensor | None = None
+) -> Tensor:
+    """As reference.aggregate, on x's device. Raises MachineError when the kernel fails.
+
+    On CUDA alone: only, uint8 [rows], where it is 0 a row of `out` stays as it is.
+    """
     rows, width = len(indptr) - 1, x.shape[1]
-    out = x.new_empty(rows, width)
+    out = x.new_empty(rows, width) if out is None else out
     arguments = (rows, indptr.data_ptr(), indices.data_ptr(), _pointer(values), x.data_ptr(), width, out.data_ptr())
-    _call("weigh" if values is not None and values.dtype == torch.float64 else "aggregate", x, arguments)
+    name = "weigh" if values is not None and values.dtype == torch.float64 else "aggregate"
+    _call(name, x, arguments, Cuda((_pointer(only),), len(indices), width))
     return out
 
 
@@ -34,64 +44,135 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor) -> Tensor:
     count, width = len(delta.rows), x.shape[1]
     touched = x.new_empty(count, width)
     given = [_pointer(t) for t in (delta.rows, delta.fresh, delta.indptr, delta.indices, delta.values, x)]
-    _call("increment", x, (count, *given, width, sums.data_ptr(), touched.data_ptr()))
+    _call("increment", x, (count, *given, width, sums.data_ptr(), touched.data_ptr()), Cuda((), delta.nnz, width))
     return touched
 
 
-def rebuild(before: CSR, change: EdgeMap, steps: Tensor, factors: Factors | None, indptr: Tensor) -> tuple[Tensor, Tensor | None]:
-    """As reference.rebuild; on CUDA a change that does not belong to the adjacency gives wrong entries in place of an error."""
+def rebuild(
+    before: CSR, change: EdgeMap, steps: Tensor, factors: Factors | None, indptr: Tensor, unfit: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    """As reference.rebuild."""
     slots = torch.full((before.num_rows,), -1, dtype=torch.int32, device=indptr.device)
     slots[change.rows.long()] = torch.arange(len(change.rows), dtype=torch.int32, device=indptr.device)
-    indices = torch.empty(before.nnz + int(steps[-1]), dtype=torch.int32, device=indptr.device)
+    indices = torch.empty(max(0, before.nnz + change.growth()), dtype=torch.int32, device=indptr.device)
     values = None if factors is None else torch.empty(len(indices), dtype=torch.float32, device=indptr.device)
     given = (before.indptr, before.indices, slots, change.indptr, change.indices, steps, *(factors or (None, None)))
-    if _status("rebuild", indptr, (before.num_rows, *(_pointer(t) for t in (*given, indptr, indices, values)))) == _ARGUMENT:
+    arguments = (before.num_rows, *(_pointer(t) for t in (*given, indptr, indices, values)))
+    flag = torch.zeros(1, dtype=torch.int32, device=indptr.device) if unfit is None else unfit
+    more = (change.nnz, len(change.rows), change.rows.data_ptr(), len(indices), flag.data_ptr())
+    refused = _status("rebuild", indptr, arguments, Cuda(more, before.nnz)) == _ARGUMENT
+    if refused and unfit is not None:
+        unfit.fill_(1)
+    elif refused or (unfit is None and on_cuda(indptr) and bool(flag)):
         raise UserError("rebuild: the change does not belong to this adjacency")
     return indices, values
 
 
-def softmax(at: Entries, ends: Ends, sign: Tensor | None, base: Tensor | None, running: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """As reference.softmax, on the tensors' device. Raises MachineError when the kernel fails."""
+def softmax(
+    at: Entries, ends: Ends, sign: Tensor | None, base: Tensor | None, running: bool, only: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """As reference.softmax, on the tensors' device; `only` as in `aggregate`. Raises MachineError when the kernel fails."""
     count, left = at.matrix.num_rows, ends[0]
     weights, (maximum, denominator) = left.new_empty(at.matrix.nnz), left.new_empty(2, count)
     held = torch.empty(count, dtype=torch.uint8, device=left.device)
     given = [_pointer(t) for t in (at.rows, at.matrix.indptr, at.matrix.indices, sign, base)]
     made = [t.data_ptr() for t in (weights, maximum, denominator, held)]
-    _call("softmax", left, (count, *given, int(running), *(t.data_ptr() for t in ends), at.slope, *made))
+    arguments = (count, *given, int(running), *(t.data_ptr() for t in ends), at.slope, *made)
+    _call("softmax", left, arguments, Cuda((_pointer(only),), at.matrix.nnz, 2))
     return weights, maximum, denominator, held
 
 
-def softmax_grad(at: Entries, ends: Ends, weights: Tensor, z: Tensor, into: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """As reference.softmax_grad, on the tensors' device. Raises MachineError when the kernel fails."""
+def softmax_grad(
+    at: Entries, ends: Ends, weights: Tensor, z: Tensor, into: tuple[Tensor, Tensor], only: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """As reference.softmax_grad, on the tensors' device; `only` as in `aggregate`. Raises MachineError when the kernel fails."""
     edges, row = torch.empty_like(weights), torch.empty_like(into[1])
     given = [_pointer(t) for t in (at.rows, at.matrix.indptr, at.matrix.indices, *ends)]
     made = [t.data_ptr() for t in (*into, edges, row)]
-    _call("softmax_grad", z, (len(row), *given, at.slope, weights.data_ptr(), z.data_ptr(), z.shape[1], *made))
+    arguments = (len(row), *given, at.slope, weights.data_ptr(), z.data_ptr(), z.shape[1], *made)
+    _call("softmax_grad", z, arguments, Cuda((_pointer(only),), at.matrix.nnz, 1))
     return edges, row
+
+
+def by_column(matrix: CSR, entries: Tensor) -> Tensor:
+    """As reference.by_column; on CUDA by the transpose, for sums by atomics would differ from run to run."""
+    if not on_cuda(entries):
+        return reference.by_column(matrix, entries)
+    turned = matrix.transpose()
+    ones = entries.new_ones(matrix.num_rows, 1)
+    return aggregate(turned.indptr, turned.indices, entries[matrix.order()], ones).squeeze(1)
+
+
+def spread_(
+    matrix: CSR, rows: Tensor, count: Tensor, weights: Tensor, edges: Tensor, into: Tensor, z: Tensor, left: Tensor
+) -> None:
+    """On CUDA, for each entry e of the first `count` (int64 [1]) of `rows` (int32 [R]): z[indices[e]] += weights[e] * into[row] and
+    left[indices[e]] += edges[e], in their order. weights and edges [nnz], into [num_rows, F], z [num_cols, F], left [num_cols].
+    """
+    given = (rows, count, matrix.indptr, matrix.indices, weights, edges, into)
+    arguments = (*(t.data_ptr() for t in given), z.shape[1], matrix.num_cols, z.data_ptr(), left.data_ptr())
+    _call("spread", z, arguments, Cuda((), matrix.nnz))
 
 
 def _pointer(tensor: Tensor | None) -> int | None:
     return None if tensor is None else tensor.data_ptr()
 
 
-def _call(name: str, x: Tensor, arguments: tuple[float | None, ...]) -> None:
-    if status := _status(f"{name}_{'f32' if x.dtype == torch.float32 else 'f64'}", x, arguments):
+def on_cuda(x: Tensor) -> bool:
+    """Whether the kernels of the CUDA library serve a tensor: then the host does not wait for results."""
+    return x.is_cuda
+
+
+class Cuda(NamedTuple):
+    """What a call needs on CUDA besides: arguments, the matrix's entries, and numbers of x's type that a piece of a long row hands on."""
+
+    arguments: tuple[int | None, ...]
+    entries: int
+    share: int = 0
+
+
+def _call(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: Cuda) -> None:
+    if status := _status(f"{name}_{_KINDS[x.dtype]}", x, arguments, cuda):
         raise MachineError(f"native {name} on {x.device}: {_CAUSES[status]}")
 
 
-def _status(name: str, x: Tensor, arguments: tuple[float | None, ...]) -> int:
+def _status(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: Cuda) -> int:
     global launches
     launches += 1
-    if x.is_cuda:
-        library: Any = cuda_library()
-        # The kernel's own runtime is told the device; torch's is moved there and back so that the two agree.
-        with torch.cuda.device(x.device):
-            stream = torch.cuda.current_stream().cuda_stream
-            status = getattr(library, f"cs_cuda_{name}")(*arguments, x.device.index, stream)
+    library: Any = cuda_library() if on_cuda(x) else cpu_library()
+    if on_cuda(x):
+        status = _enqueue(library, name, x, arguments, cuda)
     else:
-        library = cpu_library()
         status = getattr(library, f"cs_{name}")(*arguments)
     if status > _ARGUMENT:
         detail = f": {library.cs_cuda_last_error().decode()}" if status == 4 else ""
         raise MachineError(f"native {name} on {x.device}: {_CAUSES.get(status, status)}{detail}")
     return int(status)
+
+
+def _enqueue(library: Any, name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: Cuda) -> int:
+    piece: int = library.cs_cuda_piece()
+    pieces = -(-cuda.entries // piece) if cuda.entries >= piece else 0
+    partial = x.new_empty(2 * pieces * cuda.share, dtype=torch.float64 if x.dtype == torch.float64 else torch.float32)
+    with _on_device(x) as stream:
+        counters = _counters(x.device, stream, pieces)
+        launch = (cuda.entries, counters.data_ptr(), partial.data_ptr(), x.device.index or 0, stream)
+        return int(getattr(library, f"cs_cuda_{name}")(*arguments, *cuda.arguments, *launch))
+
+
+@contextmanager
+def _on_device(x: Tensor) -> Iterator[int]:
+    """The stream to enqueue on. The kernel's own runtime is told the device; torch's is moved there and back so that the two agree."""
+    with torch.cuda.device(x.device):
+        yield torch.cuda.current_stream().cuda_stream
+
+
+_zeros: dict[tuple[torch.device, int], Tensor] = {}
+
+
+def _counters(device: torch.device, stream: int, pieces: int) -> Tensor:
+    """Zeros int32 [>= pieces], of this stream alone: kernels leave them as they find them."""
+    kept = _zeros.get((device, stream))
+    if kept is None or len(kept) < pieces:
+        kept = _zeros[device, stream] = torch.zeros(max(1024, 2 * pieces), dtype=torch.int32, device=device)
+    return kept

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.backend import Pinned, select
-from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap, transpose
+from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap, column_counts, transpose
 from chronoscale.errors import UserError, unknown
 
 VARIANTS = ("exact", "as-published")
@@ -58,13 +58,16 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: Pinned = None) ->
     return cast(Tensor, select(x.device, backend).increment_(sums, delta, x))
 
 
-def rebuild(before: CSR, change: EdgeMap, variant: str = "exact", weighted: bool = True, backend: Pinned = None) -> tuple[CSR, Tensor]:
+def rebuild(
+    before: CSR, change: EdgeMap, variant: str = "exact", weighted: bool = True, backend: Pinned = None, unfit: Tensor | None = None
+) -> tuple[CSR, Tensor]:
     """A + I after a change and its row scale float32 [N] (REAL, section 4.3), bit for bit as made afresh from the later edges.
 
     `before` is [N, N], the self-loop first in each row, then ascending sources; its values are not read. variant 'exact': values
     c[source], scale r, with c = 1/sqrt(out-degree + 1) and r = 1/sqrt(in-degree + 1); 'as-published': values c[source] * r[row],
     scale 1. Without `weighted` the values are None. Linear in N, edges and changes. Raises UserError when the two do not fit,
-    for an unknown variant or backend, and, but on CUDA, for a change of other edges.
+    for an unknown variant or backend, and for a change of other edges. To find the last, the host waits for a GPU, unless it is given
+    unfit, int32 [1] on the device: then that becomes 1, the entries are unspecified, and nothing is raised.
     """
     if variant not in VARIANTS:
         raise unknown("variant", variant, VARIANTS)
@@ -80,9 +83,9 @@ def rebuild(before: CSR, change: EdgeMap, variant: str = "exact", weighted: bool
     r = lengths.double().sqrt_().reciprocal_()
     factors = None
     if weighted:
-        outgoing = torch.bincount(before.indices, minlength=nodes).index_add_(0, change.indices.long(), change.sign.long())
+        outgoing = column_counts(before.indices, nodes).index_add_(0, change.indices, change.sign.int())
         factors = outgoing.double().sqrt_().reciprocal_(), None if variant == "exact" else r
-    indices, values = select(before.device, backend).rebuild(before, change, steps, factors, indptr)
+    indices, values = select(before.device, backend).rebuild(before, change, steps, factors, indptr, unfit)
     return CSR(indptr, indices, values, nodes), r.float() if variant == "exact" else torch.ones_like(r, dtype=torch.float32)
 
 

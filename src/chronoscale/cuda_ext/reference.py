@@ -15,7 +15,7 @@ Ends = tuple[Tensor, Tensor]  # left [num_cols] and right
 def aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
     """[N, F]: out[v] = sum over e in [indptr[v], indptr[v+1]) of values[e] * x[indices[e]] (REAL, eq. 1's sum)."""
     out = x.new_zeros(len(indptr) - 1, x.shape[1])
-    return out.index_add_(0, row_ids(indptr), _messages(indices, values, x))
+    return out.index_add_(0, row_ids(indptr, len(indices)), _messages(indices, values, x))
 
 
 def increment_(sums: Tensor, delta: Delta, x: Tensor) -> Tensor:
@@ -29,20 +29,26 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor) -> Tensor:
     return touched
 
 
-def rebuild(before: CSR, change: EdgeMap, steps: Tensor, factors: Factors | None, indptr: Tensor) -> tuple[Tensor, Tensor | None]:
+def rebuild(
+    before: CSR, change: EdgeMap, steps: Tensor, factors: Factors | None, indptr: Tensor, unfit: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
     """indices and values of the adjacency after a change (REAL, section 4.3); see ops.rebuild. steps int64 [changed + 1]: the sums of
     the signs before each of the change's entries; indptr: the new one; factors None where values are not wanted.
     """
     nodes = before.num_rows
     place = torch.ones(before.nnz, dtype=torch.bool, device=indptr.device)
     place[before.indptr[:-1]] = False  # a row's first entry is its self-loop
-    old = row_ids(before.indptr)[place] * nodes + before.indices[place]
-    changed = change.rows.long()[row_ids(change.indptr)] * nodes + change.indices
+    old = row_ids(before.indptr, before.nnz)[place] * nodes + before.indices[place]
+    changed = change.rows.long()[row_ids(change.indptr, change.nnz)] * nodes + change.indices
     added = change.sign > 0
     kept = old[~torch.isin(old, changed[~added])]
     keys = torch.cat([kept, changed[added]]).sort().values
     if len(keys) != int(indptr[-1]) - nodes or len(torch.unique(keys)) != len(keys):
-        raise UserError("rebuild: the change does not belong to this adjacency")
+        if unfit is None:
+            raise UserError("rebuild: the change does not belong to this adjacency")
+        unfit.fill_(1)
+        nothing = torch.zeros(max(0, before.nnz + change.growth()), device=indptr.device)
+        return nothing.int(), None if factors is None else nothing
     edge = torch.ones(len(keys) + nodes, dtype=torch.bool, device=indptr.device)
     edge[indptr[:-1]] = False
     indices = torch.empty(len(edge), dtype=torch.int32, device=indptr.device)
@@ -51,7 +57,7 @@ def rebuild(before: CSR, change: EdgeMap, steps: Tensor, factors: Factors | None
     if factors is None:
         return indices, None
     values = factors[0][indices.long()]
-    return indices, (values if factors[1] is None else values * factors[1][row_ids(indptr)]).float()
+    return indices, (values if factors[1] is None else values * factors[1][row_ids(indptr, len(indices))]).float()
 
 
 def softmax(at: Entries, ends: Ends, sign: Tensor | None, base: Tensor | None, running: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -60,7 +66,7 @@ def softmax(at: Entries, ends: Ends, sign: Tensor | None, base: Tensor | None, r
     ends: left and right; maximum = the largest of base [R] (None: -inf) and, if `running`, the scores of the entries of sign +1 (None:
     all), 0 where that is -inf; weights = sign * exp(score - maximum).
     """
-    row = row_ids(at.matrix.indptr)
+    row = row_ids(at.matrix.indptr, at.matrix.nnz)
     scores = torch.nn.functional.leaky_relu(_raw(at, row, ends), at.slope)
     lowest = scores.new_full((at.matrix.num_rows,), -torch.inf)
     base = lowest if base is None else base
@@ -79,10 +85,15 @@ def softmax(at: Entries, ends: Ends, sign: Tensor | None, base: Tensor | None, r
 
 def softmax_grad(at: Entries, ends: Ends, weights: Tensor, z: Tensor, into: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     """Gradients of left + right by entry [nnz] and their sums by row [R], from those of the total [R, F] and the denominator [R]."""
-    row = row_ids(at.matrix.indptr)
+    row = row_ids(at.matrix.indptr, at.matrix.nnz)
     dot = (into[0][row] * z[at.matrix.indices.long()]).sum(1) + into[1][row]
     edges = weights * torch.where(_raw(at, row, ends) > 0, 1.0, at.slope) * dot
     return edges, torch.zeros_like(into[1]).index_add_(0, row, edges)
+
+
+def by_column(matrix: CSR, entries: Tensor) -> Tensor:
+    """Sums [num_cols] of a matrix's entries [nnz]."""
+    return entries.new_zeros(matrix.num_cols).index_add_(0, matrix.indices, entries)
 
 
 def _raw(at: Entries, row: Tensor, ends: Ends) -> Tensor:

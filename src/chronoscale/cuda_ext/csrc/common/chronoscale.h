@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define CS_ABI_VERSION 3
+#define CS_ABI_VERSION 4
 #define CS_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
@@ -47,7 +47,7 @@ CS_API int cs_increment_f64(int64_t rows, const int32_t* targets, const uint8_t*
 // (change_ptr, change: ascending sources) is v's, or -1. steps [changes + 1]: sums of the signs (+1 added, -1 removed)
 // before each change. out_values [..] or null = column[source] * row[v] (row null: all ones), rounded once from double.
 // out_ptr and the sizes follow from the row lengths plus the signs. A change of edges that are not there, or already
-// are, is CS_ERROR_ARGUMENT (CUDA: unspecified entries); nothing is written outside a row.
+// are, is CS_ERROR_ARGUMENT; nothing is written outside a row.
 CS_API int cs_rebuild(int64_t rows, const int64_t* indptr, const int32_t* indices, const int32_t* slots,
                       const int64_t* change_ptr, const int32_t* change, const int64_t* steps, const double* column,
                       const double* row, const int64_t* out_ptr, int32_t* out_indices, float* out_values);
@@ -92,44 +92,54 @@ CS_API int cs_exchange(int64_t n, const double* times, int64_t width, const doub
                        double pull, double threshold, int64_t work, uint64_t seed, int32_t* mate, double* out_makespan);
 
 // ---- libchronoscale_cuda ---- the same, enqueued on a stream of a device: no allocation, no synchronisation.
+//
+// entries: indptr[rows], which the host must know. counters: one for each started piece of cs_cuda_piece() entries; all zero, and zero
+// again when the kernel has ended, so one array serves all calls of a stream. partial: room for what blocks hand to each other, two
+// numbers of the result's type (increment, aggregate: two rows of them; softmax: four) for each piece. Both may be null below one piece.
+#define CS_CUDA_LAUNCH int64_t entries, int32_t *counters, void *partial, int device, void *stream
 
 CS_API int cs_cuda_version(void);
 CS_API int cs_cuda_available(void);           // CS_OK when a driver and a device are there
 CS_API const char* cs_cuda_last_error(void);  // of the calling thread
+CS_API int cs_cuda_piece(void);
 
-CS_API int cs_cuda_aggregate_f32(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values,
-                                 const float* x, int64_t width, float* out, int device, void* stream);
-CS_API int cs_cuda_aggregate_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values,
-                                 const double* x, int64_t width, double* out, int device, void* stream);
-CS_API int cs_cuda_increment_f32(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
-                                 const int32_t* indices, const float* values, const float* x, int64_t width, float* sums,
-                                 float* touched, int device, void* stream);
-CS_API int cs_cuda_increment_f64(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
-                                 const int32_t* indices, const float* values, const double* x, int64_t width, double* sums,
-                                 double* touched, int device, void* stream);
+// only [rows] (or null: all): rows with 0 are neither computed nor written. x of bf16: bfloat16 bits, summed as floats.
+#define CS_CUDA_AGGREGATE(kind, T, S)                                                                                            \
+  CS_API int cs_cuda_aggregate_##kind(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values,          \
+                                      const S* x, int64_t width, T* out, const uint8_t* only, CS_CUDA_LAUNCH);                   \
+  CS_API int cs_cuda_increment_##kind(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,         \
+                                      const int32_t* indices, const float* values, const S* x, int64_t width, T* sums,           \
+                                      T* touched, CS_CUDA_LAUNCH);
+CS_CUDA_AGGREGATE(f32, float, float)
+CS_CUDA_AGGREGATE(f64, double, double)
+CS_CUDA_AGGREGATE(bf16, float, uint16_t)
+#undef CS_CUDA_AGGREGATE
+CS_API int cs_cuda_weigh_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const double* weights, const double* x,
+                             int64_t width, double* out, const uint8_t* only, CS_CUDA_LAUNCH);
+
+// change has `changes` entries in rows targets [changed_rows]; the result has `made` entries. *unfit (never reset here) becomes 1 where
+// the CPU returns CS_ERROR_ARGUMENT; nothing is written outside the result then either.
 CS_API int cs_cuda_rebuild(int64_t rows, const int64_t* indptr, const int32_t* indices, const int32_t* slots,
                            const int64_t* change_ptr, const int32_t* change, const int64_t* steps, const double* column,
-                           const double* row, const int64_t* out_ptr, int32_t* out_indices, float* out_values,
-                           int device, void* stream);
-CS_API int cs_cuda_weigh_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const double* weights, const double* x,
-                             int64_t width, double* out,
-                             int device, void* stream);
-CS_API int cs_cuda_softmax_f32(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const int8_t* sign,
-                               const float* base, int running, const float* left, const float* right, double slope, float* weights,
-                               float* maximum, float* denominator, uint8_t* held,
-                               int device, void* stream);
-CS_API int cs_cuda_softmax_f64(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const int8_t* sign,
-                               const double* base, int running, const double* left, const double* right, double slope, double* weights,
-                               double* maximum, double* denominator, uint8_t* held,
-                               int device, void* stream);
-CS_API int cs_cuda_softmax_grad_f32(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const float* left,
-                                    const float* right, double slope, const float* weights, const float* z, int64_t width,
-                                    const float* into_total, const float* into_denominator, float* edges, float* row,
-                                    int device, void* stream);
-CS_API int cs_cuda_softmax_grad_f64(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const double* left,
-                                    const double* right, double slope, const double* weights, const double* z, int64_t width,
-                                    const double* into_total, const double* into_denominator, double* edges, double* row,
-                                    int device, void* stream);
+                           const double* row, const int64_t* out_ptr, int32_t* out_indices, float* out_values, int64_t changes,
+                           int64_t changed_rows, const int32_t* targets, int64_t made, int32_t* unfit, CS_CUDA_LAUNCH);
+
+// cs_cuda_spread: for each entry e of rows[0], rows[1], ... rows[*count - 1], in this order, z[indices[e], :] += weights[e] * into[row, :]
+// and left[indices[e]] += edges[e]: the gradient of a few rows, without a transpose and without atomic sums. z has `columns` rows.
+#define CS_CUDA_SOFTMAX(kind, T)                                                                                                 \
+  CS_API int cs_cuda_softmax_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,         \
+                                    const int8_t* sign, const T* base, int running, const T* left, const T* right, double slope, \
+                                    T* weights, T* maximum, T* denominator, uint8_t* held, const uint8_t* only, CS_CUDA_LAUNCH); \
+  CS_API int cs_cuda_softmax_grad_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,    \
+                                         const T* left, const T* right, double slope, const T* weights, const T* z,              \
+                                         int64_t width, const T* into_total, const T* into_denominator, T* edges, T* row,        \
+                                         const uint8_t* only, CS_CUDA_LAUNCH);                                                   \
+  CS_API int cs_cuda_spread_##kind(const int32_t* rows, const int64_t* count, const int64_t* indptr, const int32_t* indices,     \
+                                   const T* weights, const T* edges, const T* into, int64_t width, int64_t columns, T* z,        \
+                                   T* left, CS_CUDA_LAUNCH);
+CS_CUDA_SOFTMAX(f32, float)
+CS_CUDA_SOFTMAX(f64, double)
+#undef CS_CUDA_SOFTMAX
 
 #ifdef __cplusplus
 }

@@ -1,168 +1,183 @@
-// Sparse times dense, and its in-place increment, on a stream. A row belongs to a group of 1 to 32 lanes, as many as
-// its columns fill; a long row is taken up afterwards by its whole block. The order of summation depends on the graph
-// and the width alone: results repeat bit for bit.
-#include <cuda_runtime.h>
-
-#include <cstdint>
-
-#include "../common/chronoscale.h"
+// Sparse times dense, and its in-place increment, on a stream. A row belongs to a group of 1 to 32 lanes, as many as its columns fill, which
+// read the row's ids together and pass them round; long rows are cut (pieces.cuh). The order of summation depends on the graph and the
+// width alone: results repeat bit for bit.
 #include "../common/operands.h"
-#include "launch.h"
+#include "pieces.cuh"
 
 namespace {
 
 using cs::kThreads;
-using cs::Rows;
+using cs::Launch;
 
-constexpr int kLong = 512;  // edges from which the whole block shares a row
+// cs::Rows with x stored as S, bfloat16 being its 16 bits.
+template <class T, class S>
+struct Gather : cs::Rows<T> {
+  const S* stored;
+  const uint8_t* only;
+  int64_t entries;
+  int32_t* counters;
+  T* partial;  // [2 * pieces, width]
+};
 
 template <class T, int V>
 struct alignas(V * sizeof(T)) Pack {
   T v[V];
+
+  __device__ void add(const Pack& other) {
+#pragma unroll
+    for (int i = 0; i < V; ++i) v[i] += other.v[i];
+  }
 };
 
-// Sums edges begin, begin + stride, ... below end, for columns [column, column + V).
 template <class T, int V>
-__device__ Pack<T, V> sum(const Rows<T>& r, int64_t begin, int64_t end, int64_t stride, int64_t column) {
+__device__ Pack<T, V>& at(T* from) { return *reinterpret_cast<Pack<T, V>*>(from); }
+
+template <class T, int V>
+__device__ const Pack<T, V>& at(const T* from) { return *reinterpret_cast<const Pack<T, V>*>(from); }
+
+__device__ float wide(float x) { return x; }
+__device__ double wide(double x) { return x; }
+__device__ float wide(uint16_t x) {
+  const uint32_t bits = static_cast<uint32_t>(x) << 16;
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// Sums, for columns [column, column + V), the `lanes` entries from begin on, those from begin + stride on, ... below end. The lanes of a
+// group call it together. A column beyond the width reads the first ones, for nothing.
+template <class T, class S, int V>
+__device__ Pack<T, V> sum(const Gather<T, S>& g, int64_t begin, int64_t end, int64_t stride, int lanes, int64_t column) {
+  const unsigned mask = cs::peers(lanes);
+  const int lane = threadIdx.x % lanes;
+  const S* const x = g.stored + (column < g.width ? column : 0);
   Pack<T, V> acc{};
+  for (int64_t first = begin; first < end; first += stride) {
+    const int count = static_cast<int>(end - first < lanes ? end - first : lanes);
+    int32_t own = 0;
+    T weight = 1;
+    if (lane < count) {
+      const int64_t e = first + lane;
+      own = g.indices[e];
+      if (g.weights) weight = g.weights[e]; else if (g.values) weight = static_cast<T>(g.values[e]);
+    }
 #pragma unroll 4
-  for (int64_t e = begin; e < end; e += stride) {
-    const auto x = *reinterpret_cast<const Pack<T, V>*>(r.x + r.indices[e] * r.width + column);
-    const T w = r.weights ? r.weights[e] : r.values ? static_cast<T>(r.values[e]) : T(1);
+    for (int k = 0; k < count; ++k) {
+      const T w = __shfl_sync(mask, weight, k, lanes);
+      const auto values = at<S, V>(x + __shfl_sync(mask, own, k, lanes) * g.width);
 #pragma unroll
-    for (int i = 0; i < V; ++i) acc.v[i] += w * x.v[i];
+      for (int i = 0; i < V; ++i) acc.v[i] += w * wide(values.v[i]);
+    }
   }
   return acc;
 }
 
-template <class T, int V>
-__device__ void finish(const Rows<T>& r, int64_t row, int64_t column, Pack<T, V> acc) {
-  if (r.targets) {
-    auto* const at = reinterpret_cast<Pack<T, V>*>(r.sums + r.targets[row] * r.width + column);
-    if (!(r.fresh && r.fresh[row])) {
-      const Pack<T, V> before = *at;
-#pragma unroll
-      for (int i = 0; i < V; ++i) acc.v[i] += before.v[i];
-    }
-    *at = acc;
+template <class T, class S, int V>
+__device__ void finish(const Gather<T, S>& g, int64_t row, int64_t column, Pack<T, V> acc) {
+  if (g.targets) {
+    auto& sum = at<T, V>(g.sums + g.targets[row] * g.width + column);
+    if (!(g.fresh && g.fresh[row])) acc.add(sum);
+    sum = acc;
   }
-  *reinterpret_cast<Pack<T, V>*>(r.out + row * r.width + column) = acc;
+  at<T, V>(g.out + row * g.width + column) = acc;
+}
+
+// The sum of what the groups of a block have, in group 0.
+template <class T, int V>
+__device__ Pack<T, V> of_groups(Pack<T, V> acc, int lanes) {
+  __shared__ Pack<T, V> shares[kThreads];
+  shares[threadIdx.x] = acc;
+  for (int half = kThreads / 2; half >= lanes; half /= 2) {
+    __syncthreads();
+    if (static_cast<int>(threadIdx.x) < half) shares[threadIdx.x].add(shares[threadIdx.x + half]);
+  }
+  acc = shares[threadIdx.x];
+  __syncthreads();
+  return acc;
+}
+
+template <class T, class S, int V>
+__device__ void long_row(const Gather<T, S>& g, const cs::Part& part, int lanes) {
+  const int groups = kThreads / lanes, group = threadIdx.x / lanes, lane = threadIdx.x % lanes;
+  for (int64_t base = 0; base < g.width; base += lanes * V) {
+    const int64_t column = base + lane * V;
+    const auto acc = of_groups(sum<T, S, V>(g, part.begin + group * lanes, part.end, kThreads, lanes, column), lanes);
+    if (group == 0 && column < g.width) at<T, V>(g.partial + part.slot * g.width + column) = acc;
+  }
+  if (!cs::last_of(part, g.counters)) return;
+  for (int64_t base = 0; base < g.width; base += lanes * V) {
+    const int64_t column = base + lane * V;
+    Pack<T, V> acc{};
+    for (int64_t piece = part.first + group; column < g.width && piece <= part.last; piece += groups) {
+      acc.add(at<T, V>(g.partial + part.slot_of(piece) * g.width + column));
+    }
+    acc = of_groups(acc, lanes);
+    if (group == 0 && column < g.width) finish(g, part.row, column, acc);
+  }
 }
 
 // lanes: a power of two up to 32; kThreads / lanes groups a block, one row each. V divides the width.
-template <class T, int V>
-__global__ void __launch_bounds__(kThreads) rows_kernel(Rows<T> r, int lanes) {
-  __shared__ Pack<T, V> partial[kThreads];
-  const int groups = kThreads / lanes, group = threadIdx.x / lanes, lane = threadIdx.x % lanes;
-  const int64_t first = static_cast<int64_t>(blockIdx.x) * groups;
-
-  const int64_t mine = first + group;
-  if (mine < r.rows) {
-    const int64_t begin = r.indptr[mine], end = r.indptr[mine + 1];
-    if (end - begin < kLong) {
-      for (int64_t column = lane * V; column < r.width; column += lanes * V) {
-        finish<T, V>(r, mine, column, sum<T, V>(r, begin, end, 1, column));
-      }
-    }
+template <class T, class S, int V>
+__global__ void __launch_bounds__(kThreads) gather_kernel(Gather<T, S> g, int lanes, int64_t pieces) {
+  if (blockIdx.x < pieces) {
+    return cs::long_rows(blockIdx.x, g.rows, g.indptr, g.entries, g.only, [&](const cs::Part& part) { long_row<T, S, V>(g, part, lanes); });
   }
-  for (int64_t row = first; row < first + groups && row < r.rows; ++row) {
-    const int64_t begin = r.indptr[row], end = r.indptr[row + 1];
-    if (end - begin < kLong) continue;  // the same for every thread of the block: the barriers below are met by all
-    for (int64_t base = 0; base < r.width; base += lanes * V) {
-      const int64_t column = base + lane * V;
-      if (column < r.width) partial[threadIdx.x] = sum<T, V>(r, begin + group, end, groups, column);
-      __syncthreads();
-      if (group == 0 && column < r.width) {
-        Pack<T, V> acc = partial[lane];
-        for (int other = 1; other < groups; ++other) {
-#pragma unroll
-          for (int i = 0; i < V; ++i) acc.v[i] += partial[other * lanes + lane].v[i];
-        }
-        finish<T, V>(r, row, column, acc);
-      }
-      __syncthreads();
-    }
+  const int64_t row = (blockIdx.x - pieces) * (kThreads / lanes) + threadIdx.x / lanes;
+  if (row >= g.rows || (g.only && !g.only[row])) return;
+  const int64_t begin = g.indptr[row], end = g.indptr[row + 1];
+  if (end - begin >= cs::kPiece) return;
+  for (int64_t base = 0; base < g.width; base += lanes * V) {
+    const int64_t column = base + threadIdx.x % lanes * V;
+    const auto acc = sum<T, S, V>(g, begin, end, lanes, lanes, column);
+    if (column < g.width) finish(g, row, column, acc);
   }
 }
 
-int status(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess: return CS_OK;
-    case cudaErrorInsufficientDriver:
-    case cudaErrorNoDevice:
-    case cudaErrorInitializationError:
-    case cudaErrorSystemDriverMismatch: return CS_ERROR_UNAVAILABLE;
-    default: return CS_ERROR_DEVICE;
-  }
-}
-
-thread_local cudaError_t last = cudaSuccess;
-
-}  // namespace
-
-int cs::report(cudaError_t error) {
-  if (error != cudaSuccess) cudaGetLastError();  // clear it: the next call's check is its own
-  last = error;
-  return status(error);
-}
-
-namespace {
-
-using cs::report;
-
-template <class T, int V>
-cudaError_t launch(const Rows<T>& r, cudaStream_t stream) {
-  int lanes = 1;
-  while (lanes < 32 && lanes * V < r.width) lanes *= 2;
-  const int64_t groups = kThreads / lanes;
-  const int64_t blocks = (r.rows + groups - 1) / groups;
-  rows_kernel<T, V><<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(r, lanes);
+template <class T, class S, int V>
+cudaError_t launch(const Gather<T, S>& g, cudaStream_t stream) {
+  const int lanes = cs::lanes_for((g.width + V - 1) / V);
+  const int64_t pieces = cs::pieces_of(g.entries);
+  gather_kernel<T, S, V><<<cs::blocks_for(g.rows, lanes, pieces), kThreads, 0, stream>>>(g, lanes, pieces);
   return cudaGetLastError();
 }
 
-template <class T>
-int run(const Rows<T>& r, int device, void* stream) {
-  if (r.rows < 0 || r.width < 0 || r.rows > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
-  if (r.rows == 0 || r.width == 0) return CS_OK;
-  if (!r.indptr || !r.out || (r.targets && !r.sums)) return CS_ERROR_ARGUMENT;
-  if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) return report(error);
-  constexpr int kWide = 16 / sizeof(T);
-  const uintptr_t pointers = reinterpret_cast<uintptr_t>(r.x) | reinterpret_cast<uintptr_t>(r.out) |
-                             reinterpret_cast<uintptr_t>(r.sums);
-  const auto on = static_cast<cudaStream_t>(stream);
-  if (r.width % kWide == 0 && pointers % 16 == 0) return report(launch<T, kWide>(r, on));
-  return report(launch<T, 1>(r, on));
+template <class T, class S>
+int run(Gather<T, S> g, const Launch& how) {
+  if (g.rows < 0 || g.width < 0 || g.entries < 0 || g.rows > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
+  if (g.rows == 0 || g.width == 0) return CS_OK;
+  if (!g.indptr || !g.out || (g.targets && !g.sums) || (g.entries > 0 && (!g.indices || !g.stored))) return CS_ERROR_ARGUMENT;
+  if (cs::pieces_of(g.entries) > 0 && (!g.counters || !g.partial)) return CS_ERROR_ARGUMENT;
+  if (const cudaError_t error = cudaSetDevice(how.device); error != cudaSuccess) return cs::report(error);
+  constexpr int kWide = 16 / sizeof(S);
+  const auto misplaced = [](const void* pointer, unsigned size) { return reinterpret_cast<uintptr_t>(pointer) % size != 0; };
+  constexpr unsigned kStored = kWide * sizeof(S), kSummed = kWide * sizeof(T);
+  const bool narrow = g.width % kWide || misplaced(g.stored, kStored) || misplaced(g.out, kSummed) || misplaced(g.sums, kSummed) ||
+                      misplaced(g.partial, kSummed);
+  return cs::report(narrow ? launch<T, S, 1>(g, how.on()) : launch<T, S, kWide>(g, how.on()));
 }
 
 }  // namespace
 
-int cs_cuda_version(void) { return CS_ABI_VERSION; }
-
-int cs_cuda_available(void) {
-  int devices = 0;
-  const cudaError_t error = cudaGetDeviceCount(&devices);
-  if (error == cudaSuccess && devices == 0) return report(cudaErrorNoDevice);
-  return report(error);
-}
-
-const char* cs_cuda_last_error(void) { return cudaGetErrorString(last); }
-
-#define CS_DEFINE(kind, T)                                                                                                        \
-  int cs_cuda_aggregate_##kind(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values, const T* x,      \
-                               int64_t width, T* out, int device, void* stream) {                                                 \
-    return run<T>({rows, indptr, indices, values, nullptr, x, width, out, nullptr, nullptr, nullptr}, device, stream);            \
+#define CS_DEFINE(kind, T, S)                                                                                                     \
+  int cs_cuda_aggregate_##kind(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values, const S* x,      \
+                               int64_t width, T* out, const uint8_t* only, CS_CUDA_LAUNCH) {                                      \
+    return run<T, S>({{rows, indptr, indices, values, nullptr, nullptr, width, out, nullptr, nullptr, nullptr}, x, only,          \
+                      entries, counters, static_cast<T*>(partial)}, {entries, counters, partial, device, stream});                \
   }                                                                                                                               \
   int cs_cuda_increment_##kind(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,                 \
-                               const int32_t* indices, const float* values, const T* x, int64_t width, T* sums, T* touched,       \
-                               int device, void* stream) {                                                                        \
+                               const int32_t* indices, const float* values, const S* x, int64_t width, T* sums, T* touched,       \
+                               CS_CUDA_LAUNCH) {                                                                                  \
     if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;                                                                           \
-    return run<T>({rows, indptr, indices, values, nullptr, x, width, touched, targets, fresh, sums}, device, stream);             \
+    return run<T, S>({{rows, indptr, indices, values, nullptr, nullptr, width, touched, targets, fresh, sums}, x, nullptr,        \
+                      entries, counters, static_cast<T*>(partial)}, {entries, counters, partial, device, stream});                \
   }
-CS_DEFINE(f32, float)
-CS_DEFINE(f64, double)
+CS_DEFINE(f32, float, float)
+CS_DEFINE(f64, double, double)
+CS_DEFINE(bf16, float, uint16_t)
 #undef CS_DEFINE
 
 int cs_cuda_weigh_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const double* weights, const double* x,
-                      int64_t width, double* out, int device, void* stream) {
-  return run<double>({rows, indptr, indices, nullptr, weights, x, width, out, nullptr, nullptr, nullptr}, device, stream);
+                      int64_t width, double* out, const uint8_t* only, CS_CUDA_LAUNCH) {
+  return run<double, double>({{rows, indptr, indices, nullptr, weights, nullptr, width, out, nullptr, nullptr, nullptr}, x, only,
+                              entries, counters, static_cast<double*>(partial)}, {entries, counters, partial, device, stream});
 }

@@ -1,14 +1,34 @@
-// Attention by rows on a stream: a warp for each row. Results repeat: the order of summation is that of the lanes.
+// Attention by rows on a stream: a few lanes for each row, long rows cut (pieces.cuh). The order of summation depends on the graph and
+// the width alone: results repeat bit for bit.
 #include "../common/operands.h"
-#include "launch.h"
+#include "pieces.cuh"
 
 namespace {
 
 using cs::kThreads;
-using cs::Softmax;
-using cs::SoftmaxGrad;
+using cs::Launch;
+using cs::Part;
 
-constexpr unsigned kAll = 0xffffffffu;
+constexpr int kGradLanes = 8;     // at least, for a row's gradient
+constexpr unsigned kOwners = 512;  // blocks among which cs_cuda_spread shares the sources
+
+// cs::Softmax, and what its kernels share. partial [2 * pieces, 2].
+template <class T>
+struct Softmax : cs::Softmax<T> {
+  const uint8_t* only;
+  int64_t entries;
+  int32_t* counters;
+  T* partial;
+};
+
+// partial [2 * pieces].
+template <class T>
+struct Grad : cs::SoftmaxGrad<T> {
+  const uint8_t* only;
+  int64_t entries;
+  int32_t* counters;
+  T* partial;
+};
 
 template <class T>
 __device__ T leaky(T score, T slope) { return score > 0 ? score : slope * score; }
@@ -18,66 +38,208 @@ template <class T>
 __device__ T tiny(T base) { return (sizeof(T) == 4 ? T(1e-6) : T(1e-14)) * (1 + (base < 0 ? -base : base)); }
 
 template <class T>
-__device__ T sum(T v) {
-  for (int step = 16; step > 0; step /= 2) v += __shfl_xor_sync(kAll, v, step);
-  return v;
-}
+__device__ T right_of(const cs::Scores<T>& s, int64_t row) { return s.right[s.targets ? s.targets[row] : row]; }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) softmax_kernel(Softmax<T> s) {
-  const int64_t r = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
-  const int lane = threadIdx.x % 32;
-  if (r >= s.rows) return;  // the whole warp
-  const int64_t first = s.indptr[r] + lane, last = s.indptr[r + 1];
-  const T right = s.right[s.targets ? s.targets[r] : r], base = s.base ? s.base[r] : -T(INFINITY);
-  T top = base;
-  bool held = false;
-  for (int64_t e = first; e < last; e += 32) {
-    const T score = leaky(s.left[s.indices[e]] + right, s.slope);
-    s.weights[e] = score;
+__device__ T base_of(const Softmax<T>& s, int64_t row) { return s.base ? s.base[row] : -T(INFINITY); }
+
+template <class T>
+struct Top {
+  T score;
+  T held;  // 0 or 1
+};
+
+// Scores of entries begin, begin + stride, ... below end, written to weights; the largest that counts, of base and them.
+template <class T>
+__device__ Top<T> score(const Softmax<T>& s, int64_t row, int64_t begin, int64_t end, int stride) {
+  const T right = right_of(s, row), base = base_of(s, row), near = base - tiny(base);
+  Top<T> top{base, 0};
+  for (int64_t e = begin; e < end; e += stride) {
+    const T value = leaky(s.left[s.indices[e]] + right, s.slope);
+    s.weights[e] = value;
     const bool added = !s.sign || s.sign[e] > 0;
-    if (added && score > top) top = score;
-    held |= !added && score >= base - tiny(base);
+    if (added && value > top.score) top.score = value;
+    if (!added && value >= near) top.held = 1;
   }
-  for (int step = 16; step > 0; step /= 2) {
-    const T other = __shfl_xor_sync(kAll, top, step);
-    top = other > top ? other : top;
+  return top;
+}
+
+// The row's maximum, which is written with `held`.
+template <class T>
+__device__ T settle(const Softmax<T>& s, int64_t row, Top<T> top, bool writes) {
+  const T highest = s.running ? top.score : base_of(s, row), maximum = highest == -T(INFINITY) ? T(0) : highest;
+  if (writes) {
+    s.maximum[row] = maximum;
+    if (s.held) s.held[row] = top.held > 0;
   }
-  held = __any_sync(kAll, held);
-  if (!s.running) top = base;
-  if (top == -T(INFINITY)) top = 0;
+  return maximum;
+}
+
+// Scores to weights; their sum.
+template <class T>
+__device__ T weigh(const Softmax<T>& s, T maximum, int64_t begin, int64_t end, int stride) {
   T total = 0;
-  for (int64_t e = first; e < last; e += 32) {
-    const T power = exp(s.weights[e] - top), weight = s.sign && s.sign[e] < 0 ? -power : power;
+  for (int64_t e = begin; e < end; e += stride) {
+    const T power = exp(s.weights[e] - maximum), weight = s.sign && s.sign[e] < 0 ? -power : power;
     s.weights[e] = weight;
     total += weight;
   }
-  total = sum(total);
-  if (lane) return;
-  s.maximum[r] = top;
-  s.denominator[r] = total;
-  if (s.held) s.held[r] = held;
+  return total;
+}
+
+// Of a long row: the partial results of all its pieces, `width` numbers each, number `which`, put together.
+template <class T, class F>
+__device__ T of_pieces(const Part& part, const T* partial, int width, int which, T none, F put) {
+  T all = none;
+  for (int64_t piece = part.first + threadIdx.x; piece <= part.last; piece += kThreads) {
+    all = put(all, partial[part.slot_of(piece) * width + which]);
+  }
+  return cs::together_in_block(all, put);
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) softmax_grad_kernel(SoftmaxGrad<T> s) {
-  const int64_t r = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
-  const int lane = threadIdx.x % 32;
-  if (r >= s.rows) return;
-  const T right = s.right[s.targets ? s.targets[r] : r];
-  const T* const into = s.into_total + r * s.width;
-  T row = 0;
-  for (int64_t e = s.indptr[r]; e < s.indptr[r + 1]; ++e) {
-    const int64_t source = s.indices[e];
-    T dot = 0;
-    for (int64_t f = lane; f < s.width; f += 32) dot += into[f] * s.z[source * s.width + f];
-    dot = sum(dot);
-    const T slope = s.left[source] + right > 0 ? T(1) : s.slope;
-    const T edge = s.weights[e] * slope * (dot + s.into_denominator[r]);
-    if (lane == 0) s.edges[e] = edge;
-    row += edge;
+__global__ void __launch_bounds__(kThreads) softmax_kernel(Softmax<T> s, int lanes, int64_t pieces) {
+  const cs::Larger<T> larger;
+  if (blockIdx.x < pieces) {
+    return cs::long_rows(blockIdx.x, s.rows, s.indptr, s.entries, s.only, [&](const Part& part) {
+      const Top<T> own = score(s, part.row, part.begin + threadIdx.x, part.end, kThreads);
+      const T highest = cs::together_in_block(own.score, larger), held = cs::together_in_block(own.held, larger);
+      if (threadIdx.x == 0) s.partial[2 * part.slot] = highest, s.partial[2 * part.slot + 1] = held;
+      if (!cs::last_of(part, s.counters)) return;
+      Top<T> top{of_pieces(part, s.partial, 2, 0, -T(INFINITY), larger), of_pieces(part, s.partial, 2, 1, T(0), larger)};
+      settle(s, part.row, top, threadIdx.x == 0);
+    });
   }
-  if (lane == 0) s.row[r] = row;
+  const int64_t row = (blockIdx.x - pieces) * (kThreads / lanes) + threadIdx.x / lanes;
+  if (row >= s.rows || (s.only && !s.only[row])) return;
+  const int64_t first = s.indptr[row] + threadIdx.x % lanes, last = s.indptr[row + 1];
+  if (last - s.indptr[row] >= cs::kPiece) return;
+  const bool leads = threadIdx.x % lanes == 0;
+  const Top<T> own = score(s, row, first, last, lanes);
+  const Top<T> top{cs::together(own.score, lanes, larger), cs::together(own.held, lanes, larger)};
+  const T total = cs::together(weigh(s, settle(s, row, top, leads), first, last, lanes), lanes, cs::Plus<T>());
+  if (leads) s.denominator[row] = total;
+}
+
+// Weights and denominators of the long rows, whose maximum is known by now.
+template <class T>
+__global__ void __launch_bounds__(kThreads) long_softmax_kernel(Softmax<T> s) {
+  cs::long_rows(blockIdx.x, s.rows, s.indptr, s.entries, s.only, [&](const Part& part) {
+    const cs::Plus<T> plus;
+    const T own = weigh(s, s.maximum[part.row], part.begin + threadIdx.x, part.end, kThreads);
+    const T sum = cs::together_in_block(own, plus);
+    if (threadIdx.x == 0) s.partial[part.slot] = sum;
+    if (!cs::last_of(part, s.counters)) return;
+    const T total = of_pieces(part, s.partial, 1, 0, T(0), plus);
+    if (threadIdx.x == 0) s.denominator[part.row] = total;
+  });
+}
+
+// Gradients of the `lanes` entries from begin on, those from begin + stride on, ... below end; their sum. Lanes call it together.
+template <class T>
+__device__ T derive(const Grad<T>& s, int64_t row, int64_t begin, int64_t end, int64_t stride, int lanes) {
+  const unsigned mask = cs::peers(lanes);
+  const int lane = threadIdx.x % lanes;
+  const T right = right_of(s, row), below = s.into_denominator[row];
+  const T* const into = s.into_total + row * s.width;
+  T total = 0;
+  for (int64_t first = begin; first < end; first += stride) {
+    const int count = static_cast<int>(end - first < lanes ? end - first : lanes);
+    const int32_t own = lane < count ? s.indices[first + lane] : 0;
+    T dot = 0;  // this lane's entry's
+#pragma unroll 4
+    for (int k = 0; k < count; ++k) {
+      const T* const z = s.z + __shfl_sync(mask, own, k, lanes) * s.width;
+      T part = 0;
+      for (int64_t f = lane; f < s.width; f += lanes) part += into[f] * z[f];
+      part = cs::together(part, lanes, cs::Plus<T>());
+      if (lane == k) dot = part;
+    }
+    if (lane < count) {
+      const int64_t e = first + lane;
+      const T edge = s.weights[e] * (s.left[own] + right > 0 ? T(1) : s.slope) * (dot + below);
+      s.edges[e] = edge;
+      total += edge;
+    }
+  }
+  return total;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) softmax_grad_kernel(Grad<T> s, int lanes, int64_t pieces) {
+  const cs::Plus<T> plus;
+  const int group = threadIdx.x / lanes;
+  if (blockIdx.x < pieces) {
+    return cs::long_rows(blockIdx.x, s.rows, s.indptr, s.entries, s.only, [&](const Part& part) {
+      const T sum = cs::together_in_block(derive(s, part.row, part.begin + group * lanes, part.end, kThreads, lanes), plus);
+      if (threadIdx.x == 0) s.partial[part.slot] = sum;
+      if (!cs::last_of(part, s.counters)) return;
+      const T total = of_pieces(part, s.partial, 1, 0, T(0), plus);
+      if (threadIdx.x == 0) s.row[part.row] = total;
+    });
+  }
+  const int64_t row = (blockIdx.x - pieces) * (kThreads / lanes) + group;
+  if (row >= s.rows || (s.only && !s.only[row])) return;
+  const int64_t begin = s.indptr[row], end = s.indptr[row + 1];
+  if (end - begin >= cs::kPiece) return;
+  const T sum = cs::together(derive(s, row, begin, end, lanes, lanes), lanes, plus);
+  if (threadIdx.x % lanes == 0) s.row[row] = sum;
+}
+
+// As cs_cuda_spread. A block owns sources [first, beyond): it looks at every entry and adds up those that are its own.
+template <class T>
+__global__ void __launch_bounds__(kThreads) spread_kernel(const int32_t* rows, const int64_t* count, const int64_t* indptr,
+                                                          const int32_t* indices, const T* weights, const T* edges, const T* into,
+                                                          int64_t width, int64_t columns, T* z, T* left) {
+  __shared__ unsigned found[kThreads / 32];
+  const int64_t first = columns * blockIdx.x / gridDim.x, beyond = columns * (blockIdx.x + 1) / gridDim.x;
+  for (int64_t i = 0; i < *count; ++i) {
+    const int64_t row = rows[i];
+    for (int64_t begin = indptr[row], end = indptr[row + 1]; begin < end; begin += kThreads) {
+      const int64_t own = begin + threadIdx.x;
+      const unsigned mine = __ballot_sync(cs::kAll, own < end && indices[own] >= first && indices[own] < beyond);
+      if (threadIdx.x % 32 == 0) found[threadIdx.x / 32] = mine;
+      __syncthreads();
+      for (int warp = 0; warp < kThreads / 32; ++warp) {
+        for (unsigned left_over = found[warp]; left_over; left_over &= left_over - 1) {
+          const int64_t e = begin + warp * 32 + __ffs(left_over) - 1, source = indices[e];
+          for (int64_t f = threadIdx.x; f < width; f += kThreads) z[source * width + f] += weights[e] * into[row * width + f];
+          if (threadIdx.x == 0) left[source] += edges[e];
+        }
+      }
+      __syncthreads();
+    }
+  }
+}
+
+template <class T>
+int run(const Softmax<T>& s, const Launch& how) {
+  if (s.rows < 0 || s.entries < 0 || s.rows > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
+  if (s.rows == 0) return CS_OK;
+  if (!s.indptr || !s.right || !s.maximum || !s.denominator || (!s.running && !s.base)) return CS_ERROR_ARGUMENT;
+  if (s.entries > 0 && (!s.indices || !s.left || !s.weights)) return CS_ERROR_ARGUMENT;
+  const int64_t pieces = cs::pieces_of(s.entries);
+  if (pieces > 0 && (!s.counters || !s.partial)) return CS_ERROR_ARGUMENT;
+  if (const cudaError_t error = cudaSetDevice(how.device); error != cudaSuccess) return cs::report(error);
+  const int lanes = cs::lanes_for(s.entries / s.rows);
+  softmax_kernel<T><<<cs::blocks_for(s.rows, lanes, pieces), kThreads, 0, how.on()>>>(s, lanes, pieces);
+  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess || pieces == 0) return cs::report(error);
+  long_softmax_kernel<T><<<static_cast<unsigned>(pieces), kThreads, 0, how.on()>>>(s);
+  return cs::report(cudaGetLastError());
+}
+
+template <class T>
+int run(const Grad<T>& s, const Launch& how) {
+  if (s.rows < 0 || s.width < 0 || s.entries < 0 || s.rows > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
+  if (s.rows == 0) return CS_OK;
+  if (!s.indptr || !s.right || !s.into_denominator || !s.row || (s.width > 0 && !s.into_total)) return CS_ERROR_ARGUMENT;
+  if (s.entries > 0 && (!s.indices || !s.left || !s.weights || !s.edges || (s.width > 0 && !s.z))) return CS_ERROR_ARGUMENT;
+  const int64_t pieces = cs::pieces_of(s.entries);
+  if (pieces > 0 && (!s.counters || !s.partial)) return CS_ERROR_ARGUMENT;
+  if (const cudaError_t error = cudaSetDevice(how.device); error != cudaSuccess) return cs::report(error);
+  const int lanes = cs::lanes_for(s.width < kGradLanes ? kGradLanes : s.width);
+  softmax_grad_kernel<T><<<cs::blocks_for(s.rows, lanes, pieces), kThreads, 0, how.on()>>>(s, lanes, pieces);
+  return cs::report(cudaGetLastError());
 }
 
 }  // namespace
@@ -85,18 +247,33 @@ __global__ void __launch_bounds__(kThreads) softmax_grad_kernel(SoftmaxGrad<T> s
 #define CS_DEFINE(kind, T)                                                                                                         \
   int cs_cuda_softmax_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,                  \
                              const int8_t* sign, const T* base, int running, const T* left, const T* right, double slope,          \
-                             T* weights, T* maximum, T* denominator, uint8_t* held, int device, void* stream) {                    \
-    if (!running && !base) return CS_ERROR_ARGUMENT;                                                                               \
-    return cs::warps(Softmax<T>{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                              \
-                                sign, base, running != 0, weights, maximum, denominator, held},                                    \
-                     indptr && right, softmax_kernel<T>, device, stream);                                                          \
+                             T* weights, T* maximum, T* denominator, uint8_t* held, const uint8_t* only, CS_CUDA_LAUNCH) {         \
+    return run(Softmax<T>{{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                                   \
+                           sign, base, running != 0, weights, maximum, denominator, held},                                         \
+                          only, entries, counters, static_cast<T*>(partial)},                                                      \
+               {entries, counters, partial, device, stream});                                                                      \
   }                                                                                                                                \
   int cs_cuda_softmax_grad_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,             \
                                   const T* left, const T* right, double slope, const T* weights, const T* z, int64_t width,        \
-                                  const T* into_total, const T* into_denominator, T* edges, T* row, int device, void* stream) {    \
-    return cs::warps(SoftmaxGrad<T>{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                          \
-                                    weights, z, width, into_total, into_denominator, edges, row},                                  \
-                     indptr && right, softmax_grad_kernel<T>, device, stream);                                                     \
+                                  const T* into_total, const T* into_denominator, T* edges, T* row, const uint8_t* only,           \
+                                  CS_CUDA_LAUNCH) {                                                                                \
+    return run(Grad<T>{{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                                      \
+                        weights, z, width, into_total, into_denominator, edges, row},                                              \
+                       only, entries, counters, static_cast<T*>(partial)},                                                         \
+               {entries, counters, partial, device, stream});                                                                      \
+  }                                                                                                                                \
+  int cs_cuda_spread_##kind(const int32_t* rows, const int64_t* count, const int64_t* indptr, const int32_t* indices,              \
+                            const T* weights, const T* edges, const T* into, int64_t width, int64_t columns, T* z, T* left,        \
+                            CS_CUDA_LAUNCH) {                                                                                      \
+    if (width < 0 || columns < 0 || entries < 0) return CS_ERROR_ARGUMENT;                                                         \
+    if (entries == 0 || columns == 0) return CS_OK;                                                                                \
+    if (!rows || !count || !indptr || !indices || !weights || !edges || !left) return CS_ERROR_ARGUMENT;                           \
+    if (width > 0 && (!into || !z)) return CS_ERROR_ARGUMENT;                                                                      \
+    if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) return cs::report(error);                           \
+    static_cast<void>(counters), static_cast<void>(partial);                                                                       \
+    spread_kernel<T><<<kOwners, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(rows, count, indptr, indices, weights, edges,    \
+                                                                                  into, width, columns, z, left);                  \
+    return cs::report(cudaGetLastError());                                                                                         \
   }
 CS_DEFINE(f32, float)
 CS_DEFINE(f64, double)

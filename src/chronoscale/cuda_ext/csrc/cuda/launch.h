@@ -10,19 +10,32 @@
 namespace cs {
 
 constexpr int kThreads = 256;  // of a block
+constexpr unsigned kAll = 0xffffffffu;
 
-int report(cudaError_t error);  // aggregate.cu
+int report(cudaError_t error);
 
-// kernel(s) with a warp for each of s.rows rows, where its pointers fit.
-template <class S>
-int warps(const S& s, bool fit, void (*kernel)(S), int device, void* stream) {
-  if (s.rows < 0 || s.rows > INT64_C(0x3fffffff)) return CS_ERROR_ARGUMENT;
-  if (s.rows == 0) return CS_OK;
-  if (!fit) return CS_ERROR_ARGUMENT;
-  if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) return report(error);
-  const auto blocks = static_cast<unsigned>((s.rows * 32 + kThreads - 1) / kThreads);
-  kernel<<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(s);
-  return report(cudaGetLastError());
+// Where a kernel runs, and what it may write besides its results (chronoscale.h).
+struct Launch {
+  int64_t entries;
+  int32_t* counters;
+  void* partial;
+  int device;
+  void* stream;
+
+  cudaStream_t on() const { return static_cast<cudaStream_t>(stream); }
+};
+
+// The lanes of a warp that share a row: enough for `work`, a power of two up to 32.
+inline int lanes_for(int64_t work) {
+  int lanes = 1;
+  while (lanes < 32 && lanes < work) lanes *= 2;
+  return lanes;
+}
+
+// Blocks for rows of `lanes` threads each, after `before` others.
+inline unsigned blocks_for(int64_t rows, int lanes, int64_t before) {
+  const int64_t groups = kThreads / lanes;
+  return static_cast<unsigned>(before + (rows + groups - 1) / groups);
 }
 
 }  // namespace cs

@@ -1,6 +1,6 @@
-// The adjacency after a change, on a stream: a warp for each row. An entry's new place is its old one plus the signs of the
-// changes before it, found by bisection, so that no entry waits for another.
-#include "launch.h"
+// The adjacency after a change, on a stream. An entry's new place is its old one plus the signs of the changes before it, found by
+// bisection, so that no entry waits for another: the entries of long rows are spread over blocks, and so are the changes.
+#include "pieces.cuh"
 
 namespace {
 
@@ -19,6 +19,10 @@ struct Rebuild {
   const int64_t* out_ptr;
   int32_t* out_indices;
   float* out_values;
+  int64_t changes, changed_rows;
+  const int32_t* targets;
+  int64_t made;
+  int32_t* unfit;
 };
 
 // The first of [begin, end) that is not below `id`.
@@ -30,42 +34,81 @@ __device__ int64_t bound(const int32_t* ids, int64_t begin, int64_t end, int32_t
   return begin;
 }
 
-__device__ void put(const Rebuild& r, int64_t at, int64_t begin, int64_t end, int32_t id, double scale) {
-  if (at < begin || at >= end) return;
+// Writes entry `at` of row v, if it lies in the row; else the change does not belong to the adjacency.
+__device__ void put(const Rebuild& r, int64_t v, int64_t at, int32_t id) {
+  if (at < r.out_ptr[v] || at >= r.out_ptr[v + 1] || at < 0 || at >= r.made) {
+    *r.unfit = 1;
+    return;
+  }
   r.out_indices[at] = id;
-  if (r.out_values) r.out_values[at] = static_cast<float>(r.column[id] * scale);
+  if (r.out_values) r.out_values[at] = static_cast<float>(r.column[id] * (r.row ? r.row[v] : 1.0));
 }
 
-__global__ void __launch_bounds__(kThreads) rebuild_kernel(Rebuild r) {
-  const int64_t v = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
-  const int lane = threadIdx.x % 32;
+// Old entry e of row v, whose changes are [from, to).
+__device__ void keep(const Rebuild& r, int64_t v, int64_t e, int64_t from, int64_t to) {
+  const int32_t id = r.indices[e];
+  const int64_t first = r.indptr[v], k = e == first ? from : bound(r.change, from, to, id);  // the self-loop comes first
+  if (e > first && k < to && r.change[k] == id && r.steps[k + 1] < r.steps[k]) return;       // removed
+  put(r, v, r.out_ptr[v] + (e - first) + (r.steps[k] - r.steps[from]), id);
+}
+
+// Change k: an edge that is added must not be there, and one that goes must.
+__device__ void apply(const Rebuild& r, int64_t k) {
+  int64_t slot = 0, beyond = r.changed_rows;  // change_ptr[slot] <= k < change_ptr[beyond]
+  while (beyond - slot > 1) {
+    const int64_t mid = (slot + beyond) / 2;
+    if (r.change_ptr[mid] <= k) slot = mid; else beyond = mid;
+  }
+  const int64_t v = r.targets[slot], first = r.indptr[v] + 1, last = r.indptr[v + 1];
+  const int32_t id = r.change[k];
+  const int64_t place = bound(r.indices, first, last, id);
+  const bool there = place < last && r.indices[place] == id, added = r.steps[k + 1] > r.steps[k];
+  if (there == added) *r.unfit = 1;
+  if (added) put(r, v, r.out_ptr[v] + (place - first) + 1 + (r.steps[k] - r.steps[r.change_ptr[slot]]), id);
+}
+
+__global__ void __launch_bounds__(kThreads) rebuild_kernel(Rebuild r, int lanes, int64_t entries, int64_t pieces, int64_t short_blocks) {
+  if (blockIdx.x < pieces) {
+    return cs::long_rows(blockIdx.x, r.rows, r.indptr, entries, nullptr, [&](const cs::Part& part) {
+      const int32_t slot = r.slots[part.row];
+      const int64_t from = slot < 0 ? 0 : r.change_ptr[slot], to = slot < 0 ? 0 : r.change_ptr[slot + 1];
+      for (int64_t e = part.begin + threadIdx.x; e < part.end; e += kThreads) keep(r, part.row, e, from, to);
+    });
+  }
+  if (blockIdx.x >= pieces + short_blocks) {
+    const int64_t k = (blockIdx.x - pieces - short_blocks) * kThreads + threadIdx.x;
+    if (k < r.changes) apply(r, k);
+    return;
+  }
+  const int64_t v = (blockIdx.x - pieces) * (kThreads / lanes) + threadIdx.x / lanes;
+  if (v == 0 && threadIdx.x == 0 && r.out_ptr[r.rows] != r.made) *r.unfit = 1;
   if (v >= r.rows) return;
-  const int64_t first = r.indptr[v] + 1, last = r.indptr[v + 1], out = r.out_ptr[v] + 1, end = r.out_ptr[v + 1];
-  const int64_t begin = r.out_ptr[v] < 0 ? 0 : r.out_ptr[v];
+  const int64_t first = r.indptr[v], last = r.indptr[v + 1];
+  if (last == first) *r.unfit = 1;  // a row holds its self-loop at least
+  if (last - first >= cs::kPiece) return;
   const int32_t slot = r.slots[v];
   const int64_t from = slot < 0 ? 0 : r.change_ptr[slot], to = slot < 0 ? 0 : r.change_ptr[slot + 1];
-  const double scale = r.row ? r.row[v] : 1.0;
-  if (lane == 0) put(r, out - 1, begin, end, static_cast<int32_t>(v), scale);
-  for (int64_t e = first + lane; e < last; e += 32) {
-    const int32_t id = r.indices[e];
-    const int64_t k = bound(r.change, from, to, id);
-    if (k < to && r.change[k] == id) continue;  // removed
-    put(r, out + (e - first) + (r.steps[k] - r.steps[from]), begin, end, id, scale);
-  }
-  for (int64_t k = from + lane; k < to; k += 32) {
-    if (r.steps[k + 1] < r.steps[k]) continue;
-    const int32_t id = r.change[k];
-    put(r, out + (bound(r.indices, first, last, id) - first) + (r.steps[k] - r.steps[from]), begin, end, id, scale);
-  }
+  for (int64_t e = first + threadIdx.x % lanes; e < last; e += lanes) keep(r, v, e, from, to);
 }
 
 }  // namespace
 
 int cs_cuda_rebuild(int64_t rows, const int64_t* indptr, const int32_t* indices, const int32_t* slots,
                     const int64_t* change_ptr, const int32_t* change, const int64_t* steps, const double* column,
-                    const double* row, const int64_t* out_ptr, int32_t* out_indices, float* out_values,
-                    int device, void* stream) {
-  const Rebuild r{rows, indptr, indices, slots, change_ptr, change, steps, column, row, out_ptr, out_indices, out_values};
-  const bool fit = indptr && slots && change_ptr && steps && out_ptr && (!out_values || column);
-  return cs::warps(r, fit, rebuild_kernel, device, stream);
+                    const double* row, const int64_t* out_ptr, int32_t* out_indices, float* out_values, int64_t changes,
+                    int64_t changed_rows, const int32_t* targets, int64_t made, int32_t* unfit, CS_CUDA_LAUNCH) {
+  if (rows < 0 || changes < 0 || changed_rows < 0 || made < 0 || entries < 0 || rows > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
+  if (rows == 0) return CS_OK;
+  if (!indptr || !indices || !slots || !change_ptr || !steps || !out_ptr || !unfit || (out_values && !column)) return CS_ERROR_ARGUMENT;
+  if ((made > 0 && !out_indices) || (changes > 0 && (!change || !targets || changed_rows == 0))) return CS_ERROR_ARGUMENT;
+  if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) return cs::report(error);
+  const Rebuild r{rows, indptr, indices, slots, change_ptr, change, steps, column, row, out_ptr, out_indices, out_values,
+                  changes, changed_rows, targets, made, unfit};
+  const int lanes = cs::lanes_for(entries / rows);
+  const int64_t pieces = cs::pieces_of(entries), short_blocks = cs::blocks_for(rows, lanes, 0);
+  const int64_t change_blocks = (changes + kThreads - 1) / kThreads;
+  rebuild_kernel<<<static_cast<unsigned>(pieces + short_blocks + change_blocks), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
+      r, lanes, entries, pieces, short_blocks);
+  static_cast<void>(counters), static_cast<void>(partial);  // nothing is summed
+  return cs::report(cudaGetLastError());
 }

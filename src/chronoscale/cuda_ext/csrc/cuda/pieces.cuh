@@ -1,0 +1,105 @@
+// Long rows, shared out. The entries of a matrix are cut into pieces of kPiece, one for each of the first blocks of a grid. A row of at
+// least kPiece entries is summed piece by piece, and the block that finishes its last piece adds up what the others wrote, in the
+// pieces' order: results repeat bit for bit, and no row holds up the rest. All other rows are left to the blocks that follow.
+#pragma once
+
+#include "launch.h"
+
+namespace cs {
+
+constexpr int kPiece = 512;
+
+__host__ __device__ inline int64_t pieces_of(int64_t entries) { return entries < kPiece ? 0 : (entries + kPiece - 1) / kPiece; }
+
+// What one block sums of a long row: entries [begin, end), into place `slot` of the partial results.
+struct Part {
+  int64_t row, begin, end, slot;
+  int64_t first, last;  // the row's pieces
+  bool aligned;         // the row begins where its first piece does
+
+  // Where piece `at` of the row left its sum. A piece holds one long row at its beginning and another, which starts within it, at its end.
+  __device__ int64_t slot_of(int64_t at) const { return 2 * at + (at == first && !aligned); }
+};
+
+// The row that holds entry `at`, for a whole warp, which looks at 32 rows at once.
+__device__ inline int64_t row_of(const int64_t* indptr, int64_t rows, int64_t at) {
+  int64_t low = 0, high = rows;  // indptr[low] <= at < indptr[high]
+  while (high - low > 1) {
+    const int64_t step = (high - low + 32) / 33, probe = low + (threadIdx.x % 32 + 1) * step;
+    const bool before = probe < high && indptr[probe] <= at;
+    low += __popc(__ballot_sync(kAll, before)) * step;
+    high = low + step < high ? low + step : high;
+  }
+  return low;
+}
+
+// Calls sum(part) for the long rows in this block's piece; every thread of the block calls it alike. only: as in chronoscale.h.
+template <class F>
+__device__ void long_rows(int64_t piece, int64_t rows, const int64_t* indptr, int64_t entries, const uint8_t* only, F sum) {
+  __shared__ int64_t ends[2];
+  const int64_t low = piece * kPiece, high = low + kPiece < entries ? low + kPiece : entries;
+  const int warp = threadIdx.x / 32;
+  if (warp < 2) {
+    const int64_t row = row_of(indptr, rows, warp ? high - 1 : low);
+    if (threadIdx.x % 32 == 0) ends[warp] = row;
+  }
+  __syncthreads();
+  for (int side = 0; side < 2; ++side) {
+    const int64_t row = ends[side], begin = indptr[row], end = indptr[row + 1];
+    if ((side && row == ends[0]) || end - begin < kPiece || (only && !only[row])) continue;
+    const int64_t first = begin / kPiece;
+    sum(Part{row, begin > low ? begin : low, end < high ? end : high, 2 * piece + side, first, (end - 1) / kPiece, begin == first * kPiece});
+  }
+}
+
+// Whether this block is the last of the row's: then all its pieces' partial results, written before the call, are there to be read.
+__device__ inline bool last_of(const Part& part, int32_t* counters) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = atomicAdd(counters + part.first, 1) == part.last - part.first;
+    if (last) counters[part.first] = 0;  // for the next call
+  }
+  __syncthreads();
+  if (last) __threadfence();
+  return last;
+}
+
+// The lanes, `lanes` of them, that share this thread's row.
+__device__ inline unsigned peers(int lanes) {
+  return lanes == 32 ? kAll : ((1u << lanes) - 1) << (threadIdx.x % 32 / lanes * lanes);
+}
+
+template <class T>
+struct Plus {
+  __device__ T operator()(T a, T b) const { return a + b; }
+};
+
+template <class T>
+struct Larger {
+  __device__ T operator()(T a, T b) const { return b > a ? b : a; }
+};
+
+// What all lanes of a group have, put together; each gets it.
+template <class T, class F>
+__device__ T together(T value, int lanes, F put) {
+  const unsigned mask = peers(lanes);
+  for (int step = lanes / 2; step > 0; step /= 2) value = put(value, __shfl_xor_sync(mask, value, step, lanes));
+  return value;
+}
+
+// The same for a block.
+template <class T, class F>
+__device__ T together_in_block(T value, F put) {
+  __shared__ T warps[kThreads / 32];
+  value = together(value, 32, put);
+  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = value;
+  __syncthreads();
+  T all = warps[0];
+  for (int warp = 1; warp < kThreads / 32; ++warp) all = put(all, warps[warp]);
+  __syncthreads();
+  return all;
+}
+
+}  // namespace cs
