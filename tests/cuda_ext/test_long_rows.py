@@ -1,0 +1,71 @@
+"""Rows that CUDA cuts into pieces of 512 entries: lengths and places around the cuts. Whole numbers, so that sums are exact in any order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from chronoscale.cuda_ext.attention import attention
+from chronoscale.cuda_ext.graph import CSR, Delta
+from chronoscale.cuda_ext.ops import aggregate, increment
+
+PIECE = 512
+LENGTHS = [
+    [511], [512], [513], [1024], [0, 512, 0], [1, 512], [512, 512], [513, 511, 513], [100, 900, 30, 700, 5], [511, 1, 512], [5000, 3, 511],
+    [0, 0, 2048, 0, 0], [300, 300, 300], [512] * 5, [1] * 600 + [600],
+]  # fmt: skip
+
+
+def graph_of(lengths: list[int], columns: int = 37) -> CSR:
+    rng = np.random.default_rng(sum(lengths))
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    values = rng.integers(-3, 4, indptr[-1]).astype(np.float32)
+    indices = rng.integers(0, columns, indptr[-1]).astype(np.int32)
+    return CSR(torch.from_numpy(indptr), torch.from_numpy(indices), torch.from_numpy(values), columns)
+
+
+def whole(rows: int, width: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.randint(-4, 5, (rows, width), generator=torch.Generator().manual_seed(rows * width)).to(dtype)
+
+
+@pytest.mark.parametrize("lengths", LENGTHS, ids=lambda lengths: "-".join(map(str, lengths[:5])))
+def test_long_rows_are_exact(backend: str, device: str, lengths: list[int]) -> None:
+    graph = graph_of(lengths)
+    for width, dtype in ((1, torch.float32), (6, torch.float64), (16, torch.float32), (20, torch.float32), (150, torch.float32)):
+        x, sums = whole(graph.num_cols, width, dtype), whole(graph.num_rows, width, dtype)
+        expected = aggregate(graph, x, "reference")
+        assert torch.equal(aggregate(graph.to(device), x.to(device), backend).cpu(), expected)
+        rows = torch.arange(graph.num_rows, dtype=torch.int32).flip(0)
+        fresh = (rows % 2).to(torch.uint8)
+        change = Delta(rows, graph.indptr, graph.indices, graph.values, graph.num_rows, graph.num_cols, fresh)
+        for mine, theirs in zip(
+            increment(sums.to(device), change.to(device), x.to(device), backend), increment(sums, change, x, "reference"), strict=True
+        ):
+            assert torch.equal(mine.cpu(), theirs)
+
+
+@pytest.mark.parametrize("lengths", LENGTHS, ids=lambda lengths: "-".join(map(str, lengths[:5])))
+def test_long_rows_attend(backend: str, device: str, lengths: list[int]) -> None:
+    graph = graph_of([1 + length for length in lengths])  # a row attends to itself at least
+    made = []
+    for name, where in ((backend, device), ("reference", "cpu")):
+        generator = torch.Generator().manual_seed(3)
+        shapes = (graph.num_cols, 5), (graph.num_cols,), (graph.num_rows,)
+        leaves = [torch.randn(shape, generator=generator, dtype=torch.float64).to(where).requires_grad_() for shape in shapes]
+        state = attention(graph.to(where), *leaves, backend=name)
+        state.output().sin().sum().backward()
+        made.append([state.output(), state.maximum, state.denominator, *(leaf.grad for leaf in leaves)])
+    for mine, theirs in zip(*made, strict=True):
+        assert mine is not None and theirs is not None
+        torch.testing.assert_close(mine.cpu(), theirs, rtol=1e-12, atol=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from([0, 1, 3, 40, 511, 512, 513, 700, 1023, 1024, 1537]), min_size=1, max_size=12))
+def test_any_lengths_are_exact(lengths: list[int]) -> None:
+    graph, x = graph_of(lengths), whole(37, 8)
+    assert torch.equal(aggregate(graph, x), aggregate(graph, x, "reference"))
