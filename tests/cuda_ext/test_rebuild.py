@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from changing_graphs import changing, operand
+from emulation.stand_in import EMULATED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,7 +68,9 @@ def test_any_two_graphs(first: set[tuple[int, int]], second: set[tuple[int, int]
             assert plain.values is None and torch.equal(plain.indices, operand(after)[0].indices)
 
 
-def test_a_change_of_other_edges_is_an_error(backend: str) -> None:
+def test_a_change_of_other_edges_is_an_error(backend: str, request: pytest.FixtureRequest) -> None:
+    if request.node.callspec.params["backend"] == EMULATED:
+        request.applymarker(pytest.mark.xfail(strict=True, reason="the CUDA kernel does not look, and can write out of bounds"))
     if backend == "cuda":
         pytest.skip("not checked on CUDA")
     there, other = snapshot({(0, 1), (2, 1), (3, 4)}), snapshot({(5, 6)})
