@@ -1,4 +1,4 @@
-"""Rows that CUDA cuts into pieces of 512 entries: lengths and places around the cuts. Whole numbers, so that sums are exact in any order."""
+"""Rows that CUDA cuts into pieces of 512 entries: lengths and places around the cuts, whole numbers, whose sums are exact in any order."""
 
 from __future__ import annotations
 

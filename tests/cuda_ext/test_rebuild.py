@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from changing_graphs import changing, operand
-from emulation.stand_in import EMULATED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,11 +67,7 @@ def test_any_two_graphs(first: set[tuple[int, int]], second: set[tuple[int, int]
             assert plain.values is None and torch.equal(plain.indices, operand(after)[0].indices)
 
 
-def test_a_change_of_other_edges_is_an_error(backend: str, request: pytest.FixtureRequest) -> None:
-    if request.node.callspec.params["backend"] == EMULATED:
-        request.applymarker(pytest.mark.xfail(strict=True, reason="the CUDA kernel does not look, and can write out of bounds"))
-    if backend == "cuda":
-        pytest.skip("not checked on CUDA")
+def test_a_change_of_other_edges_is_an_error(backend: str, device: str) -> None:
     there, other = snapshot({(0, 1), (2, 1), (3, 4)}), snapshot({(5, 6)})
     empty = snapshot(set())
     for graph, map_ in (
@@ -83,7 +78,7 @@ def test_a_change_of_other_edges_is_an_error(backend: str, request: pytest.Fixtu
         (empty, change(snapshot({(1, 0), (2, 0), (3, 0), (4, 0)}), empty)),  # more than the first row has: ends below zero
     ):
         with pytest.raises(UserError, match="does not belong"):
-            rebuild(operand(graph)[0], map_, backend=backend)
+            rebuild(operand(graph, device=device)[0], map_.to(device), backend=backend)
 
 
 def test_malformed_maps_and_arguments_are_errors() -> None:

@@ -73,10 +73,10 @@ def _compile(work: Path, sources: dict[Path, str], csrc: Path, command: tuple[st
     include = ("-I", str(HERE / "include"), "-I", str(HERE))
     jobs = []
     for unit in units:
-        line = [*command, *include, "-x", "c++", "-c", str(unit), "-o", str(work / f"{unit.stem}.o")]
+        line = [*command, *include, "-x", "c++", "-c", str(unit), "-o", str(work / f"{unit.name}.o")]
         jobs.append((line, subprocess.Popen(line, stderr=subprocess.PIPE, text=True)))
     said = [f"{' '.join(line)}\n{errors}" for line, job in jobs for errors in [job.communicate()[1]] if job.returncode]
     if said:
         raise RuntimeError("the emulated kernels do not compile:\n" + "\n".join(said))
-    objects = [str(work / f"{unit.stem}.o") for unit in units]
+    objects = [str(work / f"{unit.name}.o") for unit in units]
     subprocess.run([*command, "-shared", *objects, "-o", str(work / NAME), "-lpthread"], check=True)

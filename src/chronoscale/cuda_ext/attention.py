@@ -63,7 +63,7 @@ class Afresh(NamedTuple):
     only: Tensor  # uint8 [num_rows]
     weights: Tensor  # [nnz], of those rows alone
     listed: Tensor  # int32 [R]: they come first
-    count: Tensor  # int64 [1]
+    length: Tensor  # int64 [1], how many they are
 
 
 def attention(graph: CSR, z: Tensor, left: Tensor, right: Tensor, slope: float = 0.2, backend: Pinned = None) -> Attention:
@@ -136,7 +136,7 @@ def _plan(
     now = old * kept + denominator
     reference = torch.maximum(state.reference[rows] * kept, now)
     fresh = (held > 0) | ~(now >= CANCELLED * reference)
-    if exact and kernels is native and native.on_cuda(now):
+    if exact and len(rows) and kernels is native and native.on_cuda(now):
         afresh, whole = _afresh(graph, change, rows, fresh, ends, state.slope)
         maximum, denominator = (torch.where(fresh, of[rows], new) for of, new in zip(whole, (maximum, denominator), strict=True))
         weights = weights.masked_fill(fresh.repeat_interleave(change.indptr.diff(), output_size=change.nnz), 0)
@@ -225,12 +225,12 @@ class _Signed(torch.autograd.Function):
         into_left = made.kernels.by_column(matrix, edges)
         into_right = row if rows is None else torch.zeros_like(right).index_copy_(0, rows, row)
         if made.afresh is not None and rows is not None:
-            at, only, weights, listed, count = made.afresh
+            at, only, weights, listed, length = made.afresh
             whole = into_total.index_copy(0, rows, into[0]), into_denominator.index_copy(0, rows, into[1])
             edges, row = native.softmax_grad(at, (left, right), weights, z, whole, only)
             into_right = torch.where(only > 0, row, into_right)
             into_z = torch.zeros_like(z) if into_z is None else into_z
-            native.spread_(at.matrix, listed, count, weights, edges, whole[0], into_z, into_left)
+            native.spread_(at.matrix, listed, length, weights, edges, whole[0], into_z, into_left)
         return *before, into_z, into_left, into_right, None, None
 
 

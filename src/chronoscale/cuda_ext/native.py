@@ -103,9 +103,7 @@ def by_column(matrix: CSR, entries: Tensor) -> Tensor:
     return aggregate(turned.indptr, turned.indices, entries[matrix.order()], ones).squeeze(1)
 
 
-def spread_(
-    matrix: CSR, rows: Tensor, count: Tensor, weights: Tensor, edges: Tensor, into: Tensor, z: Tensor, left: Tensor
-) -> None:
+def spread_(matrix: CSR, rows: Tensor, count: Tensor, weights: Tensor, edges: Tensor, into: Tensor, z: Tensor, left: Tensor) -> None:
     """On CUDA, for each entry e of the first `count` (int64 [1]) of `rows` (int32 [R]): z[indices[e]] += weights[e] * into[row] and
     left[indices[e]] += edges[e], in their order. weights and edges [nnz], into [num_rows, F], z [num_cols, F], left [num_cols].
     """
@@ -140,10 +138,7 @@ def _status(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: Cud
     global launches
     launches += 1
     library: Any = cuda_library() if on_cuda(x) else cpu_library()
-    if on_cuda(x):
-        status = _enqueue(library, name, x, arguments, cuda)
-    else:
-        status = getattr(library, f"cs_{name}")(*arguments)
+    status = _enqueue(library, name, x, arguments, cuda) if on_cuda(x) else getattr(library, f"cs_{name}")(*arguments)
     if status > _ARGUMENT:
         detail = f": {library.cs_cuda_last_error().decode()}" if status == 4 else ""
         raise MachineError(f"native {name} on {x.device}: {_CAUSES.get(status, status)}{detail}")

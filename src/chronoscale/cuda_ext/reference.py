@@ -87,7 +87,7 @@ def softmax_grad(at: Entries, ends: Ends, weights: Tensor, z: Tensor, into: tupl
     """Gradients of left + right by entry [nnz] and their sums by row [R], from those of the total [R, F] and the denominator [R]."""
     row = row_ids(at.matrix.indptr, at.matrix.nnz)
     dot = (into[0][row] * z[at.matrix.indices.long()]).sum(1) + into[1][row]
-    edges = weights * torch.where(_raw(at, row, ends) > 0, 1.0, at.slope) * dot
+    edges = weights * torch.where(_raw(at, row, ends) > 0, dot, at.slope * dot)
     return edges, torch.zeros_like(into[1]).index_add_(0, row, edges)
 
 

@@ -10,7 +10,8 @@ using cs::Launch;
 using cs::Part;
 
 constexpr int kGradLanes = 8;     // at least, for a row's gradient
-constexpr unsigned kOwners = 512;  // blocks among which cs_cuda_spread shares the sources
+constexpr int64_t kOwners = 512;   // blocks, at most, among which cs_cuda_spread shares the sources
+constexpr int64_t kOwned = 64;     // of which each gets this many at least
 
 // cs::Softmax, and what its kernels share. partial [2 * pieces, 2].
 template <class T>
@@ -271,8 +272,10 @@ int run(const Grad<T>& s, const Launch& how) {
     if (width > 0 && (!into || !z)) return CS_ERROR_ARGUMENT;                                                                      \
     if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) return cs::report(error);                           \
     static_cast<void>(counters), static_cast<void>(partial);                                                                       \
-    spread_kernel<T><<<kOwners, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(rows, count, indptr, indices, weights, edges,    \
-                                                                                  into, width, columns, z, left);                  \
+    const int64_t owners = (columns + kOwned - 1) / kOwned;                                                                        \
+    spread_kernel<T><<<static_cast<unsigned>(owners < kOwners ? owners : kOwners), kThreads, 0,                                    \
+                       static_cast<cudaStream_t>(stream)>>>(rows, count, indptr, indices, weights, edges, into, width, columns,    \
+                                                            z, left);                                                              \
     return cs::report(cudaGetLastError());                                                                                         \
   }
 CS_DEFINE(f32, float)
