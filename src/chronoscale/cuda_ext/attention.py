@@ -16,7 +16,7 @@ from torch import Tensor
 
 from chronoscale.cuda_ext import native
 from chronoscale.cuda_ext.backend import Pinned, select
-from chronoscale.cuda_ext.graph import CSR, EdgeMap, Entries
+from chronoscale.cuda_ext.graph import CSR, EdgeMap, Entries, apart, described, plain
 from chronoscale.cuda_ext.ops import VARIANTS
 from chronoscale.errors import UserError, unknown
 
@@ -108,11 +108,24 @@ def _advance(
     if variant not in VARIANTS:
         raise unknown("variant", variant, VARIANTS)
     z, left, right = values
-    if change.num_nodes != graph.num_rows or change.device != graph.device or state.total.shape != (graph.num_rows, z.shape[1]):
+    each = (graph.num_rows,)
+    kept = ((state.total, (*each, z.shape[1])), (state.denominator, each), (state.maximum, each), (state.reference, each))
+    fits = all((t.dtype, tuple(t.shape), t.device) == (z.dtype, shape, graph.device) for t, shape in kept)
+    if (
+        not fits
+        or (graph.nnz == 0 and change.nnz > 0)
+        or not change.num_nodes == graph.num_rows == graph.num_cols
+        or change.device != graph.device
+    ):
         raise UserError(
-            f"attention_increment: a graph of {graph.num_rows} rows on {graph.device}, a change of {change.num_nodes} nodes on "
-            f"{change.device}, a state {list(state.total.shape)} and z {list(z.shape)} do not fit"
+            f"attention_increment: a graph of {graph.num_rows} rows and {graph.num_cols} columns on {graph.device}, a change of "
+            f"{change.num_nodes} nodes on {change.device}, a state {list(state.total.shape)} and z {z.dtype} {list(z.shape)} do not fit"
         )
+    change.check()
+    if in_place:
+        read = (*values, graph.indptr, graph.indices, change.rows, change.indptr, change.indices, change.sign)
+        for name in ("total", "denominator", "maximum", "reference"):
+            apart(f"state.{name}", getattr(state, name), read)
     with torch.no_grad():
         rows = change.rows.long()
         made, maximum, reference = _plan(state, rows, graph, change, (left, right), variant, select(z.device, backend))
@@ -129,7 +142,7 @@ def _plan(
     """The sum that leads to the new rows, their maximum and their reference."""
     exact = variant == "exact"
     before, old = state.maximum[rows], state.denominator.detach()[rows]
-    at = Entries(CSR(change.indptr, change.indices, None, graph.num_cols), change.rows, state.slope)
+    at = Entries(CSR(change.indptr, change.indices, None, graph.num_cols).trusted(), change.rows, state.slope)
     base = before if exact else torch.zeros_like(before)
     weights, maximum, denominator, held = kernels.softmax(at, ends, change.sign, base, exact)
     kept = torch.exp(before - maximum)
@@ -173,7 +186,7 @@ def _with_fresh(graph: CSR, change: EdgeMap, rows: Tensor, fresh: Tensor) -> tup
     own = entry < change.nnz
     old, new = entry.clamp(max=change.nnz - 1), entry.sub_(change.nnz).clamp_(min=0)
     sign = change.sign[old].masked_fill_(~own, 1)
-    return CSR(indptr, torch.where(own, change.indices[old], graph.indices[new]), None, graph.num_cols), sign
+    return CSR(indptr, torch.where(own, change.indices[old], graph.indices[new]), None, graph.num_cols).trusted(), sign
 
 
 class _Signed(torch.autograd.Function):
@@ -235,6 +248,7 @@ class _Signed(torch.autograd.Function):
 
 
 def _check(graph: CSR, z: Tensor, left: Tensor, right: Tensor) -> None:
+    graph.check()
     wanted = (
         ("z", z, (graph.num_cols, z.shape[-1] if z.dim() == 2 else -1)),
         ("left", left, (graph.num_cols,)),
@@ -242,7 +256,6 @@ def _check(graph: CSR, z: Tensor, left: Tensor, right: Tensor) -> None:
     )
     for name, tensor, shape in wanted:
         fits = tensor.dtype in (torch.float32, torch.float64) and tensor.dtype == z.dtype and tuple(tensor.shape) == shape
-        if not fits or not tensor.is_contiguous() or tensor.device != graph.device:
-            found = f"{tensor.dtype} {list(tensor.shape)} on {tensor.device}{'' if tensor.is_contiguous() else ', not contiguous'}"
+        if not fits or not plain(tensor) or tensor.device != graph.device:
             expected = f"[{graph.num_cols}, F]" if name == "z" else f"[{shape[0]}]"
-            raise UserError(f"{name} is {found}; expected contiguous float32 or float64 (as z) {expected} on {graph.device}")
+            raise UserError(f"{name} is {described(tensor)}; expected contiguous float32 or float64 (as z) {expected} on {graph.device}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import cache
+from operator import index
 from types import ModuleType
 
 import torch
@@ -13,6 +14,7 @@ from chronoscale.cuda_ext.loader import cpu_library, cuda_library
 from chronoscale.errors import ChronoscaleWarning, UserError, unknown
 
 NAMES = ("reference", "cpu", "cuda")
+MOST_THREADS = 1024  # of one call (pool.h)
 Pinned = str | None  # one of them; None: as the device of the tensors says
 
 
@@ -23,10 +25,10 @@ def backends() -> list[str]:
 
 def set_threads(count: int) -> None:
     """How many threads one call of a CPU kernel may use; torch.get_num_threads() at first. Raises UserError below 1."""
-    if count < 1:
+    if index(count) < 1:
         raise UserError(f"set_threads({count}): expected at least 1")
     if _available("cpu") and (library := cpu_library()) is not None:
-        library.cs_set_threads(count)
+        library.cs_set_threads(min(count, MOST_THREADS))
 
 
 def select(device: torch.device, pinned: Pinned) -> ModuleType:

@@ -1,9 +1,15 @@
-"""Sparse operands: a snapshot as CSR, and the change between two snapshots as a Delta."""
+"""Sparse operands: a snapshot as CSR, and the change between two snapshots as a Delta.
+
+Kernels trust their ids, so every operator checks an operand once: `check` remembers that it passed, copies, transposes and compact
+rows of a checked operand count as checked, and `trusted` says so of one that this package made.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import Field, dataclass, fields, replace
 from functools import cached_property
+from operator import index
 from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
@@ -16,6 +22,7 @@ class _Operand:
     """Rows of entries, held in tensors of one device."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    _ids: ClassVar[tuple[str, ...]]  # the tensors whose numbers `check` looks at
     indptr: Tensor
     indices: Tensor
 
@@ -32,9 +39,39 @@ class _Operand:
         """Bytes of its tensors: what a transfer to the device moves."""
         return sum(tensor.nbytes for tensor in self._tensors().values())
 
-    def to(self, device: torch.device | str, non_blocking: bool = False) -> Self:
-        """The same on `device`; non_blocking as in torch (the source must be pinned to gain from it)."""
-        return replace(self, **{name: tensor.to(device, non_blocking=non_blocking) for name, tensor in self._tensors().items()})
+    def to(self, device: torch.device | str, non_blocking: bool = False, copy: bool = False) -> Self:
+        """The same on `device`; non_blocking and copy as in torch (the source must be pinned to gain from the first)."""
+        moved = {name: tensor.to(device, non_blocking=non_blocking, copy=copy) for name, tensor in self._tensors().items()}
+        made = replace(self, **moved)
+        return made.trusted() if self._checked else made
+
+    def check(self) -> Self:
+        """Raises UserError unless its ids are in range and in order, as the class says. Returns itself.
+
+        O(nnz) the first time and again after torch wrote into them; nothing is looked at otherwise. What is written into their memory past
+        torch (NumPy, another thread, a resized storage) is not noticed: then kernels read and write out of bounds.
+        """
+        if not self._checked:
+            self._look()
+            self.trusted()
+        return self
+
+    def trusted(self) -> Self:
+        """Itself, taken for checked without a look, and without waiting for its device: for ids that can only be right."""
+        self.__dict__["_seen"] = self._versions()
+        return self
+
+    @property
+    def _checked(self) -> bool:
+        return self.__dict__.get("_seen") == self._versions()
+
+    def _look(self) -> None:
+        raise NotImplementedError
+
+    def _versions(self) -> tuple[int, ...]:
+        """How often torch has written into each tensor of ids; a tensor made in inference mode does not count."""
+        held = (self.__dict__[name] for name in self._ids)
+        return tuple(0 if tensor is None or tensor.is_inference() else tensor._version for tensor in held)
 
     def _tensors(self) -> dict[str, Tensor]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -46,10 +83,11 @@ class CSR(_Operand):
     """A sparse matrix of shape [num_rows, num_cols]; row v holds the in-edges of node v.
 
     indptr int64 [num_rows + 1] with indptr[0] == 0; indices int32 [nnz], column ids; values float32 [nnz], or None for
-    all ones; all contiguous and on one device. Raises UserError when shapes, dtypes or devices differ from that;
-    `check` looks at the numbers too.
+    all ones; all contiguous and on one device. Raises UserError when shapes, dtypes or devices differ from that; `check` also
+    unless indptr ascends from 0 to nnz and every column id is in range.
     """
 
+    _ids = ("indptr", "indices")
     indptr: Tensor
     indices: Tensor
     values: Tensor | None
@@ -63,13 +101,11 @@ class CSR(_Operand):
         return len(self.indptr) - 1
 
     def transpose(self) -> CSR:
-        """The matrix [num_cols, num_rows], made once and kept: backward passes need it at every step."""
+        """The matrix [num_cols, num_rows], made once and kept: backward passes need it at every step. Checks itself first."""
         return self._turned[0]
 
-    def check(self) -> CSR:
-        """Raises UserError unless indptr ascends from 0 to nnz and every column id is in range. Returns itself."""
+    def _look(self) -> None:
         _check_numbers("CSR", self.indptr, self.indices, self.num_cols)
-        return self
 
     def order(self) -> Tensor:
         """int64 [nnz]: where each entry of `transpose()` lies here; made once and kept."""
@@ -77,8 +113,9 @@ class CSR(_Operand):
 
     @cached_property
     def _turned(self) -> tuple[CSR, Tensor]:
+        self.check()
         order = torch.sort(self.indices, stable=True).indices
-        return CSR(*_reorder(order, self.indptr, self.indices, self.values, self.num_cols), self.num_rows), order
+        return CSR(*_reorder(order, self.indptr, self.indices, self.values, self.num_cols), self.num_rows).trusted(), order
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +125,10 @@ class Delta(_Operand):
     rows int32 [R], distinct row ids; indptr int64 [R + 1], indices int32 [nnz], values float32 [nnz] as in CSR, with
     one compact row for each of `rows`: a value is +w for an edge that appears and -w for one that goes. fresh uint8 [R], or None
     for all zeros: where it is 1 the compact row holds the whole new row, and its sum starts from zero.
-    Raises UserError as CSR does.
+    Raises UserError as CSR does, `check` also unless rows are distinct and fresh is 0 or 1.
     """
 
+    _ids = ("rows", "indptr", "indices", "fresh")
     rows: Tensor
     indptr: Tensor
     indices: Tensor
@@ -102,6 +140,7 @@ class Delta(_Operand):
     def __post_init__(self) -> None:
         _check_csr("Delta", self.indptr, self.indices, self.values, self.num_cols)
         _check_column("Delta.rows", self.rows, torch.int32, len(self.indptr) - 1, "each row of indptr", self.device)
+        _check_size("Delta.num_rows", self.num_rows)
         if not len(self.rows) <= self.num_rows:
             raise UserError(f"Delta.rows has {len(self.rows)} entries, more than num_rows = {self.num_rows}")
         if self.fresh is not None:
@@ -115,19 +154,18 @@ class Delta(_Operand):
         """The transpose [num_cols, R] of `compact()`, made once and kept."""
         return self._compact.transpose()
 
-    def check(self) -> Delta:
-        """Raises UserError unless all ids are in range, rows are distinct, and fresh is 0 or 1. Returns itself."""
+    def _look(self) -> None:
         _check_numbers("Delta", self.indptr, self.indices, self.num_cols)
         _check_ids("Delta.rows", self.rows, self.num_rows)
         if len(torch.unique(self.rows)) != len(self.rows):
             raise UserError("Delta.rows names a row twice")
         if self.fresh is not None and bool((self.fresh > 1).any()):
             raise UserError("Delta.fresh must be 0 or 1")
-        return self
 
     @cached_property
     def _compact(self) -> CSR:
-        return CSR(self.indptr, self.indices, self.values, self.num_cols)
+        made = CSR(self.indptr, self.indices, self.values, self.num_cols)
+        return made.trusted() if self._checked else made
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,9 +174,11 @@ class EdgeMap(_Operand):
 
     rows int32 [R], the distinct destinations of changed edges, ascending; indptr int64 [R + 1]; indices int32 [changed], the sources,
     ascending in a row; sign int8 [changed], +1 for an added edge and -1 for a removed one. net, the sum of the signs, is counted on a CPU;
-    on another device it is taken along by `to`, or counted when it is asked for. Raises UserError as CSR does.
+    on another device it is taken along by `to`, or counted when it is asked for. Raises UserError as CSR does, `check` also unless rows
+    and a row's sources ascend and signs are +1 or -1.
     """
 
+    _ids = ("rows", "indptr", "indices", "sign")
     rows: Tensor
     indptr: Tensor
     indices: Tensor
@@ -162,16 +202,16 @@ class EdgeMap(_Operand):
         """`nbytes` from counts: distinct destinations of changed edges, changed edges."""
         return 4 * rows + 8 * (rows + 1) + 5 * edges
 
-    def check(self) -> EdgeMap:
-        """Raises UserError unless all ids are in range, rows and a row's sources ascend, and signs are +1 or -1. Returns itself."""
+    def _look(self) -> None:
         _check_numbers("EdgeMap", self.indptr, self.indices, self.num_nodes)
         _check_ids("EdgeMap.rows", self.rows, self.num_nodes)
         keys = self.rows.long()[row_ids(self.indptr, self.nnz)] * self.num_nodes + self.indices
-        if bool((self.rows.diff() <= 0).any()) or bool((keys.diff() <= 0).any()):
-            raise UserError("EdgeMap: rows must ascend, and sources within a row")
+        if bool((self.rows.diff() <= 0).any()) or bool((keys.diff() <= 0).any()) or bool((self.indptr.diff() <= 0).any()):
+            raise UserError("EdgeMap: rows must ascend, and sources within a row, which has one at least")
         if bool((self.sign.abs() != 1).any()):
             raise UserError("EdgeMap.sign must be +1 or -1")
-        return self
+        if self.net is not None and self.net != int(self.sign.sum()):
+            raise UserError(f"EdgeMap.net is {self.net}; the signs add up to {int(self.sign.sum())}")
 
 
 class Entries(NamedTuple):
@@ -204,10 +244,33 @@ def row_ids(indptr: Tensor, nnz: int) -> Tensor:
     return torch.repeat_interleave(torch.arange(len(indptr) - 1, device=indptr.device), indptr.diff(), output_size=nnz)
 
 
+def plain(tensor: Tensor) -> bool:
+    """Whether its memory is what a kernel takes it for: contiguous, all of it there, and no sign to be turned on reading."""
+    if tensor.layout != torch.strided or not tensor.is_contiguous() or tensor.is_neg():
+        return False
+    return tensor.untyped_storage().nbytes() >= (tensor.storage_offset() + tensor.numel()) * tensor.element_size() or not tensor.numel()
+
+
+def described(tensor: Tensor) -> str:
+    """Dtype, shape and device, for an error."""
+    return f"{tensor.dtype} {list(tensor.shape)} on {tensor.device}{'' if plain(tensor) else ', not contiguous (call .contiguous())'}"
+
+
+def apart(name: str, written: Tensor, read: Iterable[Tensor | None]) -> None:
+    """Raises UserError when memory that a kernel writes is also memory that it reads."""
+    first, last = written.data_ptr(), written.data_ptr() + written.nbytes
+    if written.nbytes and any(t is not None and t.nbytes and t.data_ptr() < last and first < t.data_ptr() + t.nbytes for t in read):
+        raise UserError(f"{name} is written in place and shares its memory with another argument")
+
+
 def _check_vector(name: str, tensor: Tensor, dtype: torch.dtype, device: torch.device) -> None:
-    if tensor.dtype != dtype or tensor.dim() != 1 or not tensor.is_contiguous() or tensor.device != device:
-        found = f"{tensor.dtype} {list(tensor.shape)} on {tensor.device}{'' if tensor.is_contiguous() else ', not contiguous'}"
-        raise UserError(f"{name} is {found}; expected a contiguous {dtype} vector on {device}")
+    if tensor.dtype != dtype or tensor.dim() != 1 or not plain(tensor) or tensor.device != device:
+        raise UserError(f"{name} is {described(tensor)}; expected a contiguous {dtype} vector on {device}")
+
+
+def _check_size(name: str, size: int) -> None:
+    if not 0 <= index(size) < 2**31:
+        raise UserError(f"{name} is {size}; expected a size below 2^31: ids are int32")
 
 
 def _check_column(name: str, tensor: Tensor, dtype: torch.dtype, count: int, of: str, device: torch.device) -> None:
@@ -221,8 +284,8 @@ def _check_csr(name: str, indptr: Tensor, indices: Tensor, values: Tensor | None
     _check_vector(f"{name}.indices", indices, torch.int32, indptr.device)
     if len(indptr) == 0:
         raise UserError(f"{name}.indptr is empty; expected one entry more than there are rows")
-    if num_cols < 0:
-        raise UserError(f"{name}.num_cols is {num_cols}; expected a size")
+    _check_size(f"{name}.num_cols", num_cols)
+    _check_size(f"{name}.num_rows", len(indptr) - 1)
     if values is not None:
         _check_column(f"{name}.values", values, torch.float32, len(indices), "each of indices", indptr.device)
         if values.requires_grad:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from chronoscale.cuda_ext import greedy_reference
 from chronoscale.cuda_ext.loader import succeed
-from chronoscale.cuda_ext.scheduler import scheduler
+from chronoscale.cuda_ext.scheduler import LIMIT, bounded, scheduler
 from chronoscale.errors import UserError
 
 
@@ -37,7 +37,7 @@ def pair_groups(times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: in
 
     Where the algorithm leaves a choice: |SG| counts real groups, so the last gpus groups run alone, one a GPU; targets of equal waste
     (with one GPU all are) rank by larger total reuse, then by shorter partner. Raises UserError for wrong shapes, for numbers that are
-    negative or not finite, and for gpus < 1; MachineError when memory runs out.
+    negative, not finite or so large that the sums of loads are not, and for gpus < 1; MachineError when memory runs out.
     """
     times = np.ascontiguousarray(times, dtype=np.float64)
     reuse = np.ascontiguousarray(reuse, dtype=np.float64)
@@ -46,8 +46,9 @@ def pair_groups(times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: in
     for name, numbers in (("times", times), ("reuse", reuse)):
         if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
             raise UserError(f"pair_groups: {name} must be finite and not negative")
-    if gpus < 1 or max_targets < 0 or threads < 0:
-        raise UserError(f"pair_groups: gpus={gpus}, max_targets={max_targets}, threads={threads}; expected at least 1, 0, 0")
+    if not (1 <= gpus < LIMIT and 0 <= max_targets < LIMIT and 0 <= threads < LIMIT):
+        raise UserError(f"pair_groups: gpus={gpus}, max_targets={max_targets}, threads={threads}; expected at least 1, 0, 0, below 2^31")
+    bounded("pair_groups", 2 * times.max(initial=0), reuse.max(initial=0), 2 * (2 * len(times) + gpus))
     iteration, gpu, slot = (np.zeros(len(times), dtype=np.int32) for _ in range(3))
     if (library := scheduler("pair_groups runs")) is None:
         greedy_reference.schedule(times.tolist(), reuse.tolist(), gpus, max_targets, iteration, gpu, slot)

@@ -29,9 +29,10 @@ _KERNELS: _Arguments = {
     "weigh_f64": _AGGREGATE,
     "rebuild": [c_int64, *[c_void_p] * 11],
 }
+_HALF: _Arguments = {f"{name}_bf16": _FLOATS[name] for name in ("aggregate", "increment")}  # x in bfloat16, the rest in float
 _PROBLEM = [c_int64, POINTER(c_double), c_int64, POINTER(c_double), c_int64]
 _CPU: _Arguments = {
-    **{f"cs_{name}": arguments for name, arguments in _KERNELS.items()},
+    **{f"cs_{name}": arguments for name, arguments in (_KERNELS | _HALF).items()},
     "cs_version": [],
     "cs_set_threads": [c_int],
     "cs_get_threads": [],
@@ -50,7 +51,7 @@ _MORE: _Arguments = {  # on CUDA besides, before what every launch is told
 _LAUNCH = [c_int64, c_void_p, c_void_p, c_int, c_void_p]  # entries, counters, partial, device, stream
 _CUDA_KERNELS: _Arguments = {
     **_KERNELS,
-    **{f"{name}_bf16": _FLOATS[name] for name in ("aggregate", "increment")},
+    **_HALF,
     **{f"spread_{kind}": [*[c_void_p] * 7, c_int64, c_int64, c_void_p, c_void_p] for kind in ("f32", "f64")},
 }
 _CUDA: _Arguments = {

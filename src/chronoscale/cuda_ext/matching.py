@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from chronoscale.cuda_ext import matching_reference
 from chronoscale.cuda_ext.loader import succeed
-from chronoscale.cuda_ext.scheduler import scheduler
+from chronoscale.cuda_ext.scheduler import LIMIT, bounded, scheduler
 from chronoscale.cuda_ext.walk import Walk
 from chronoscale.errors import UserError
 
@@ -48,12 +48,15 @@ def exchange(
     """
     times, reuse = np.ascontiguousarray(times, dtype=np.float64), np.ascontiguousarray(reuse, dtype=np.float64)
     n, found = len(times), np.array(mate, dtype=np.int32)
-    if times.ndim != 1 or reuse.ndim != 2 or len(reuse) != n or found.shape != (n,) or gpus < 1 or walk.work < 0:
+    sized = 1 <= gpus < LIMIT and 0 <= walk.work <= 2**62
+    if times.ndim != 1 or reuse.ndim != 2 or len(reuse) != n or found.shape != (n,) or not sized:
         raise UserError(
             f"exchange: times {list(times.shape)}, reuse {list(reuse.shape)}, mate {list(found.shape)}, gpus={gpus}, work={walk.work}"
         )
     if not (np.isfinite(times).all() and np.isfinite(reuse).all() and np.isfinite([alpha, walk.pull, walk.threshold]).all()):
         raise UserError("exchange: numbers must be finite")
+    largest = 2 * np.abs(times).max(initial=0), np.abs(reuse).max(initial=0), abs(alpha)
+    bounded("exchange", *largest, 4 * (n + 1) * (1 + abs(walk.pull)))
     paired = np.flatnonzero(found != -1)
     if len(paired) and (found.min() < -1 or found.max() >= n or (found[found[paired]] != paired).any() or (found[paired] == paired).any()):
         raise UserError("exchange: mate is not a matching")

@@ -1,6 +1,6 @@
 """The kernels through the C ABI: pointers, sizes and the current stream in, nothing but a status out.
 
-They take tensors that ops.py has checked: contiguous, of one float dtype, on one device.
+They take tensors that ops.py has checked: contiguous, of the dtypes said there, on one device, ids in range.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from torch import Tensor
 from chronoscale.cuda_ext import reference
 from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap, Entries
 from chronoscale.cuda_ext.loader import cpu_library, cuda_library
-from chronoscale.cuda_ext.reference import Ends, Factors
+from chronoscale.cuda_ext.reference import UNFIT, Ends, Factors, summed
 from chronoscale.errors import MachineError, UserError
 
-_KINDS = {torch.float32: "f32", torch.float64: "f64", torch.bfloat16: "bf16"}
 launches = 0  # calls so far; each is one kernel
 _ARGUMENT = 1
+_KINDS = {torch.float32: "f32", torch.float64: "f64", torch.bfloat16: "bf16"}
 _CAUSES = {_ARGUMENT: "an argument is out of range", 2: "out of memory", 3: "no driver or device", 4: "the launch failed"}
 
 
@@ -32,7 +32,7 @@ def aggregate(
     On CUDA alone: only, uint8 [rows], where it is 0 a row of `out` stays as it is.
     """
     rows, width = len(indptr) - 1, x.shape[1]
-    out = x.new_empty(rows, width) if out is None else out
+    out = x.new_empty(rows, width, dtype=summed(x.dtype)) if out is None else out
     arguments = (rows, indptr.data_ptr(), indices.data_ptr(), _pointer(values), x.data_ptr(), width, out.data_ptr())
     name = "weigh" if values is not None and values.dtype == torch.float64 else "aggregate"
     _call(name, x, arguments, Cuda((_pointer(only),), len(indices), width))
@@ -42,7 +42,7 @@ def aggregate(
 def increment_(sums: Tensor, delta: Delta, x: Tensor) -> Tensor:
     """As reference.increment_, on x's device. Raises MachineError when the kernel fails."""
     count, width = len(delta.rows), x.shape[1]
-    touched = x.new_empty(count, width)
+    touched = sums.new_empty(count, width)
     given = [_pointer(t) for t in (delta.rows, delta.fresh, delta.indptr, delta.indices, delta.values, x)]
     _call("increment", x, (count, *given, width, sums.data_ptr(), touched.data_ptr()), Cuda((), delta.nnz, width))
     return touched
@@ -64,7 +64,7 @@ def rebuild(
     if refused and unfit is not None:
         unfit.fill_(1)
     elif refused or (unfit is None and on_cuda(indptr) and bool(flag)):
-        raise UserError("rebuild: the change does not belong to this adjacency")
+        raise UserError(UNFIT)
     return indices, values
 
 

@@ -10,26 +10,29 @@ The same kernels are registered as torch.ops.chronoscale.{aggregate, increment, 
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.backend import Pinned, select
-from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap, column_counts, transpose
+from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap, apart, column_counts, described, plain, transpose
+from chronoscale.cuda_ext.reference import summed
 from chronoscale.errors import UserError, unknown
 
 VARIANTS = ("exact", "as-published")
+Operand = TypeVar("Operand", CSR, Delta)
 
 
 def aggregate(graph: CSR, x: Tensor, backend: Pinned = None) -> Tensor:
     """Neighbour sums: out[v] = sum over in-edges e of v of values[e] * x[indices[e]] (REAL, section 4.1).
 
-    x is float32 or float64 [graph.num_cols, F], contiguous, on the graph's device; the result is [graph.num_rows, F]
-    of x's dtype, differentiable in x. `backend` pins 'reference', 'cpu' or 'cuda'; by default x's device decides.
+    x is float32, float64 or bfloat16 [graph.num_cols, F], contiguous, on the graph's device; the result is [graph.num_rows, F]
+    of x's dtype, float32 for bfloat16 (which is storage alone: products and sums are float32), differentiable in x.
+    `backend` pins 'reference', 'cpu' or 'cuda'; by default x's device decides. The graph is checked, once (`CSR.check`).
     Raises UserError when x does not fit or the backend cannot be had, MachineError when the kernel fails.
     """
-    _check("x", x, graph.num_cols, graph.device)
+    _check("x", x, graph.check().num_cols, graph.device)
     return cast(Tensor, _Aggregate.apply(x, graph, backend))  # type: ignore[no-untyped-call]
 
 
@@ -37,10 +40,10 @@ def increment(sums: Tensor, delta: Delta, x: Tensor, backend: Pinned = None) -> 
     """The sums after a change: (new_sums [num_rows, F], touched [R, F]), with touched = new_sums[delta.rows].
 
     REAL, eq. 3, on the unnormalised sum, where it is exact: normalisation is the caller's. A fresh row's old sum is not read, and has no
-    gradient. sums is [delta.num_rows, F] and
+    gradient. sums is [delta.num_rows, F], of the dtype that `aggregate` gives, and
     left as it was; x as in `aggregate`. Differentiable in sums and x. Raises as `aggregate` does.
     """
-    _check("x", x, delta.num_cols, delta.device)
+    _check("x", x, delta.check().num_cols, delta.device)
     _check("sums", sums, delta.num_rows, delta.device, x)
     return cast(tuple[Tensor, Tensor], _Increment.apply(sums, x, delta, backend))  # type: ignore[no-untyped-call]
 
@@ -48,11 +51,12 @@ def increment(sums: Tensor, delta: Delta, x: Tensor, backend: Pinned = None) -> 
 def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: Pinned = None) -> Tensor:
     """Adds the change to `sums` in place and returns a copy of the touched rows, [R, F]; see `increment`.
 
-    The copy is the next lane's to read while the next increment already writes `sums`, whose memory x must not share. No
+    The copy is the next lane's to read while the next increment already writes `sums`, whose memory nothing else may share. No
     gradients: raises UserError when sums or x asks for them under grad mode, otherwise as `aggregate` does.
     """
-    _check("x", x, delta.num_cols, delta.device)
+    _check("x", x, delta.check().num_cols, delta.device)
     _check("sums", sums, delta.num_rows, delta.device, x)
+    apart("sums", sums, (x, delta.rows, delta.fresh, delta.indptr, delta.indices, delta.values))
     if torch.is_grad_enabled() and (sums.requires_grad or x.requires_grad):
         raise UserError("increment_ has no gradient; use increment, or call it under torch.no_grad()")
     return cast(Tensor, select(x.device, backend).increment_(sums, delta, x))
@@ -71,10 +75,11 @@ def rebuild(
     """
     if variant not in VARIANTS:
         raise unknown("variant", variant, VARIANTS)
-    nodes = change.num_nodes
+    nodes = change.check().num_nodes
     if (before.num_rows, before.num_cols, before.device) != (nodes, nodes, change.device):
         shape = f"[{before.num_rows}, {before.num_cols}] on {before.device}"
         raise UserError(f"rebuild: the adjacency is {shape}, the change of {nodes} nodes on {change.device}")
+    before.check()
     steps = change.sign.new_zeros(change.nnz + 1, dtype=torch.int64)
     torch.cumsum(change.sign, 0, out=steps[1:])
     lengths = before.indptr.diff().index_add_(0, change.rows.long(), steps[change.indptr].diff())  # in-degree + 1
@@ -86,31 +91,31 @@ def rebuild(
         outgoing = column_counts(before.indices, nodes).index_add_(0, change.indices, change.sign.int())
         factors = outgoing.double().sqrt_().reciprocal_(), None if variant == "exact" else r
     indices, values = select(before.device, backend).rebuild(before, change, steps, factors, indptr, unfit)
-    return CSR(indptr, indices, values, nodes), r.float() if variant == "exact" else torch.ones_like(r, dtype=torch.float32)
+    return CSR(indptr, indices, values, nodes).trusted(), r.float() if variant == "exact" else torch.ones_like(r, dtype=torch.float32)
 
 
 class _Aggregate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, graph: CSR, backend: Pinned) -> Tensor:
-        ctx.graph, ctx.backend = graph, backend
+        ctx.graph, ctx.backend, ctx.dtype = graph, backend, x.dtype
         return cast(Tensor, select(x.device, backend).aggregate(graph.indptr, graph.indices, graph.values, x))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        return aggregate(ctx.graph.transpose(), grads[0].contiguous(), ctx.backend), None, None
+        return aggregate(ctx.graph.transpose(), grads[0].contiguous(), ctx.backend).to(ctx.dtype), None, None
 
 
 class _Increment(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, sums: Tensor, x: Tensor, delta: Delta, backend: Pinned) -> tuple[Tensor, Tensor]:
-        ctx.delta, ctx.backend = delta, backend
+        ctx.delta, ctx.backend, ctx.dtype = delta, backend, x.dtype
         new = sums.clone()
         return new, select(x.device, backend).increment_(new, delta, x)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
         into_sums, into_rows = _into_sums(ctx.delta.rows, ctx.delta.fresh, *grads)
-        into_x = aggregate(ctx.delta.transpose(), into_rows, ctx.backend) if ctx.needs_input_grad[1] else None
+        into_x = aggregate(ctx.delta.transpose(), into_rows, ctx.backend).to(ctx.dtype) if ctx.needs_input_grad[1] else None
         return into_sums, into_x, None, None
 
 
@@ -126,20 +131,18 @@ def _into_sums(rows: Tensor, fresh: Tensor | None, into_new: Tensor, into_touche
 
 def _check(name: str, tensor: Tensor, rows: int, device: torch.device, like: Tensor | None = None) -> None:
     if like is None:
-        fits = tensor.dtype in (torch.float32, torch.float64) and tensor.dim() == 2 and tensor.shape[0] == rows
-        expected = f"float32 or float64 [{rows}, F]"
+        fits = tensor.dtype in (torch.float32, torch.float64, torch.bfloat16) and tensor.dim() == 2 and tensor.shape[0] == rows
+        expected = f"float32 or float64 (or bfloat16, summed in float32) [{rows}, F]"
     else:
-        fits = tensor.dtype == like.dtype and tensor.shape == (rows, like.shape[1])
-        expected = f"{like.dtype} [{rows}, {like.shape[1]}]"
-    if not fits or tensor.device != device or not tensor.is_contiguous():
-        state = "" if tensor.is_contiguous() else ", not contiguous (call .contiguous())"
-        raise UserError(
-            f"{name} is {tensor.dtype} {list(tensor.shape)} on {tensor.device}{state}; expected contiguous {expected} on {device}"
-        )
+        fits = tensor.dtype == summed(like.dtype) and tensor.shape == (rows, like.shape[1])
+        expected = f"{summed(like.dtype)} [{rows}, {like.shape[1]}]"
+    if not fits or tensor.device != device or not plain(tensor):
+        raise UserError(f"{name} is {described(tensor)}; expected contiguous {expected} on {device}")
 
 
-# torch.ops.chronoscale: the same operators on plain tensors, for torch.compile, export and callers without a CSR. A
-# backward pass of theirs rebuilds the transpose, which a CSR keeps.
+# torch.ops.chronoscale: the same operators on plain tensors, for torch.compile, export and callers without a CSR. Their ids are
+# checked in every call, O(nnz), and a backward pass of theirs rebuilds the transpose; a CSR keeps both. While a CUDA graph is captured
+# nothing can be read, and nothing is checked: call once before.
 _library: Any = torch.library.Library("chronoscale", "DEF")
 _MATRIX = "Tensor indptr, Tensor indices, Tensor? values"
 _library.define(f"aggregate({_MATRIX}, Tensor x) -> Tensor")
@@ -147,16 +150,23 @@ _library.define(f"increment(Tensor sums, Tensor rows, {_MATRIX}, Tensor x, Tenso
 _library.define(f"increment_(Tensor(a!) sums, Tensor rows, {_MATRIX}, Tensor x, Tensor? fresh=None) -> Tensor")
 
 
+def _entered(operand: Operand) -> Operand:
+    captured = operand.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+    return operand.trusted() if captured else operand.check()
+
+
 def _op_aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
+    _matrices(x)
     with torch.no_grad():
-        return aggregate(CSR(indptr, indices, values, x.shape[0]), x)
+        return aggregate(_entered(CSR(indptr, indices, values, x.shape[0])), x)
 
 
 def _op_increment_(
     sums: Tensor, rows: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor, fresh: Tensor | None = None
 ) -> Tensor:
+    _matrices(sums, x)
     with torch.no_grad():
-        return increment_(sums, Delta(rows, indptr, indices, values, sums.shape[0], x.shape[0], fresh), x)
+        return increment_(sums, _entered(Delta(rows, indptr, indices, values, sums.shape[0], x.shape[0], fresh)), x)
 
 
 def _op_increment(
@@ -167,37 +177,54 @@ def _op_increment(
 
 
 def _keep_aggregate(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
-    ctx.matrix, ctx.num_cols = inputs[:3], inputs[3].shape[0]
+    ctx.matrix, ctx.num_cols, ctx.dtype = inputs[:3], inputs[3].shape[0], inputs[3].dtype
 
 
 def _keep_increment(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
-    ctx.rows, ctx.matrix, ctx.num_cols, ctx.fresh = inputs[1], inputs[2:5], inputs[5].shape[0], inputs[6]
+    ctx.rows, ctx.matrix, ctx.num_cols, ctx.dtype, ctx.fresh = inputs[1], inputs[2:5], inputs[5].shape[0], inputs[5].dtype, inputs[6]
 
 
 def _grad_aggregate(ctx: Any, grad: Tensor) -> tuple[None, None, None, Tensor]:
     indptr, indices, values = ctx.matrix
     turned = transpose(indptr, indices, values, ctx.num_cols)
-    return None, None, None, torch.ops.chronoscale.aggregate(*turned, grad.contiguous())
+    return None, None, None, torch.ops.chronoscale.aggregate(*turned, grad.contiguous()).to(ctx.dtype)
 
 
 def _grad_increment(ctx: Any, grad_sums: Tensor, grad_touched: Tensor) -> tuple[Tensor, None, None, None, None, Tensor, None]:
     into_sums, into_rows = _into_sums(ctx.rows, ctx.fresh, grad_sums, grad_touched)
     indptr, indices, values = ctx.matrix
     turned = transpose(indptr, indices, values, ctx.num_cols)
-    return into_sums, None, None, None, None, torch.ops.chronoscale.aggregate(*turned, into_rows), None
+    return into_sums, None, None, None, None, torch.ops.chronoscale.aggregate(*turned, into_rows).to(ctx.dtype), None
 
 
 for _name, _function in (("aggregate", _op_aggregate), ("increment", _op_increment), ("increment_", _op_increment_)):
     _library.impl(_name, _function, "CPU")
     _library.impl(_name, _function, "CUDA")
 
-torch.library.register_fake("chronoscale::aggregate", lambda indptr, indices, values, x: x.new_empty(indptr.shape[0] - 1, x.shape[1]))
-torch.library.register_fake(
-    "chronoscale::increment_", lambda sums, rows, indptr, indices, values, x, fresh=None: x.new_empty(rows.shape[0], x.shape[1])
-)
-torch.library.register_fake(
-    "chronoscale::increment",
-    lambda sums, rows, indptr, indices, values, x, fresh=None: (torch.empty_like(sums), x.new_empty(rows.shape[0], x.shape[1])),
-)
+
+def _fake_aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
+    _matrices(x)
+    torch._check(indptr.dim() == 1)
+    return x.new_empty(indptr.shape[0] - 1, x.shape[1], dtype=summed(x.dtype))
+
+
+def _fake_increment_(sums: Tensor, rows: Tensor, *others: Tensor | None, fresh: Tensor | None = None) -> Tensor:
+    _matrices(sums)
+    torch._check(rows.dim() == 1)
+    return sums.new_empty(rows.shape[0], sums.shape[1])
+
+
+def _fake_increment(sums: Tensor, *others: Tensor, fresh: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(sums), _fake_increment_(sums, *others)
+
+
+def _matrices(*tensors: Tensor) -> None:
+    for tensor in tensors:
+        torch._check(tensor.dim() == 2, lambda tensor=tensor: f"expected a matrix, got {list(tensor.shape)}")
+
+
+torch.library.register_fake("chronoscale::aggregate", _fake_aggregate)
+torch.library.register_fake("chronoscale::increment_", _fake_increment_)
+torch.library.register_fake("chronoscale::increment", _fake_increment)
 torch.library.register_autograd("chronoscale::aggregate", _grad_aggregate, setup_context=_keep_aggregate)
 torch.library.register_autograd("chronoscale::increment", _grad_increment, setup_context=_keep_increment)

@@ -10,11 +10,17 @@ from chronoscale.errors import UserError
 
 Factors = tuple[Tensor, Tensor | None]  # float64 [N]: c of columns, r of rows or None for ones
 Ends = tuple[Tensor, Tensor]  # left [num_cols] and right
+UNFIT = "rebuild: the change does not belong to this adjacency, or a row of it is not its own node and then ascending sources"
+
+
+def summed(dtype: torch.dtype) -> torch.dtype:
+    """What x of `dtype` is multiplied and summed in: bfloat16 is storage alone."""
+    return torch.float32 if dtype == torch.bfloat16 else dtype
 
 
 def aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
-    """[N, F]: out[v] = sum over e in [indptr[v], indptr[v+1]) of values[e] * x[indices[e]] (REAL, eq. 1's sum)."""
-    out = x.new_zeros(len(indptr) - 1, x.shape[1])
+    """[N, F]: out[v] = sum over e in [indptr[v], indptr[v+1]) of values[e] * x[indices[e]] (REAL, eq. 1's sum), in summed(x.dtype)."""
+    out = x.new_zeros(len(indptr) - 1, x.shape[1], dtype=summed(x.dtype))
     return out.index_add_(0, row_ids(indptr, len(indices)), _messages(indices, values, x))
 
 
@@ -35,20 +41,32 @@ def rebuild(
     """indices and values of the adjacency after a change (REAL, section 4.3); see ops.rebuild. steps int64 [changed + 1]: the sums of
     the signs before each of the change's entries; indptr: the new one; factors None where values are not wanted.
     """
-    nodes = before.num_rows
+    try:
+        return _rebuilt(before, change, factors, indptr)
+    except UserError:
+        if unfit is None:
+            raise
+        unfit.fill_(1)
+        nothing = torch.zeros(max(0, before.nnz + change.growth()), device=indptr.device)
+        return nothing.int(), None if factors is None else nothing
+
+
+def _rebuilt(before: CSR, change: EdgeMap, factors: Factors | None, indptr: Tensor) -> tuple[Tensor, Tensor | None]:
+    nodes, lengths = before.num_rows, before.indptr.diff()
+    own = torch.arange(nodes, device=indptr.device)
+    if bool((lengths < 1).any()) or not torch.equal(before.indices[before.indptr[:-1]].long(), own):
+        raise UserError(UNFIT)
     place = torch.ones(before.nnz, dtype=torch.bool, device=indptr.device)
     place[before.indptr[:-1]] = False  # a row's first entry is its self-loop
     old = row_ids(before.indptr, before.nnz)[place] * nodes + before.indices[place]
+    if bool((old.diff() <= 0).any()):
+        raise UserError(UNFIT)
     changed = change.rows.long()[row_ids(change.indptr, change.nnz)] * nodes + change.indices
     added = change.sign > 0
     kept = old[~torch.isin(old, changed[~added])]
     keys = torch.cat([kept, changed[added]]).sort().values
     if len(keys) != int(indptr[-1]) - nodes or len(torch.unique(keys)) != len(keys):
-        if unfit is None:
-            raise UserError("rebuild: the change does not belong to this adjacency")
-        unfit.fill_(1)
-        nothing = torch.zeros(max(0, before.nnz + change.growth()), device=indptr.device)
-        return nothing.int(), None if factors is None else nothing
+        raise UserError(UNFIT)
     edge = torch.ones(len(keys) + nodes, dtype=torch.bool, device=indptr.device)
     edge[indptr[:-1]] = False
     indices = torch.empty(len(edge), dtype=torch.int32, device=indptr.device)
@@ -101,5 +119,5 @@ def _raw(at: Entries, row: Tensor, ends: Ends) -> Tensor:
 
 
 def _messages(indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
-    messages = x[indices.long()]
-    return messages if values is None else messages * values.to(x.dtype)[:, None]
+    messages = x[indices.long()].to(summed(x.dtype))
+    return messages if values is None else messages * values.to(messages.dtype)[:, None]

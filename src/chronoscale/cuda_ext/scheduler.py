@@ -6,8 +6,12 @@ import warnings
 from ctypes import CDLL
 from functools import cache
 
+import numpy as np
+
 from chronoscale.cuda_ext.loader import cpu_library
-from chronoscale.errors import ChronoscaleWarning
+from chronoscale.errors import ChronoscaleWarning, UserError
+
+LIMIT = 2**31  # of counts that are handed to the library
 
 
 @cache  # the warning comes once for each that runs slowly
@@ -17,3 +21,14 @@ def scheduler(what: str) -> CDLL | None:
         message = f"no native library: {what} in Python, minutes where the library takes seconds"
         warnings.warn(message, ChronoscaleWarning, stacklevel=3)
     return library
+
+
+def bounded(name: str, *numbers: float) -> None:
+    """Raises UserError unless the last of the numbers times the sum of the others is a number that a double can hold.
+
+    The library's searches compare sums of times: were they infinite, no choice would be better than another, and none would end.
+    """
+    *largest, times = (np.float64(number) for number in numbers)
+    with np.errstate(over="ignore"):
+        if not np.isfinite(np.float64(sum(largest)) * times):
+            raise UserError(f"{name}: the largest numbers are too large to be added up in a double; use another unit")

@@ -45,10 +45,7 @@ class Full:
 
     def to(self, device: torch.device) -> Full:
         """A copy on `device`, asynchronous where the host memory is pinned."""
-        g = self.graph
-        return Full(
-            CSR(_copy(g.indptr, device), _copy(g.indices, device), _maybe(g.values, device), g.num_cols), _maybe(self.scale, device)
-        )
+        return Full(self.graph.check().to(device, non_blocking=True, copy=True), _copy(self.scale, device))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,23 +62,13 @@ class Change:
 
     def to(self, device: torch.device) -> Change:
         """A copy on `device`, asynchronous where the host memory is pinned."""
-        delta, edges = self.delta, self.edges
-        if delta is not None:
-            rows, indptr, indices = _copy(delta.rows, device), _copy(delta.indptr, device), _copy(delta.indices, device)
-            values, fresh = _maybe(delta.values, device), _maybe(delta.fresh, device)
-            delta = Delta(rows, indptr, indices, values, delta.num_rows, delta.num_cols, fresh)
-        if edges is not None:
-            rows, indptr, indices = _copy(edges.rows, device), _copy(edges.indptr, device), _copy(edges.indices, device)
-            edges = EdgeMap(rows, indptr, indices, _copy(edges.sign, device), edges.num_nodes)
-        return Change(delta, _maybe(self.scale, device), edges)
+        delta = None if self.delta is None else self.delta.check().to(device, non_blocking=True, copy=True)
+        edges = None if self.edges is None else self.edges.check().to(device, non_blocking=True, copy=True)
+        return Change(delta, _copy(self.scale, device), edges)
 
 
-def _copy(source: Tensor, device: torch.device) -> Tensor:
-    return source.clone() if device.type == "cpu" else source.to(device, non_blocking=True)
-
-
-def _maybe(source: Tensor | None, device: torch.device) -> Tensor | None:
-    return None if source is None else _copy(source, device)
+def _copy(source: Tensor | None, device: torch.device) -> Tensor | None:
+    return None if source is None else source.to(device, non_blocking=True, copy=True)
 
 
 class Material:
@@ -154,16 +141,16 @@ class Material:
     def _whole(self, snapshot: Snapshot) -> Full:
         csr, host = snapshot.csr(self.variant), self._host
         weights = (host(csr.values), host(csr.scale)) if self.weighted else (None, None)
-        return Full(CSR(host(csr.indptr), host(csr.indices), weights[0], self.num_nodes), weights[1])
+        return Full(CSR(host(csr.indptr), host(csr.indices), weights[0], self.num_nodes).check(), weights[1])
 
     def _change(self, delta: DeltaCSR) -> Change:
         host = self._host
         rows, indptr, indices, values, fresh = (host(part) for part in (delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh))
-        return Change(Delta(rows, indptr, indices, values, self.num_nodes, self.num_nodes, fresh), host(delta.scale))
+        return Change(Delta(rows, indptr, indices, values, self.num_nodes, self.num_nodes, fresh).check(), host(delta.scale))
 
     def _map(self, edges: HostMap) -> EdgeMap:
         host = self._host
-        return EdgeMap(host(edges.rows), host(edges.indptr), host(edges.indices), host(edges.sign), self.num_nodes)
+        return EdgeMap(host(edges.rows), host(edges.indptr), host(edges.indices), host(edges.sign), self.num_nodes).check()
 
 
 def material_of(item: Item, choice: ModelChoice, context: Context) -> Material:

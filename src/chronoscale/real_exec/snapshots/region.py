@@ -121,4 +121,4 @@ class Part:
             values, scale = (self._host(torch.from_numpy(array)) for array in (csr.values[entry], csr.scale[own]))
         count = [np.bincount(side, minlength=cut.parts).tolist() for side in (halo.reader[asked], halo.owner[mine])]
         send = torch.from_numpy(halo.row[asked] - begin).to(self._device)
-        return Full(CSR(pointer, indices, values, self.rows + len(remote)), scale), Route(send, *count)
+        return Full(CSR(pointer, indices, values, self.rows + len(remote)).check(), scale), Route(send, *count)

@@ -1,7 +1,7 @@
 // The C ABI of chronoscale's native kernels. No torch, no Python: pointers, sizes, and a status.
 //
 // Dense matrices are row-major. A sparse matrix is CSR: indptr [rows + 1] (indptr[0] == 0), indices [nnz],
-// values [nnz] or null for all ones. Ids are trusted: the caller checks them (graph.CSR.check).
+// values [nnz] or null for all ones. Ids are trusted: the caller checks them (graph.CSR.check). bf16: x is bfloat16, as its bits.
 #pragma once
 
 #include <stdint.h>
@@ -16,7 +16,7 @@ extern "C" {
 enum cs_status {
   CS_OK = 0,
   CS_ERROR_ARGUMENT = 1,     // a size is negative or a needed pointer is null
-  CS_ERROR_MEMORY = 2,       // scratch memory could not be had
+  CS_ERROR_MEMORY = 2,       // scratch memory could not be had; nothing is ever thrown
   CS_ERROR_UNAVAILABLE = 3,  // no driver, or no device (CUDA library only)
   CS_ERROR_DEVICE = 4        // the launch failed (CUDA library only); see cs_cuda_last_error
 };
@@ -25,7 +25,7 @@ enum cs_status {
 
 CS_API int cs_version(void);
 CS_API const char* cs_instruction_set(void);  // "avx512f", "avx2" or "baseline"
-CS_API int cs_set_threads(int threads);       // >= 1; how many threads one call may use
+CS_API int cs_set_threads(int threads);       // >= 1; how many threads one call may use, never more than 1024
 CS_API int cs_get_threads(void);
 
 // out[v, :] = sum over e in [indptr[v], indptr[v+1]) of values[e] * x[indices[e], :]
@@ -33,6 +33,8 @@ CS_API int cs_aggregate_f32(int64_t rows, const int64_t* indptr, const int32_t* 
                             const float* x, int64_t width, float* out);
 CS_API int cs_aggregate_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values,
                             const double* x, int64_t width, double* out);
+CS_API int cs_aggregate_bf16(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values,
+                             const uint16_t* x, int64_t width, float* out);
 
 // For each r: sums[targets[r], :] += (the sum above for row r), and touched[r, :] = the new sums[targets[r], :].
 // targets are distinct. Where fresh [rows] (or null: all zeros) is 1, the old sum counts as zero and is not read.
@@ -42,12 +44,15 @@ CS_API int cs_increment_f32(int64_t rows, const int32_t* targets, const uint8_t*
 CS_API int cs_increment_f64(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
                             const int32_t* indices, const float* values, const double* x, int64_t width, double* sums,
                             double* touched);
+CS_API int cs_increment_bf16(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,
+                             const int32_t* indices, const float* values, const uint16_t* x, int64_t width, float* sums,
+                             float* touched);
 
 // Adjacency after a change. Row v of (indptr, indices) is v, then ascending sources. slots [rows]: which row of the change
 // (change_ptr, change: ascending sources) is v's, or -1. steps [changes + 1]: sums of the signs (+1 added, -1 removed)
 // before each change. out_values [..] or null = column[source] * row[v] (row null: all ones), rounded once from double.
 // out_ptr and the sizes follow from the row lengths plus the signs. A change of edges that are not there, or already
-// are, is CS_ERROR_ARGUMENT; nothing is written outside a row.
+// are, and a row that is not as said, is CS_ERROR_ARGUMENT; nothing is written outside a row.
 CS_API int cs_rebuild(int64_t rows, const int64_t* indptr, const int32_t* indices, const int32_t* slots,
                       const int64_t* change_ptr, const int32_t* change, const int64_t* steps, const double* column,
                       const double* row, const int64_t* out_ptr, int32_t* out_indices, float* out_values);
@@ -77,7 +82,8 @@ CS_API int cs_softmax_grad_f64(int64_t rows, const int32_t* targets, const int64
                                const double* into_total, const double* into_denominator, double* edges, double* row);
 
 // REAL, Algorithm 1 (REAL-G). reuse[i * width + k] is what is saved when groups i and i + k + 1 share a GPU.
-// max_targets 0 tries every target; otherwise that many, evenly spaced in rank. threads 0: as cs_set_threads.
+// max_targets 0 tries every target; otherwise that many, evenly spaced in rank. threads 0: as cs_set_threads. Numbers are finite and
+// not negative, and so small that no sum of loads overflows.
 CS_API int cs_greedy(int64_t groups, const double* times, int64_t width, const double* reuse, int64_t gpus,
                      int64_t max_targets, int threads, int32_t* out_iteration, int32_t* out_gpu, int32_t* out_slot);
 

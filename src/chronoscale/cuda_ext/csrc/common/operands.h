@@ -5,15 +5,16 @@
 
 namespace cs {
 
-// Sparse rows times a dense matrix: cs_aggregate, cs_increment and cs_weigh.
-template <class T>
+// Sparse rows times a dense matrix: cs_aggregate, cs_increment and cs_weigh. T is what is summed; X is what x is stored in, T or
+// uint16_t for bfloat16.
+template <class T, class X = T>
 struct Rows {
   int64_t rows;
   const int64_t* indptr;
   const int32_t* indices;
   const float* values;     // or null: all ones
   const T* weights;        // in their place, where they must have T's precision; or null
-  const T* x;              // [*, width]
+  const X* x;              // [*, width]
   int64_t width;
   T* out;                  // [rows, width]
   const int32_t* targets;  // null for aggregate; else row r is added to sums[targets[r], :]

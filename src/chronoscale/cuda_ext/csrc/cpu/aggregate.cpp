@@ -3,9 +3,7 @@
 // costs what writing it costs. The cuts depend on the graph alone, so results do not depend on the number of threads.
 #include <algorithm>
 #include <memory>
-#include <new>
 
-#include "../common/chronoscale.h"
 #include "kernels.h"
 #include "pool.h"
 
@@ -15,7 +13,8 @@ using cs::Chunk;
 using cs::Rows;
 
 constexpr int64_t kElements = 1 << 17;     // numbers read or written by one chunk, roughly
-constexpr int64_t kWorthHelp = int64_t{1} << 19;    // below this a helper wakes too late to be of use
+constexpr int64_t kWorthHelp = int64_t{1} << 19;  // below this a helper wakes too late to be of use
+constexpr int64_t kNumbers = int64_t{1} << 59;    // of scratch memory: their bytes fit 64 bits
 
 cs::Isa detect() {
   using cs::Isa;
@@ -36,8 +35,8 @@ int64_t row_at(const int64_t* indptr, int64_t rows, int64_t at) {
   return low;
 }
 
-template <class T>
-int run(const Rows<T>& r) {
+template <class T, class X>
+int run(const Rows<T, X>& r) {
   const int64_t rows = r.rows;
   if (rows < 0 || r.width < 0) return CS_ERROR_ARGUMENT;
   if (rows == 0 || r.width == 0) return CS_OK;
@@ -47,8 +46,8 @@ int run(const Rows<T>& r) {
 
   const int64_t length = std::clamp<int64_t>(kElements / r.width, 512, 8192);
   const int64_t chunks = (items + length - 1) / length;
-  std::unique_ptr<T[]> carries(new (std::nothrow) T[chunks * r.width]);
-  if (!carries) return CS_ERROR_MEMORY;
+  if (chunks > kNumbers / r.width) return CS_ERROR_MEMORY;
+  std::unique_ptr<T[]> carries(new T[chunks * r.width]);
 
   const auto chunk = [&](int64_t k) {
     const int64_t from = k * length, to = std::min(items, from + length);
@@ -56,7 +55,7 @@ int run(const Rows<T>& r) {
     return Chunk{row, row_end, from - row, to - row_end};
   };
   auto body = [&](int64_t k, int) { CS_CALL(rows, r, chunk(k), carries.get() + k * r.width); };
-  cs::parallel(chunks, items * r.width < kWorthHelp ? 1 : cs::threads(), body);
+  cs::parallel(chunks, items < kWorthHelp / r.width ? 1 : cs::threads(), body);
 
   for (int64_t k = 1; k < chunks; ++k) {
     const Chunk c = chunk(k);
@@ -76,21 +75,25 @@ const char* cs_instruction_set(void) {
   return cs::isa == cs::Isa::avx512f ? "avx512f" : cs::isa == cs::Isa::avx2 ? "avx2" : "baseline";
 }
 
-#define CS_DEFINE(kind, T)                                                                                                        \
-  int cs_aggregate_##kind(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values, const T* x,           \
+#define CS_DEFINE(kind, T, X)                                                                                                     \
+  int cs_aggregate_##kind(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values, const X* x,           \
                           int64_t width, T* out) {                                                                                \
-    return run<T>({rows, indptr, indices, values, nullptr, x, width, out, nullptr, nullptr, nullptr});                            \
+    const Rows<T, X> r{rows, indptr, indices, values, nullptr, x, width, out, nullptr, nullptr, nullptr};                         \
+    return cs::guarded([&] { return run(r); });                                                                                   \
   }                                                                                                                               \
   int cs_increment_##kind(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,                      \
-                          const int32_t* indices, const float* values, const T* x, int64_t width, T* sums, T* touched) {          \
+                          const int32_t* indices, const float* values, const X* x, int64_t width, T* sums, T* touched) {          \
     if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;                                                                           \
-    return run<T>({rows, indptr, indices, values, nullptr, x, width, touched, targets, fresh, sums});                             \
+    const Rows<T, X> r{rows, indptr, indices, values, nullptr, x, width, touched, targets, fresh, sums};                          \
+    return cs::guarded([&] { return run(r); });                                                                                   \
   }
-CS_DEFINE(f32, float)
-CS_DEFINE(f64, double)
+CS_DEFINE(f32, float, float)
+CS_DEFINE(f64, double, double)
+CS_DEFINE(bf16, float, uint16_t)
 #undef CS_DEFINE
 
 int cs_weigh_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const double* weights, const double* x,
                  int64_t width, double* out) {
-  return run<double>({rows, indptr, indices, nullptr, weights, x, width, out, nullptr, nullptr, nullptr});
+  const Rows<double> r{rows, indptr, indices, nullptr, weights, x, width, out, nullptr, nullptr, nullptr};
+  return cs::guarded([&] { return run(r); });
 }

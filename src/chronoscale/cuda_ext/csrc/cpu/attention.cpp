@@ -1,7 +1,6 @@
 // Softmax over rows, blocks of rows shared out. A hub stays whole: its entries are cheap beside their sum, which is cut.
 #include <algorithm>
 
-#include "../common/chronoscale.h"
 #include "kernels.h"
 #include "pool.h"
 
@@ -42,14 +41,16 @@ int run(const cs::SoftmaxGrad<T>& s) {
   int cs_softmax_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const int8_t* sign,  \
                         const T* base, int running, const T* left, const T* right, double slope, T* weights, T* maximum,          \
                         T* denominator, uint8_t* held) {                                                                          \
-    return run(cs::Softmax<T>{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                               \
-                              sign, base, running != 0, weights, maximum, denominator, held});                                    \
+    const cs::Softmax<T> s{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                                  \
+                           sign, base, running != 0, weights, maximum, denominator, held};                                        \
+    return cs::guarded([&] { return run(s); });                                                                                   \
   }                                                                                                                               \
   int cs_softmax_grad_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const T* left,  \
                              const T* right, double slope, const T* weights, const T* z, int64_t width, const T* into_total,      \
                              const T* into_denominator, T* edges, T* row) {                                                       \
-    return run(cs::SoftmaxGrad<T>{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                           \
-                                  weights, z, width, into_total, into_denominator, edges, row});                                  \
+    const cs::SoftmaxGrad<T> s{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                              \
+                               weights, z, width, into_total, into_denominator, edges, row};                                      \
+    return cs::guarded([&] { return run(s); });                                                                                   \
   }
 CS_DEFINE(f32, float)
 CS_DEFINE(f64, double)

@@ -10,11 +10,9 @@
 #include <cstdlib>
 #include <limits>
 #include <mutex>
-#include <new>
 #include <numeric>
 #include <vector>
 
-#include "../common/chronoscale.h"
 #include "pool.h"
 
 namespace {
@@ -246,7 +244,7 @@ int run(int64_t n, const double* times, int64_t width, const double* reuse, int6
   std::stable_sort(groups.id.begin() + 1, groups.id.end(), [&](int64_t a, int64_t b) { return times[a] < times[b]; });
   for (int64_t i = 1; i <= n; ++i) groups.time.push_back(times[groups.id[i]]);
 
-  if (threads == 0) threads = cs::threads();
+  threads = threads == 0 ? cs::threads() : std::min(threads, cs::kMostThreads);
   std::vector<Search> searches(threads);
   std::vector<std::vector<Pair>> scratch(threads);
   std::vector<Pair> chosen;
@@ -285,6 +283,14 @@ bool valid(const double* numbers, int64_t count) {
   return std::all_of(numbers, numbers + count, [](double v) { return std::isfinite(v) && v >= 0.0; });
 }
 
+// The largest load times all that are added up or idle: every sum of the search is within it. Beyond the largest double they would be
+// infinite, no target would waste least, and the search would not end.
+double reach(int64_t groups, const double* times, int64_t width, const double* reuse, int64_t gpus) {
+  const double time = *std::max_element(times, times + groups);
+  const double saved = width ? *std::max_element(reuse, reuse + groups * width) : 0.0;
+  return (2.0 * time + saved) * 2.0 * (2.0 * static_cast<double>(groups) + static_cast<double>(gpus));
+}
+
 }  // namespace
 
 int cs_greedy(int64_t groups, const double* times, int64_t width, const double* reuse, int64_t gpus,
@@ -296,9 +302,7 @@ int cs_greedy(int64_t groups, const double* times, int64_t width, const double* 
   if (groups == 0) return CS_OK;
   if (!times || !out_iteration || !out_gpu || !out_slot || (width > 0 && !reuse)) return CS_ERROR_ARGUMENT;
   if (!valid(times, groups) || !valid(reuse, groups * width)) return CS_ERROR_ARGUMENT;
-  try {
-    return run(groups, times, width, reuse, gpus, max_targets, threads, out_iteration, out_gpu, out_slot);
-  } catch (const std::bad_alloc&) {
-    return CS_ERROR_MEMORY;
-  }
+  if (!std::isfinite(reach(groups, times, width, reuse, gpus))) return CS_ERROR_ARGUMENT;
+  return cs::guarded(
+      [&] { return run(groups, times, width, reuse, gpus, max_targets, threads, out_iteration, out_gpu, out_slot); });
 }

@@ -19,7 +19,10 @@ struct Chunk {
   void softmax(const Softmax<T>&, int64_t begin, int64_t end);          \
   void softmax_grad(const SoftmaxGrad<T>&, int64_t begin, int64_t end); \
   }
-#define CS_DECLARE_BOTH(isa) CS_DECLARE(isa, float) CS_DECLARE(isa, double)
+#define CS_DECLARE_BOTH(isa)                                                                     \
+  CS_DECLARE(isa, float)                                                                         \
+  CS_DECLARE(isa, double)                                                                        \
+  namespace isa { void rows(const Rows<float, uint16_t>&, const Chunk&, float* carry); }
 CS_DECLARE_BOTH(baseline)
 CS_DECLARE_BOTH(avx2)
 CS_DECLARE_BOTH(avx512f)

@@ -6,16 +6,16 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <new>
 #include <vector>
 
-#include "../common/chronoscale.h"
+#include "pool.h"
 
 namespace {
 
 constexpr int64_t kMaxWidth = 12;     // 2^width states a group
 constexpr int64_t kMoveWork = 16;     // what a move costs beside the iterations it looks at
 constexpr int64_t kAcceptShare = 16;  // seats that shift for one unit of work
+constexpr int64_t kMostWork = int64_t{1} << 62;  // adding one more move does not overflow
 
 // best[mask]: most weight from this group on when bit k says that group + k has a partner before it.
 double band(int64_t n, int64_t width, const double* weight, int32_t* mate) {
@@ -244,26 +244,23 @@ bool finite(const double* numbers, int64_t count) {
 int cs_band_matching(int64_t n, int64_t width, const double* weight, int32_t* out_mate, double* out_total) {
   if (n < 0 || n > std::numeric_limits<int32_t>::max() / 2 || width < 0 || width > kMaxWidth) return CS_ERROR_ARGUMENT;
   if (!out_total || (n > 0 && (!out_mate || (width > 0 && !weight))) || !finite(weight, n * width)) return CS_ERROR_ARGUMENT;
-  try {
+  return cs::guarded([&] {
     *out_total = band(n, width, weight, out_mate);
-  } catch (const std::bad_alloc&) {
-    return CS_ERROR_MEMORY;
-  }
-  return CS_OK;
+    return CS_OK;
+  });
 }
 
 int cs_exchange(int64_t n, const double* times, int64_t width, const double* reuse, int64_t gpus, double alpha, double pull,
                 double threshold, int64_t work, uint64_t seed, int32_t* mate, double* out_makespan) {
-  if (n < 1 || n > std::numeric_limits<int32_t>::max() / 2 || width < 0 || gpus < 1 || work < 0) return CS_ERROR_ARGUMENT;
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  if (n < 1 || n > most / 2 || width < 0 || gpus < 1 || gpus > most || work < 0 || work > kMostWork) return CS_ERROR_ARGUMENT;
   if (!times || !mate || !out_makespan || (width > 0 && !reuse)) return CS_ERROR_ARGUMENT;
   if (!finite(times, n) || !finite(reuse, n * width)) return CS_ERROR_ARGUMENT;
   for (int64_t i = 0; i < n; ++i) {
     if (mate[i] < -1 || mate[i] >= n || mate[i] == i || (mate[i] >= 0 && mate[mate[i]] != i)) return CS_ERROR_ARGUMENT;
   }
-  try {
+  return cs::guarded([&] {
     *out_makespan = Exchange(n, times, width, reuse, gpus, alpha, pull, mate).run(work, threshold, seed);
-  } catch (const std::bad_alloc&) {
-    return CS_ERROR_MEMORY;
-  }
-  return CS_OK;
+    return CS_OK;
+  });
 }

@@ -8,11 +8,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <system_error>
+#include <new>
 #include <thread>
 #include <vector>
-
-#include "../common/chronoscale.h"
 
 namespace cs {
 namespace {
@@ -32,16 +30,22 @@ struct Job {
   void* context;
   int64_t tasks;
   std::atomic<int64_t> next{0};
+  std::atomic<bool> failed{false};
 
-  void drain(int worker) {
-    for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) body(context, task, worker);
+  // An exception would end the process on a helper, and on the caller leave helpers with a job that is gone.
+  void drain(int worker) noexcept {
+    try {
+      for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) body(context, task, worker);
+    } catch (...) {
+      failed = true;
+      next = tasks;
+    }
   }
 };
 
 class Pool {
  public:
-  void run(int64_t tasks, int helpers, Body body, void* context) {
-    Job job{body, context, tasks};
+  void run(Job& job, int helpers) {
     std::unique_lock<std::mutex> turn(turn_, std::try_to_lock);
     if (!turn.owns_lock()) return job.drain(0);
     {
@@ -69,12 +73,13 @@ class Pool {
   void grow(int helpers) {
     for (; size_ < helpers; ++size_) {
       try {
+        handles_.reserve(size_ + 1);
         std::thread thread(&Pool::work, this);
         handles_.push_back(thread.native_handle());
         thread.detach();
         here_ = -1;
-      } catch (const std::system_error&) {
-        return;  // fewer helpers: slower, still right
+      } catch (...) {
+        return;  // no thread or no memory: fewer helpers, slower, still right
       }
     }
   }
@@ -133,28 +138,30 @@ std::atomic<Pool*> pool{nullptr};
 std::atomic<int> count{0};
 [[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] { pool.store(nullptr); });
 
-Pool& shared() {
+Pool* shared() {
   Pool* here = pool.load();
-  if (here) return *here;
-  Pool* fresh = new Pool;
-  if (pool.compare_exchange_strong(here, fresh)) return *fresh;
+  if (here) return here;
+  Pool* fresh = new (std::nothrow) Pool;
+  if (pool.compare_exchange_strong(here, fresh)) return fresh;
   delete fresh;
-  return *here;
+  return here;
 }
 
 }  // namespace
 
 int threads() {
   const int set = count.load(std::memory_order_relaxed);
-  return set ? set : std::max(1u, std::thread::hardware_concurrency());
+  return std::clamp<int>(set ? set : static_cast<int>(std::thread::hardware_concurrency()), 1, kMostThreads);
 }
 
 void set_threads(int n) { count.store(n, std::memory_order_relaxed); }
 
 void parallel(int64_t tasks, int limit, Body body, void* context) {
-  const int helpers = static_cast<int>(std::min<int64_t>(limit, tasks)) - 1;
-  if (helpers > 0) return shared().run(tasks, helpers, body, context);
-  for (int64_t task = 0; task < tasks; ++task) body(context, task, 0);
+  const int helpers = static_cast<int>(std::min<int64_t>(std::min(limit, kMostThreads), tasks)) - 1;
+  Job job{body, context, tasks};
+  Pool* const pool = helpers > 0 ? shared() : nullptr;
+  if (pool) pool->run(job, helpers); else job.drain(0);
+  if (job.failed) throw std::bad_alloc();
 }
 
 }  // namespace cs

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <atomic>
 
-#include "../common/chronoscale.h"
 #include "pool.h"
 
 namespace {
@@ -33,6 +32,9 @@ int cs_rebuild(int64_t rows, const int64_t* indptr, const int32_t* indices, cons
         fits = false;
         continue;
       }
+      bool as_said = *old == v;
+      for (int64_t e = indptr[v] + 2; e < indptr[v + 1]; ++e) as_said &= indices[e - 1] < indices[e];
+      if (!as_said) fits = false;
       *out++ = *old++;
       const int32_t slot = slots[v];
       if (slot >= 0) {
@@ -54,6 +56,8 @@ int cs_rebuild(int64_t rows, const int64_t* indptr, const int32_t* indices, cons
       for (int64_t e = out_ptr[v]; e < out_ptr[v + 1]; ++e) out_values[e] = static_cast<float>(column[out_indices[e]] * scale);
     }
   };
-  cs::parallel((rows + kBlock - 1) / kBlock, out_ptr[rows] < kWorthHelp ? 1 : cs::threads(), body);
-  return fits ? CS_OK : CS_ERROR_ARGUMENT;
+  return cs::guarded([&] {
+    cs::parallel((rows + kBlock - 1) / kBlock, out_ptr[rows] < kWorthHelp ? 1 : cs::threads(), body);
+    return fits ? CS_OK : CS_ERROR_ARGUMENT;
+  });
 }

@@ -30,12 +30,29 @@ inline V load(const T* from) {
   return v;
 }
 
+// W numbers of x as T: bfloat16 is the upper half of a float.
+template <class T, int W, class X>
+inline typename Pack<T, W>::type widen(const X* from) {
+  using V = typename Pack<T, W>::type;
+  if constexpr (std::is_same_v<X, T>) {
+    return load<V>(from);
+  } else {
+    using U = typename Pack<uint32_t, W>::type;
+    U bits;
+    if constexpr (W == 1) bits = *from; else bits = __builtin_convertvector(load<typename Pack<X, W>::type>(from), U);
+    bits <<= 16;
+    V v;
+    __builtin_memcpy(&v, &bits, sizeof v);
+    return v;
+  }
+}
+
 // Columns [column, column + (N - 1) * W + W): N accumulators of W numbers held in registers over a whole row. The last
 // one starts at column + last and may overlap its neighbour, so any width from W up needs no scalar tail.
-template <class T, int W, int N, class Weight>
-void tile(const Rows<T>& r, const Weight* weights, const Chunk& c, T* carry, int64_t column, int64_t last) {
+template <class T, int W, int N, class X, class Weight>
+void tile(const Rows<T, X>& r, const Weight* weights, const Chunk& c, T* carry, int64_t column, int64_t last) {
   using V = typename Pack<T, W>::type;
-  const T* const x = r.x + column;
+  const X* const x = r.x + column;
   const int64_t width = r.width;
   for (int64_t row = c.row; row <= c.row_end; ++row) {
     const bool ends = row < c.row_end;
@@ -54,13 +71,13 @@ void tile(const Rows<T>& r, const Weight* weights, const Chunk& c, T* carry, int
     for (int i = 0; i < N; ++i) acc[i] = V{};
     for (int64_t e = begin; e < end; ++e) {
       // Rows of x that fit a cache line are overlapped well enough by the processor itself.
-      if (N * W * sizeof(T) > 64 && e + kAhead < c.edge_end) {
+      if (N * W * sizeof(X) > 64 && e + kAhead < c.edge_end) {
         const char* const soon = reinterpret_cast<const char*>(x + r.indices[e + kAhead] * width);
-        for (unsigned byte = 0; byte < N * W * sizeof(T); byte += 64) __builtin_prefetch(soon + byte);
+        for (unsigned byte = 0; byte < N * W * sizeof(X); byte += 64) __builtin_prefetch(soon + byte);
       }
-      const T* const source = x + r.indices[e] * width;
+      const X* const source = x + r.indices[e] * width;
       for (int i = 0; i < N; ++i) {
-        const V v = load<V>(source + (i + 1 < N ? i * W : last));
+        const V v = widen<T, W>(source + (i + 1 < N ? i * W : last));
         if constexpr (std::is_same_v<Weight, None>) acc[i] += v; else acc[i] += static_cast<T>(weights[e]) * v;
       }
     }
@@ -76,16 +93,16 @@ void tile(const Rows<T>& r, const Weight* weights, const Chunk& c, T* carry, int
   }
 }
 
-template <class T, int W, int N, class Weight>
-void pick(int n, const Rows<T>& r, const Weight* weights, const Chunk& c, T* carry, int64_t column, int64_t last) {
+template <class T, int W, int N, class X, class Weight>
+void pick(int n, const Rows<T, X>& r, const Weight* weights, const Chunk& c, T* carry, int64_t column, int64_t last) {
   if (n == N) return tile<T, W, N>(r, weights, c, carry, column, last);
   if constexpr (N > 1) pick<T, W, N - 1>(n, r, weights, c, carry, column, last);
 }
 
 // Splits the columns into tiles of nearly equal numbers of packs: no tile is so thin that its last pack would overlap
 // the tile before it, whose sums are already written.
-template <class T, int W, class Weight>
-void columns(const Rows<T>& r, const Weight* weights, const Chunk& c, T* carry) {
+template <class T, int W, class X, class Weight>
+void columns(const Rows<T, X>& r, const Weight* weights, const Chunk& c, T* carry) {
   if constexpr (W > 1) {
     if (r.width < W) return columns<T, W / 2>(r, weights, c, carry);
   }
@@ -98,18 +115,19 @@ void columns(const Rows<T>& r, const Weight* weights, const Chunk& c, T* carry) 
   }
 }
 
-template <class T>
-void run(const Rows<T>& r, const Chunk& c, T* carry) {
+template <class T, class X>
+void run(const Rows<T, X>& r, const Chunk& c, T* carry) {
   constexpr int W = CS_VECTOR / sizeof(T);
   if (r.weights) return columns<T, W>(r, r.weights, c, carry);
   if (r.values) return columns<T, W>(r, r.values, c, carry);
-  columns<T, W, None>(r, nullptr, c, carry);
+  columns<T, W>(r, static_cast<const None*>(nullptr), c, carry);
 }
 
 }  // namespace
 
 void rows(const Rows<float>& r, const Chunk& c, float* carry) { run(r, c, carry); }
 void rows(const Rows<double>& r, const Chunk& c, double* carry) { run(r, c, carry); }
+void rows(const Rows<float, uint16_t>& r, const Chunk& c, float* carry) { run(r, c, carry); }
 
 }  // namespace CS_ISA
 }  // namespace cs

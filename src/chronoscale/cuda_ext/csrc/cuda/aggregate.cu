@@ -9,10 +9,9 @@ namespace {
 using cs::kThreads;
 using cs::Launch;
 
-// cs::Rows with x stored as S, bfloat16 being its 16 bits.
+// cs::Rows, and what its kernel shares.
 template <class T, class S>
-struct Gather : cs::Rows<T> {
-  const S* stored;
+struct Gather : cs::Rows<T, S> {
   const uint8_t* only;
   int64_t entries;
   int32_t* counters;
@@ -50,7 +49,7 @@ template <class T, class S, int V>
 __device__ Pack<T, V> sum(const Gather<T, S>& g, int64_t begin, int64_t end, int64_t stride, int lanes, int64_t column) {
   const unsigned mask = cs::peers(lanes);
   const int lane = threadIdx.x % lanes;
-  const S* const x = g.stored + (column < g.width ? column : 0);
+  const S* const x = g.x + (column < g.width ? column : 0);
   Pack<T, V> acc{};
   for (int64_t first = begin; first < end; first += stride) {
     const int count = static_cast<int>(end - first < lanes ? end - first : lanes);
@@ -145,13 +144,13 @@ template <class T, class S>
 int run(Gather<T, S> g, const Launch& how) {
   if (g.rows < 0 || g.width < 0 || g.entries < 0 || g.rows > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
   if (g.rows == 0 || g.width == 0) return CS_OK;
-  if (!g.indptr || !g.out || (g.targets && !g.sums) || (g.entries > 0 && (!g.indices || !g.stored))) return CS_ERROR_ARGUMENT;
+  if (!g.indptr || !g.out || (g.targets && !g.sums) || (g.entries > 0 && (!g.indices || !g.x))) return CS_ERROR_ARGUMENT;
   if (cs::pieces_of(g.entries) > 0 && (!g.counters || !g.partial)) return CS_ERROR_ARGUMENT;
   if (const cudaError_t error = cudaSetDevice(how.device); error != cudaSuccess) return cs::report(error);
   constexpr int kWide = 16 / sizeof(S);
   const auto misplaced = [](const void* pointer, unsigned size) { return reinterpret_cast<uintptr_t>(pointer) % size != 0; };
   constexpr unsigned kStored = kWide * sizeof(S), kSummed = kWide * sizeof(T);
-  const bool narrow = g.width % kWide || misplaced(g.stored, kStored) || misplaced(g.out, kSummed) || misplaced(g.sums, kSummed) ||
+  const bool narrow = g.width % kWide || misplaced(g.x, kStored) || misplaced(g.out, kSummed) || misplaced(g.sums, kSummed) ||
                       misplaced(g.partial, kSummed);
   return cs::report(narrow ? launch<T, S, 1>(g, how.on()) : launch<T, S, kWide>(g, how.on()));
 }
@@ -161,14 +160,14 @@ int run(Gather<T, S> g, const Launch& how) {
 #define CS_DEFINE(kind, T, S)                                                                                                     \
   int cs_cuda_aggregate_##kind(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values, const S* x,      \
                                int64_t width, T* out, const uint8_t* only, CS_CUDA_LAUNCH) {                                      \
-    return run<T, S>({{rows, indptr, indices, values, nullptr, nullptr, width, out, nullptr, nullptr, nullptr}, x, only,          \
+    return run<T, S>({{rows, indptr, indices, values, nullptr, x, width, out, nullptr, nullptr, nullptr}, only,                \
                       entries, counters, static_cast<T*>(partial)}, {entries, counters, partial, device, stream});                \
   }                                                                                                                               \
   int cs_cuda_increment_##kind(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,                 \
                                const int32_t* indices, const float* values, const S* x, int64_t width, T* sums, T* touched,       \
                                CS_CUDA_LAUNCH) {                                                                                  \
     if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;                                                                           \
-    return run<T, S>({{rows, indptr, indices, values, nullptr, nullptr, width, touched, targets, fresh, sums}, x, nullptr,        \
+    return run<T, S>({{rows, indptr, indices, values, nullptr, x, width, touched, targets, fresh, sums}, nullptr,              \
                       entries, counters, static_cast<T*>(partial)}, {entries, counters, partial, device, stream});                \
   }
 CS_DEFINE(f32, float, float)
@@ -178,6 +177,6 @@ CS_DEFINE(bf16, float, uint16_t)
 
 int cs_cuda_weigh_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const double* weights, const double* x,
                       int64_t width, double* out, const uint8_t* only, CS_CUDA_LAUNCH) {
-  return run<double, double>({{rows, indptr, indices, nullptr, weights, nullptr, width, out, nullptr, nullptr, nullptr}, x, only,
+  return run<double, double>({{rows, indptr, indices, nullptr, weights, x, width, out, nullptr, nullptr, nullptr}, only,
                               entries, counters, static_cast<double*>(partial)}, {entries, counters, partial, device, stream});
 }

@@ -48,6 +48,7 @@ __device__ void put(const Rebuild& r, int64_t v, int64_t at, int32_t id) {
 __device__ void keep(const Rebuild& r, int64_t v, int64_t e, int64_t from, int64_t to) {
   const int32_t id = r.indices[e];
   const int64_t first = r.indptr[v], k = e == first ? from : bound(r.change, from, to, id);  // the self-loop comes first
+  if (e == first ? id != v : e > first + 1 && r.indices[e - 1] >= id) *r.unfit = 1;
   if (e > first && k < to && r.change[k] == id && r.steps[k + 1] < r.steps[k]) return;       // removed
   put(r, v, r.out_ptr[v] + (e - first) + (r.steps[k] - r.steps[from]), id);
 }
