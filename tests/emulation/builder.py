@@ -18,13 +18,15 @@ from emulation.convert import convert
 
 CSRC = Path(chronoscale.__file__).parent / "cuda_ext" / "csrc"
 HERE = Path(__file__).parent
-CACHE = HERE.parents[1] / "build" / "emulation"  # by content: what is there need not be compiled again
+CACHE = HERE.parents[1] / "build" / "emulation"  # objects and libraries by content: what is there is not compiled again
 NAME = "libchronoscale_cuda.so"
 PLAIN = ("-O2",)
 SANITIZED = ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 PORTABLE = (*PLAIN, "-DEMU_UCONTEXT")  # as on machines for which fiber.cpp has no switch of its own
 _FLAGS = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas")
-_TEXTS = ("cuda/*.cu", "cuda/*.cuh", "cuda/*.h", "common/*.h")
+_CUDA = ("cuda/*.cu", "cuda/*.cuh", "cuda/*.h", "common/*.h")
+_RUNTIME = ("*.cpp", "*.h", "include/*.h")
+_Texts = dict[Path, str]
 
 
 def compiler() -> str | None:
@@ -34,25 +36,27 @@ def compiler() -> str | None:
 
 def build(csrc: Path = CSRC, flags: tuple[str, ...] = PLAIN) -> Path:
     """The folder in which the library of csrc/cuda lies, compiled with `flags`. Raises RuntimeError with what the compiler said."""
-    sources = {p.relative_to(csrc): p.read_text() for pattern in _TEXTS for p in sorted(csrc.glob(pattern))}
-    runtime = {
-        p.relative_to(HERE): p.read_text() for pattern in ("*.cpp", "*.h", "include/*.h", "convert.py") for p in sorted(HERE.glob(pattern))
-    }
     command = (str(compiler()), *_FLAGS, *flags)
-    version = subprocess.run([command[0], "--version"], capture_output=True, text=True, check=True).stdout
-    folder = CACHE / _digest(version, command, sources, runtime)
+    texts = {path: f'#line 1 "{path}"\n{convert(text, str(path))}' for path, text in _read(csrc, _CUDA).items()}
+    texts |= {Path("runtime") / path: text for path, text in _read(HERE, _RUNTIME).items()}
+    units = [path for path in texts if path.suffix in (".cu", ".cpp")]
+    common = (_version(command[0]), command, {path: text for path, text in texts.items() if path not in units})
+    objects = {path: CACHE / f"{_digest(common, path, texts[path])}.o" for path in units}
+    folder = CACHE / _digest(*objects.values())
     if not (folder / NAME).exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as work:
-            _compile(Path(work), sources, csrc, command)
+            _compile(Path(work), texts, objects, command)
+            subprocess.run([*command, "-shared", *map(str, objects.values()), "-o", f"{work}/{NAME}", "-lpthread"], check=True)
             folder.mkdir(exist_ok=True)
-            (Path(work) / NAME).replace(folder / NAME)
+            Path(work, NAME).replace(folder / NAME)
     return folder
 
 
 @cache
 def library(csrc: Path = CSRC, flags: tuple[str, ...] = PLAIN) -> ctypes.CDLL:
-    """The emulated library, as the loader gives it; emu_seed(n) chooses the order of its blocks and threads."""
+    """The emulated library, as the loader gives it, with emu_seed(n), which draws the order of blocks and threads anew, and
+    emu_refuse(error), from which on every launch fails with that error of CUDA's (0: no longer)."""
     with mock.patch.dict(os.environ, {loader.DIRECTORY_VARIABLE: str(build(csrc, flags))}):
         found = loader.cuda_library.__wrapped__()
     assert found is not None, "the emulated device is not available"
@@ -61,22 +65,30 @@ def library(csrc: Path = CSRC, flags: tuple[str, ...] = PLAIN) -> ctypes.CDLL:
     return found
 
 
+def _read(folder: Path, patterns: tuple[str, ...]) -> _Texts:
+    return {path.relative_to(folder): path.read_text() for pattern in patterns for path in sorted(folder.glob(pattern))}
+
+
+@cache
+def _version(command: str) -> str:
+    return subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
+
+
 def _digest(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
 
 
-def _compile(work: Path, sources: dict[Path, str], csrc: Path, command: tuple[str, ...]) -> None:
-    for name, text in sources.items():
-        (work / name).parent.mkdir(exist_ok=True)
-        (work / name).write_text(f'#line 1 "{csrc / name}"\n' + convert(text, str(name)))
-    units = [work / name for name in sources if name.suffix == ".cu"] + sorted(HERE.glob("*.cpp"))
-    include = ("-I", str(HERE / "include"), "-I", str(HERE))
+def _compile(work: Path, texts: _Texts, objects: dict[Path, Path], command: tuple[str, ...]) -> None:
+    for path, text in texts.items():
+        (work / path).parent.mkdir(parents=True, exist_ok=True)
+        (work / path).write_text(text)
     jobs = []
-    for unit in units:
-        line = [*command, *include, "-x", "c++", "-c", str(unit), "-o", str(work / f"{unit.name}.o")]
-        jobs.append((line, subprocess.Popen(line, stderr=subprocess.PIPE, text=True)))
-    said = [f"{' '.join(line)}\n{errors}" for line, job in jobs for errors in [job.communicate()[1]] if job.returncode]
+    for number, (path, made) in enumerate(objects.items()):
+        if not made.exists():
+            line = [*command, "-Iruntime/include", "-Iruntime", "-x", "c++", "-c", str(path), "-o", f"{number}.o"]
+            jobs.append((work / f"{number}.o", made, subprocess.Popen(line, cwd=work, stderr=subprocess.PIPE, text=True)))
+    said = [errors for _, _, job in jobs for errors in [job.communicate()[1]] if job.returncode]
     if said:
         raise RuntimeError("the emulated kernels do not compile:\n" + "\n".join(said))
-    objects = [str(work / f"{unit.name}.o") for unit in units]
-    subprocess.run([*command, "-shared", *objects, "-o", str(work / NAME), "-lpthread"], check=True)
+    for fresh, made, _ in jobs:
+        fresh.replace(made)

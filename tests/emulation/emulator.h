@@ -56,7 +56,7 @@ int barrier(Vote vote, bool yes, Site site);
 
 // A warp operation of the running lane: it waits for all lanes of `mask`, then `value` is what the lane gets.
 struct Exchange {
-  enum Kind { sync, index, up, down, bits, any, all, ballot, sum, least, most } kind;
+  enum Kind { sync, index, up, down, bits, any, all, ballot, sum } kind;
   const char* name;
   Site site;
   unsigned mask;

@@ -98,8 +98,6 @@ EMU_VOTE(__any_sync, any, int, int)
 EMU_VOTE(__all_sync, all, int, int)
 EMU_VOTE(__ballot_sync, ballot, unsigned, int)
 EMU_VOTE(__reduce_add_sync, sum, int, int)
-EMU_VOTE(__reduce_min_sync, least, int, int)
-EMU_VOTE(__reduce_max_sync, most, int, int)
 #undef EMU_VOTE
 
 // As CUDA's overloads: what is narrower than an int is shuffled as one.
