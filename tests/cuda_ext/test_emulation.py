@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from emulation import sanitizer
-from emulation.builder import CSRC, HERE, NAME, PORTABLE, SANITIZED, build, compiler, library
+from emulation.builder import CSRC, HERE, NAME, PLAIN, PORTABLE, SANITIZED, build, compiler, library
 from emulation.cases import outcomes
 from emulation.convert import Unclear, convert
 from emulation.stand_in import emulated
@@ -55,17 +55,12 @@ def test_no_order_changes_a_bit(expected: dict[str, list[Tensor]], seed: int) ->
         assert not same(outcomes("cpu"), expected)
 
 
-def test_the_portable_switch_runs_the_same_kernels(expected: dict[str, list[Tensor]]) -> None:
-    with emulated(cuda=library(flags=PORTABLE)):
-        assert not same(outcomes("cpu"), expected)
-
-
 # ---- what CUDA promises ----
 
 
-@pytest.fixture(scope="module")
-def probes() -> ctypes.CDLL:
-    found = ctypes.CDLL(str(build(HERE / "probes") / NAME))
+@pytest.fixture(scope="module", params=[PLAIN, PORTABLE], ids=["own switch", "swapcontext"])
+def probes(request: pytest.FixtureRequest) -> ctypes.CDLL:
+    found = ctypes.CDLL(str(build(HERE / "probes", request.param) / NAME))
     found.error.restype = ctypes.c_char_p
     return found
 

@@ -76,6 +76,7 @@ def test_a_change_of_other_edges_is_an_error(backend: str, device: str) -> None:
         (empty, change(there, empty)),
         (other, change(there, other)),
         (empty, change(snapshot({(1, 0), (2, 0), (3, 0), (4, 0)}), empty)),  # more than the first row has: ends below zero
+        (empty, change(snapshot({(1, 8), (2, 8), (3, 8), (4, 8)}), empty)),  # more than the last row has: others reach beyond the end
     ):
         with pytest.raises(UserError, match="does not belong"):
             rebuild(operand(graph, device=device)[0], map_.to(device), backend=backend)

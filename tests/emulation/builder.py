@@ -22,6 +22,7 @@ CACHE = HERE.parents[1] / "build" / "emulation"  # objects and libraries by cont
 NAME = "libchronoscale_cuda.so"
 PLAIN = ("-O2",)
 SANITIZED = ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+CHOSEN = SANITIZED if os.environ.get("EMULATION") == "sanitized" else PLAIN  # as sanitizer.environment says
 PORTABLE = (*PLAIN, "-DEMU_UCONTEXT")  # as on machines for which fiber.cpp has no switch of its own
 _FLAGS = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas")
 _CUDA = ("cuda/*.cu", "cuda/*.cuh", "cuda/*.h", "common/*.h")
@@ -54,7 +55,7 @@ def build(csrc: Path = CSRC, flags: tuple[str, ...] = PLAIN) -> Path:
 
 
 @cache
-def library(csrc: Path = CSRC, flags: tuple[str, ...] = PLAIN) -> ctypes.CDLL:
+def library(csrc: Path = CSRC, flags: tuple[str, ...] = CHOSEN) -> ctypes.CDLL:
     """The emulated library, as the loader gives it, with emu_seed(n), which draws the order of blocks and threads anew, and
     emu_refuse(error), from which on every launch fails with that error of CUDA's (0: no longer)."""
     with mock.patch.dict(os.environ, {loader.DIRECTORY_VARIABLE: str(build(csrc, flags))}):

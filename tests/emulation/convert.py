@@ -52,7 +52,7 @@ def _launch(text: str, at: int, where: str) -> str:
         depth += {"(": 1, ")": -1}.get(text[end], 0)
         end += 1
     begin = _kernel(text, at)
-    if depth or begin == at:
+    if depth or not text[begin:at].strip():
         raise Unclear(f"{where}: a launch of no kernel, or without its end")
     arguments = text[opened.end() : end - 1]
     given = f", {arguments}" if arguments.strip() else ""

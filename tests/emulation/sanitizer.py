@@ -21,4 +21,5 @@ def libraries() -> list[str]:
 
 def environment() -> dict[str, str]:
     """For a process that loads sanitized kernels. Python keeps memory until it ends: leaks are not looked for."""
-    return {**os.environ, "LD_PRELOAD": " ".join(libraries()), "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
+    ours = {"EMULATION": "sanitized", "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
+    return {**os.environ, **ours, "LD_PRELOAD": " ".join(libraries())}
