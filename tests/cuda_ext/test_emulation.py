@@ -204,8 +204,14 @@ def barriers() -> list[tuple[str, int]]:
 @pytest.mark.parametrize(("file", "which"), barriers())
 def test_a_missing_barrier_is_caught(tmp_path: Path, expected: dict[str, list[Tensor]], file: str, which: int) -> None:
     faulty = library(planted(tmp_path, file, "__syncthreads();", ";", which))
-    with emulated(cuda=faulty):
-        assert same(outcomes("cpu"), expected)
+    for seed in (0, *SEEDS):
+        with emulated(seed, cuda=faulty):
+            try:
+                if same(outcomes("cpu"), expected):
+                    return
+            except MachineError:  # threads that take each other's barriers, or that come twice
+                return
+    pytest.fail("nothing has noticed it")
 
 
 def caught(tmp_path: Path, file: str, find: str, put: str) -> str:
@@ -220,9 +226,9 @@ def test_a_divergent_barrier_is_caught(tmp_path: Path) -> None:
 
 
 def test_a_shuffle_with_an_exited_lane_is_caught(tmp_path: Path) -> None:
-    lane = "const int lane = threadIdx.x % 32;"
-    said = caught(tmp_path, "cuda/attention.cu", lane, f"{lane} if (lane == 5) return;")
-    assert re.search(r"the launch failed: block \d+, warp \d: __\w+_sync at attention.cu:\d+: lane 5 of mask 0xffffffff has exited", said)
+    leads = "const bool leads = threadIdx.x % lanes == 0;"
+    said = caught(tmp_path, "cuda/attention.cu", leads, f"{leads} if (threadIdx.x == 5) return;")
+    assert re.search(r"the launch failed: block \d+, warp \d: __\w+_sync at pieces.cuh:\d+: lane 5 of mask 0x[0-9a-f]{8} has exited", said)
 
 
 # One row of three edges, in memory that ends where the row's sums do.
@@ -232,7 +238,8 @@ import numpy as np
 cuda = ctypes.CDLL(sys.argv[1])
 indptr, indices, weights, x, out = np.array([0, 3]), np.zeros(3, np.int32), np.ones(3), np.ones((1, 600)), np.zeros(600)
 arrays = [a.ctypes.data_as(ctypes.c_void_p) for a in (indptr, indices, weights, x, out)]
-assert cuda.cs_cuda_weigh_f64(ctypes.c_int64(1), *arrays[:4], ctypes.c_int64(600), arrays[4], 0, None) == 0
+launch = (ctypes.c_int64(3), None, None, 0, None)
+assert cuda.cs_cuda_weigh_f64(ctypes.c_int64(1), *arrays[:4], ctypes.c_int64(600), arrays[4], None, *launch) == 0
 assert (out == 3).all()
 """
 

@@ -18,6 +18,7 @@ LENGTHS = (0, 1, 31, 32, 33, 511, 0, 512, 513, 3000, 2, 700, 700, 5)  # of rows
 WIDTHS = (1, 3, 16, 33, 130)
 NODES = 3200
 DTYPES = (torch.float32, torch.float64)
+STORED = (*DTYPES, torch.bfloat16)
 Outcome = tuple[str, list[Tensor]]
 
 
@@ -44,13 +45,13 @@ def _sums(backend: str) -> Iterator[Outcome]:
     plain, weighted = CSR(indptr, indices, None, columns), CSR(indptr, indices, values, columns)
     targets, fresh = torch.arange(rows, dtype=torch.int32) * 2 + 1, torch.arange(rows).remainder(3).eq(1).to(torch.uint8)
     change = Delta(targets, indptr, indices, values, 2 * rows + 1, columns, fresh).check()
-    for dtype in DTYPES:
+    for dtype in STORED:
         for width in WIDTHS:
             x, of = _dense(columns, width, dtype), f"{dtype}, width {width}"
             yield f"aggregate, {of}", [aggregate(plain, x, backend)]
             yield f"aggregate weighted, {of}", [aggregate(weighted, x, backend)]
             yield f"aggregate misaligned, {of}", [aggregate(weighted, _dense(columns, width, dtype, offset=1), backend)]
-            sums = _dense(2 * rows + 1, width, dtype)
+            sums = _dense(2 * rows + 1, width, torch.float64 if dtype == torch.float64 else torch.float32)
             yield f"increment, {of}", [increment_(sums, change, x, backend), sums]
 
 
