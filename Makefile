@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 NATIVE := $(shell find src/chronoscale/cuda_ext/csrc -type f 2>/dev/null)
 
-.PHONY: demo test check install clean
+.PHONY: demo test check sanitize install clean
 
 demo: install
 	$(BIN)/chronoscale demo
@@ -16,6 +16,15 @@ check: install
 	$(BIN)/ruff check src tests benchmarks examples
 	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/mypy
+
+# By hand: the CUDA kernels, emulated, under the address sanitizer; the CPU library under the thread sanitizer.
+THREAD := build/thread
+sanitize: install
+	$(BIN)/python tests/emulation
+	cmake -S . -B $(THREAD) -DCHRONOSCALE_CUDA=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS=-fsanitize=thread
+	cmake --build $(THREAD)
+	$(CXX) -std=c++17 -O1 -g -fsanitize=thread tests/native/driver.cpp -L$(THREAD) -lchronoscale_cpu -Wl,-rpath,'$$ORIGIN' -o $(THREAD)/driver
+	$(THREAD)/driver
 
 install: $(VENV)/installed
 

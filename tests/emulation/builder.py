@@ -24,7 +24,7 @@ PLAIN = ("-O2",)
 SANITIZED = ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 CHOSEN = SANITIZED if os.environ.get("EMULATION") == "sanitized" else PLAIN  # as sanitizer.environment says
 PORTABLE = (*PLAIN, "-DEMU_UCONTEXT")  # as on machines for which fiber.cpp has no switch of its own
-_FLAGS = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas")
+_FLAGS = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique")
 _CUDA = ("cuda/*.cu", "cuda/*.cuh", "cuda/*.h", "common/*.h")
 _RUNTIME = ("*.cpp", "*.h", "include/*.h")
 _Texts = dict[Path, str]

@@ -71,10 +71,15 @@ Fiber::Fiber(void (*entry)(Fiber&)) : entry_(entry), size_(kStack) {
 
 void Fiber::adopt() {
 #ifdef __SANITIZE_ADDRESS__
-  pthread_attr_t attributes;
-  pthread_getattr_np(pthread_self(), &attributes);
-  pthread_attr_getstack(&attributes, &bottom_, &size_);
-  pthread_attr_destroy(&attributes);
+  thread_local void* bottom = nullptr;
+  thread_local size_t size = 0;
+  if (!size) {
+    pthread_attr_t attributes;
+    pthread_getattr_np(pthread_self(), &attributes);
+    pthread_attr_getstack(&attributes, &bottom, &size);
+    pthread_attr_destroy(&attributes);
+  }
+  bottom_ = bottom, size_ = size;
 #endif
 }
 

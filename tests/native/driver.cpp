@@ -1,0 +1,109 @@
+// The CPU library from several threads at once, for the thread sanitizer (make sanitize). Each caller compares what it gets with what
+// one thread got before; calls that change the number of helpers go on meanwhile.
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "../../src/chronoscale/cuda_ext/csrc/common/chronoscale.h"
+
+namespace {
+
+constexpr int64_t kNodes = 3000, kWidth = 48, kGroups = 400, kBand = 6;
+constexpr int kCallers = 4, kRounds = 6;
+
+void require(int status) {
+  if (status != CS_OK) {
+    std::fprintf(stderr, "a call failed with status %d\n", status);
+    std::abort();
+  }
+}
+
+// A graph with a hub, large enough that helpers are woken, and groups to pair.
+struct Given {
+  std::vector<int64_t> indptr{0}, change_ptr{0}, steps{0}, out_ptr{0};
+  std::vector<int32_t> indices, targets, slots, change;
+  std::vector<float> values, left, right, into, below;
+  std::vector<double> column, times, reuse;
+
+  Given() {
+    std::mt19937 random(1);
+    std::uniform_real_distribution<float> unit(0, 1);
+    for (int32_t v = 0; v < kNodes; ++v) {
+      const int32_t others = v == 7 ? kNodes - 1 : 20;
+      std::vector<bool> taken(kNodes);
+      for (int32_t i = 0; i < others; ++i) taken[v == 7 ? i : random() % kNodes] = true;
+      taken[v] = false;
+      indices.push_back(v);
+      for (int32_t u = 0; u < kNodes; ++u) {
+        if (!taken[u]) continue;
+        indices.push_back(u);
+        if (u % 5 == 0) change.push_back(u), steps.push_back(steps.back() - 1);  // every fifth source leaves
+      }
+      indptr.push_back(static_cast<int64_t>(indices.size()));
+      change_ptr.push_back(static_cast<int64_t>(change.size()));
+      out_ptr.push_back(indptr.back() + steps.back());
+      targets.push_back(v), slots.push_back(v);
+      left.push_back(unit(random)), right.push_back(unit(random)), below.push_back(unit(random)), column.push_back(unit(random));
+    }
+    for (size_t i = 0; i < indices.size(); ++i) values.push_back(unit(random));
+    for (int64_t i = 0; i < kNodes * kWidth; ++i) into.push_back(unit(random));
+    for (int64_t i = 0; i < kGroups; ++i) times.push_back(1 + unit(random));
+    for (int64_t i = 0; i < kGroups * kBand; ++i) reuse.push_back(unit(random) / 2);
+  }
+};
+
+struct Results {
+  std::vector<float> aggregate, sums, touched, weights, maximum, denominator, edges, row, rebuilt_values;
+  std::vector<int32_t> rebuilt, iteration, gpu, slot, mate, exchanged;
+  double total = 0, makespan = 0;
+
+  explicit Results(const Given& g)
+      : aggregate(kNodes * kWidth), sums(kNodes * kWidth), touched(kNodes * kWidth), weights(g.indices.size()), maximum(kNodes),
+        denominator(kNodes), edges(g.indices.size()), row(kNodes), rebuilt_values(g.out_ptr.back()), rebuilt(g.out_ptr.back()),
+        iteration(kGroups), gpu(kGroups), slot(kGroups), mate(kGroups), exchanged(kGroups, -1) {
+    require(cs_aggregate_f32(kNodes, g.indptr.data(), g.indices.data(), g.values.data(), g.into.data(), kWidth, aggregate.data()));
+    require(cs_increment_f32(kNodes, g.targets.data(), nullptr, g.indptr.data(), g.indices.data(), g.values.data(), g.into.data(), kWidth,
+                             sums.data(), touched.data()));
+    require(cs_softmax_f32(kNodes, nullptr, g.indptr.data(), g.indices.data(), nullptr, nullptr, 1, g.left.data(), g.right.data(), 0.2,
+                           weights.data(), maximum.data(), denominator.data(), nullptr));
+    require(cs_softmax_grad_f32(kNodes, nullptr, g.indptr.data(), g.indices.data(), g.left.data(), g.right.data(), 0.2, weights.data(),
+                                aggregate.data(), kWidth, g.into.data(), g.below.data(), edges.data(), row.data()));
+    require(cs_rebuild(kNodes, g.indptr.data(), g.indices.data(), g.slots.data(), g.change_ptr.data(), g.change.data(), g.steps.data(),
+                       g.column.data(), nullptr, g.out_ptr.data(), rebuilt.data(), rebuilt_values.data()));
+    require(cs_greedy(kGroups, g.times.data(), kBand, g.reuse.data(), 4, 0, 0, iteration.data(), gpu.data(), slot.data()));
+    require(cs_band_matching(kGroups, kBand, g.reuse.data(), mate.data(), &total));
+    require(cs_exchange(kGroups, g.times.data(), kBand, g.reuse.data(), 4, 0.1, 0.1, 0.1, 20000, 3, exchanged.data(), &makespan));
+  }
+
+  bool operator==(const Results& o) const {
+    return aggregate == o.aggregate && sums == o.sums && touched == o.touched && weights == o.weights && maximum == o.maximum &&
+           denominator == o.denominator && edges == o.edges && row == o.row && rebuilt == o.rebuilt && rebuilt_values == o.rebuilt_values &&
+           iteration == o.iteration && gpu == o.gpu && slot == o.slot && mate == o.mate && exchanged == o.exchanged && total == o.total &&
+           makespan == o.makespan;
+  }
+};
+
+}  // namespace
+
+int main() {
+  const Given given;
+  require(cs_set_threads(1));
+  const Results expected(given);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < kCallers; ++caller) {
+    callers.emplace_back([&, caller] {
+      for (int round = 0; round < kRounds; ++round) {
+        require(cs_set_threads(1 + (caller + round) % 5));
+        if (!(Results(given) == expected)) ++wrong;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  std::printf("%d of %d rounds differ from one thread's\n", wrong.load(), kCallers * kRounds);
+  return wrong ? 1 : 0;
+}
