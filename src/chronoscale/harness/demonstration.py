@@ -10,7 +10,7 @@ from rich.console import Console
 from chronoscale.harness import execution, publish, runs, simulation
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.experiments import check
-from chronoscale.harness.machine import this_device
+from chronoscale.harness.machine import seated, this_device
 from chronoscale.harness.started import start
 from chronoscale.real_exec.environment import fingerprint
 
@@ -21,7 +21,6 @@ EXECUTED: Mapping[str, object] = {
     "dataset": "growth_small",
     "model": MODEL,
     "strategies": STRATEGIES,
-    "ranks": [1, 2],
     "repeats": 5,
 }
 SIMULATED: Mapping[str, object] = {
@@ -36,7 +35,8 @@ SIMULATED: Mapping[str, object] = {
 def run(root: Path, out: Path, console: Console) -> Path:
     """Profile, fit, execute and validate on this machine; simulate a cluster; write the report. Returns its index.html."""
     real = _stage("validate", EXECUTED, root, console)
-    with console.status("measuring this machine, training on 1 and 2 ranks") as _:
+    counts = real[0].ranks
+    with console.status(f"measuring this machine, training on {' and '.join(map(str, counts))} rank{'s' * (counts != (1,))}"):
         execution.execute(real[0], real[1])
     with console.status("replaying the same schedules"):
         execution.rehearse(real[0], real[1])
@@ -51,6 +51,8 @@ def run(root: Path, out: Path, console: Console) -> Path:
 
 def _stage(command: str, data: Mapping[str, object], root: Path, console: Console) -> tuple[Experiment, runs.Run]:
     experiment = check(dict(data), "demo")
+    if command != "simulate":
+        experiment = seated(experiment)
     found, resumed = start(root, command, experiment, runs.as_given(experiment), fingerprint(this_device(experiment)))
     console.print(f"{'taking up' if resumed else 'starting'} {found.folder}")
     return experiment, found

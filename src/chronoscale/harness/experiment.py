@@ -132,7 +132,7 @@ class Experiment(Part):
     training: Training = Field(Training(), description="hyper-parameters")
     strategies: Names = Field((), description="by name, or of a file, relative to this one: `my_lab.py:Mine`")
     modules: Names = Field((), description="Python files, relative to this one, that add models and readers; run first")
-    ranks: Counts = Field((1, 2), description="executed on so many ranks")
+    ranks: Counts = Field((1, 2), description="executed on so many ranks; on GPUs that `device: auto` found, on no more than those")
     epochs: Size = Field(20, description="trained by `chronoscale train`")
     repeats: Size = Field(5, description="passes that are timed")
     warmup: Steps = Field(1, description="passes before them")

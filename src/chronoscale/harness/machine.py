@@ -23,17 +23,43 @@ from chronoscale.strategies.schedule import Schedule
 RANK_BYTES = 200e6  # of a process that has imported torch and waits, beside what processes share; measured
 
 
+def gpus() -> int:
+    """How many GPUs there are here that torch can use."""
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
 def this_device(experiment: Experiment) -> torch.device:
     """Where the experiment runs here."""
-    return torch.device("cuda" if experiment.device != "cpu" and torch.cuda.is_available() else "cpu")
+    return torch.device("cuda" if experiment.device != "cpu" and gpus() else "cpu")
+
+
+def seated(experiment: Experiment) -> Experiment:
+    """The experiment on those of its numbers of ranks that find a GPU a rank here, or on as many as there are GPUs where none does; a
+    warning says which and why. As it is on a CPU, and where it asks for `device: cuda` and for ranks, which `seat` may refuse."""
+    there, asked = gpus(), "ranks" in experiment.model_fields_set
+    if this_device(experiment).type == "cpu" or (asked and experiment.device == "cuda") or max(experiment.ranks) <= there:
+        return experiment
+    kept = tuple(count for count in experiment.ranks if count <= there) or (there,)
+    runs = f"runs on {', '.join(map(str, kept))} rank{'s' * (kept != (1,))}"
+    left = ", ".join(str(count) for count in experiment.ranks if count > there)
+    default = "" if asked else f" (ranks: {list(experiment.ranks)} is the default)"
+    said = (
+        f"ranks: {there} GPU{'s' * (there > 1)} here, and a rank takes one: {runs}, not on {left}{default}; set device: cpu to run all of "
+        "them on the CPU"
+    )
+    warnings.warn(said, ChronoscaleWarning, stacklevel=2)
+    return experiment.model_copy(update={"ranks": kept})
 
 
 def seat(experiment: Experiment, counts: Collection[int]) -> None:
-    """See that the largest of the numbers of ranks can be at work here. Raises UserError for more ranks than GPUs, or than memory holds
-    processes; warns of ranks that share cores: their times are not those of ranks with cores of their own."""
-    ranks = max(counts)
+    """See that the largest of the numbers of ranks can be at work here. Raises UserError for a GPU that is asked for and absent, for more
+    ranks than GPUs, or than memory holds processes; warns of ranks that share cores: their times are not those of ranks with cores of
+    their own."""
+    ranks, there = max(counts), gpus()
+    if experiment.device == "cuda" and not there:
+        raise UserError("device: cuda, and there is no GPU that torch can use here; set device: cpu, or leave it out")
     if this_device(experiment).type == "cuda":
-        if ranks > (there := torch.cuda.device_count()):
+        if ranks > there:
             raise UserError(f"ranks: {ranks} ranks, and {there} GPU{'s' * (there > 1)}; run fewer ranks, or set device: cpu")
         return
     need, have = ranks * RANK_BYTES / 1e9, psutil.virtual_memory().available / 1e9

@@ -129,7 +129,7 @@ def known(experiment: Experiment, root: Path) -> Run | None:
         if (run.folder / "profile" / PROBED).exists():
             earlier = of_run(run)
             same = earlier.digest(*earlier.work, *PROFILED) == key and set(earlier.ranks) >= set(experiment.ranks)
-            if same and _here(run) and run.environment.items() >= hashes.items() and wanted <= _kinds(run):
+            if same and _here(run, this_device(experiment)) and run.environment.items() >= hashes.items() and wanted <= _kinds(run):
                 newest = run
     return newest
 
@@ -147,9 +147,9 @@ def _copy(source: Path, part: Path) -> None:
     shutil.copytree(source, part, dirs_exist_ok=True)
 
 
-def _here(run: Run) -> bool:
-    """Whether a profile was made on this machine with these libraries."""
-    mine = fingerprint(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+def _here(run: Run, device: torch.device) -> bool:
+    """Whether a profile was made on this machine's device with these libraries."""
+    mine = fingerprint(device)
     theirs = run.environment
     return all(theirs.get(key) == mine[key] for key in ("device", "cores", "torch", "kernels", "chronoscale"))
 

@@ -13,7 +13,7 @@ from chronoscale.harness.cli.session import asked
 from chronoscale.harness.estimate import Estimate, estimates
 from chronoscale.harness.families import family_of
 from chronoscale.harness.idle import warn
-from chronoscale.harness.machine import seat
+from chronoscale.harness.machine import seat, seated
 from chronoscale.harness.planners import planned, planners
 from chronoscale.harness.simulation import partitioned
 from chronoscale.simulator import presets
@@ -30,6 +30,7 @@ def dry(command: str, file: Path, seed: int | None, as_json: bool, *, executed: 
     """One row a strategy and number of ranks: those given, those of the file if it is to be `executed`, else its GPUs."""
     experiment = asked(file, seed)
     if executed:
+        experiment = seated(experiment)
         seat(experiment, experiment.ranks)
     found, family = planners(experiment, executed), family_of(experiment)
     work, counts = family.workload(experiment), list(ranks or (experiment.ranks if executed else experiment.gpus))

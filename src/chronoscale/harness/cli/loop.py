@@ -54,7 +54,7 @@ def simulate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed 
     """Replay every strategy on every number of GPUs of the cluster."""
     if dry_run:
         return dry("simulate", file, seed, as_json)
-    experiment, run = begin("simulate", file, root, seed)
+    experiment, run = begin("simulate", file, root, seed, executes=False)
     with stage("simulating") as told:
         simulation.simulate(experiment, run, told)
     end(run, publish.compared(run), f"simulated on {experiment.cluster}", as_json, simulation.refused(run))

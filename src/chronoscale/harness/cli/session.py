@@ -12,7 +12,7 @@ from chronoscale.harness.cli.output import err, say
 from chronoscale.harness.content import of_data
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.experiments import load
-from chronoscale.harness.machine import this_device
+from chronoscale.harness.machine import seated, this_device
 from chronoscale.harness.runs import Run
 from chronoscale.harness.started import files, start
 from chronoscale.modules import fingerprints
@@ -25,9 +25,12 @@ def asked(file: Path, seed: int | None, **changes: Any) -> Experiment:
     return load(file, changes if seed is None else {**changes, "seed": seed})
 
 
-def begin(command: str, file: Path, root: Path, seed: int | None, **changes: Any) -> tuple[Experiment, Run]:
-    """The experiment, and a run of it: a new one, or one that was left incomplete."""
+def begin(command: str, file: Path, root: Path, seed: int | None, executes: bool = True, **changes: Any) -> tuple[Experiment, Run]:
+    """The experiment, and a run of it: a new one, or one that was left incomplete. Where it `executes`, on as many ranks as find a device
+    here, unless the command line says how many."""
     experiment = asked(file, seed, **changes)
+    if executes and "ranks" not in changes:
+        experiment = seated(experiment)
     here = fingerprint(this_device(experiment)) | fingerprints(files(experiment)) | versions(experiment.strategies) | of_data(experiment)
     run, resumed = start(root, command, experiment, file.read_text(), here)
     if resumed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pandas as pd
 import typer
@@ -39,7 +39,7 @@ def train(
         name = asked.strategies[-1] if "strategies" in asked.model_fields_set else family_of(asked).preferred
     name = anchored(name, Path())  # of the command line: relative to where it is given
     changes = {"epochs": epochs, "ranks": None if ranks is None else [ranks]}
-    given = {key: value for key, value in changes.items() if value is not None}
+    given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
     experiment, run = begin("train", file, root, seed, **given, strategies=[name])
     with stage("training"), run.watched():
         done = run_training(experiment, run)

@@ -1,0 +1,102 @@
+"""Fewer GPUs than ranks: as many ranks as find one, in words, and never on the CPU instead."""
+
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+from command_line import command, one_line
+
+from chronoscale.errors import ChronoscaleWarning
+from chronoscale.harness import demonstration, machine
+from chronoscale.harness.cli import session
+from chronoscale.harness.experiments import check, load
+from chronoscale.harness.machine import seat, seated, this_device
+from chronoscale.harness.started import of_run
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
+NO_RANKS = {"dataset": "growth_small"}
+
+
+@pytest.fixture
+def one_gpu(monkeypatch):
+    there(monkeypatch, 1)
+
+
+def there(monkeypatch, count):
+    monkeypatch.setattr(machine, "gpus", lambda: count)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "given", "kept", "said"),
+    [
+        (
+            1,
+            {},
+            (1,),
+            "1 GPU here, and a rank takes one: runs on 1 rank, not on 2 (ranks: [1, 2] is the default); set device: cpu to run all",
+        ),
+        (1, {"device": "cuda"}, (1,), "runs on 1 rank, not on 2 (ranks: [1, 2] is the default)"),
+        (1, {"ranks": [1, 2, 4]}, (1,), "runs on 1 rank, not on 2, 4; set device: cpu to run all of them on the CPU"),
+        (2, {"ranks": [4, 1, 2]}, (1, 2), "2 GPUs here, and a rank takes one: runs on 1, 2 ranks, not on 4; set"),
+        (2, {"ranks": [4, 8]}, (2,), "runs on 2 ranks, not on 4, 8; set"),
+        (1, {"ranks": [1, 2], "device": "cuda"}, (1, 2), None),  # refused by `seat`
+        (1, {"ranks": [1]}, (1,), None),
+        (2, {}, (1, 2), None),
+        (1, {"device": "cpu"}, (1, 2), None),
+        (0, {}, (1, 2), None),
+    ],
+)
+def test_ranks_that_find_no_gpu_are_left_out_and_said(monkeypatch, gpus, given, kept, said):
+    there(monkeypatch, gpus)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ChronoscaleWarning)
+        experiment = seated(check({**NO_RANKS, **given}, "x"))
+    lines = [str(one.message) for one in caught]
+    assert experiment.ranks == kept and len(lines) == (said is not None)
+    assert said is None or said in lines[0]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
+def test_every_example_runs_on_one_gpu(one_gpu, file):
+    experiment = seated(load(file))
+    seat(experiment, experiment.ranks)
+    assert experiment.ranks == (1,) and this_device(experiment).type == "cuda"
+
+
+def test_the_demonstration_runs_on_one_gpu(one_gpu, monkeypatch, tmp_path):
+    monkeypatch.setattr(demonstration, "fingerprint", lambda device: {"device": device.type})
+    with pytest.warns(ChronoscaleWarning, match="runs on 1 rank, not on 2"):
+        experiment, run = demonstration._stage("validate", demonstration.EXECUTED, tmp_path, session.err)
+    assert experiment.ranks == (1,) == of_run(run).ranks and run.environment == {"device": "cuda"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # ranks are nothing to a simulation
+        demonstration._stage("simulate", demonstration.SIMULATED, tmp_path, session.err)
+
+
+def test_a_run_is_of_the_ranks_that_it_has(one_gpu, monkeypatch, experiment, tmp_path):
+    """So that nothing is missing from it, and the same command takes it up."""
+    monkeypatch.setattr(session, "fingerprint", lambda device: {"device": device.type})
+    for name in ("profile", "bench", "train"):
+        with pytest.warns(ChronoscaleWarning, match="runs on 1 rank, not on 2"):
+            begun, run = session.begin(name, experiment(ranks=[1, 2]), tmp_path / "runs", None)
+        assert begun.ranks == of_run(run).ranks == (1,) and begun.digest() == run.status.digest
+    assert session.begin("train", experiment(), tmp_path / "runs", None, ranks=[2])[0].ranks == (2,)  # of the command line: not left out
+    assert session.begin("simulate", experiment(ranks=[1, 2]), tmp_path / "runs", None, executes=False)[0].ranks == (1, 2)
+
+
+def test_what_is_printed(one_gpu, experiment, capsys):
+    for name in ("bench", "validate"):
+        command(name, experiment(ranks=[1, 2], strategies=["psg"]), "--dry-run", "--json")
+        said = capsys.readouterr()
+        assert [row["ranks"] for row in json.loads(said.out)] == [1]
+        assert "warning: ranks: 1 GPU here, and a rank takes one: runs on 1 rank, not on 2; set device: cpu" in " ".join(said.err.split())
+    command("bench", experiment(ranks=[1, 2], device="cuda"), "--dry-run", expect=2)
+    assert "ranks: 2 ranks, and 1 GPU; run fewer ranks, or set device: cpu" in one_line(capsys)
+
+
+def test_a_gpu_that_is_asked_for_and_absent_is_refused(monkeypatch, experiment, capsys):
+    there(monkeypatch, 0)
+    command("bench", experiment(device="cuda"), expect=2)
+    assert "device: cuda, and there is no GPU that torch can use here; set device: cpu, or leave it out" in one_line(capsys)
