@@ -128,7 +128,10 @@ class Resident(LocalFeed):
         self._data.sub_(mean).div_(deviation)
 
     def read(self, starts: Int64) -> Tensor:
-        steps = torch.from_numpy(starts[:, None] + np.arange(self.windows.reach)).to(self.device)
+        steps = torch.from_numpy(starts[:, None] + np.arange(self.windows.reach))
+        if self.device.type == "cuda":
+            steps = steps.pin_memory()  # from other memory the host would wait for the copy
+        steps = steps.to(self.device, non_blocking=True)
         return self._data.index_select(0, steps.ravel()).view(*steps.shape, *self._data.shape[1:])
 
 

@@ -10,20 +10,33 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.graph import CSR
+from chronoscale.cuda_ext.graph import CSR, Delta
 from chronoscale.datasets.snapshots.csr import WeightedCSR
 from chronoscale.datasets.snapshots.partition import Cut
 from chronoscale.real_exec.snapshots.material import Full, Material, Wanted
+from chronoscale.strategies.schedule import Ints
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
     """Rows that a rank exchanges for a snapshot: own rows `send` int64 [sent], `rows[q]` of them for rank q; `remote[q]` come from q and
-    stand behind own rows, rank by rank."""
+    stand behind own rows, rank by rank. `back` [rows + remote, sent] adds up what ranks return of each row that was sent, in their order:
+    one row may go to several."""
 
     send: Tensor
+    back: Delta
     rows: list[int]
     remote: list[int]
+
+    @classmethod
+    def of(cls, send: Ints, rows: list[int], remote: list[int], own: int, device: torch.device) -> Route:
+        """`own`: rows that the rank has itself."""
+        place = np.argsort(send, kind="stable").astype(np.int32)
+        row, first = np.unique(send[place], return_index=True)
+        indptr = np.append(first, len(send)).astype(np.int64)
+        ids, pointer, indices = (torch.from_numpy(array).to(device) for array in (row.astype(np.int32), indptr, place))
+        back = Delta(ids, pointer, indices, None, own + sum(remote), len(send))
+        return cls(torch.from_numpy(send).to(device), back, rows, remote)
 
 
 class Region(Protocol):
@@ -119,6 +132,6 @@ class Part:
         values = scale = None
         if self._material.weighted:
             values, scale = (self._host(torch.from_numpy(array)) for array in (csr.values[entry], csr.scale[own]))
-        count = [np.bincount(side, minlength=cut.parts).tolist() for side in (halo.reader[asked], halo.owner[mine])]
-        send = torch.from_numpy(halo.row[asked] - begin).to(self._device)
-        return Full(CSR(pointer, indices, values, self.rows + len(remote)).check(), scale), Route(send, *count)
+        sent, come = (np.bincount(side, minlength=cut.parts).tolist() for side in (halo.reader[asked], halo.owner[mine]))
+        route = Route.of(halo.row[asked] - begin, sent, come, self.rows, self._device)
+        return Full(CSR(pointer, indices, values, self.rows + len(remote)).check(), scale), route

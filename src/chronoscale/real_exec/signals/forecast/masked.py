@@ -28,14 +28,14 @@ class MaskedErrors:
 
     @classmethod
     def of(cls, prediction: Tensor, target: Tensor, threshold: float = 1e-3) -> MaskedErrors:
-        """Errors of equal shapes, on their device. Targets of magnitude up to `threshold` have no relative error."""
-        known = ~torch.isnan(target)
-        truth = target.detach()[known].double()
-        error = (prediction.detach()[known].double() - truth).abs()
-        relative = truth.abs() > threshold
-        share = error[relative] / truth[relative].abs()
-        counts = torch.stack((known.sum(), relative.sum())).double()
-        return cls(torch.cat((torch.stack((error.sum(), error.square().sum(), share.sum())), counts)))
+        """Errors of equal shapes, on their device. Targets of magnitude up to `threshold`, 0 or more, have no relative error."""
+        known = ~torch.isnan(target)  # picking out what is there would make the host wait for its number
+        truth = target.detach().masked_fill(~known, 0).double()
+        error = (prediction.detach().double() - truth).abs().masked_fill_(~known, 0)
+        size = truth.abs()
+        relative = size > threshold
+        share = (error / size).masked_fill_(~relative, 0)
+        return cls(torch.stack((error.sum(), error.square().sum(), share.sum(), known.sum().double(), relative.sum().double())))
 
     def __add__(self, other: MaskedErrors) -> MaskedErrors:
         return MaskedErrors(self.sums + other.sums)

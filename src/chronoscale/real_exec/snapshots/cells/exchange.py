@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from chronoscale.cuda_ext import ops
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.exchange import all_gather
 from chronoscale.real_exec.lanes import uses
@@ -92,7 +93,7 @@ class Exchange:
         back = own.new_empty(sum(route.rows), own.shape[1])
         self._ranks.all_to_all(back, own[rows:], route.rows, route.remote)
         self.moved[task.task] = own[rows:].nbytes
-        own.index_add_(0, route.send, back)
+        ops.increment_(own, route.back, back)
 
     def _candidate_rows(self) -> list[int]:
         return [min(rows, self._grid.shape.hidden) for rows in self._grid.region.counts]
