@@ -1,0 +1,304 @@
+"""In an iteration the host never waits for a GPU, and no sum depends on the order of threads: looked for on a CPU, operation by operation.
+
+Every program's rows run on CPU tensors, by the branches that a GPU takes, while a mode looks at what they dispatch.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import chronoscale
+from chronoscale.cuda_ext.ops import increment_
+from chronoscale.datasets import store
+from chronoscale.datasets.generate.growth import GrowthGraph
+from chronoscale.datasets.signals.signal import Signal
+from chronoscale.datasets.signals.statistics import SignalStatistics
+from chronoscale.datasets.snapshots.partition import Cut
+from chronoscale.datasets.snapshots.statistics import statistics_of
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.device_lanes import on_host
+from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.kernels import Unheard
+from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.program import Program
+from chronoscale.real_exec.programs import bound, prepared
+from chronoscale.real_exec.snapshots.cells.program import CellProgram
+from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.program import SnapshotProgram
+from chronoscale.real_exec.snapshots.region import Part, Route, Whole
+from chronoscale.strategies.costs import UNUSED
+from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.schedule import Op
+from chronoscale.strategies.signals.forecasters import FORECASTERS, forecaster_shape
+from chronoscale.strategies.snapshots.forms import Forms
+from chronoscale.strategies.snapshots.groups import deal
+from chronoscale.strategies.snapshots.lowering import Reuse, lower
+from chronoscale.strategies.snapshots.models import MODELS, model_shape
+from chronoscale.strategies.workload import Hyper, ModelChoice, Partition, Workload
+
+WAITS = {  # operations of ATen after which the host waits for a GPU
+    "_local_scalar_dense": "a number is read: item, int, float, bool, an if",
+    "nonzero": "the size of the result is read",
+    "nonzero_numpy": "as nonzero",
+    "masked_select": "the size of the result is read",
+    "bincount": "the largest value is read",
+    "histc": "the range is read",
+    "_unique": "the size of the result is read",
+    "_unique2": "the size of the result is read",
+    "unique_dim": "the size of the result is read",
+    "unique_consecutive": "the size of the result is read",
+    "equal": "the answer is read",
+    "allclose": "the answer is read",
+}
+CALLS = {  # that no operation of a CPU tells of
+    "cpu": "comes from the device",
+    "tolist": "comes from the device",
+    "numpy": "comes from the device",
+}
+MADE = ("tensor", "as_tensor")  # on a device, from memory that is not pinned
+SUMS = ("index_add", "index_add_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_", "put", "put_")  # atomic on a GPU
+# Where it is known: (file, function, operation). What is mended is taken off: see test_nothing_is_known_that_does_not_happen.
+KNOWN = {
+    ("cuda_ext/ops.py", "rebuild", "bincount"),
+    ("cuda_ext/native.py", "rebuild", "_local_scalar_dense"),
+    ("cuda_ext/graph.py", "_reorder", "bincount"),
+    ("cuda_ext/graph.py", "row_ids", "repeat_interleave"),
+    ("cuda_ext/attention.py", "_plan", "_local_scalar_dense"),
+    ("cuda_ext/attention.py", "_with_fresh", "_local_scalar_dense"),
+    ("cuda_ext/attention.py", "_with_fresh", "repeat_interleave"),
+    ("cuda_ext/attention.py", "backward", "index_add_"),
+}
+SOURCES = str(Path(chronoscale.__file__).parent)
+Found = set[tuple[str, str, str]]
+NODES = 40
+GRAPHS = GrowthGraph.rmat(NODES, 260, 16, 0.15, 3).sequence().without_self_edges()
+HYPER = Hyper(group_size=4, groups_per_rank=2)
+
+
+def place() -> tuple[str, str]:
+    """File and function of ours that the call comes from."""
+    frame = sys._getframe(2)
+    while frame is not None and not frame.f_code.co_filename.startswith(SOURCES):
+        frame = frame.f_back  # type: ignore[assignment]
+    assert frame is not None, "an operation of nobody's"
+    return frame.f_code.co_filename.removeprefix(SOURCES + "/"), frame.f_code.co_name
+
+
+class Dispatched(TorchDispatchMode):
+    """Fills `found`. `counters`: an optimiser's, which stay on the host."""
+
+    def __init__(self, found: Found, optimizer: torch.optim.Optimizer) -> None:
+        super().__init__()
+        self.found, self._optimizer = found, optimizer
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        name = func.overloadpacket.__name__
+        if (name in WAITS and not self._counts(args[0])) or (
+            name == "repeat_interleave" and (kwargs or {}).get("output_size") is None and "Tensor" in func._overloadname
+        ):
+            self.found.add((*place(), name))
+        elif name.startswith(("index", "_index")) and len(args) > 1 and isinstance(args[1], (list, tuple)):
+            if any(isinstance(index, Tensor) and index.dtype in (torch.bool, torch.uint8) for index in args[1]):
+                self.found.add((*place(), f"{name} by a mask"))
+        elif name in SUMS and args[0].is_floating_point():
+            index = args[1] if name.startswith("put") else args[2]
+            if len(index.unique()) < index.numel():
+                self.found.add((*place(), name))
+        return func(*args, **(kwargs or {}))
+
+    def _counts(self, tensor: Tensor) -> bool:
+        return any(tensor.data_ptr() == state["step"].data_ptr() for state in self._optimizer.state.values())
+
+
+class Called(TorchFunctionMode):
+    """Fills `found` with calls."""
+
+    def __init__(self, found: Found) -> None:
+        super().__init__()
+        self.found = found
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        given, name = kwargs or {}, getattr(func, "__name__", "")
+        ours = name in CALLS and func in (getattr(Tensor, name, None), getattr(torch, name, None))
+        made = name in MADE and func is getattr(torch, name) and given.get("device", "cpu") != "cpu"  # as text it is the host
+        moves = func is Tensor.to and any(isinstance(value, (str, torch.device)) for value in (*args[1:], *given.values()))
+        if ours or made or (moves and not given.get("non_blocking")):
+            self.found.add((*place(), name))
+        return func(*args, **given)
+
+
+def waits(program: Program, passes: int = 1) -> Found:
+    """What rows of the device do; those of the host may wait, and what is read after a pass is."""
+    found: Found = set()
+    learner: Learner[Any] = program.learner  # type: ignore[attr-defined]
+    learner.later, learner.optimizer.param_groups[0]["foreach"] = True, True  # as on a GPU
+    for _ in range(passes):
+        program.begin()
+        for task in program.tasks:
+            if on_host(task):
+                program.run(task)
+                continue
+            with Called(found), Dispatched(found, learner.optimizer):
+                program.run(task)
+        program.finish()
+    return found
+
+
+def groups(model: str, way: str, layers: int = 2, ranks: int = 1) -> SnapshotProgram:
+    """Groups on one of `ranks`, in a way to run them; `every`: all forms of snapshots, one after another."""
+    work = Workload("w", statistics_of(GRAPHS), model_shape(model, 6, 5, layers), HYPER)
+    forms = None
+    if way == "every":
+        kinds = np.resize(np.array([0, 1, 2], np.int8), len(GRAPHS))
+        forms = Forms(kinds, True)
+    reuse = {"psg": Reuse(), "blad": Reuse(pipeline=True)}.get(way, Reuse(snapshots=True, groups=True))
+    schedule = lower(way, work, deal(work.groups, ranks, 2), reuse, UNUSED, forms).head(2)
+    context = Context(collective=Unheard(ranks))
+    material = Material(GRAPHS, 6, weighted=work.model.spatial == "gcn")
+    return SnapshotProgram(schedule, material, Learner(SnapshotModel(work.model), context), HYPER, context)
+
+
+def cells(model: str, name: str, ranks: int) -> CellProgram:
+    """A rank's share of groups that are spread over `ranks`."""
+    planner, shape = strategy(name), model_shape(model, 6, 5, 2)
+    cut = Cut((np.arange(NODES) % ranks).astype(np.int32), ranks)
+    work = Workload("w", statistics_of(GRAPHS), shape, HYPER, Partition(*cut.count(GRAPHS)))
+    schedule, others = planner.plan(work, ranks, UNUSED).head(2), Unheard(ranks)
+    context = Context(collective=others, exchange=others)
+    material = Material(GRAPHS, 6, weighted=shape.spatial == "gcn")
+    region = Part(material, cut, 0, context.device) if planner.partitioned else Whole(material)
+    return CellProgram(schedule, region, Learner(SnapshotModel(shape), context), HYPER, context)
+
+
+@pytest.fixture(scope="module")
+def readings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A signal on a ring with readings missing, and a clock."""
+    folder, ring = tmp_path_factory.mktemp("readings") / "ring", np.arange(6)
+    values = np.random.default_rng(2).uniform(0, 1, (49, 6, 2)).astype(np.float32)
+    missing = np.zeros(values.shape, bool)
+    missing[::7, 1, 0] = True
+    edges = np.stack([ring, (ring + 1) % 6]).astype(np.int32)
+    store.save(folder, Signal(values, edges, np.ones(6, np.float32), missing, calendar=1))
+    return folder
+
+
+def windows(readings: Path, tmp_path: Path, model: str, feed: str, variant: str) -> Program:
+    """An epoch, its preparation done."""
+    hyper, planner = Hyper(batch_size=4, window=7, horizon=3, variant=variant), strategy(feed)
+    choice = ModelChoice(model, 4, 1, hops=2, heads=2)
+    shape = forecaster_shape(choice, 6, 2, hyper.window, hyper.horizon, variant, calendar=1)
+    work = Workload("w", SignalStatistics(49, 6, 2, 6, calendar=1), shape, hyper)
+    planner.prepare(work, 1, UNUSED).save(tmp_path / "before.parquet")
+    item, context = Item("x", "", str(readings), hyper, prepare=str(tmp_path / "before.parquet")), Context()
+    prepared(item, choice, context)
+    return bound(item, planner.plan(work, 1, UNUSED), choice, context)
+
+
+WAYS = [("groups", way) for way in ("psg", "blad", "every")] + [("cells", name) for name in ("esdg", "distdgl")]
+SEEN: dict[str, Found] = {}
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("kind", "way"), WAYS)
+def test_snapshots(kind: str, way: str, model: str) -> None:
+    program = groups(model, way) if kind == "groups" else cells(model, way, 3)
+    if way == "every":
+        shape = {task.op for task in program.tasks}
+        assert {Op.INCREMENT, Op.RECONSTRUCT} <= shape
+    found = SEEN[f"{way} {model}"] = waits(program)
+    assert not found - KNOWN
+
+
+@pytest.mark.parametrize("variant", ["exact", "as-published"])
+@pytest.mark.parametrize(
+    ("model", "feed"),
+    [*((model, "gpu-index") for model in FORECASTERS), *(("a3t-gcn", feed) for feed in ("pgt", "index", "dist-index", "gen-dist-index"))],
+)
+def test_signals(readings: Path, tmp_path: Path, model: str, feed: str, variant: str) -> None:
+    assert not waits(windows(readings, tmp_path, model, feed, variant))
+
+
+def test_nothing_is_known_that_does_not_happen() -> None:
+    """Runs after the others, and asks for what they have not seen."""
+    for kind, way in WAYS:
+        for model in MODELS:
+            if f"{way} {model}" not in SEEN:
+                SEEN[f"{way} {model}"] = waits(groups(model, way) if kind == "groups" else cells(model, way, 3))
+    assert set.union(*SEEN.values()) == KNOWN
+
+
+MOVING = {
+    "increments": lambda: groups("wd-gcn", "every"),
+    "attention": lambda: groups("gat-lstm", "every"),
+    "parts": lambda: cells("gat-lstm", "distdgl", 3),
+}
+
+
+@pytest.mark.parametrize("program", MOVING.values(), ids=MOVING)
+def test_transfers_do_not_hold_the_host(program: Any) -> None:
+    """To a device that is none: all that goes there is sent without waiting."""
+    made, found, sent = program(), set[tuple[str, str, str]](), 0
+    elsewhere = torch.device("meta")
+    if isinstance(made, SnapshotProgram):
+        made.device = elsewhere
+    else:
+        made.grid.device = elsewhere
+    for task in made.tasks:
+        if task.op is Op.H2D:
+            with Called(found):
+                made.run(task)
+            sent += 1
+    held = [*made.board.features.values()] if isinstance(made, SnapshotProgram) else [features for _, features in made.grid.held.values()]
+    assert sent and held and all(features.device == elsewhere for features in held) and not found
+
+
+def test_a_row_that_several_ranks_return_is_added_up_in_their_order() -> None:
+    send = np.array([4, 0, 2, 0, 4, 4], np.int64)  # to three ranks, two each
+    route = Route.of(send, [2, 2, 2], [1, 0, 0], 6, torch.device("cpu"))
+    returned, own = torch.randn(6, 3), torch.randn(7, 3)
+    expected = own.clone().index_add_(0, torch.from_numpy(send), returned)
+    route.back.check()
+    increment_(own, route.back, returned)
+    torch.testing.assert_close(own, expected)
+    nothing = Route.of(send[:0], [0, 0, 0], [1, 0, 0], 6, torch.device("cpu"))
+    increment_(own, nothing.back, returned[:0])
+    torch.testing.assert_close(own, expected)
+
+
+OFFENCES: dict[str, Any] = {
+    "_local_scalar_dense": lambda x: float(x.sum()),
+    "nonzero": lambda x: x.nonzero(),
+    "index by a mask": lambda x: x[x > 0],
+    "masked_select": lambda x: x.masked_select(x > 0),
+    "bincount": lambda x: x.long().clamp(min=0).bincount(),
+    "repeat_interleave": lambda x: torch.repeat_interleave(torch.arange(3), torch.tensor([1, 2, 3])),
+    "_unique2": lambda x: x.unique(),
+    "cpu": lambda x: x.cpu(),
+    "tolist": lambda x: x.tolist(),
+    "to": lambda x: x.to("cpu"),
+    "tensor": lambda x: torch.tensor([1.0], device=x.device),
+    "index_add_": lambda x: x.index_add_(0, torch.zeros(2, dtype=torch.int64), x[:2].clone()),
+}
+
+
+@pytest.mark.parametrize("name", OFFENCES)
+def test_offences_are_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The looking itself: each once, in the place of a program."""
+    monkeypatch.setattr(f"{__name__}.SOURCES", str(Path(__file__).parent))
+    found: Found = set()
+    optimizer = torch.optim.Adam([torch.zeros(1, requires_grad=True)])
+    values = torch.randn(4)
+    with Called(found), Dispatched(found, optimizer):
+        OFFENCES[name](values)
+    assert name in {operation for _, _, operation in found}
