@@ -76,8 +76,9 @@ class Coded(kernels.Kernels):
 
 
 def learned(program: Program) -> Program:
-    """With the optimiser that torch takes on CUDA, and gradients looked at as there."""
+    """With the optimiser that torch takes on CUDA, gradients looked at and transposes made as there."""
     program.learner.optimizer.param_groups[0]["foreach"], program.learner.later = True, True
+    getattr(program, "grid", program).shares = False  # transposes are made at every arrival
     return program
 
 

@@ -26,6 +26,20 @@ def test_transpose_is_exact_and_kept() -> None:
     assert back.indices.tolist() == graph.indices.tolist() and back.indptr.tolist() == graph.indptr.tolist()
 
 
+@pytest.mark.parametrize("values", [None, torch.tensor([1.0, 2.0, 3.0, 4.0])])
+def test_copies_share_one_transpose(values: torch.Tensor | None) -> None:
+    graph = CSR(pointer(0, 2, 2, 4), ints(1, 3, 0, 1), values, 4)
+    first, second, apart = graph.copied(), graph.copied().copied(), graph.copied(shares=False)
+    assert first.transpose() is second.transpose() is graph.transpose() is not apart.transpose()
+    assert apart.transpose().indices.tolist() == graph.transpose().indices.tolist()
+    for copy in (first, second, apart):
+        assert copy.indices.tolist() == graph.indices.tolist() and copy.indices.data_ptr() != graph.indices.data_ptr()
+        assert (copy.values is None) == (values is None) and (copy.num_rows, copy.num_cols, copy.nbytes) == (3, 4, graph.nbytes)
+        assert copy.indices[copy.order()].tolist() == sorted(graph.indices.tolist())
+        assert copy.order().tolist() == graph.order().tolist() == [2, 0, 3, 1]
+    assert first.to("cpu").transpose() is not graph.transpose()  # another device would have its own
+
+
 def test_sizes_and_moves() -> None:
     change = Delta(ints(4, 1), pointer(0, 1, 3), ints(0, 1, 2), torch.ones(3), 5, 3)
     assert change.nbytes == 2 * 4 + 3 * 8 + 3 * 4 + 3 * 4

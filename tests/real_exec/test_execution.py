@@ -9,6 +9,7 @@ import pytest
 import torch
 from dense_trainer import RATE, DenseTrainer, apart, iterations_of, weights
 from one_rank import here
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
@@ -110,6 +111,31 @@ def test_equal_losses_over_20_steps(number, model, layers):
             other, program = train(graphs, work, schedule, threaded=True)
             np.testing.assert_allclose(other.losses, expected, rtol=1e-5, err_msg=f"{name} {kind}")
             assert apart(weights(program.model), weights(oracle.model), SnapshotModel(work.model, 5)) < 1e-2, f"{name} {kind}"
+
+
+class Sorts(TorchDispatchMode):
+    """Counts sorts."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += func.overloadpacket.__name__ == "sort"
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(("model", "layers", "needed"), [("wd-gcn", 1, False), ("wd-gcn", 2, True), ("gat-lstm", 1, True)])
+def test_a_snapshot_is_transposed_once(model, layers, needed):
+    """Whatever number of groups and epochs it comes to the device in; and only where something goes back through it."""
+    work = work_of(SEQUENCES["growth"], model, layers)
+    schedule = strategy("psg").plan(work, 1, COSTS).head(6)
+    context, material = Context(), Material(SEQUENCES["growth"], 12, weighted=work.model.spatial == "gcn")
+    program = SnapshotProgram(schedule, material, Learner(SnapshotModel(work.model), context), work.hyper, context)
+    own = {program._wanted((task.unit, task.step)).snapshot for task in program.tasks if task.op is Op.H2D}
+    assert len(own) < len(schedule.tasks(Op.H2D))
+    for expected in (len(own) * needed, 0):
+        with Sorts() as sorts:
+            execute(schedule, program, CpuLanes(False), "cpu")
+        assert sorts.count == expected
 
 
 def test_training_learns():

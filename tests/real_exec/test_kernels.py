@@ -55,6 +55,7 @@ def differences(schedule: Schedule, program: Program, allowed: Mapping[Op, int] 
     """Rows that launch more or less than their schedule says, in words. The first optimiser's step makes its moments and is left out."""
     learner = program.learner  # type: ignore[attr-defined]
     learner.optimizer.param_groups[0]["foreach"], learner.later = True, True  # as on CUDA
+    getattr(program, "grid", program).shares = False
     found, seen = [], set()
     for task, count in zip(program.tasks, counted(program), strict=True):
         first = task.op is Op.OPTIMIZE and task.op not in seen

@@ -143,6 +143,7 @@ def waits(program: Program, passes: int = 1) -> Found:
     found: Found = set()
     learner: Learner[Any] = program.learner  # type: ignore[attr-defined]
     learner.later, learner.optimizer.param_groups[0]["foreach"] = True, True  # as on a GPU
+    getattr(program, "grid", program).shares = False
     for _ in range(passes):
         program.begin()
         for task in program.tasks:

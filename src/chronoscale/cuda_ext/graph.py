@@ -92,6 +92,7 @@ class CSR(_Operand):
     indices: Tensor
     values: Tensor | None
     num_cols: int
+    _source: ClassVar[CSR | None] = None  # of a copy, what it was copied from
 
     def __post_init__(self) -> None:
         _check_csr("CSR", self.indptr, self.indices, self.values, self.num_cols)
@@ -108,14 +109,25 @@ class CSR(_Operand):
         _check_numbers("CSR", self.indptr, self.indices, self.num_cols)
 
     def order(self) -> Tensor:
-        """int64 [nnz]: where each entry of `transpose()` lies here; made once and kept."""
-        return self._turned[1]
+        """int64 [nnz]: where each entry of `transpose()` lies here; kept with it unless that has values, which are in order already."""
+        kept = self._turned[1]
+        return torch.sort(self.indices, stable=True).indices if kept is None else kept
+
+    def copied(self, shares: bool = True) -> CSR:
+        """The same in tensors of its own; if it `shares`, one transpose is made for all copies, when the first is asked for."""
+        copy = self.to(self.device, copy=True)
+        if shares:
+            object.__setattr__(copy, "_source", self)
+        return copy
 
     @cached_property
-    def _turned(self) -> tuple[CSR, Tensor]:
+    def _turned(self) -> tuple[CSR, Tensor | None]:
+        if self._source is not None:
+            return self._source._turned
         self.check()
         order = torch.sort(self.indices, stable=True).indices
-        return CSR(*_reorder(order, self.indptr, self.indices, self.values, self.num_cols), self.num_rows).trusted(), order
+        turned = CSR(*_reorder(order, self.indptr, self.indices, self.values, self.num_cols), self.num_rows).trusted()
+        return turned, order if self.values is None else None
 
 
 @dataclass(frozen=True, eq=False)

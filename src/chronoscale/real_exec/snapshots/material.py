@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -43,9 +43,12 @@ class Full:
     def nbytes(self) -> int:
         return self.graph.nbytes + (0 if self.scale is None else self.scale.nbytes)
 
-    def to(self, device: torch.device) -> Full:
-        """A copy on `device`, asynchronous where the host memory is pinned."""
-        return Full(self.graph.check().to(device, non_blocking=True, copy=True), _copy(self.scale, device))
+    def to(self, device: torch.device, shares: bool = True) -> Full:
+        """A copy on `device`, asynchronous where the host memory is pinned. On a CPU, if it `shares`, one transpose serves all copies; on
+        a GPU every arrival sorts its own: it would have to be sent, or kept there for every snapshot."""
+        graph = self.graph.check()
+        arrived = graph.copied(shares) if device.type == "cpu" else graph.to(device, non_blocking=True)
+        return Full(arrived, _copy(self.scale, device))
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ class SnapshotProgram(Program):
         self.material, self.learner, self.model, self.hyper = material, learner, learner.model, hyper
         self.plan = plan = Plan.of(self.tasks, schedule, hyper)
         self.board = Board(self.model, plan, hyper.group_size, hyper.variant)
+        self.shares = True  # as `Full.to`
         self._losses = Losses()
         convolve = convolution(self.board)
         self._run: Mapping[Op, Callable[[Task], None]] = {
@@ -91,7 +92,8 @@ class SnapshotProgram(Program):
 
     def _h2d(self, task: Task) -> None:
         seat = (task.unit, task.step)
-        arrived = self._source(seat).to(self.device)
+        source = self._source(seat)
+        arrived = source.to(self.device, self.shares) if isinstance(source, Full) else source.to(self.device)
         graph = arrived.graph if isinstance(arrived, Full) else None
         self.board.shelves[seat] = Shelf(form=arrived, graph=graph, scale=arrived.scale)
         if seat in self.plan.features:

@@ -47,7 +47,7 @@ class Grid:
 
     def __init__(self, region: Region, model: SnapshotModel, hyper: Hyper, device: torch.device) -> None:
         self.region, self.model, self.hyper, self.device = region, model, hyper, device
-        self.shape = model.shape
+        self.shape, self.shares = model.shape, True  # as `Full.to`
         self.cells: defaultdict[tuple[int, int, int], Cell] = defaultdict(Cell)  # (unit, step, layer)
         self.held: dict[tuple[int, int], tuple[Full, Tensor]] = {}  # (unit, step): adjacency, input features
 
