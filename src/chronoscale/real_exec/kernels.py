@@ -67,7 +67,7 @@ class _Calls(TorchFunctionMode):
         if func in (torch.lstm_cell, torch.gru_cell):
             return _cell(func, self._counter, *args)
         if func is Tensor.to and isinstance(args[1], (str, torch.device)):
-            self._counter.count += 1
+            return _uncounted(self._counter, 1, lambda: func(*args, **(kwargs or {})))
         return func(*args, **(kwargs or {}))
 
 
