@@ -109,6 +109,13 @@ CS_API int cs_cuda_available(void);           // CS_OK when a driver and a devic
 CS_API const char* cs_cuda_last_error(void);  // of the calling thread
 CS_API int cs_cuda_piece(void);
 
+// What the library was built for and what is here: whether the two fit is judged by devices.py.
+CS_API const char* cs_cuda_architectures(void);  // "80,90-real": as CMake's CUDA_ARCHITECTURES, or "" where nobody said
+CS_API int cs_cuda_toolkit(void);                // 1000 * major + 10 * minor
+CS_API int cs_cuda_driver(void);                 // the newest CUDA that the driver supports, likewise; 0 without a driver
+// capability: 10 * major + minor; name: `size` bytes, terminated. CS_ERROR_ARGUMENT for a device that is not there.
+CS_API int cs_cuda_device(int device, int* capability, char* name, int64_t size);
+
 // only [rows] (or null: all): rows with 0 are neither computed nor written. x of bf16: bfloat16 bits, summed as floats.
 #define CS_CUDA_AGGREGATE(kind, T, S)                                                                                            \
   CS_API int cs_cuda_aggregate_##kind(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values,          \

@@ -1,9 +1,17 @@
-// What the library reports of itself and of the device.
+// What is known of toolkit, driver and devices, and how a failure is told. Nothing here makes a context on a device: asking
+// costs none of its memory.
+#include <cuda_runtime.h>
+
+#include <cstdio>
+
+#include "../common/chronoscale.h"
 #include "pieces.cuh"
 
-namespace {
+#ifndef CS_ARCHITECTURES
+#define CS_ARCHITECTURES ""
+#endif
 
-thread_local cudaError_t last = cudaSuccess;
+namespace {
 
 int status(cudaError_t error) {
   switch (error) {
@@ -16,6 +24,8 @@ int status(cudaError_t error) {
   }
 }
 
+thread_local cudaError_t last = cudaSuccess;
+
 }  // namespace
 
 int cs::report(cudaError_t error) {
@@ -24,6 +34,8 @@ int cs::report(cudaError_t error) {
   return status(error);
 }
 
+using cs::report;
+
 int cs_cuda_version(void) { return CS_ABI_VERSION; }
 
 int cs_cuda_piece(void) { return cs::kPiece; }
@@ -31,8 +43,29 @@ int cs_cuda_piece(void) { return cs::kPiece; }
 int cs_cuda_available(void) {
   int devices = 0;
   const cudaError_t error = cudaGetDeviceCount(&devices);
-  if (error == cudaSuccess && devices == 0) return cs::report(cudaErrorNoDevice);
-  return cs::report(error);
+  if (error == cudaSuccess && devices == 0) return report(cudaErrorNoDevice);
+  return report(error);
 }
 
 const char* cs_cuda_last_error(void) { return cudaGetErrorString(last); }
+
+const char* cs_cuda_architectures(void) { return CS_ARCHITECTURES; }
+
+int cs_cuda_toolkit(void) { return CUDART_VERSION; }
+
+int cs_cuda_driver(void) {
+  int version = 0;
+  return report(cudaDriverGetVersion(&version)) == CS_OK ? version : 0;
+}
+
+int cs_cuda_device(int device, int* capability, char* name, int64_t size) {
+  if (!capability || !name || size < 1) return CS_ERROR_ARGUMENT;
+  int devices = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&devices); error != cudaSuccess) return report(error);
+  if (device < 0 || device >= devices) return CS_ERROR_ARGUMENT;
+  cudaDeviceProp found;
+  if (const cudaError_t error = cudaGetDeviceProperties(&found, device); error != cudaSuccess) return report(error);
+  *capability = 10 * found.major + found.minor;
+  std::snprintf(name, static_cast<size_t>(size), "%s", found.name);
+  return CS_OK;
+}
