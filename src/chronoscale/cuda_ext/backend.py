@@ -10,7 +10,7 @@ from types import ModuleType
 import torch
 
 from chronoscale.cuda_ext import native, reference
-from chronoscale.cuda_ext.loader import cpu_library, cuda_library
+from chronoscale.cuda_ext.loader import cpu_library, cuda_missing
 from chronoscale.errors import ChronoscaleWarning, UserError, unknown
 
 NAMES = ("reference", "cpu", "cuda")
@@ -20,14 +20,14 @@ Pinned = str | None  # one of them; None: as the device of the tensors says
 
 def backends() -> list[str]:
     """The names that work on this machine, of 'reference', 'cpu' and 'cuda'."""
-    return [name for name in NAMES if _available(name)]
+    return [name for name in NAMES if missing(name) is None]
 
 
 def set_threads(count: int) -> None:
     """How many threads one call of a CPU kernel may use; torch.get_num_threads() at first. Raises UserError below 1."""
     if index(count) < 1:
         raise UserError(f"set_threads({count}): expected at least 1")
-    if _available("cpu") and (library := cpu_library()) is not None:
+    if missing("cpu") is None and (library := cpu_library()) is not None:
         library.cs_set_threads(min(count, MOST_THREADS))
 
 
@@ -37,11 +37,11 @@ def select(device: torch.device, pinned: Pinned) -> ModuleType:
     Raises UserError when `pinned` does not exist, is not available here, or is not for that device.
     """
     if pinned is None:
-        return _default(device.type)
+        return _default(device.type, device.index)
     if pinned not in NAMES:
         raise unknown("backend", pinned, NAMES)
-    if not _available(pinned):
-        raise UserError(f"backend '{pinned}' is not available here; available: {', '.join(backends())}")
+    if reason := missing(pinned, device.index if pinned == device.type == "cuda" else None):
+        raise UserError(f"backend '{pinned}' is not available here: {reason}; available: {', '.join(backends())}")
     if pinned == "reference":
         return reference
     if pinned != device.type:
@@ -49,21 +49,32 @@ def select(device: torch.device, pinned: Pinned) -> ModuleType:
     return native
 
 
-@cache  # the warning comes once for each kind of device
-def _default(kind: str) -> ModuleType:
-    if kind in ("cpu", "cuda") and _available(kind):
-        return native
+@cache
+def missing(name: str, index: int | None = None) -> str | None:
+    """Why a backend does not work here (for 'cuda': on the device of that index, None: on any), or None where it does."""
+    if name == "cuda":
+        if torch.version.cuda is None:
+            return f"torch {torch.__version__} is built without CUDA"
+        return cuda_missing(index) or (None if torch.cuda.is_available() else "torch finds no CUDA device that it can use")
+    if name == "cpu":
+        library = cpu_library()
+        if library is None:
+            return "no CPU library was built"
+        library.cs_set_threads(torch.get_num_threads())
+    return None
+
+
+@cache  # the warning comes once for each device
+def _default(kind: str, index: int | None) -> ModuleType:
+    reason = ""  # tensors of a kind that no kernels are for
+    if kind in ("cpu", "cuda"):
+        found = missing(kind, index if kind == "cuda" else None)
+        if found is None:
+            return native
+        reason = f"{found}; "
     warnings.warn(
-        f"no native kernels for {kind} tensors: running on the reference kernels, which are slower", ChronoscaleWarning, stacklevel=5
+        f"no native kernels for {kind} tensors: {reason}running on the reference kernels, which are slower",
+        ChronoscaleWarning,
+        stacklevel=5,
     )
     return reference
-
-
-@cache
-def _available(name: str) -> bool:
-    if name == "cuda":
-        return torch.cuda.is_available() and cuda_library() is not None
-    if name == "cpu" and (library := cpu_library()) is not None:
-        library.cs_set_threads(torch.get_num_threads())
-        return True
-    return name == "reference"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from chronoscale import cuda_ext
+from chronoscale.cuda_ext import devices
 from chronoscale.errors import MachineError
 
 ABI_VERSION = 4
@@ -60,8 +61,12 @@ _CUDA: _Arguments = {
     "cs_cuda_piece": [],
     "cs_cuda_available": [],
     "cs_cuda_last_error": [],
+    "cs_cuda_architectures": [],
+    "cs_cuda_toolkit": [],
+    "cs_cuda_driver": [],
+    "cs_cuda_device": [c_int, POINTER(c_int), c_char_p, c_int64],
 }
-_TEXTS = {"cs_instruction_set", "cs_cuda_last_error"}  # all others return an int
+_TEXTS = {"cs_instruction_set", "cs_cuda_last_error", "cs_cuda_architectures"}  # all others return an int
 
 
 @cache
@@ -75,20 +80,38 @@ def cpu_library() -> ctypes.CDLL | None:
 
 @cache
 def cuda_library() -> ctypes.CDLL | None:
-    """The CUDA kernels, or None when they were not built or this machine has no driver or device for them.
+    """The CUDA kernels, or None where they run on no device of this machine (cuda_missing says why).
 
     Raises MachineError when a library is there but does not load or is of another version.
     """
-    library = _load("libchronoscale_cuda.so", _CUDA, "cs_cuda_version")
-    return library if library is not None and library.cs_cuda_available() == 0 else None
+    return None if cuda_missing() else _cuda()
+
+
+@cache
+def cuda_missing(index: int | None = None) -> str | None:
+    """Why the CUDA kernels do not run on the device of that index (None: on any), or None where they do.
+
+    Raises MachineError as cuda_library does.
+    """
+    library = _cuda()
+    if library is None:
+        return "no CUDA library was built"
+    built, driver, found = devices.read(library)
+    if not found:
+        nothing = "no CUDA device" if library.cs_cuda_available() == 0 else library.cs_cuda_last_error().decode()
+        return devices.missing(built, driver, None) or nothing
+    if index is not None:
+        return devices.missing(built, driver, found[index]) if index < len(found) else f"no CUDA device {index}"
+    reasons = [devices.missing(built, driver, device) for device in found]
+    return None if None in reasons else "; ".join(dict.fromkeys(reason for reason in reasons if reason))
 
 
 def versions() -> dict[str, str]:
-    """What was loaded, for a run's environment fingerprint: ABI version and instruction set, or 'absent'."""
+    """What was loaded, for a run's environment fingerprint: ABI version and instruction set or architectures, or 'absent'."""
     cpu, cuda = cpu_library(), cuda_library()
     return {
         "cpu": "absent" if cpu is None else f"{cpu.cs_version()} ({cpu.cs_instruction_set().decode()})",
-        "cuda": "absent" if cuda is None else str(cuda.cs_cuda_version()),
+        "cuda": f"absent ({cuda_missing()})" if cuda is None else f"{cuda.cs_cuda_version()} ({cuda.cs_cuda_architectures().decode()})",
     }
 
 
@@ -96,6 +119,11 @@ def succeed(name: str, status: int) -> None:
     """Raises MachineError for the status of a function on groups that failed."""
     if status:
         raise MachineError(f"native {name} failed with status {status}{' (out of memory)' if status == 2 else ''}")
+
+
+@cache
+def _cuda() -> ctypes.CDLL | None:
+    return _load("libchronoscale_cuda.so", _CUDA, "cs_cuda_version")
 
 
 def _load(name: str, signatures: _Arguments, version: str) -> ctypes.CDLL | None:

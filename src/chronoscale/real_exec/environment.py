@@ -10,7 +10,8 @@ from pathlib import Path
 
 import torch
 
-from chronoscale.cuda_ext.backend import backends
+from chronoscale.cuda_ext.backend import backends, missing
+from chronoscale.cuda_ext.loader import versions
 
 PACKAGES = ("chronoscale", "torch", "numpy", "dgl", "simpy")
 
@@ -34,6 +35,7 @@ def fingerprint(device: torch.device) -> dict[str, str]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "kernels": ", ".join(backends()),
+        "cuda kernels": missing("cuda") or versions()["cuda"],
     }
     for package in PACKAGES:
         try:
