@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from chronoscale.cuda_ext.graph import CSR, Delta
+from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap, _Operand
+from chronoscale.cuda_ext.ops import aggregate, increment_, rebuild
 from chronoscale.errors import UserError
 
 
@@ -61,8 +62,79 @@ def test_sizes_and_moves() -> None:
         (lambda: Delta(ints(0, 1), pointer(0, 1), ints(0), None, 3, 1), "2 entries, expected 1"),
         (lambda: Delta(ints(1, 1), pointer(0, 0, 1), ints(0), None, 3, 1).check(), "twice"),
         (lambda: Delta(ints(3), pointer(0, 1), ints(0), None, 3, 1).check(), r"in \[0, 3\)"),
+        (lambda: CSR(pointer(0, 1), ints(0), None, 2**31), "ids are int32"),
+        (lambda: Delta(ints(0), pointer(0, 1), ints(0), None, -1, 1), "expected a size"),
+        (lambda: CSR(pointer(0, 1), ints(1), None, 1).transpose(), r"in \[0, 1\)"),
+        (lambda: CSR(pointer(0, 1), torch._neg_view(ints(0)), None, 1), "not contiguous"),
+        (lambda: EdgeMap(ints(0, 1), pointer(0, 1, 1), ints(1), torch.ones(1, dtype=torch.int8), 3).check(), "one at least"),
     ],
 )
 def test_malformed_operands_are_one_clear_error(build: object, message: str) -> None:
     with pytest.raises(UserError, match=message):
         build()  # type: ignore[operator]
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is looked at from now on."""
+    looks: list[str] = []
+    for kind in (CSR, Delta, EdgeMap):
+        look = kind._look
+
+        def seen(self: _Operand, look: object = look) -> None:
+            looks.append(type(self).__name__)
+            look(self)  # type: ignore[operator]
+
+        monkeypatch.setattr(kind, "_look", seen)
+    return looks
+
+
+def test_an_operand_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, x = counted(monkeypatch), torch.ones(3, 2, requires_grad=True)
+    graph = CSR(pointer(0, 1, 2, 3), ints(0, 1, 2), None, 3)
+    for _ in range(3):
+        aggregate(graph, x).sum().backward()
+    aggregate(graph.transpose().to("cpu", copy=True), x)
+    assert looks == ["CSR"]
+    change = Delta(ints(1), pointer(0, 1), ints(0), None, 3, 3)
+    for _ in range(3):
+        increment_(torch.zeros(3, 2), change, x.detach())
+    aggregate(change.compact(), x)
+    aggregate(change.to("cpu", copy=True).transpose(), torch.ones(1, 2))
+    assert looks == ["CSR", "Delta"]
+    edges = EdgeMap(ints(0), pointer(0, 1), ints(1), torch.ones(1, dtype=torch.int8), 3)
+    made, _ = rebuild(graph, edges)
+    aggregate(made, x)
+    rebuild(made, EdgeMap(ints(0), pointer(0, 1), ints(2), edges.sign, 3).trusted())
+    assert looks == ["CSR", "Delta", "EdgeMap"]
+
+
+def test_an_operand_is_looked_at_again_after_torch_wrote_into_it() -> None:
+    graph, x = CSR(pointer(0, 1, 2), ints(0, 1), None, 2).check(), torch.ones(2, 1)
+    graph.indices[1] = 7
+    for _ in range(2):
+        with pytest.raises(UserError, match=r"in \[0, 2\)"):
+            aggregate(graph, x)
+    with pytest.raises(UserError, match=r"in \[0, 2\)"):
+        aggregate(graph.to("cpu", copy=True), x)  # nor has a copy of it been looked at
+    graph.indices[1] = 0
+    assert aggregate(graph, x).tolist() == [[1.0], [1.0]]
+
+
+def test_what_was_never_checked_is_refused_by_every_operator(backend: str, device: str) -> None:
+    x = torch.ones(2, 1, device=device)
+    with pytest.raises(UserError, match=r"in \[0, 2\)"):
+        aggregate(CSR(pointer(0, 1, 2), ints(0, 2), None, 2).to(device), x, backend)
+    with pytest.raises(UserError, match="must ascend"):
+        increment_(x.clone(), Delta(ints(0), pointer(0, 2**40), ints(0), None, 2, 2).to(device), x, backend)
+    with pytest.raises(UserError, match=r"in \[0, 2\)"):
+        rebuild(
+            CSR(pointer(0, 1, 2), ints(0, 1), None, 2).to(device),
+            EdgeMap(ints(0), pointer(0, 1), ints(-1), torch.ones(1, dtype=torch.int8), 2).to(device),
+            backend=backend,
+        )
+    if backend == "reference":
+        return
+    with pytest.raises(UserError, match=r"in \[0, 2\)"):
+        torch.ops.chronoscale.aggregate(pointer(0, 1, 2).to(device), ints(0, -1).to(device), None, x)
+    with pytest.raises(UserError, match="twice"):
+        torch.ops.chronoscale.increment_(x, ints(1, 1).to(device), pointer(0, 0, 0).to(device), ints().to(device), None, x.clone())

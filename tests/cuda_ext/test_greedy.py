@@ -76,8 +76,25 @@ def test_one_gpu_takes_the_pair_that_saves_most() -> None:
 
 @pytest.mark.parametrize(
     ("times", "reuse", "gpus"),
-    [([1.0], [[0.0], [0.0]], 1), ([-1.0], [[0.0]], 1), ([np.nan], [[0.0]], 1), ([1.0], [[np.inf]], 1), ([1.0], [[0.0]], 0)],
+    [
+        ([1.0], [[0.0], [0.0]], 1),
+        ([-1.0], [[0.0]], 1),
+        ([np.nan], [[0.0]], 1),
+        ([1.0], [[np.inf]], 1),
+        ([1.0], [[0.0]], 0),
+        ([1.0], [[0.0]], 2**32 + 1),
+        ([1e308, 1e308, 1e308], [[0.0]] * 3, 1),
+        ([1e300, 1e300, 1e300], [[0.0]] * 3, 2**31 - 1),
+        ([1.0, 1.0, 1.0], [[1.7e308]] * 3, 1),
+    ],
 )
 def test_nonsense_is_refused(times: list[float], reuse: list[list[float]], gpus: int) -> None:
     with pytest.raises(UserError, match="pair_groups"):
         pair_groups(np.array(times), np.array(reuse), gpus)
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-310, 1e300])
+def test_numbers_at_the_ends_of_doubles(scale: float) -> None:
+    rng = np.random.default_rng(2)
+    problem = rng.integers(1, 50, 40) * scale, rng.integers(0, 9, (40, 3)) * scale, 3, 0
+    assert_same(pair_groups(*problem), reference(*problem))

@@ -50,6 +50,45 @@ def test_aggregate_equals_the_dense_product(backend: str, device: str, width: in
     close(aggregate(graph, x, backend), torch.from_numpy(dense if weighted else (dense != 0).astype(float)) @ x.cpu().double())
 
 
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("width", (*WIDTHS, 5, 130))
+def test_bfloat16_is_stored_and_float32_summed(backend: str, device: str, width: int, weighted: bool) -> None:
+    """As if the same numbers were stored in float32: of the sums nothing is rounded to eight bits."""
+    if backend == "cuda":
+        pytest.skip("of the CUDA library")
+    dense = random_dense(90, 70, 0.1)
+    dense[5] = 1.0
+    graph, x = csr(dense, weighted).to(device), features(70, width, device).bfloat16().requires_grad_()
+    whole = x.detach().float().requires_grad_()
+    out, expected = aggregate(graph, x, backend), aggregate(graph, whole, backend)
+    assert out.dtype == torch.float32 and torch.allclose(out, expected, rtol=1e-6, atol=1e-6)
+    close(out, torch.from_numpy(dense if weighted else (dense != 0).astype(float)) @ x.detach().cpu().double())
+    weight = features(90, width, device).cos()
+    for result in (out, expected):
+        (result * weight).sum().backward()
+    assert x.grad is not None and whole.grad is not None
+    assert x.grad.dtype == torch.bfloat16 and torch.equal(x.grad, whole.grad.bfloat16())
+    change, sums = delta(random_dense(90, 70, 0.02, 2)).to(device), features(90, width, device)
+    (new, touched), (whole_new, _) = (increment(sums, change, t.detach(), backend) for t in (x, whole))
+    assert new.dtype == touched.dtype == torch.float32 and torch.allclose(new, whole_new, rtol=1e-6, atol=1e-6)
+    copy = increment_(sums, change, x.detach(), backend)
+    assert torch.equal(copy, touched) and torch.equal(sums, new)
+    into = []
+    for t in (x.detach().requires_grad_(), whole.detach().requires_grad_()):
+        (increment(new, change, t, backend)[0] * weight).sum().backward()
+        into.append(t.grad)
+    assert into[0] is not None and into[1] is not None and torch.equal(into[0], into[1].bfloat16())
+
+
+def test_bfloat16_through_the_registered_operators() -> None:
+    graph, change, ops = csr(random_dense(9, 7, 0.3)), delta(random_dense(9, 7, 0.2, seed=1)), torch.ops.chronoscale
+    x, sums = features(7, 3, "cpu").bfloat16().requires_grad_(), features(9, 3, "cpu")
+    torch.library.opcheck(ops.aggregate, (graph.indptr, graph.indices, graph.values, x))
+    torch.library.opcheck(ops.increment, (sums, change.rows, change.indptr, change.indices, change.values, x))
+    with pytest.raises(UserError, match=r"expected contiguous torch.float32 \[9, 3\]"):
+        increment(sums.bfloat16(), change, x)
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_increment_equals_the_dense_sum(backend: str, device: str, width: int) -> None:
     dense = random_dense(90, 70, 0.02)
@@ -73,6 +112,9 @@ def test_hubs_are_summed_whole(backend: str, device: str, width: int) -> None:
     x = torch.rand(nodes, width, device=device)
     expected = aggregate(graph, x.double(), "reference")
     torch.testing.assert_close(aggregate(graph, x, backend).double(), expected, rtol=1e-3, atol=1e-2)  # 108,000 float32 terms
+    if backend != "cuda":
+        half = x.bfloat16()
+        torch.testing.assert_close(aggregate(graph, half, backend), aggregate(graph, half.float(), "reference"), rtol=1e-3, atol=1e-2)
     change = Delta(torch.arange(nodes, dtype=torch.int32, device=device), graph.indptr, graph.indices, None, nodes, nodes)
     new, touched = increment(x, change, x, backend)
     torch.testing.assert_close(new.double(), expected + x.double(), rtol=1e-3, atol=1e-2)
@@ -160,6 +202,7 @@ CHANGE = delta(random_dense(6, 5, 0.5))
     [
         (torch.ones(3, 5).T, "not contiguous"),
         (torch.ones(5, 3, dtype=torch.float16), "expected contiguous float32 or float64"),
+        (torch._neg_view(torch.ones(5, 3)), "not contiguous"),
         (torch.ones(4, 3), r"\[5, F\]"),
         (torch.ones(5), r"\[5, F\]"),
         (torch.ones(5, 3, device="meta"), "on cpu"),
@@ -177,6 +220,11 @@ def test_wrong_sums_and_wrong_backends_are_errors() -> None:
     for sums in (torch.ones(5, 3), torch.ones(6, 4), torch.ones(6, 3).double()):
         with pytest.raises(UserError, match="sums"):
             increment_(sums, CHANGE, x)
+    memory = torch.ones(9, 3)
+    with pytest.raises(UserError, match="shares its memory"):
+        increment_(memory[:6], CHANGE, memory[4:])
+    with pytest.raises(UserError, match="shares its memory"):
+        increment_(CHANGE.indices.view(torch.float32)[:6].view(6, 1), CHANGE, x[:, :1].contiguous())
     with pytest.raises(UserError, match="no gradient"):
         increment_(torch.ones(6, 3), CHANGE, x.clone().requires_grad_())
     with pytest.raises(UserError, match="did you mean 'cuda'"):

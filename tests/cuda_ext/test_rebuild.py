@@ -82,6 +82,18 @@ def test_a_change_of_other_edges_is_an_error(backend: str, device: str) -> None:
             rebuild(operand(graph, device=device)[0], map_.to(device), backend=backend)
 
 
+def test_an_adjacency_that_is_none_is_an_error(backend: str, device: str) -> None:
+    if backend == "cuda":
+        pytest.skip("not checked on CUDA")
+    nothing = change(snapshot(set()), snapshot(set()))
+    graph = operand(snapshot({(0, 2), (1, 2), (3, 2)}))[0]
+    for at, ids in (((0, 1), (1, 0)), ((3, 4), (1, 0)), ((3, 4), (0, 0))):  # another node first; sources that fall, or come twice
+        indices = graph.indices.clone()
+        indices[list(at)] = torch.tensor(ids, dtype=torch.int32)
+        with pytest.raises(UserError, match="is not its own node"):
+            rebuild(CSR(graph.indptr, indices, None, N), nothing, backend=backend)
+
+
 def test_malformed_maps_and_arguments_are_errors() -> None:
     def ints(*numbers: int) -> torch.Tensor:
         return torch.tensor(numbers, dtype=torch.int32)

@@ -73,7 +73,7 @@ def attention(graph: CSR, z: Tensor, left: Tensor, right: Tensor, slope: float =
     all three. Raises UserError when they do not fit or the backend cannot be had, MachineError when a kernel fails.
     """
     _check(graph, z, left, right)
-    kernels, at = select(z.device, backend), Entries(graph, None, slope)
+    kernels, at = select(z.device, backend), Entries(graph, None, float(slope))
     with torch.no_grad():
         weights, maximum, denominator, _ = kernels.softmax(at, (left, right), None, None, True)
     made = _Sum(kernels, at, weights, denominator, None, None)
@@ -110,7 +110,7 @@ def _advance(
     z, left, right = values
     each = (graph.num_rows,)
     kept = ((state.total, (*each, z.shape[1])), (state.denominator, each), (state.maximum, each), (state.reference, each))
-    fits = all((t.dtype, tuple(t.shape), t.device) == (z.dtype, shape, graph.device) for t, shape in kept)
+    fits = all((t.dtype, tuple(t.shape), t.device, plain(t)) == (z.dtype, shape, graph.device, True) for t, shape in kept)
     if (
         not fits
         or (graph.nnz == 0 and change.nnz > 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from operator import index
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,9 +47,10 @@ def pair_groups(times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: in
     for name, numbers in (("times", times), ("reuse", reuse)):
         if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
             raise UserError(f"pair_groups: {name} must be finite and not negative")
+    gpus, max_targets, threads = index(gpus), index(max_targets), index(threads)
     if not (1 <= gpus < LIMIT and 0 <= max_targets < LIMIT and 0 <= threads < LIMIT):
         raise UserError(f"pair_groups: gpus={gpus}, max_targets={max_targets}, threads={threads}; expected at least 1, 0, 0, below 2^31")
-    bounded("pair_groups", 2 * times.max(initial=0), reuse.max(initial=0), 2 * (2 * len(times) + gpus))
+    bounded("pair_groups", 2 * float(times.max(initial=0)), reuse.max(initial=0), 2 * (2 * len(times) + gpus))
     iteration, gpu, slot = (np.zeros(len(times), dtype=np.int32) for _ in range(3))
     if (library := scheduler("pair_groups runs")) is None:
         greedy_reference.schedule(times.tolist(), reuse.tolist(), gpus, max_targets, iteration, gpu, slot)

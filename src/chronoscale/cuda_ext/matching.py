@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from operator import index
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,15 +48,15 @@ def exchange(
     arguments that do not fit, MachineError when memory runs out.
     """
     times, reuse = np.ascontiguousarray(times, dtype=np.float64), np.ascontiguousarray(reuse, dtype=np.float64)
-    n, found = len(times), np.array(mate, dtype=np.int32)
-    sized = 1 <= gpus < LIMIT and 0 <= walk.work <= 2**62
+    n, found, gpus, work = len(times), np.array(mate, dtype=np.int32), index(gpus), index(walk.work)
+    sized = 1 <= gpus < LIMIT and 0 <= work <= 2**62
     if times.ndim != 1 or reuse.ndim != 2 or len(reuse) != n or found.shape != (n,) or not sized:
         raise UserError(
             f"exchange: times {list(times.shape)}, reuse {list(reuse.shape)}, mate {list(found.shape)}, gpus={gpus}, work={walk.work}"
         )
     if not (np.isfinite(times).all() and np.isfinite(reuse).all() and np.isfinite([alpha, walk.pull, walk.threshold]).all()):
         raise UserError("exchange: numbers must be finite")
-    largest = 2 * np.abs(times).max(initial=0), np.abs(reuse).max(initial=0), abs(alpha)
+    largest = 2 * float(np.abs(times).max(initial=0)), np.abs(reuse).max(initial=0), abs(alpha)
     bounded("exchange", *largest, 4 * (n + 1) * (1 + abs(walk.pull)))
     paired = np.flatnonzero(found != -1)
     if len(paired) and (found.min() < -1 or found.max() >= n or (found[found[paired]] != paired).any() or (found[paired] == paired).any()):
@@ -67,5 +68,5 @@ def exchange(
     makespan = ctypes.c_double()
     problem = n, times.ctypes.data_as(_DOUBLES), reuse.shape[1], reuse.ctypes.data_as(_DOUBLES), gpus
     results = found.ctypes.data_as(_INTS), ctypes.byref(makespan)
-    succeed("exchange", library.cs_exchange(*problem, alpha, walk.pull, walk.threshold, walk.work, walk.seed, *results))
+    succeed("exchange", library.cs_exchange(*problem, alpha, walk.pull, walk.threshold, work, walk.seed, *results))
     return found, makespan.value

@@ -59,6 +59,8 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: Pinned = None) ->
     apart("sums", sums, (x, delta.rows, delta.fresh, delta.indptr, delta.indices, delta.values))
     if torch.is_grad_enabled() and (sums.requires_grad or x.requires_grad):
         raise UserError("increment_ has no gradient; use increment, or call it under torch.no_grad()")
+    if sums.is_inference() and not torch.is_inference_mode_enabled():
+        raise UserError("increment_: sums were made in inference mode, and can be written in it alone")
     return cast(Tensor, select(x.device, backend).increment_(sums, delta, x))
 
 
@@ -172,8 +174,9 @@ def _op_increment_(
 def _op_increment(
     sums: Tensor, rows: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor, fresh: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    new = sums.clone()
-    return new, _op_increment_(new, rows, indptr, indices, values, x, fresh)
+    _matrices(sums, x)
+    with torch.no_grad():
+        return increment(sums, _entered(Delta(rows, indptr, indices, values, sums.shape[0], x.shape[0], fresh)), x)
 
 
 def _keep_aggregate(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
@@ -204,18 +207,23 @@ for _name, _function in (("aggregate", _op_aggregate), ("increment", _op_increme
 
 def _fake_aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
     _matrices(x)
-    torch._check(indptr.dim() == 1)
+    _together(indptr, indices, values, x)
     return x.new_empty(indptr.shape[0] - 1, x.shape[1], dtype=summed(x.dtype))
 
 
 def _fake_increment_(sums: Tensor, rows: Tensor, *others: Tensor | None, fresh: Tensor | None = None) -> Tensor:
     _matrices(sums)
-    torch._check(rows.dim() == 1)
+    _together(rows, sums, *others, fresh)
     return sums.new_empty(rows.shape[0], sums.shape[1])
 
 
 def _fake_increment(sums: Tensor, *others: Tensor, fresh: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(sums), _fake_increment_(sums, *others)
+    return torch.empty_like(sums), _fake_increment_(sums, *others, fresh=fresh)
+
+
+def _together(vector: Tensor, *others: Tensor | None) -> None:
+    """What is not on one device comes here, too, when a part of it is on meta, and would get memory that nobody wrote."""
+    torch._check(vector.dim() == 1 and all(other is None or other.device == vector.device for other in others))
 
 
 def _matrices(*tensors: Tensor) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from ctypes import CDLL
 from functools import cache
-
-import numpy as np
+from math import isfinite
 
 from chronoscale.cuda_ext.loader import cpu_library
 from chronoscale.errors import ChronoscaleWarning, UserError
@@ -28,7 +27,6 @@ def bounded(name: str, *numbers: float) -> None:
 
     The library's searches compare sums of times: were they infinite, no choice would be better than another, and none would end.
     """
-    *largest, times = (np.float64(number) for number in numbers)
-    with np.errstate(over="ignore"):
-        if not np.isfinite(np.float64(sum(largest)) * times):
-            raise UserError(f"{name}: the largest numbers are too large to be added up in a double; use another unit")
+    *largest, times = (float(number) for number in numbers)
+    if not isfinite(sum(largest) * times):
+        raise UserError(f"{name}: the largest numbers are too large to be added up in a double; use another unit")

@@ -77,30 +77,24 @@ class Pool {
         std::thread thread(&Pool::work, this);
         handles_.push_back(thread.native_handle());
         thread.detach();
-        here_ = -1;
+        CPU_ZERO(&allowed_);
       } catch (...) {
         return;  // no thread or no memory: fewer helpers, slower, still right
       }
     }
   }
 
-  // A woken helper is often put on its waker's core, where it waits for the work it should share. So helpers are pinned to
-  // the other cores, again whenever the caller has moved; with more helpers than such cores they are left to the scheduler.
+  // A woken helper is often put on its waker's core, where it waits for the work it should share. So helpers may run where
+  // the caller may, but for its own core, again whenever it has moved or may run elsewhere. They are pinned to no core: other
+  // processes' callers and helpers are there too, and only the scheduler knows where.
   void place() {
     const int here = sched_getcpu();
-    if (here == here_) return;
-    here_ = here;
     cpu_set_t allowed;
     if (here < 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-    if (CPU_COUNT(&allowed) <= static_cast<int>(handles_.size())) return;
-    int core = -1;
-    for (const pthread_t helper : handles_) {
-      do ++core; while (core == here || !CPU_ISSET(core, &allowed));
-      cpu_set_t one;
-      CPU_ZERO(&one);
-      CPU_SET(core, &one);
-      pthread_setaffinity_np(helper, sizeof one, &one);
-    }
+    if (CPU_COUNT(&allowed) > size_) CPU_CLR(here, &allowed);  // else more helpers than other cores
+    if (CPU_EQUAL(&allowed, &allowed_)) return;
+    allowed_ = allowed;
+    for (const pthread_t helper : handles_) pthread_setaffinity_np(helper, sizeof allowed, &allowed);
   }
 
   void work() {
@@ -126,7 +120,7 @@ class Pool {
   std::condition_variable wake_, done_;
   Job* job_ = nullptr;
   int seats_ = 0, seated_ = 0, size_ = 0;
-  int here_ = -1;  // the caller's core that helpers were last placed around
+  cpu_set_t allowed_{};  // where helpers may run
   std::vector<pthread_t> handles_;
   std::atomic<int> busy_{0};
   std::atomic<int64_t> posted_{0};

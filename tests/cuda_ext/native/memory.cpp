@@ -1,0 +1,144 @@
+// Every allocation of every call fails once: the first, the second, and so on, alone or with all that follow. A call then says
+// CS_ERROR_MEMORY or returns what it returns otherwise; it neither throws nor ends the process, on whatever thread.
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <new>
+#include <random>
+#include <vector>
+
+#include "chronoscale.h"
+
+namespace {
+
+std::atomic<long> left{-1};  // allocations before the one that fails; negative: none does
+std::atomic<bool> after{false}, failed{false};
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  const long at = left.load() >= 0 || after ? left.fetch_sub(1) : -1;
+  if (at == 0 || (at < 0 && after)) {
+    failed = true;
+    throw std::bad_alloc();
+  }
+  if (void* memory = std::malloc(bytes ? bytes : 1)) return memory;
+  throw std::bad_alloc();
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(bytes);
+  } catch (...) {
+    return nullptr;
+  }
+}
+void* operator new[](std::size_t bytes) { return operator new(bytes); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+template <class T>
+using Column = std::vector<T>;
+
+int faults = 0;
+
+// `call` gives a status and leaves what it computed in `result`.
+template <class T>
+void starve(const char* name, Column<T>& result, const std::function<int()>& call) {
+  const Column<T> empty = result;
+  cs_set_threads(1);  // the helpers' own memory is among what is not to be had later
+  if (call() != CS_OK) {
+    std::printf("%s fails by itself\n", name);
+    ++faults;
+    return;
+  }
+  cs_set_threads(3);
+  const Column<T> expected = result;
+  long refused = 0;
+  for (const bool all : {false, true}) {
+    for (long k = 0;; ++k) {
+      result = empty;
+      failed = false;
+      left = k;
+      after = all;
+      const int status = call();
+      after = false;
+      left = -1;
+      if (!failed) break;
+      refused += status == CS_ERROR_MEMORY;
+      if (status == CS_OK ? result != expected : status != CS_ERROR_MEMORY) {
+        std::printf("%s, allocation %ld%s: status %d\n", name, k, all ? " and after" : "", status);
+        ++faults;
+      }
+    }
+  }
+  std::printf("%s: %ld times out of memory\n", name, refused);
+}
+
+int main() {
+  std::mt19937 random(1);
+  const auto draw = [&](int below) { return static_cast<int>(random() % below); };
+  const int64_t rows = 3000, width = 64, entries = 30000;
+  Column<int64_t> indptr(rows + 1);
+  for (int64_t v = 0; v <= rows; ++v) indptr[v] = v * entries / rows;
+  Column<int32_t> indices(entries), targets(rows);
+  for (auto& id : indices) id = draw(rows);
+  for (int64_t v = 0; v < rows; ++v) targets[v] = v;
+  Column<float> x(rows * width, 1.5f), out(rows * width), touched(rows * width);
+  Column<uint16_t> half(rows * width, 0x3fc0);
+  starve("aggregate", out, [&] { return cs_aggregate_f32(rows, indptr.data(), indices.data(), nullptr, x.data(), width, out.data()); });
+  starve("aggregate in bfloat16", out, [&] { return cs_aggregate_bf16(rows, indptr.data(), indices.data(), nullptr, half.data(), width, out.data()); });
+  starve("increment", touched, [&] {
+    Column<float>& sums = out;
+    for (auto& sum : sums) sum = 0;
+    return cs_increment_f32(rows, targets.data(), nullptr, indptr.data(), indices.data(), nullptr, x.data(), width, sums.data(), touched.data());
+  });
+
+  Column<float> ends(rows, 0.5f), weights(entries), maximum(rows), denominator(rows), row(rows);
+  starve("softmax", weights, [&] {
+    return cs_softmax_f32(rows, nullptr, indptr.data(), indices.data(), nullptr, nullptr, 1, ends.data(), ends.data(), 0.2, weights.data(),
+                          maximum.data(), denominator.data(), nullptr);
+  });
+  starve("softmax_grad", row, [&] {
+    return cs_softmax_grad_f32(rows, nullptr, indptr.data(), indices.data(), ends.data(), ends.data(), 0.2, weights.data(), x.data(), width,
+                               x.data(), ends.data(), touched.data(), row.data());
+  });
+
+  const int64_t nodes = 40000;  // each hears itself, and the change adds an edge to every tenth
+  Column<int64_t> own(nodes + 1), steps{0}, change_ptr{0}, after_ptr{0};
+  Column<int32_t> selves(nodes), slots(nodes, -1), change;
+  for (int64_t v = 0; v < nodes; ++v) {
+    own[v + 1] = v + 1;
+    selves[v] = v;
+    if (v % 10 == 1) {
+      slots[v] = change.size();
+      change.push_back(v - 1);
+      change_ptr.push_back(change.size());
+      steps.push_back(change.size());
+    }
+    after_ptr.push_back(v + 1 + change.size());
+  }
+  Column<int32_t> rebuilt(after_ptr.back());
+  starve("rebuild", rebuilt, [&] {
+    return cs_rebuild(nodes, own.data(), selves.data(), slots.data(), change_ptr.data(), change.data(), steps.data(), nullptr, nullptr,
+                      after_ptr.data(), rebuilt.data(), nullptr);
+  });
+
+  const int64_t groups = 300;
+  Column<double> times(groups), reuse(groups * 3);
+  for (auto& time : times) time = 1 + draw(50);
+  for (auto& saved : reuse) saved = draw(9) * 0.1;
+  Column<int32_t> iteration(groups), gpu(groups), slot(groups), mate(groups, -1);
+  double total = 0;
+  starve("greedy", gpu, [&] {
+    return cs_greedy(groups, times.data(), 3, reuse.data(), 30, 0, 3, iteration.data(), gpu.data(), slot.data());
+  });
+  starve("band_matching", mate, [&] { return cs_band_matching(groups, 3, reuse.data(), mate.data(), &total); });
+  mate.assign(groups, -1);
+  starve("exchange", mate, [&] {
+    return cs_exchange(groups, times.data(), 3, reuse.data(), 4, 0.1, 0.5, 1.0, 20000, 7, mate.data(), &total);
+  });
+  return faults ? 1 : 0;
+}

@@ -1,0 +1,1 @@
+"""Calls of the kernels with arguments that do not fit: for fuzz.calls."""

@@ -1,0 +1,69 @@
+"""The process that makes the calls: a seed a line in, as JSON what went wrong or null out."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import traceback
+import warnings
+
+import numpy as np
+import torch
+from fuzz.malformed import groups, tensors
+
+from chronoscale.cuda_ext.backend import set_threads
+from chronoscale.errors import MachineError, UserError
+
+REFUSED = (UserError, MachineError, RuntimeError, TypeError)  # torch raises the last two
+MEMORY = 12 << 30  # of address space: what asks for more is refused it, as on a full machine
+KINDS = (*tensors.KINDS, *groups.KINDS)
+
+
+def serve() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    set_threads(3)
+    for line in sys.stdin:
+        print(json.dumps(said(int(line))), flush=True)
+
+
+def said(seed: int) -> str | None:
+    """What is wrong with the call of this seed. It is drawn twice, for calls write into their arguments."""
+    kind = KINDS[np.random.default_rng([seed, 0]).integers(len(KINDS))]
+    calls = [kind(np.random.default_rng([seed, 1])) for _ in range(2)]
+    native = _outcome(calls[0], "cpu")
+    if isinstance(native, str):
+        return f"seed {seed}: {native}"
+    if isinstance(native, BaseException):
+        return None  # refused; that what is sound is not refused, other tests hold
+    if any(isinstance(made, torch.Tensor) and made.is_meta for made in native):
+        return None  # a shape, from a registered operator
+    reference = _outcome(calls[1], "reference")
+    if isinstance(reference, BaseException | str):
+        return f"seed {seed}: {kind.__name__} gave a result, the reference {reference!r}"
+    same = len(native) == len(reference) and all(_same(a, b) for a, b in zip(native, reference, strict=True))
+    return None if same else f"seed {seed}: {kind.__name__} gave {native!r:.300}, the reference {reference!r:.300}"
+
+
+def _outcome(call: tensors.Call, backend: str) -> tuple[object, ...] | BaseException | str:
+    """What it returned, how it was refused, or the error that it should not have raised."""
+    try:
+        return call(backend)
+    except REFUSED as error:
+        return error
+    except Exception:
+        return traceback.format_exc()
+
+
+def _same(a: object, b: object) -> bool:
+    if not isinstance(a, torch.Tensor):
+        return bool(np.array_equal(np.asarray(a), np.asarray(b)))
+    assert isinstance(b, torch.Tensor)
+    if (a.dtype, a.shape, a.device) != (b.dtype, b.shape, b.device):
+        return False
+    tolerance = 2e-2 if a.dtype == torch.bfloat16 else 1e-4
+    # Sums in another order: of large numbers all digits may differ, and be infinite in one order alone.
+    a, b = (torch.nan_to_num(t.detach().double(), posinf=1e30, neginf=1e30).clamp(-1e30, 1e30) for t in (a, b))
+    return bool(torch.allclose(a, b, rtol=tolerance, atol=tolerance * max(1.0, *(float(t.abs().max()) for t in (a, b) if t.numel()), 0.0)))
