@@ -1,12 +1,13 @@
 """Count the kernels of every kind of row and write src/chronoscale/strategies/kernels.yaml: `python benchmarks/count_kernels.py`.
 
-Schedules of many sizes are executed on a CPU under `real_exec.kernels.Counter`; the counts of each (kind of schedule, model, operation)
-are then expressed as a law with integer coefficients. A law that does not reproduce every count exactly is printed, with its error.
+Schedules of many sizes are executed on a CPU under `real_exec.kernels.Counter`, our own kernels emulated (tests/emulation), so that rows
+take the ways that they take on CUDA; the counts of each (kind of schedule, model, operation) are then expressed as a law with integer coefficients. A law that does not reproduce every count exactly is printed, with its error.
 Takes some minutes.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,6 +52,9 @@ from chronoscale.strategies.snapshots.models import MODELS, Kind, model_shape
 from chronoscale.strategies.snapshots.rows import Form
 from chronoscale.strategies.workload import Hyper, ModelChoice, Partition, Workload
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from emulation.stand_in import emulated
+
 TARGET = Path(__file__).parents[1] / "src/chronoscale/strategies/kernels.yaml"
 HEAD = "# Kernels of a schedule's rows, as laws; see kernels.py. Made by benchmarks/count_kernels.py with torch {}.\n"
 ROWS = ["1", "upper", "later", "partial", "spread"]
@@ -75,6 +79,11 @@ class Coded(kernels.Kernels):
         return np.asarray(BASE**3 * found["own"] if "own" in found else 1)
 
 
+def _counted(program: Program) -> list[int]:
+    with emulated():
+        return counted(program)
+
+
 def learned(program: Program) -> Program:
     """With the optimiser that torch takes on CUDA, gradients looked at and transposes made as there."""
     program.learner.optimizer.param_groups[0]["foreach"], program.learner.later = True, True
@@ -85,7 +94,7 @@ def learned(program: Program) -> Program:
 def rows(section: str, name: str, schedule: Schedule, program: Program, sizes: Mapping[str, int]) -> Iterator[dict[str, int | str]]:
     """A row a task: what it is, and its count. The first optimiser's step makes its moments and is left out."""
     seen: Counter[tuple[int, ...]] = Counter()
-    for task, count in zip(program.tasks, counted(learned(program)), strict=True):
+    for task, count in zip(program.tasks, _counted(learned(program)), strict=True):
         op, cell = task.op.name, (task.op, task.unit, task.step, task.layer)
         if section == "parts" and op in LATER and seen[cell]:
             op = LATER[op][seen[cell] - 1]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from emulation.stand_in import emulated
 
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
@@ -56,8 +57,10 @@ def differences(schedule: Schedule, program: Program, allowed: Mapping[Op, int] 
     learner = program.learner  # type: ignore[attr-defined]
     learner.optimizer.param_groups[0]["foreach"], learner.later = True, True  # as on CUDA
     getattr(program, "grid", program).shares = False
+    with emulated():
+        counts = counted(program)
     found, seen = [], set()
-    for task, count in zip(program.tasks, counted(program), strict=True):
+    for task, count in zip(program.tasks, counts, strict=True):
         first = task.op is Op.OPTIMIZE and task.op not in seen
         seen.add(task.op)
         said = int(schedule.kernels[task.task])

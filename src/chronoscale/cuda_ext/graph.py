@@ -115,7 +115,7 @@ class CSR(_Operand):
 
     def copied(self, shares: bool = True) -> CSR:
         """The same in tensors of its own; if it `shares`, one transpose is made for all copies, when the first is asked for."""
-        copy = self.to(self.device, copy=True)
+        copy = self.to(self.device, non_blocking=True, copy=True)
         if shares:
             object.__setattr__(copy, "_source", self)
         return copy

@@ -54,7 +54,8 @@ def rebuild(
     """As reference.rebuild."""
     slots = torch.full((before.num_rows,), -1, dtype=torch.int32, device=indptr.device)
     slots[change.rows.long()] = torch.arange(len(change.rows), dtype=torch.int32, device=indptr.device)
-    indices = torch.empty(max(0, before.nnz + change.growth()), dtype=torch.int32, device=indptr.device)
+    size = max(0, before.nnz + change.growth())
+    indices = (torch.empty if unfit is None else torch.zeros)(size, dtype=torch.int32, device=indptr.device)
     values = None if factors is None else torch.empty(len(indices), dtype=torch.float32, device=indptr.device)
     given = (before.indptr, before.indices, slots, change.indptr, change.indices, steps, *(factors or (None, None)))
     arguments = (before.num_rows, *(_pointer(t) for t in (*given, indptr, indices, values)))

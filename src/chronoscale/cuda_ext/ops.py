@@ -73,7 +73,7 @@ def rebuild(
     c[source], scale r, with c = 1/sqrt(out-degree + 1) and r = 1/sqrt(in-degree + 1); 'as-published': values c[source] * r[row],
     scale 1. Without `weighted` the values are None. Linear in N, edges and changes. Raises UserError when the two do not fit,
     for an unknown variant or backend, and for a change of other edges. To find the last, the host waits for a GPU, unless it is given
-    unfit, int32 [1] on the device: then that becomes 1, the entries are unspecified, and nothing is raised.
+    unfit, int32 [1] on the device: then that becomes 1, the result is some matrix of ids in range, and nothing is raised.
     """
     if variant not in VARIANTS:
         raise unknown("variant", variant, VARIANTS)
@@ -86,7 +86,11 @@ def rebuild(
     torch.cumsum(change.sign, 0, out=steps[1:])
     lengths = before.indptr.diff().index_add_(0, change.rows.long(), steps[change.indptr].diff())  # in-degree + 1
     indptr = torch.zeros_like(before.indptr)
-    torch.cumsum(lengths, 0, out=indptr[1:])
+    if unfit is None:
+        torch.cumsum(lengths, 0, out=indptr[1:])
+    else:  # what will not be looked at before it is used must be a matrix, though the wrong one
+        torch.cumsum(lengths.clamp_(min=1), 0, out=indptr[1:])
+        indptr.clamp_(max=before.nnz + change.growth())
     r = lengths.double().sqrt_().reciprocal_()
     factors = None
     if weighted:

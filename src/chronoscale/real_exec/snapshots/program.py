@@ -35,6 +35,7 @@ class SnapshotProgram(Program):
         self.board = Board(self.model, plan, hyper.group_size, hyper.variant)
         self.shares = True  # as `Full.to`
         self._losses = Losses()
+        self._unfit = torch.zeros(1, dtype=torch.int32, device=self.device)  # 1: a change did not belong to its snapshot
         convolve = convolution(self.board)
         self._run: Mapping[Op, Callable[[Task], None]] = {
             Op.H2D: self._h2d,
@@ -64,7 +65,9 @@ class SnapshotProgram(Program):
         self._run[task.op](task)
 
     def check(self) -> None:
-        """As `Learner.check`."""
+        """As `Learner.check`. Raises ValueError when a change did not belong to the snapshot before it."""
+        if self._unfit.item():
+            raise ValueError("a change does not belong to the snapshot that it was applied to: the material was prepared from other edges")
         self.learner.check()
 
     def sound(self, iteration: int) -> bool:
@@ -105,7 +108,7 @@ class SnapshotProgram(Program):
         assert isinstance(shelf.form, Change) and shelf.form.edges is not None and before is not None
         weighted = not self.model.shape.transforms_first
         edges = used_map(shelf.form.edges)
-        shelf.graph, shelf.scale = ops.rebuild(used_graph(before), edges, self.hyper.variant, weighted)
+        shelf.graph, shelf.scale = ops.rebuild(used_graph(before), edges, self.hyper.variant, weighted, unfit=self._unfit)
 
     def _copy(self, task: Task) -> None:
         """From stage to stage of a pipeline; on one rank both are this process."""

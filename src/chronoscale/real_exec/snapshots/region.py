@@ -35,7 +35,7 @@ class Route:
         row, first = np.unique(send[place], return_index=True)
         indptr = np.append(first, len(send)).astype(np.int64)
         ids, pointer, indices = (torch.from_numpy(array).to(device) for array in (row.astype(np.int32), indptr, place))
-        back = Delta(ids, pointer, indices, None, own + sum(remote), len(send))
+        back = Delta(ids, pointer, indices, None, own + sum(remote), len(send)).trusted()
         return cls(torch.from_numpy(send).to(device), back, rows, remote)
 
 
