@@ -86,10 +86,13 @@ def contestants(name: str, width: int) -> dict[str, Callable[[], object]]:
     source, target, nodes = edges(name)
     graph, change = csr(source, target, nodes), delta(source, target, nodes)
     x = torch.randn(nodes, width)
+    half = x.bfloat16()  # storage alone: its sums are float32, as x's
     sums = aggregate(graph, x)
     calls: dict[str, Callable[[], object]] = {
         "aggregate": lambda: aggregate(graph, x),
         "increment_": lambda: increment_(sums, change, x),
+        "bfloat16": lambda: aggregate(graph, half),
+        "bfloat16, increment_": lambda: increment_(sums, change, half),
     }
     if dgl is not None:
         other = dgl.graph((torch.from_numpy(source), torch.from_numpy(target)), num_nodes=nodes).int()
@@ -103,6 +106,14 @@ def contestants(name: str, width: int) -> dict[str, Callable[[], object]]:
     return calls
 
 
+@cache
+def rounding(name: str, width: int) -> float:
+    """Of sums of features stored in bfloat16, relative to those in float32: Frobenius norms."""
+    graph, x = csr(*edges(name)), torch.randn(GRAPHS[name][0], width)
+    whole = aggregate(graph, x)
+    return float((aggregate(graph, x.bfloat16()) - whole).norm() / whole.norm())
+
+
 @pytest.fixture(params=(1, 2))
 def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     before = torch.get_num_threads()
@@ -113,7 +124,7 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     set_threads(before)
 
 
-@pytest.mark.parametrize("contestant", ["aggregate", "increment_", "dgl", "torch.sparse"])
+@pytest.mark.parametrize("contestant", ["aggregate", "increment_", "bfloat16", "bfloat16, increment_", "dgl", "torch.sparse"])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_aggregate(benchmark: Callable[..., object], name: str, width: int, threads: int, contestant: str) -> None:
@@ -158,8 +169,9 @@ def main() -> None:
     others = f"torch {torch.__version__}, dgl {dgl.__version__ if dgl else 'absent'}"
     print(f"{cpu}, native {versions()['cpu']}, {others}; median of {options.repeats} (half of the interquartile range)\n")
     columns = ["aggregate, ms", "DGL, ms", "torch.sparse, ms", "DGL / ours", "torch / ours", "increment_, ms", "aggregate / increment_"]
+    columns += ["bfloat16, ms", "aggregate / bfloat16", "increment_ / bfloat16", "error of bfloat16"]
     print("| graph | F | threads |", " | ".join(columns), "|")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print("|" + "---|" * (3 + len(columns)))
     for name in options.graph:
         for width in WIDTHS:
             for count in options.threads:
@@ -173,7 +185,11 @@ def main() -> None:
                     cells[who] = f"{middle[who]:.3f} (±{(high - low) * 500 / middle[who] * 100:.0f} %)"
                 ratios = [f"{middle[who] / middle['aggregate']:.2f}" if who in middle else "–" for who in ("dgl", "torch.sparse")]
                 row = [name, width, count, cells["aggregate"], cells.get("dgl", "–"), cells["torch.sparse"], *ratios]
-                print("|", *_join([*row, cells["increment_"], f"{middle['aggregate'] / middle['increment_']:.1f}"]), flush=True)
+                row += [cells["increment_"], f"{middle['aggregate'] / middle['increment_']:.1f}", cells["bfloat16"]]
+                row += [
+                    f"{middle[who] / middle[half]:.2f}" for who, half in (("aggregate", "bfloat16"), ("increment_", "bfloat16, increment_"))
+                ]
+                print("|", *_join([*row, f"{rounding(name, width):.1e}"]), flush=True)
 
 
 def _join(cells: list[object]) -> Iterator[str]:

@@ -83,8 +83,11 @@ def test_bfloat16_is_stored_and_float32_summed(backend: str, device: str, width:
 def test_bfloat16_through_the_registered_operators() -> None:
     graph, change, ops = csr(random_dense(9, 7, 0.3)), delta(random_dense(9, 7, 0.2, seed=1)), torch.ops.chronoscale
     x, sums = features(7, 3, "cpu").bfloat16().requires_grad_(), features(9, 3, "cpu")
-    torch.library.opcheck(ops.aggregate, (graph.indptr, graph.indices, graph.values, x))
-    torch.library.opcheck(ops.increment, (sums, change.rows, change.indptr, change.indices, change.values, x))
+    alike = ("test_schema", "test_faketensor")
+    torch.library.opcheck(ops.aggregate, (graph.indptr, graph.indices, graph.values, x), test_utils=alike)
+    torch.library.opcheck(ops.increment, (sums, change.rows, change.indptr, change.indices, change.values, x), test_utils=alike)
+    ops.aggregate(graph.indptr, graph.indices, graph.values, x).sum().backward()
+    assert x.grad is not None and x.grad.dtype == torch.bfloat16
     with pytest.raises(UserError, match=r"expected contiguous torch.float32 \[9, 3\]"):
         increment(sums.bfloat16(), change, x)
 

@@ -19,33 +19,25 @@ pytestmark = pytest.mark.skipif(
 PROGRAM = """
 import os, sys, threading
 from pathlib import Path
-os.environ["OMP_NUM_THREADS"] = "1"
-import torch
-torch.set_num_threads(1)
-from chronoscale.cuda_ext.backend import set_threads
-from chronoscale.cuda_ext.graph import CSR
-from chronoscale.cuda_ext.ops import aggregate
+import numpy
+from chronoscale.cuda_ext.greedy import pair_groups  # needs no torch, which has threads of its own
 
 def masks():
-    read = lambda text: next(line.split()[1] for line in text.splitlines() if line.startswith("Cpus_allowed_list"))
     found = {}
     for status in Path("/proc/self/task").glob("*/status"):
-        parts = [part.split("-") for part in read(status.read_text()).split(",")]
+        line = next(line for line in status.read_text().splitlines() if line.startswith("Cpus_allowed_list"))
+        parts = [part.split("-") for part in line.split()[1].split(",")]
         found[int(status.parent.name)] = {core for part in parts for core in range(int(part[0]), int(part[-1]) + 1)}
     return found
 
-nodes = 20_000
-graph = CSR(torch.arange(0, 8 * nodes + 1, 8), torch.arange(8 * nodes, dtype=torch.int32) % nodes, None, nodes)
-x = torch.ones(nodes, 32)
+times, reuse = numpy.arange(400.0), numpy.ones((400, 1))
 before = set(masks())
-set_threads(1 + int(sys.argv[1]))
 for cores in sys.argv[2:]:
     allowed = {int(core) for core in cores.split(",")}
     os.sched_setaffinity(0, allowed)
-    aggregate(graph, x)
-    caller = threading.get_native_id()
+    pair_groups(times, reuse, 8, threads=1 + int(sys.argv[1]))
     helpers = [mask for thread, mask in masks().items() if thread not in before]
-    print(allowed == masks()[caller], len(helpers), [sorted(mask) for mask in helpers], flush=True)
+    print(allowed == masks()[threading.get_native_id()], len(helpers), [sorted(mask) for mask in helpers], flush=True)
 """
 
 

@@ -2,6 +2,10 @@
 // standard library may be instantiated here: the linker could hand an AVX-512 copy of it to a machine without.
 #include <type_traits>
 
+#ifdef __SSE2__
+#include <immintrin.h>  // inline alone, as are the functions here
+#endif
+
 #include "kernels.h"
 
 namespace cs {
@@ -30,7 +34,8 @@ inline V load(const T* from) {
   return v;
 }
 
-// W numbers of x as T: bfloat16 is the upper half of a float.
+// W numbers of x as T: bfloat16 is the upper half of a float. Compilers widen in halves that they then put together, which takes
+// longer than all the rest; hence the instructions by name.
 template <class T, int W, class X>
 inline typename Pack<T, W>::type widen(const X* from) {
   using V = typename Pack<T, W>::type;
@@ -38,9 +43,25 @@ inline typename Pack<T, W>::type widen(const X* from) {
     return load<V>(from);
   } else {
     using U = typename Pack<uint32_t, W>::type;
+    using H = typename Pack<X, W>::type;
     U bits;
-    if constexpr (W == 1) bits = *from; else bits = __builtin_convertvector(load<typename Pack<X, W>::type>(from), U);
-    bits <<= 16;
+    if constexpr (W == 1) {
+      bits = static_cast<uint32_t>(*from) << 16;
+#ifdef __AVX512F__
+    } else if constexpr (W == 16) {
+      bits = reinterpret_cast<U>(_mm512_maskz_cvtepu16_epi32(0xffff, load<__m256i>(from))) << 16;  // unmasked, g++ 12 warns
+#endif
+#ifdef __AVX2__
+    } else if constexpr (W == 8) {
+      bits = reinterpret_cast<U>(_mm256_cvtepu16_epi32(load<__m128i>(from))) << 16;
+#endif
+#ifdef __SSE2__
+    } else if constexpr (W == 4) {
+      bits = reinterpret_cast<U>(_mm_unpacklo_epi16(_mm_setzero_si128(), _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+#endif
+    } else {
+      bits = __builtin_convertvector(load<H>(from), U) << 16;
+    }
     V v;
     __builtin_memcpy(&v, &bits, sizeof v);
     return v;
