@@ -1,7 +1,8 @@
 """Count the kernels of every kind of row and write src/chronoscale/strategies/kernels.yaml: `python benchmarks/count_kernels.py`.
 
 Schedules of many sizes are executed on a CPU under `real_exec.kernels.Counter`, our own kernels emulated (tests/emulation), so that rows
-take the ways that they take on CUDA; the counts of each (kind of schedule, model, operation) are then expressed as a law with integer coefficients. A law that does not reproduce every count exactly is printed, with its error.
+take the ways that they take on CUDA. The counts of each (kind of schedule, model, operation) are then expressed as a law with integer
+coefficients. A law that does not reproduce every count exactly is printed, with its error.
 Takes some minutes.
 """
 
