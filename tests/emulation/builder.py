@@ -59,8 +59,8 @@ def library(csrc: Path = CSRC, flags: tuple[str, ...] = CHOSEN) -> ctypes.CDLL:
     """The emulated library, as the loader gives it, with emu_seed(n), which draws the order of blocks and threads anew, and
     emu_refuse(error), from which on every launch fails with that error of CUDA's (0: no longer)."""
     with mock.patch.dict(os.environ, {loader.DIRECTORY_VARIABLE: str(build(csrc, flags))}):
-        found = loader.cuda_library.__wrapped__()
-    assert found is not None, "the emulated device is not available"
+        found = loader._load(NAME, loader._CUDA, "cs_cuda_version")
+    assert found is not None and found.cs_cuda_available() == 0
     found.emu_seed.argtypes, found.emu_seed.restype = [ctypes.c_uint], None
     found.emu_refuse.argtypes, found.emu_refuse.restype = [ctypes.c_int], None
     return found

@@ -5,7 +5,7 @@
 
 namespace {
 
-constexpr int kDevices = 1, kVersion = 13000;
+constexpr int kDevices = 1;
 thread_local cudaError_t pending = cudaSuccess;
 thread_local std::string failure;
 cudaError_t refused = cudaSuccess;
@@ -61,8 +61,8 @@ const char* cudaGetErrorString(cudaError_t error) {
 cudaError_t cudaGetDeviceCount(int* count) { return *count = kDevices, cudaSuccess; }
 cudaError_t cudaSetDevice(int device) { return known(device); }
 cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
-cudaError_t cudaDriverGetVersion(int* version) { return *version = kVersion, cudaSuccess; }
-cudaError_t cudaRuntimeGetVersion(int* version) { return *version = kVersion, cudaSuccess; }
+cudaError_t cudaDriverGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
+cudaError_t cudaRuntimeGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {"emulated", 9, 0, 132, 32, 1024, 2048, 50 << 20, size_t{80} << 30, 48 << 10};

@@ -153,6 +153,8 @@ T atomicCAS(T* at, std::common_type_t<T> expected, std::common_type_t<T> given) 
 
 // ---- runtime: one device, like an H100 ----
 
+#define CUDART_VERSION 13000
+
 enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
