@@ -8,6 +8,8 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 from unittest import mock
 
+import torch
+
 from chronoscale.cuda_ext import native
 from emulation.builder import library
 
@@ -33,4 +35,5 @@ def emulated(seed: int = 0, cuda: ctypes.CDLL | None = None) -> Iterator[StandIn
     stand_in.cuda.emu_seed(seed)
     patches = {"cuda_library": lambda: stand_in, "on_cuda": lambda x: True, "_on_device": lambda x: nullcontext(0)}
     with mock.patch.multiple(native, **patches):
+        native._counters(torch.device("cpu"), 0, 1 << 12)  # made once a stream: no call of a steady iteration
         yield stand_in
