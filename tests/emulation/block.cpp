@@ -40,7 +40,7 @@ void Block::start(unsigned index, unsigned size) {
   threads.resize(size);
   live = size;
   for (const Memory& m : shared) memset(m.data, 0xff, m.size);
-  for (unsigned i = 0; i < size; ++i) threads[i] = {{{i, 0, 0}, {index, 0, 0}}, this, nullptr, nullptr, false, false};
+  for (unsigned i = 0; i < size; ++i) threads[i] = {{{i, 0, 0}, {index, 0, 0}}, this, nullptr, nullptr, false, false, false};
 }
 
 void* Block::find(const void* key) const {

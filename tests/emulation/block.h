@@ -19,6 +19,7 @@ struct Thread : Place {
   Fiber* fiber;        // null until it runs for the first time
   Exchange* exchange;  // it waits for the lanes of this mask
   bool at_barrier, done;
+  bool late;  // others go first
 };
 
 struct Memory {

@@ -51,7 +51,7 @@ def _sums(backend: str) -> Iterator[Outcome]:
             yield f"aggregate, {of}", [aggregate(plain, x, backend)]
             yield f"aggregate weighted, {of}", [aggregate(weighted, x, backend)]
             yield f"aggregate misaligned, {of}", [aggregate(weighted, _dense(columns, width, dtype, offset=1), backend)]
-            sums = _dense(2 * rows + 1, width, torch.float64 if dtype == torch.float64 else torch.float32)
+            sums = _dense(2 * rows + 1, width, torch.promote_types(dtype, torch.float32))
             yield f"increment, {of}", [increment_(sums, change, x, backend), sums]
 
 

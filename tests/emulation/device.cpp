@@ -17,6 +17,7 @@ dim3 block_dim, grid_dim;
 namespace {
 
 constexpr int64_t kPatience = 1'000'000;  // turns without anything done after which threads are said to wait in vain
+constexpr int64_t kFair = 1'000;          // such turns after which nobody is late any more: somebody may hold a lock
 constexpr size_t kShared = 48 << 10;      // bytes a block
 constexpr unsigned kUnderWay = 3;         // blocks at a time, at most: enough that one can meet another half done
 
@@ -32,6 +33,7 @@ class Device {
     std::iota(order_.begin(), order_.end(), 0u);
     std::shuffle(order_.begin(), order_.end(), random_);
     scatter_ = (uint64_t{random_()} << 32 | random_()) | 1;
+    grain_ = 5 * (random_() % 3), share_ = random_() % 5;
     next_ = 0, patience_ = kPatience, failure_.clear(), failed_ = false;
     main_.adopt();
     for (unsigned i = random_() % kUnderWay + 1; i > 0; --i) {
@@ -117,13 +119,28 @@ class Device {
   void admit(Block& block) {
     if (next_ == order_.size()) return;
     block.start(order_[next_++], block_dim.x);
-    for (Thread& t : block.threads) ready_.push_back(&t);
+    uint64_t late = 0;
+    for (Thread& t : block.threads) {
+      if (t.thread.x % (1u << grain_) == 0) late = draw() % 8 < share_;
+      t.late = late;
+      ready_.push_back(&t);
+    }
   }
 
+  uint64_t draw() {
+    scatter_ ^= scatter_ << 13, scatter_ ^= scatter_ >> 7, scatter_ ^= scatter_ << 17;  // xorshift
+    return scatter_ >> 32;
+  }
+
+  // Any of those that can go on, but hardly a late one while there are others: were all alike, none would fall far behind.
   Thread* take() {
     if (ready_.empty()) return nullptr;
-    scatter_ ^= scatter_ << 13, scatter_ ^= scatter_ >> 7, scatter_ ^= scatter_ << 17;  // xorshift
-    std::swap(ready_[static_cast<size_t>((scatter_ >> 32) * ready_.size() >> 32)], ready_.back());
+    size_t chosen = 0;
+    for (int tries = 0; tries < 16; ++tries) {
+      chosen = draw() * ready_.size() >> 32;
+      if (!ready_[chosen]->late || patience_ < kPatience - kFair) break;
+    }
+    std::swap(ready_[chosen], ready_.back());
     Thread* const taken = ready_.back();
     ready_.pop_back();
     return taken;
@@ -215,6 +232,8 @@ class Device {
   std::string failure_;
   std::mt19937 random_{0};  // what the seed is for
   uint64_t scatter_ = 1;    // drawn from it for a launch: quicker
+  unsigned grain_ = 0;      // single threads, warps or whole blocks (2^grain threads) are late,
+  unsigned share_ = 0;      // so many of eight
 };
 
 Device& Device::one() {

@@ -23,6 +23,7 @@ __global__ void shuffles(int width, double* out) {
   out[32 + lane] = __shfl_up_sync(all, lane, 3, width);
   out[64 + lane] = __shfl_down_sync(all, static_cast<long long>(lane), 3, width);
   out[96 + lane] = __shfl_xor_sync(all, static_cast<float>(lane), 6, width);
+  out[160 + lane] = __shfl_xor_sync(all, lane, 12, width);
   out[128 + lane] = __shfl_sync(all, static_cast<unsigned char>(lane), 40, width);
 }
 
@@ -30,12 +31,13 @@ __global__ void votes(int* out) {
   const unsigned odd = 0xaaaaaaaau;
   const int t = threadIdx.x;
   if (t % 2) {
-    out[t] = __ballot_sync(odd, t > 20) | __any_sync(odd, t == 31) | __all_sync(odd, t > 0) << 2;
+    out[t] = __ballot_sync(odd, t > 20) | __any_sync(odd, t == 31) | __all_sync(odd, t > 0) << 2 | __all_sync(odd, t > 1) << 4;
   } else {
     out[t] = __reduce_add_sync(~odd, t);
   }
-  const int over = __syncthreads_count(t > 10), some = __syncthreads_or(t == 3), each = __syncthreads_and(t < 31);
-  if (t == 0) out[32] = over * 100 + some * 10 + each;
+  const int over = __syncthreads_count(t > 10), none = __syncthreads_or(t > 31), some = __syncthreads_or(t == 3);
+  const int most = __syncthreads_and(t < 31), each = __syncthreads_and(t < 32);
+  if (t == 0) out[32] = over * 10000 + none * 1000 + some * 100 + most * 10 + each;
 }
 
 struct alignas(16) Pair {
@@ -97,14 +99,24 @@ __global__ void atomics(int* i, unsigned long long* u, float* f, double* d) {
   atomicAdd(d, 0.25);
 }
 
-__global__ void halves(const unsigned short* raw, float* out, unsigned short* back) {
+__global__ void halves(const unsigned short* raw, float* out, const float* given, unsigned short* rounded) {
   const int t = threadIdx.x;
   out[t] = __bfloat162float(reinterpret_cast<const __nv_bfloat16*>(raw)[t]);
-  back[t] = __bfloat16_as_ushort(__float2bfloat16(out[t] * 1.001f));
+  rounded[t] = __bfloat16_as_ushort(__float2bfloat16(given[t]));
 }
 
-// A sum in the order in which blocks happen to come.
-__global__ void any_order(float* out) { atomicAdd(out, 1.0f / static_cast<float>(1 + blockIdx.x)); }
+// As last_block, but a block counts itself before all of it has arrived: wrong where the last one meets another half done.
+__global__ void counted_early(unsigned* parts, unsigned* count, unsigned* out) {
+  const unsigned threads = blockDim.x, arrived = threadIdx.x == 0 ? atomicInc(count, gridDim.x - 1) : 0;
+  atomicAdd(parts + blockIdx.x, 1);
+  if (!__syncthreads_or(arrived == gridDim.x - 1)) return;
+  for (unsigned b = 0; threadIdx.x == 0 && b < gridDim.x; ++b) *out += parts[b] == threads;
+}
+
+// Each block takes two numbers; order[number] is the block's.
+__global__ void numbered(int* order, int* next) {
+  for (int i = 0; i < 2; ++i) order[atomicAdd(next, 1)] = static_cast<int>(blockIdx.x);
+}
 
 }  // namespace
 
@@ -117,5 +129,8 @@ PROBE probe_last_block(const double* in, int blocks, double* parts, unsigned* co
 }
 PROBE probe_leftovers(int* out) { return start(leftovers, 20, 64, 256, out); }
 PROBE probe_atomics(int* i, unsigned long long* u, float* f, double* d) { return start(atomics, 5, 96, 0, i, u, f, d); }
-PROBE probe_halves(const unsigned short* raw, float* out, unsigned short* back) { return start(halves, 1, 64, 0, raw, out, back); }
-PROBE probe_any_order(float* out) { return start(any_order, 50, 1, 0, out); }
+PROBE probe_halves(const unsigned short* raw, float* out, const float* given, unsigned short* rounded) {
+  return start(halves, 1, 64, 0, raw, out, given, rounded);
+}
+PROBE probe_counted_early(unsigned* parts, unsigned* count, unsigned* out) { return start(counted_early, 9, 64, 0, parts, count, out); }
+PROBE probe_numbered(int* order, int* next) { return start(numbered, 50, 1, 0, order, next); }
