@@ -45,6 +45,7 @@ struct Block {
 };
 
 bool differ(const Exchange& a, const Exchange& b);      // not one and the same warp operation
+bool gather(const Thread& t, Thread* (&lanes)[kWarp]);  // whether all lanes that t waits for are there, too
 void complete(unsigned mask, Thread* const (&lanes)[kWarp]);  // all lanes of `mask` have come: each gets its value
 std::string described(const Thread& t, const Exchange& e);
 

@@ -94,7 +94,7 @@ class Device {
     if (e.width < 1 || e.width > 32 || (e.width & (e.width - 1))) fail(described(*now_, e) + format(": width %d", e.width));
     now_->exchange = &e;
     Thread* lanes[kWarp];
-    if (!gather(e, lanes)) return wait();
+    if (!gather(*now_, lanes)) return wait();
     complete(e.mask, lanes);
     for (unsigned i = 0; i < kWarp; ++i) {
       if (!(e.mask >> i & 1)) continue;
@@ -199,19 +199,6 @@ class Device {
     failed_ = true;
     failure_ = std::move(text);
     throw Stop{};
-  }
-
-  // Whether all lanes of e.mask have come to e, too.
-  bool gather(const Exchange& e, Thread** lanes) {
-    std::vector<Thread>& threads = now_->home->threads;
-    const unsigned first = now_->thread.x / kWarp * kWarp;
-    for (unsigned i = 0; i < kWarp; ++i) {
-      if (!(e.mask >> i & 1)) continue;
-      if (first + i >= threads.size()) return false;
-      lanes[i] = &threads[first + i];
-      if (!lanes[i]->exchange || differ(e, *lanes[i]->exchange)) return false;
-    }
-    return true;
   }
 
   static Device& one();

@@ -23,6 +23,18 @@ bool differ(const Exchange& a, const Exchange& b) {
   return a.mask != b.mask || a.site != b.site || a.kind != b.kind || a.size != b.size;
 }
 
+bool gather(const Thread& t, Thread* (&lanes)[kWarp]) {
+  const Exchange& e = *t.exchange;
+  const unsigned first = t.thread.x / kWarp * kWarp;
+  for (unsigned i = 0; i < kWarp; ++i) {
+    if (!(e.mask >> i & 1)) continue;
+    if (first + i >= t.home->threads.size()) return false;
+    lanes[i] = &t.home->threads[first + i];
+    if (!lanes[i]->exchange || differ(e, *lanes[i]->exchange)) return false;
+  }
+  return true;
+}
+
 void complete(unsigned mask, Thread* const (&lanes)[kWarp]) {
   unsigned char given[kWarp][8];
   memset(given, 0xff, sizeof given);  // what a lane outside the mask gives: undefined
