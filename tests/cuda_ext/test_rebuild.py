@@ -87,11 +87,15 @@ def test_an_adjacency_that_is_none_is_an_error(backend: str, device: str) -> Non
         pytest.skip("not checked on CUDA")
     nothing = change(snapshot(set()), snapshot(set()))
     graph = operand(snapshot({(0, 2), (1, 2), (3, 2)}))[0]
-    for at, ids in (((0, 1), (1, 0)), ((3, 4), (1, 0)), ((3, 4), (0, 0))):  # another node first; sources that fall, or come twice
+    for at, node in ((0, 1), (2, 0), (len(graph.indices) - 1, 0)):
         indices = graph.indices.clone()
-        indices[list(at)] = torch.tensor(ids, dtype=torch.int32)
-        with pytest.raises(UserError, match="is not its own node"):
+        indices[at] = node
+        with pytest.raises(UserError, match="does not begin with its own node"):
             rebuild(CSR(graph.indptr, indices, None, N), nothing, backend=backend)
+    without = graph.indptr.clone()
+    without[-1] -= 1  # the last row has no entry
+    with pytest.raises(UserError, match="does not begin with its own node"):
+        rebuild(CSR(without, graph.indices[:-1].contiguous(), None, N), nothing, backend=backend)
 
 
 def test_malformed_maps_and_arguments_are_errors() -> None:

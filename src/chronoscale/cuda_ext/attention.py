@@ -16,7 +16,7 @@ from torch import Tensor
 
 from chronoscale.cuda_ext import native
 from chronoscale.cuda_ext.backend import Pinned, select
-from chronoscale.cuda_ext.graph import CSR, EdgeMap, Entries, apart, described, plain
+from chronoscale.cuda_ext.graph import CSR, EdgeMap, Entries, apart, described, extent, plain
 from chronoscale.cuda_ext.ops import VARIANTS
 from chronoscale.errors import UserError, unknown
 
@@ -123,7 +123,7 @@ def _advance(
         )
     change.check()
     if in_place:
-        read = (*values, graph.indptr, graph.indices, change.rows, change.indptr, change.indices, change.sign)
+        read = [*map(extent, values), *graph.extents, *change.extents]
         for name in ("total", "denominator", "maximum", "reference"):
             apart(f"state.{name}", getattr(state, name), read)
     with torch.no_grad():

@@ -28,9 +28,9 @@ class _Operand:
 
     @property
     def nnz(self) -> int:
-        return len(self.indices)
+        return self.indices.shape[0]
 
-    @property
+    @cached_property
     def device(self) -> torch.device:
         return self.indptr.device
 
@@ -68,10 +68,19 @@ class _Operand:
     def _look(self) -> None:
         raise NotImplementedError
 
-    def _versions(self) -> tuple[int, ...]:
+    def _versions(self) -> list[int]:
         """How often torch has written into each tensor of ids; a tensor made in inference mode does not count."""
-        held = (self.__dict__[name] for name in self._ids)
-        return tuple(0 if tensor is None or tensor.is_inference() else tensor._version for tensor in held)
+        return [tensor._version for tensor in self._watched]
+
+    @cached_property
+    def _watched(self) -> list[Tensor]:
+        held = (getattr(self, name) for name in self._ids)
+        return [tensor for tensor in held if tensor is not None and not tensor.is_inference()]
+
+    @cached_property
+    def extents(self) -> list[tuple[int, int]]:
+        """Where each of its tensors begins and ends in memory."""
+        return [extent(tensor) for tensor in self._tensors().values()]
 
     def _tensors(self) -> dict[str, Tensor]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -99,7 +108,7 @@ class CSR(_Operand):
 
     @property
     def num_rows(self) -> int:
-        return len(self.indptr) - 1
+        return self.indptr.shape[0] - 1
 
     def transpose(self) -> CSR:
         """The matrix [num_cols, num_rows], made once and kept: backward passes need it at every step. Checks itself first."""
@@ -260,7 +269,8 @@ def plain(tensor: Tensor) -> bool:
     """Whether its memory is what a kernel takes it for: contiguous, all of it there, and no sign to be turned on reading."""
     if tensor.layout != torch.strided or not tensor.is_contiguous() or tensor.is_neg():
         return False
-    return tensor.untyped_storage().nbytes() >= (tensor.storage_offset() + tensor.numel()) * tensor.element_size() or not tensor.numel()
+    held, empty = tensor.untyped_storage().nbytes(), tensor.numel() == 0
+    return empty or held >= tensor.storage_offset() * tensor.element_size() + tensor.nbytes
 
 
 def described(tensor: Tensor) -> str:
@@ -268,11 +278,18 @@ def described(tensor: Tensor) -> str:
     return f"{tensor.dtype} {list(tensor.shape)} on {tensor.device}{'' if plain(tensor) else ', not contiguous (call .contiguous())'}"
 
 
-def apart(name: str, written: Tensor, read: Iterable[Tensor | None]) -> None:
+def extent(tensor: Tensor) -> tuple[int, int]:
+    """Where a contiguous tensor begins and ends in memory."""
+    begin = tensor.data_ptr()
+    return begin, begin + tensor.nbytes
+
+
+def apart(name: str, written: Tensor, read: Iterable[tuple[int, int]]) -> None:
     """Raises UserError when memory that a kernel writes is also memory that it reads."""
-    first, last = written.data_ptr(), written.data_ptr() + written.nbytes
-    if written.nbytes and any(t is not None and t.nbytes and t.data_ptr() < last and first < t.data_ptr() + t.nbytes for t in read):
-        raise UserError(f"{name} is written in place and shares its memory with another argument")
+    first, last = extent(written)
+    for begin, end in read:
+        if begin < last and first < end and max(begin, first) < min(end, last):
+            raise UserError(f"{name} is written in place and shares its memory with another argument")
 
 
 def _check_vector(name: str, tensor: Tensor, dtype: torch.dtype, device: torch.device) -> None:

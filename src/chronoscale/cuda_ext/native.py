@@ -31,7 +31,7 @@ def aggregate(
 
     On CUDA alone: only, uint8 [rows], where it is 0 a row of `out` stays as it is.
     """
-    rows, width = len(indptr) - 1, x.shape[1]
+    rows, width = indptr.shape[0] - 1, x.shape[1]
     out = x.new_empty(rows, width, dtype=summed(x.dtype)) if out is None else out
     arguments = (rows, indptr.data_ptr(), indices.data_ptr(), _pointer(values), x.data_ptr(), width, out.data_ptr())
     name = "weigh" if values is not None and values.dtype == torch.float64 else "aggregate"
@@ -41,7 +41,7 @@ def aggregate(
 
 def increment_(sums: Tensor, delta: Delta, x: Tensor) -> Tensor:
     """As reference.increment_, on x's device. Raises MachineError when the kernel fails."""
-    count, width = len(delta.rows), x.shape[1]
+    count, width = delta.rows.shape[0], x.shape[1]
     touched = sums.new_empty(count, width)
     given = [_pointer(t) for t in (delta.rows, delta.fresh, delta.indptr, delta.indices, delta.values, x)]
     _call("increment", x, (count, *given, width, sums.data_ptr(), touched.data_ptr()), Cuda((), delta.nnz, width))

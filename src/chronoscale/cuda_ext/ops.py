@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.backend import Pinned, select
-from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap, apart, column_counts, described, plain, transpose
+from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap, apart, column_counts, described, extent, plain, transpose
 from chronoscale.cuda_ext.reference import summed
 from chronoscale.errors import UserError, unknown
 
@@ -56,7 +56,7 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: Pinned = None) ->
     """
     _check("x", x, delta.check().num_cols, delta.device)
     _check("sums", sums, delta.num_rows, delta.device, x)
-    apart("sums", sums, (x, delta.rows, delta.fresh, delta.indptr, delta.indices, delta.values))
+    apart("sums", sums, (extent(x), *delta.extents))
     if torch.is_grad_enabled() and (sums.requires_grad or x.requires_grad):
         raise UserError("increment_ has no gradient; use increment, or call it under torch.no_grad()")
     if sums.is_inference() and not torch.is_inference_mode_enabled():
@@ -69,7 +69,8 @@ def rebuild(
 ) -> tuple[CSR, Tensor]:
     """A + I after a change and its row scale float32 [N] (REAL, section 4.3), bit for bit as made afresh from the later edges.
 
-    `before` is [N, N], the self-loop first in each row, then ascending sources; its values are not read. variant 'exact': values
+    `before` is [N, N], the self-loop first in each row, then ascending sources (of a row where they do not ascend, the result is some of
+    its ids, or an error); its values are not read. variant 'exact': values
     c[source], scale r, with c = 1/sqrt(out-degree + 1) and r = 1/sqrt(in-degree + 1); 'as-published': values c[source] * r[row],
     scale 1. Without `weighted` the values are None. Linear in N, edges and changes. Raises UserError when the two do not fit,
     for an unknown variant or backend, and for a change of other edges. To find the last, the host waits for a GPU, unless it is given
@@ -103,25 +104,25 @@ def rebuild(
 class _Aggregate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, graph: CSR, backend: Pinned) -> Tensor:
-        ctx.graph, ctx.backend, ctx.dtype = graph, backend, x.dtype
+        ctx.graph, ctx.backend = graph, backend
         return cast(Tensor, select(x.device, backend).aggregate(graph.indptr, graph.indices, graph.values, x))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        return aggregate(ctx.graph.transpose(), grads[0].contiguous(), ctx.backend).to(ctx.dtype), None, None
+        return aggregate(ctx.graph.transpose(), grads[0].contiguous(), ctx.backend), None, None
 
 
 class _Increment(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, sums: Tensor, x: Tensor, delta: Delta, backend: Pinned) -> tuple[Tensor, Tensor]:
-        ctx.delta, ctx.backend, ctx.dtype = delta, backend, x.dtype
+        ctx.delta, ctx.backend = delta, backend
         new = sums.clone()
         return new, select(x.device, backend).increment_(new, delta, x)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
         into_sums, into_rows = _into_sums(ctx.delta.rows, ctx.delta.fresh, *grads)
-        into_x = aggregate(ctx.delta.transpose(), into_rows, ctx.backend).to(ctx.dtype) if ctx.needs_input_grad[1] else None
+        into_x = aggregate(ctx.delta.transpose(), into_rows, ctx.backend) if ctx.needs_input_grad[1] else None
         return into_sums, into_x, None, None
 
 
@@ -184,24 +185,24 @@ def _op_increment(
 
 
 def _keep_aggregate(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
-    ctx.matrix, ctx.num_cols, ctx.dtype = inputs[:3], inputs[3].shape[0], inputs[3].dtype
+    ctx.matrix, ctx.num_cols = inputs[:3], inputs[3].shape[0]
 
 
 def _keep_increment(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
-    ctx.rows, ctx.matrix, ctx.num_cols, ctx.dtype, ctx.fresh = inputs[1], inputs[2:5], inputs[5].shape[0], inputs[5].dtype, inputs[6]
+    ctx.rows, ctx.matrix, ctx.num_cols, ctx.fresh = inputs[1], inputs[2:5], inputs[5].shape[0], inputs[6]
 
 
 def _grad_aggregate(ctx: Any, grad: Tensor) -> tuple[None, None, None, Tensor]:
     indptr, indices, values = ctx.matrix
     turned = transpose(indptr, indices, values, ctx.num_cols)
-    return None, None, None, torch.ops.chronoscale.aggregate(*turned, grad.contiguous()).to(ctx.dtype)
+    return None, None, None, torch.ops.chronoscale.aggregate(*turned, grad.contiguous())
 
 
 def _grad_increment(ctx: Any, grad_sums: Tensor, grad_touched: Tensor) -> tuple[Tensor, None, None, None, None, Tensor, None]:
     into_sums, into_rows = _into_sums(ctx.rows, ctx.fresh, grad_sums, grad_touched)
     indptr, indices, values = ctx.matrix
     turned = transpose(indptr, indices, values, ctx.num_cols)
-    return into_sums, None, None, None, None, torch.ops.chronoscale.aggregate(*turned, into_rows).to(ctx.dtype), None
+    return into_sums, None, None, None, None, torch.ops.chronoscale.aggregate(*turned, into_rows), None
 
 
 for _name, _function in (("aggregate", _op_aggregate), ("increment", _op_increment), ("increment_", _op_increment_)):

@@ -10,7 +10,7 @@ from chronoscale.errors import UserError
 
 Factors = tuple[Tensor, Tensor | None]  # float64 [N]: c of columns, r of rows or None for ones
 Ends = tuple[Tensor, Tensor]  # left [num_cols] and right
-UNFIT = "rebuild: the change does not belong to this adjacency, or a row of it is not its own node and then ascending sources"
+UNFIT = "rebuild: the change does not belong to this adjacency, or a row of it does not begin with its own node"
 
 
 def summed(dtype: torch.dtype) -> torch.dtype:
@@ -59,8 +59,6 @@ def _rebuilt(before: CSR, change: EdgeMap, factors: Factors | None, indptr: Tens
     place = torch.ones(before.nnz, dtype=torch.bool, device=indptr.device)
     place[before.indptr[:-1]] = False  # a row's first entry is its self-loop
     old = row_ids(before.indptr, before.nnz)[place] * nodes + before.indices[place]
-    if bool((old.diff() <= 0).any()):
-        raise UserError(UNFIT)
     changed = change.rows.long()[row_ids(change.indptr, change.nnz)] * nodes + change.indices
     added = change.sign > 0
     kept = old[~torch.isin(old, changed[~added])]

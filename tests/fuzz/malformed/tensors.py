@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,8 @@ def rebuild(generator: np.random.Generator) -> Call:
         graph = CSR(a["indptr"], a["indices"], None, a["num_cols"])
         change = EdgeMap(a["rows"], a["change_ptr"], a["change"], a["sign"], a["num_nodes"])
         made, scale = ops.rebuild(graph, change, variant, weighted, backend)
+        if not _ascends(graph):
+            return ()  # some ids, but which is left open
         return (made.indptr, made.indices, *(() if made.values is None else (made.values,)), scale)
 
     return call
@@ -143,6 +146,12 @@ def rebuild(generator: np.random.Generator) -> Call:
 def _known(kept: Tensor, state: Attention) -> Tensor:
     """What is kept for rows that are numbers: with NaN among the scores, the largest is one or the other."""
     return kept.masked_fill(state.denominator.detach().isnan(), 0)
+
+
+def _ascends(graph: CSR) -> bool:
+    """Whether each row holds ascending sources after its first entry."""
+    pointer = graph.indptr.tolist()
+    return all(bool((graph.indices[a + 1 : b].diff() > 0).all()) for a, b in pairwise(pointer))
 
 
 def attend(generator: np.random.Generator) -> Call:

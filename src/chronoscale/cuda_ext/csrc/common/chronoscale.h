@@ -52,7 +52,7 @@ CS_API int cs_increment_bf16(int64_t rows, const int32_t* targets, const uint8_t
 // (change_ptr, change: ascending sources) is v's, or -1. steps [changes + 1]: sums of the signs (+1 added, -1 removed)
 // before each change. out_values [..] or null = column[source] * row[v] (row null: all ones), rounded once from double.
 // out_ptr and the sizes follow from the row lengths plus the signs. A change of edges that are not there, or already
-// are, and a row that is not as said, is CS_ERROR_ARGUMENT; nothing is written outside a row.
+// are, and a row that does not begin with its node, is CS_ERROR_ARGUMENT; nothing is written outside a row.
 CS_API int cs_rebuild(int64_t rows, const int64_t* indptr, const int32_t* indices, const int32_t* slots,
                       const int64_t* change_ptr, const int32_t* change, const int64_t* steps, const double* column,
                       const double* row, const int64_t* out_ptr, int32_t* out_indices, float* out_values);
