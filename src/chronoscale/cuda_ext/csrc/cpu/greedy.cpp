@@ -241,7 +241,8 @@ int run(int64_t n, const double* times, int64_t width, const double* reuse, int6
   Groups groups{{0.0}, {kZero}, reuse, width};
   groups.id.resize(n + 1);
   std::iota(groups.id.begin() + 1, groups.id.end(), 0);
-  std::stable_sort(groups.id.begin() + 1, groups.id.end(), [&](int64_t a, int64_t b) { return times[a] < times[b]; });
+  std::sort(groups.id.begin() + 1, groups.id.end(),
+            [&](int64_t a, int64_t b) { return times[a] != times[b] ? times[a] < times[b] : a < b; });
   for (int64_t i = 1; i <= n; ++i) groups.time.push_back(times[groups.id[i]]);
 
   threads = threads == 0 ? cs::threads() : std::min(threads, cs::kMostThreads);
