@@ -7,8 +7,9 @@ NATIVE := $(shell find src/chronoscale/cuda_ext/csrc -type f 2>/dev/null)
 WHEEL_TOOLS := build/packaging
 PLAT   ?= auto# or a tag that the wheel has to be good for, e.g. manylinux_2_28_x86_64
 CUDA   ?= $(if $(shell command -v nvcc),ON,OFF)
+OUT    ?= build/gpu/results
 
-.PHONY: demo test check sanitize install wheel clean
+.PHONY: demo test check sanitize install wheel gpu gpu-wheels clean
 
 demo: install
 	$(BIN)/chronoscale demo
@@ -51,6 +52,13 @@ wheel:
 	mkdir -p dist
 	cp build/wheel/*.tar.gz build/wheel/tagged/*.whl dist/
 	ls dist
+
+# Without `install`: the machine that this is for has no network; docs/gpu.md. PARTS=contracts,kernels DEVICE=cpu FRESH=1
+gpu:
+	PYTHONPATH=benchmarks $(PYTHON) -m gpu --out $(OUT) $(if $(PARTS),--parts $(PARTS)) $(if $(DEVICE),--device $(DEVICE)) $(if $(FRESH),--fresh)
+
+gpu-wheels:
+	PYTHONPATH=benchmarks $(PYTHON) -m gpu.wheels
 
 clean:
 	rm -rf $(VENV) build dist runs

@@ -17,8 +17,9 @@ Columns = Mapping[str, type[np.generic]]
 
 def columns_of(kind: type) -> dict[str, type[np.generic]]:
     """Column -> dtype, in order: the fields of a dataclass that are annotated as arrays."""
-    arguments = {name: get_args(hint) for name, hint in get_type_hints(kind).items()}  # of an array: its shape and its dtype
-    return {name: get_args(found[1])[0] for name, found in arguments.items() if found}
+    arguments = {name: get_args(hint) for name, hint in get_type_hints(kind).items()}
+    # Of an array its shape and its dtype's type; from NumPy 2.5 on, where NDArray is an alias that stays one, the dtype itself.
+    return {name: get_args(found[-1])[0] if get_args(found[-1]) else found[-1] for name, found in arguments.items() if found}
 
 
 @cache

@@ -1,0 +1,38 @@
+"""`make gpu`, or PYTHONPATH=benchmarks python3 -m gpu: run the parts, one process each; print the tables."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from gpu.parts import PARTS
+from gpu.place import Place
+from gpu.runner import run
+from gpu.started import start
+from gpu.tables import write
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="gpu", description="what a machine with a GPU is asked, part by part; docs/gpu.md")
+    parser.add_argument("--parts", default=",".join(PARTS), help=f"of {', '.join(PARTS)}; commas between")
+    parser.add_argument("--out", type=Path, default=Path("build/gpu/results"))
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: a rehearsal of every part on small sizes")
+    parser.add_argument("--work", type=Path, default=Path("build/gpu"), help="what is kept from call to call")
+    parser.add_argument("--fresh", action="store_true", help="run again what was done on this device with these sources")
+    parser.add_argument("--tables", action="store_true", help="make tables.md from the JSON files in --out, and run nothing")
+    parser.add_argument("--only", choices=PARTS, help=argparse.SUPPRESS)  # this process is a part's
+    given = parser.parse_args()
+    place = Place(given.out.absolute(), given.device, given.work.absolute())
+    if given.tables:
+        print(write(place))
+        return 0
+    if given.only:
+        return start(given.only, place)
+    chosen = [name for name in given.parts.split(",") if name]
+    if unknown := [name for name in chosen if name not in PARTS]:
+        parser.error(f"no such part: {', '.join(unknown)}; valid: {', '.join(PARTS)}")
+    return run(chosen, place, given.fresh)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,85 @@
+"""Build: the carried packages, and the native libraries for the device that is there. Without the backend that is wanted it does not pass."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from gpu.machine import gpu
+from gpu.place import ROOT, WHEELS, Place, digest
+from gpu.record import Failed, NoDevice, Record
+
+NATIVE = ("src/chronoscale/cuda_ext/csrc", "CMakeLists.txt")
+HOPPER = "90"  # where no device says otherwise
+LIBRARIES = ("libchronoscale_cpu.so", "libchronoscale_cuda.so")
+STAMP = "stamp"
+LOADED = (
+    "import json, torch; from chronoscale.cuda_ext.backend import backends; from chronoscale.cuda_ext.loader import versions;"
+    "print(json.dumps({'backends': backends(), 'libraries': versions(), 'device': torch.cuda.is_available()}))"
+)
+
+
+def run(place: Place, record: Record) -> None:
+    """Raises Failed, and NoDevice once everything is built."""
+    record.put(packages=_packages(place))
+    architecture = gpu().get("compute_cap", "").replace(".", "") or HOPPER
+    record.put(architecture=architecture, compiled=_compiled(place, record, architecture))
+    loaded = json.loads(_output(record, [sys.executable, "-c", LOADED], place))
+    record.put(**loaded)
+    if not place.rehearsal and not loaded["device"]:
+        raise NoDevice("both libraries are built, and torch.cuda.is_available() is false")
+    if place.device not in loaded["backends"]:
+        raise Failed(
+            f"backend '{place.device}' is not available, only {', '.join(loaded['backends'])}; libraries {loaded['libraries']} in "
+            f"{place.libraries}, architecture {architecture}, device {gpu().get('name')} of capability {gpu().get('compute_cap')}"
+        )
+
+
+def _packages(place: Place) -> list[str]:
+    """Names of the wheels, unpacked; once for each set of them."""
+    wheels = sorted(WHEELS.glob("*.whl"))
+    if not wheels:
+        raise Failed(f"{WHEELS.name} holds no wheels: `make gpu-wheels`, where there is a network")
+    names, stamp = [wheel.name for wheel in wheels], place.packages / STAMP
+    if not stamp.exists() or stamp.read_text().split() != names:
+        shutil.rmtree(place.packages, ignore_errors=True)
+        install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile", "--no-cache-dir"]
+        _output(None, [*install, "--target", str(place.packages), *map(str, wheels)], None)
+        stamp.write_text("\n".join(names))
+    return names
+
+
+def _compiled(place: Place, record: Record, architecture: str) -> bool:
+    """Whether anything had to be compiled. A library that was built elsewhere from the same sources may be carried here."""
+    stamp, wanted = place.libraries / STAMP, f"{digest(*NATIVE)} {architecture}"
+    if stamp.exists() and stamp.read_text() == wanted and all((place.libraries / name).exists() for name in LIBRARIES):
+        return False
+    folder = place.work / "cmake"
+    make = ["-G", "Ninja"] if shutil.which("ninja") else []
+    how = ["-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_CUDA_ARCHITECTURES={architecture}"]
+    shutil.rmtree(folder, ignore_errors=True)
+    said = _output(record, ["cmake", "-S", str(ROOT), "-B", str(folder), *make, *how], None)
+    said += _output(record, ["cmake", "--build", str(folder), "--parallel", str(len(os.sched_getaffinity(0)))], None)
+    place.libraries.mkdir(parents=True, exist_ok=True)
+    for name in LIBRARIES:
+        built = next(Path(folder).rglob(name), None)
+        if built is None:
+            raise Failed(f"{name} was not built: {[line for line in said.splitlines() if 'CUDA' in line][-1:]}")
+        shutil.copy2(built, place.libraries / name)
+    stamp.write_text(wanted)
+    return True
+
+
+def _output(record: Record | None, command: list[str], place: Place | None) -> str:
+    """What a command prints. Raises Failed with the end of it."""
+    done = subprocess.run(command, env=place.environment() if place else None, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = done.stdout + done.stderr
+        if record is not None:
+            record.put(log=said[-8000:])
+        raise Failed(f"{' '.join(command[:4])} … ended with code {done.returncode}: {said.strip()[-600:]}")
+    return done.stdout

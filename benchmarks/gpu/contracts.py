@@ -1,0 +1,79 @@
+"""Contracts: the suite of the kernels on the device, and a count of what it really ran there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+from gpu.device import present
+from gpu.place import ROOT, Place
+from gpu.record import Failed, Record
+
+ABSENT = "could not import"  # a library to compare with, not the backend
+
+
+class Case(NamedTuple):
+    """One case of a test; `state`: passed, skipped or failed, and `why`."""
+
+    test: str
+    parameters: frozenset[str]
+    state: str
+    why: str
+
+
+def run(place: Place, record: Record) -> None:
+    """Raises Failed for a failure, for a contract that no case has held to on the device, and for a case that skipped the device."""
+    present(place)
+    report = place.work / "contracts.xml"
+    report.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", "tests/cuda_ext"]
+    done = subprocess.run(command, cwd=ROOT, env=place.environment(), capture_output=True, text=True, check=False)
+    record.put(log=done.stdout[-12000:])
+    if not report.exists():
+        raise Failed(f"pytest ended with code {done.returncode} and left no report: {(done.stdout + done.stderr).strip()[-600:]}")
+    cases = read(report)
+    record.put(states=Counter(case.state for case in cases), contracts=held(cases, place.device))
+    if why := complaints(cases, place.device):
+        raise Failed("; ".join(why))
+    if done.returncode:
+        raise Failed(f"pytest ended with code {done.returncode}")
+
+
+def read(report: Path) -> list[Case]:
+    """The cases of a JUnit report."""
+    found = []
+    for case in ElementTree.parse(report).iter("testcase"):
+        name, _, rest = str(case.get("name")).partition("[")
+        skipped, wrong = case.find("skipped"), [*case.findall("failure"), *case.findall("error")]
+        state = "failed" if wrong else "passed" if skipped is None else "skipped"
+        said = wrong[0] if wrong else skipped
+        why = str(said.get("message", "")) if said is not None else ""
+        found.append(Case(f"{case.get('classname')}.{name}", frozenset(re.split(r"[-\]]", rest)), state, why))
+    return found
+
+
+def held(cases: list[Case], backend: str) -> dict[str, int]:
+    """How many cases passed on a backend, by contract: every test that passes on the reference is one."""
+    contracts = {case.test for case in cases if "reference" in case.parameters and case.state == "passed"}
+    passed = Counter(case.test for case in cases if backend in case.parameters and case.state == "passed")
+    return {test: passed[test] for test in sorted(contracts)}
+
+
+def complaints(cases: list[Case], backend: str) -> list[str]:
+    """What is wrong with a run that was to hold every contract on a backend."""
+    said: dict[str, list[str]] = defaultdict(list)
+    for case in cases:
+        if case.state == "failed":
+            said["failed"].append(f"{case.test}: {case.why[:200]}")
+        if case.state == "skipped" and backend in case.parameters and not case.why.startswith(ABSENT):
+            said[f"skipped on {backend}"].append(f"{case.test}: {case.why[:200]}")
+    counts = held(cases, backend)
+    if not counts:
+        said["no contract"].append("no case passed on the reference")
+    said[f"never passed on {backend}"] += [test for test, count in counts.items() if not count]
+    return [f"{len(names)} {what}: {', '.join(names[:5])}" for what, names in said.items() if names]

@@ -1,0 +1,82 @@
+"""Hubs: every kernel on graphs with one enormous row, against the reference: what compute-sanitizer watches. Prints a line a case.
+
+    PYTHONPATH=src:benchmarks python3 -m gpu.hubs cuda
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from chronoscale.cuda_ext.attention import attention, attention_increment
+from chronoscale.cuda_ext.graph import CSR, Delta
+from chronoscale.cuda_ext.ops import aggregate, increment, rebuild
+from gpu.graphs import adjacency, flipped, keys_of
+
+NODES = 200
+HUBS = (511, 512, 5_000)  # edges of row 7: one less than a block's share, that, and many times it
+WIDTHS = (1, 16, 33)
+
+
+def hub(edges: int) -> CSR:
+    """Row 7 has `edges` in-edges, every third other row one, the rest none."""
+    degree = torch.zeros(NODES, dtype=torch.int64)
+    degree[::3] = 1
+    degree[7] = edges
+    indptr = torch.cat([torch.zeros(1, dtype=torch.int64), torch.cumsum(degree, 0)])
+    indices = torch.randint(0, NODES, (int(indptr[-1]),), generator=torch.Generator().manual_seed(edges), dtype=torch.int32)
+    return CSR(indptr, indices, torch.rand(len(indices)), NODES)
+
+
+def cases(device: str) -> Iterator[tuple[str, Tensor, Tensor]]:
+    """Name, what `device` computes, what the reference does on the CPU."""
+    for edges in HUBS:
+        graph = hub(edges)
+        there = graph.to(device)
+        change = Delta(torch.arange(NODES, dtype=torch.int32), graph.indptr, graph.indices, graph.values, NODES, NODES)
+        for width in WIDTHS:
+            x = torch.rand(NODES, width)
+            yield f"aggregate {edges} x {width}", aggregate(there, x.to(device)), aggregate(graph, x, "reference")
+            found = increment(x.to(device), change.to(device), x.to(device))[0]
+            yield f"increment {edges} x {width}", found, increment(x, change, x, "reference")[0]
+            yield f"attention {edges} x {width}", _attended(there, width, device, None), _attended(graph, width, "cpu", "reference")
+    before = adjacency(keys_of(hub(5_000)), NODES)
+    change, after = flipped(before, 0.2, 1)
+    found, scale = rebuild(before.to(device), change.to(device))
+    expected, expected_scale = rebuild(before, change, backend="reference")
+    assert torch.equal(expected.indices, after.indices)
+    yield "rebuild, indices", found.indices, expected.indices
+    assert found.values is not None and expected.values is not None
+    yield "rebuild, values and scale", torch.cat([found.values, scale]), torch.cat([expected.values, expected_scale])
+    z, left, right = torch.rand(NODES, 16), torch.rand(NODES), torch.rand(NODES)
+    state, went = attention(before, z, left, right, backend="reference"), [one.to(device) for one in (z, left, right)]
+    on = attention(before.to(device), *went)
+    stepped = attention_increment(on, found, change.to(device), *went)[0].output()
+    yield "attention's increment", stepped, attention_increment(state, expected, change, z, left, right, backend="reference")[0].output()
+
+
+def _attended(graph: CSR, width: int, device: str, backend: str | None) -> Tensor:
+    """The output's gradients: forward and backward kernels both."""
+    draw = torch.Generator().manual_seed(width)
+    z, left, right = (torch.rand(*shape, generator=draw).to(device).requires_grad_() for shape in ((NODES, width), (NODES,), (NODES,)))
+    state = attention(graph, z, left, right, backend=backend)
+    (state.total.square().sum() + state.denominator.sum()).backward()
+    grads = [one.grad for one in (z, left, right)]
+    return torch.cat([grad.flatten() for grad in grads if grad is not None])
+
+
+def main(device: str) -> int:
+    wrong = 0
+    for name, found, expected in cases(device):
+        error = float((found.cpu().double() - expected.double()).abs().max() / expected.double().abs().max())
+        good = error < 1e-4
+        wrong += not good
+        print(f"{name}: error {error:.1e}{'' if good else ' WRONG'}", flush=True)
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1]))
