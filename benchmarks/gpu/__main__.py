@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
 from pathlib import Path
 
 from gpu.parts import PARTS
@@ -31,6 +33,7 @@ def main() -> int:
     chosen = [name for name in given.parts.split(",") if name]
     if unknown := [name for name in chosen if name not in PARTS]:
         parser.error(f"no such part: {', '.join(unknown)}; valid: {', '.join(PARTS)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the part that runs ends with this process
     return run(chosen, place, given.fresh)
 
 

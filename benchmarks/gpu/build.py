@@ -1,4 +1,4 @@
-"""Build: the carried packages, and the native libraries for the device that is there. Without the backend that is wanted it does not pass."""
+"""Build: the carried packages, and the native libraries for the device that is there. Fails without the backend that is wanted."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Hubs: every kernel on graphs with one enormous row, against the reference: what compute-sanitizer watches. Prints a line a case.
 
-    PYTHONPATH=src:benchmarks python3 -m gpu.hubs cuda
+PYTHONPATH=src:benchmarks python3 -m gpu.hubs cuda
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Losses: the same training steps on the CPU and on the device, every model with every strategy and every form of a snapshot, on one rank."""
+"""Losses: the same steps on the CPU and on the device, on one rank: every model with every strategy and every form of a snapshot."""
 
 from __future__ import annotations
 
@@ -73,9 +73,8 @@ def run(place: Place, record: Record) -> None:
 
 def _losses(job: Job, device: str) -> dict[str, np.ndarray]:
     """Of the first pass, by strategy: float64 [iterations]."""
-    placed = replace(job, settings=Settings(threads=4, seed=SEED, device=device))
+    placed = replace(job, settings=Settings(seed=SEED, device=device))
     return {label: passes[0].losses for label, passes in run_job(placed).items() if not label.endswith("-prepare")}
-
 
 
 def _row(model: str, strategy: str, here: np.ndarray, there: np.ndarray) -> dict[str, object]:
@@ -99,7 +98,9 @@ def jobs(folder: Path, sizes: Sizes) -> Iterator[Job]:
         plans = {key: one.plan(work, 1, costs) for key, one in registry.of("snapshots").items() if one.executes}
         plans |= {f"all {form.name.lower()}": _forced(work, form) for form in Form}
         parts = str(folder / "parts.npy")
-        items = [_item(out, key, plan, folder / "snapshots", SNAPSHOTS, parts if plan.kind == "parts" else "") for key, plan in plans.items()]
+        items = [
+            _item(out, key, plan, folder / "snapshots", SNAPSHOTS, parts if plan.kind == "parts" else "") for key, plan in plans.items()
+        ]
         yield Job(name, tuple(items), str(out), ModelChoice(name, sizes.hidden, sizes.layers, sizes.hidden), 1)
     yield from _on_signals(folder, sizes)
 

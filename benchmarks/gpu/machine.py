@@ -10,7 +10,17 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 PACKAGES = ("torch", "triton", "numpy", "scipy", "pandas", "scikit-learn", "pydantic", "simpy", "torch-geometric", "dgl")
-ASKED = ("name", "driver_version", "compute_cap", "memory.total", "clocks.sm", "clocks.mem", "clocks.max.sm", "power.limit", "temperature.gpu")
+ASKED = (
+    "name",
+    "driver_version",
+    "compute_cap",
+    "memory.total",
+    "clocks.sm",
+    "clocks.mem",
+    "clocks.max.sm",
+    "power.limit",
+    "temperature.gpu",
+)
 
 
 def gpu() -> dict[str, str]:

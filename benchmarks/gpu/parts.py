@@ -24,9 +24,9 @@ class Part(NamedTuple):
 
 # Three commands of less than ten minutes: build, contracts, sanitizer; losses, kernels; profile, validate. figure15 needs no device.
 PARTS: Mapping[str, Part] = {
-    "build": Part("gpu.build", 4),
+    "build": Part("gpu.build", 2.5),
     "contracts": Part("gpu.contracts", 3),
-    "sanitizer": Part("gpu.sanitizer", 2.5),
+    "sanitizer": Part("gpu.sanitizer", 3.5),
     "losses": Part("gpu.losses", 3),
     "kernels": Part("gpu.kernels", 6),
     "profile": Part("gpu.profiled", 5),

@@ -12,6 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 WHEELS = ROOT / ".gpu-wheels"
 SOURCES = ("src/chronoscale", "benchmarks/gpu", "benchmarks/bench_cuda.py", "tests/cuda_ext", "CMakeLists.txt")
+OWN = {"PYTHONUNBUFFERED": "1", "DASK_LOGGING__DISTRIBUTED": "warning"}  # what parts print comes when it is printed, and no more
 KINDS = {".py", ".yaml", ".cu", ".cuh", ".cpp", ".h", ".txt"}
 
 
@@ -41,7 +42,7 @@ class Place:
         """Of the processes of a part: these sources, these libraries and the carried packages, whatever else is installed."""
         there = [self.packages, ROOT / "src", ROOT / "benchmarks", *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
         paths = os.pathsep.join(dict.fromkeys(str(path) for path in there if str(path)))
-        return {**os.environ, "PYTHONPATH": paths, "CHRONOSCALE_LIBRARY_DIR": str(self.libraries), "PYTHONUNBUFFERED": "1"}
+        return {**os.environ, "PYTHONPATH": paths, **OWN, "CHRONOSCALE_LIBRARY_DIR": str(self.libraries)}
 
     def result(self, part: str) -> Path:
         """The JSON of a part that runs now."""
@@ -53,7 +54,7 @@ class Place:
 
     def kept(self, part: str) -> Path:
         """Its copy for later calls."""
-        return self.work / "kept" / f"{part}.json"
+        return self.work / "kept" / self.device / f"{part}.json"
 
 
 def digest(*names: str) -> str:

@@ -15,11 +15,13 @@ from gpu.place import Place, sources
 from gpu.record import CUT_OFF, FAILED, NO_DEVICE, PASSED, RUNNING, Record
 from gpu.tables import write
 
+ENTRY = ("-m", "gpu")  # of a part's process
+
 
 def run(chosen: Sequence[str], place: Place, fresh: bool = False) -> int:
     """Exit code: 0 where all chosen parts passed, now or before. The part build runs first and always: what is up to date costs it seconds;
     without it no part goes on, and where there is no GPU each says so. The others do not stop for each other."""
-    for folder in (place.out, place.work / "kept", place.packages):
+    for folder in (place.out, place.kept("build").parent, place.packages):
         folder.mkdir(parents=True, exist_ok=True)
     states: dict[str, str] = {"build": _one("build", place)}
     device = Record.read(place.result("build"))["machine"]["device"]
@@ -53,7 +55,8 @@ def _one(name: str, place: Place) -> str:
     part, begun = PARTS[name], time.monotonic()
     print(f"{name}: at most {part.minutes:g} minutes", flush=True)
     place.result(name).unlink(missing_ok=True)
-    command = [sys.executable, "-m", "gpu", "--only", name, "--out", str(place.out), "--device", place.device, "--work", str(place.work)]
+    where = ["--out", str(place.out), "--device", place.device, "--work", str(place.work)]
+    command = [sys.executable, *ENTRY, "--only", name, *where]
     process = subprocess.Popen(command, env=place.environment(), process_group=0)
     cut = False
     try:
@@ -70,7 +73,8 @@ def _one(name: str, place: Place) -> str:
     if data["status"] == RUNNING:
         record.put(status=CUT_OFF if cut else FAILED, why=f"ended with code {process.returncode} after {minutes:.1f} minutes")
     record.put(minutes=round(minutes, 2))
-    shutil.copyfile(place.result(name), place.kept(name))
     state: str = record.data["status"]
+    if state != NO_DEVICE:
+        shutil.copyfile(place.result(name), place.kept(name))
     print(f"{name}: {state}, {minutes:.1f} minutes", flush=True)
     return state

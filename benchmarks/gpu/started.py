@@ -31,4 +31,3 @@ def start(name: str, place: Place) -> int:
         return 1
     record.put(status=PASSED)
     return 0
-

@@ -1,3 +1,191 @@
+"""Tables: what the parts found as Markdown, made from their JSON files alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gpu.parts import PARTS
 from gpu.place import Place
+from gpu.record import Record
+
+Data = dict[str, Any]
+RIVALS = ("torch.sparse", "index_add_", "pyg scatter", "pyg segment", "dgl", "triton")
+
+
 def write(place: Place) -> str:
-    return ""
+    """Into tables.md in `out`, and the fitted cost model beside it, named as in real_exec/profiles; the tables."""
+    found = {part: Record.read(path) for part in PARTS if (path := place.found(part)) is not None}
+    text = document(found)
+    place.out.mkdir(parents=True, exist_ok=True)
+    (place.out / "tables.md").write_text(text)
+    profile = found.get("profile", {})
+    if "costs" in profile and not profile["rehearsal"]:
+        (place.out / profile["file"]).write_text(json.dumps(profile["costs"], indent=1))
+    return text
+
+
+def document(found: dict[str, Data]) -> str:
+    """All that is there, part by part."""
+    sections = [parts(found)]
+    makers = {"contracts": contracts, "losses": losses, "kernels": kernels, "profile": fits, "validate": validated, "figure15": figure15}
+    for name, make in makers.items():
+        if name in found:
+            body = make(found[name])
+            sections += [f"## {name}\n\n{body}" if body else ""]
+    rehearsed = [name for name, data in found.items() if data.get("rehearsal")]
+    if rehearsed:
+        sections.insert(0, f"**A rehearsal on a CPU, on small sizes: no figure here says anything of a GPU** ({', '.join(rehearsed)}).")
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Markdown; nothing without rows."""
+    lines = [f"| {' | '.join(map(str, row))} |" for row in rows]
+    return "\n".join([f"| {' | '.join(head)} |", "|" + "---|" * len(head), *lines]) if lines else ""
+
+
+def parts(found: dict[str, Data]) -> str:
+    """State and minutes, and the machines that they ran on."""
+    states = table(
+        ("part", "state", "minutes", "of at most", "commit", "sources"),
+        [
+            (n, d["status"], d.get("minutes", "–"), f"{PARTS[n].minutes:g}", d.get("commit") or "–", d.get("sources", "–"))
+            for n, d in found.items()
+        ],
+    )
+    whys = [f"- {name}: {data['why']}" for name, data in found.items() if data.get("why")]
+    machines = {json.dumps({**data.get("machine", {}), "gpu": None}): data.get("machine", {}) for data in found.values()}
+    described = [
+        "- " + ", ".join(f"{k} {v}" for k, v in {**one.get("gpu", {}), **one}.items() if v and k != "gpu") for one in machines.values()
+    ]
+    return "\n\n".join(["## parts", states, *(["\n".join(whys)] if whys else []), "\n".join(described)])
+
+
+def contracts(data: Data) -> str:
+    """Cases that passed on the device, by contract."""
+    held: dict[str, int] = data.get("contracts", {})
+    return table(("contract", "cases on the device"), [(name.removeprefix("tests.cuda_ext."), count) for name, count in held.items()])
+
+
+def losses(data: Data) -> str:
+    """The largest differences of each model, and which strategy has it."""
+    rows: list[Data] = data.get("losses", [])
+    worst = [
+        max((row for row in rows if row["model"] == model), key=lambda row: row["difference"])
+        for model in dict.fromkeys(r["model"] for r in rows)
+    ]
+    counts = {model: sum(row["model"] == model for row in rows) for model in {row["model"] for row in rows}}
+    head = ("model", "schedules", "largest difference", "of", "loss on the CPU", "on the device")
+    cells = [
+        (w["model"], counts[w["model"]], f"{w['difference']:.1e}", w["strategy"], f"{w['cpu']:.6f}", f"{w['device']:.6f}") for w in worst
+    ]
+    return table(head, cells)
+
+
+def kernels(data: Data) -> str:
+    """Whole sums, increments, crossovers, attention, rebuilding."""
+    texts = []
+    if whole := data.get("whole"):
+        there = [who for who in RIVALS if any(who in row["times"] for row in whole)]
+        head = (
+            "graph",
+            "F",
+            "longest row",
+            "aggregate, ms",
+            "copy, GB/s",
+            "of copy",
+            "bf16, ms",
+            *(f"{who} / ours" for who in there),
+            "error",
+        )
+        texts.append(table(head, [_whole(row, there) for row in whole]))
+    if changes := data.get("changes"):
+        head = ("graph", "F", "changed", "increment_, ms", "of copy", "aggregate / ours", "index_add_ / ours", "triton / ours", "how")
+        texts.append(table(head, [_change(row) for row in changes]))
+    if crossed := data.get("crossover"):
+        head = ("graph", "F", "measured", "predicted", "error", "curve of the whole", "of the increment")
+        texts.append("Share of changed edges from which the whole costs less:\n\n" + table(head, [_crossed(row) for row in crossed]))
+    for key in ("attention", "rebuild"):
+        if rows := data.get(key):
+            names = list(dict.fromkeys(who for row in rows for who in row["times"]))
+            head = ("graph", "F", *(["changed"] if key == "rebuild" else []), *(f"{who}, ms" for who in names))
+            texts.append(
+                table(
+                    head,
+                    [
+                        (r["graph"], r["F"], *([f"{r['share']:.0%}"] if key == "rebuild" else []), *(_ms(r, who) for who in names))
+                        for r in rows
+                    ],
+                )
+            )
+    if absent := data.get("absent"):
+        texts.append(f"Not installed: {', '.join(absent)}.")
+    left = {f"{who}: {one['left_out']}" for key in ("whole", "changes", "attention", "rebuild") for row in data.get(key, [])
+            for who, one in row["times"].items() if "left_out" in one}  # fmt: skip
+    return "\n\n".join([*texts, *(["Left out:\n\n" + "\n".join(f"- {one}" for one in sorted(left))] if left else [])])
+
+
+def _ms(row: Data, who: str) -> str:
+    one = row["times"].get(who, {})
+    return f"{one['ms']:.3f} (±{one['spread']:.0%})" if "ms" in one else "–"
+
+
+def _ratio(row: Data, who: str, ours: str) -> str:
+    times = row["times"]
+    return f"{times[who]['ms'] / times[ours]['ms']:.2f}" if "ms" in times.get(who, {}) and "ms" in times[ours] else "–"
+
+
+def _share(row: Data, who: str) -> str:
+    return f"{row['of_copy'][who]:.0%}" if who in row["of_copy"] else "–"
+
+
+def _whole(row: Data, rivals: Sequence[str]) -> list[object]:
+    ours = [_ms(row, "aggregate"), f"{row['copy_gb_s']:.0f}", _share(row, "aggregate"), _ms(row, "aggregate bf16")]
+    return [row["graph"], row["F"], row["longest"], *ours, *(_ratio(row, who, "aggregate") for who in rivals), f"{row['error']:.0e}"]
+
+
+def _change(row: Data) -> list[object]:
+    ratios = [_ratio(row, who, "increment_") for who in ("aggregate", "index_add_", "triton")]
+    how = row["times"]["increment_"].get("how", "–")
+    return [row["graph"], row["F"], f"{row['share']:.1%}", _ms(row, "increment_"), _share(row, "increment_"), *ratios, how]
+
+
+def _crossed(row: Data) -> list[object]:
+    shares = [f"{row[key]:.1%}" if row[key] is not None else "none" for key in ("measured", "predicted", "error")]
+    return [row["graph"], row["F"], *shares, row["forms"]["AGGREGATE"]["form"], row["forms"]["INCREMENT"]["form"]]
+
+
+def fits(data: Data) -> str:
+    """The fitted curves."""
+    rows: list[Data] = data.get("fits", [])
+    head = ("operation", "width", "form", "held-out error", "samples")
+    return table(head, [(r["op"], r["width"], r["form"], f"{r['held-out error %']:.1f} %", r["samples"]) for r in rows])
+
+
+def validated(data: Data) -> str:
+    """Predicted beside measured."""
+    rows: list[Data] = data.get("fidelity", [])
+    head = ("strategy", "operation", "predicted, ms", "measured, ms", "error", "spread")
+    cells = [
+        (r["strategy"], r["op"], f"{r['predicted_ms']:.3f}", f"{r['measured_ms']:.3f}", _percent(r["error_pct"]), _percent(r["spread_pct"]))
+        for r in rows
+    ]
+    return table(head, cells)
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f} %"
+
+
+def figure15(data: Data) -> str:
+    """Epochs and parallel efficiency, the datasheet's beside the profile's."""
+    known = {(r["strategy"], r["ranks"]): r for r in data.get("fitted", [])}
+    rows = [(r, known.get((r["strategy"], r["ranks"]))) for r in data.get("datasheet", [])]
+    head = ("strategy", "GPUs", "datasheet: epoch, s", "efficiency", "profile: epoch, s", "efficiency", "source")
+    return table(head, [(a["strategy"], a["ranks"], *_epoch(a), *_epoch(b), b["sources"] if b else "–") for a, b in rows])
+
+
+def _epoch(row: Data | None) -> tuple[str, str]:
+    return ("–", "–") if row is None else (f"{row['epoch_s']:.4g}", f"{row['parallel_efficiency']:.1%}")
