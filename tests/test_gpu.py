@@ -24,8 +24,11 @@ PRESENT = {
     *("torch", "triton", "numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "psutil", "pyyaml", "jinja2", "markupsafe", "fsspec"),
     *("packaging", "networkx", "sympy", "mpmath", "filelock", "joblib", "threadpoolctl", "narwhals", "python-dateutil", "six", "pytz"),
     *("pygments", "markdown-it-py", "mdurl", "torch-geometric", "pip", "setuptools", "cuda-bindings", "cuda-pathfinder", "urllib3"),
+    *("h5py", "matplotlib", "contourpy", "cycler", "fonttools", "kiwisolver", "pillow", "pyparsing"),
+    *("tqdm", "requests", "charset-normalizer", "certifi", "idna"),  # of torch-geometric
+    *("importlib-metadata", "zipp", "lazy-importer"),  # of dask, below Python 3.12
 }
-ABSENT = ("gurobipy", "highspy", "dgl", "h5py", "matplotlib", "pytest_benchmark")
+ABSENT = ("gurobipy", "highspy", "dgl")
 IMPORTED = """
 import json, sys
 from importlib import import_module

@@ -25,6 +25,6 @@ def run(place: Place, record: Record) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     published: dict[str, Any] = yaml.safe_load((ROOT / "examples/real_figure15.yaml").read_text())
     experiment = {**published, "strategies": SHOWN, "gpus": GPUS, **(SMALL if place.rehearsal else {})}
-    for costs in ("datasheet", str(costs_of(place, folder))):
+    for costs in ("datasheet", str(costs_of(place, folder)[0])):
         rows = command(place, folder, "simulate", {**experiment, "costs": costs, "extrapolate": costs != "datasheet"})
         record.put(**{"datasheet" if costs == "datasheet" else "fitted": rows})

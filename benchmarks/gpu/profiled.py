@@ -11,22 +11,19 @@ from gpu.command import command
 from gpu.device import present
 from gpu.place import Place
 from gpu.record import NO_DEVICE, Failed, NoDevice, Record
-from gpu.setting import FULL, REHEARSED, Setting
+from gpu.setting import REHEARSED, SETTINGS, Setting
 
 
 def run(place: Place, record: Record) -> None:
-    """Raises Failed as the command does."""
+    """A small graph first, then a large one: the result has the last that was done. Raises Failed as the command does."""
     present(place)
-    setting, folder = setting_of(place), place.work / "profile"
-    shutil.rmtree(folder / "runs", ignore_errors=True)
-    rows = command(place, folder, "profile", setting.experiment(setting.stored(place.work / "data"), place.device))
-    (costs,) = (folder / "runs").glob("*/profile/costs-1.json")
-    record.put(fits=rows, costs=json.loads(costs.read_text()), setting=setting._asdict(), file=file_name(record.data["machine"], setting))
-
-
-def setting_of(place: Place) -> Setting:
-    """What this call profiles."""
-    return REHEARSED if place.rehearsal else FULL
+    for setting in REHEARSED if place.rehearsal else SETTINGS:
+        folder = place.work / "profile" / setting.name
+        shutil.rmtree(folder, ignore_errors=True)
+        rows = command(place, folder, "profile", setting.experiment(setting.stored(place.work / "data"), place.device))
+        (costs,) = (folder / "runs").glob("*/profile/costs-1.json")
+        named = {"setting": setting._asdict(), "file": file_name(record.data["machine"], setting)}
+        record.put(fits=rows, costs=json.loads(costs.read_text()), **named)
 
 
 def file_name(machine: dict[str, Any], setting: Setting) -> str:
@@ -35,8 +32,8 @@ def file_name(machine: dict[str, Any], setting: Setting) -> str:
     return f"{device}_wd-gcn-{setting.hidden}_{setting.name}_x1.json"
 
 
-def costs_of(place: Place, folder: Path) -> Path:
-    """The cost model of the profile that ran, as a file in `folder`. Raises Failed where none ran, NoDevice for want of one."""
+def costs_of(place: Place, folder: Path) -> tuple[Path, Setting]:
+    """The cost model of the profile that ran, as a file in `folder`, and what it profiled. Raises Failed, NoDevice without one."""
     found = place.found("profile")
     data = Record.read(found) if found else {}
     if data.get("status") == NO_DEVICE:
@@ -46,4 +43,4 @@ def costs_of(place: Place, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "costs-1.json"
     path.write_text(json.dumps(data["costs"], indent=1))
-    return path
+    return path, Setting.of(data)

@@ -7,15 +7,15 @@ import shutil
 from gpu.command import command
 from gpu.device import present
 from gpu.place import Place
-from gpu.profiled import costs_of, setting_of
+from gpu.profiled import costs_of
 from gpu.record import Record
 
 
 def run(place: Place, record: Record) -> None:
     """Raises Failed without a profile, and as the command does."""
     present(place)
-    setting, folder = setting_of(place), place.work / "validate"
+    folder = place.work / "validate"
     shutil.rmtree(folder, ignore_errors=True)
-    costs = costs_of(place, folder)
+    costs, setting = costs_of(place, folder)
     experiment = {**setting.experiment(setting.stored(place.work / "data"), place.device), "costs": str(costs)}
     record.put(fidelity=command(place, folder, "validate", experiment), setting=setting._asdict())

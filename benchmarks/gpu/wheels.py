@@ -8,7 +8,7 @@ import sys
 from gpu.place import ROOT, WHEELS
 
 # What the parts import beside torch, NumPy, SciPy, pandas, PyArrow, scikit-learn, psutil, PyYAML, Jinja2, fsspec, packaging, Pygments,
-# markdown-it-py, pytest and hypothesis. Not carried: DGL, gurobipy, highspy, matplotlib and h5py, which no part imports.
+# markdown-it-py, h5py, matplotlib, pytest and hypothesis. Not carried: DGL, gurobipy and highspy, which no part needs.
 CARRIED = (
     *("pydantic", "pydantic_core", "annotated-types", "typing-inspection", "typing_extensions", "simpy"),
     *("typer", "annotated-doc", "click", "rich", "shellingham"),
