@@ -12,9 +12,7 @@ from gpu.place import ROOT, Place
 from gpu.profiled import costs_of
 from gpu.record import Record
 
-GPUS = [1, 8, 64, 256, 1024]
-SHOWN = ["psg", "real-reuse", "real-g+"]
-# A rehearsal: as few groups, of a width that it has profiled.
+# Of a rehearsal: few groups, of the width that it has profiled.
 SMALL = {"dataset": "growth_small", "model": {"name": "wd-gcn", "hidden": 16, "inputs": 16}, "gpus": [1, 2]}
 
 
@@ -24,7 +22,7 @@ def run(place: Place, record: Record) -> None:
     folder = place.work / "figure15"
     shutil.rmtree(folder, ignore_errors=True)
     published: dict[str, Any] = yaml.safe_load((ROOT / "examples/real_figure15.yaml").read_text())
-    experiment = {**published, "strategies": SHOWN, "gpus": GPUS, **(SMALL if place.rehearsal else {})}
+    experiment = {**published, **(SMALL if place.rehearsal else {})}
     for costs in ("datasheet", str(costs_of(place, folder)[0])):
         rows = command(place, folder, "simulate", {**experiment, "costs": costs, "extrapolate": costs != "datasheet"})
         record.put(**{"datasheet" if costs == "datasheet" else "fitted": rows})
