@@ -15,9 +15,9 @@ import torch
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from gpu import contracts, runner, sanitizer, wheels  # noqa: E402
+from gpu import build, contracts, runner, sanitizer, wheels  # noqa: E402
 from gpu.place import Place, sources  # noqa: E402
-from gpu.record import CUT_OFF, FAILED, PASSED, Record  # noqa: E402
+from gpu.record import CUT_OFF, FAILED, PASSED, Failed, NoDevice, Record  # noqa: E402
 
 # On the machine that this is for, by distribution; what the parts import beyond it has to be carried.
 PRESENT = {
@@ -186,3 +186,56 @@ def test_what_the_sanitizer_says_is_heard():
     assert sanitizer.complaint(1, ran + "========= ERROR SUMMARY: 0 errors", True).startswith("code 1")
     assert sanitizer.complaint(0, "========= ERROR SUMMARY: 0 errors", True)  # and no case ran
     assert sanitizer.complaint(124, ran, True).startswith("cut off")
+
+
+@pytest.fixture
+def built(monkeypatch, tmp_path):
+    """The part, with commands that are counted and leave libraries behind, and what the built libraries are said to load as."""
+    place = Place(tmp_path / "out", "cuda", tmp_path / "work")
+    ran: list[str] = []
+    loaded = {"backends": ["reference", "cpu", "cuda"], "device": True, "libraries": {}}
+
+    def output(record, command, place):
+        ran.append(command[0] if command[0] == "cmake" else "loaded")
+        if command[1] == "--build":
+            for name in build.LIBRARIES:
+                Path(command[2]).mkdir(parents=True, exist_ok=True)
+                (Path(command[2]) / name).write_text("built")
+        return json.dumps(loaded)
+
+    monkeypatch.setattr(build, "_output", output)
+    monkeypatch.setattr(build, "_packages", lambda place: [])
+    return place, ran, loaded
+
+
+def test_the_build_does_not_pass_without_the_backend(built):
+    place, _, loaded = built
+    record = Record(place.result("build"))
+    build.run(place, record)
+    assert record.data["compiled"] is True and (place.libraries / "libchronoscale_cuda.so").exists()
+    loaded["backends"] = ["reference", "cpu"]
+    with pytest.raises(Failed, match="backend 'cuda' is not available, only reference, cpu"):
+        build.run(place, record)
+    loaded["device"] = False
+    with pytest.raises(NoDevice, match="both libraries are built"):
+        build.run(place, record)
+    build.run(Place(place.out, "cpu", place.work), record)
+
+
+def test_libraries_are_compiled_once_for_a_device_and_its_sources(built, monkeypatch):
+    place, ran, _ = built
+    record = Record(place.result("build"))
+    for architecture, compiled in (("9.0", True), ("9.0", False), ("8.0", True)):
+        monkeypatch.setattr(build, "gpu", lambda architecture=architecture: {"compute_cap": architecture})
+        ran.clear()
+        build.run(place, record)
+        assert record.data["compiled"] is compiled and ran.count("cmake") == 2 * compiled
+    monkeypatch.setattr(build, "digest", lambda *names: "others")
+    build.run(place, record)
+    assert record.data["compiled"] is True
+
+
+def test_without_wheels_the_build_says_what_fills_the_folder(monkeypatch, tmp_path):
+    monkeypatch.setattr(build, "WHEELS", tmp_path / ".gpu-wheels")
+    with pytest.raises(Failed, match=r"\.gpu-wheels holds no wheels: `make gpu-wheels`"):
+        build.run(Place(tmp_path / "out", "cpu", tmp_path / "work"), Record(tmp_path / "build.json"))
