@@ -16,6 +16,7 @@ from gpu.graphs import adjacency, change, drawn, flipped, keys_of
 from gpu.place import Place
 from gpu.record import Failed, Record
 
+from chronoscale.cuda_ext.ops import aggregate as graph_sums
 from chronoscale.cuda_ext.ops import rebuild
 
 
@@ -77,6 +78,21 @@ def test_a_rival_that_fails_is_said_and_ours_is_a_failure(monkeypatch, tmp_path)
     with pytest.raises(Failed, match="rebuild: RuntimeError: no kernel"):
         kernels.bench("cpu", kernels.Sizes(nodes=100, edges=500, widths=(8,), repeats=2, graphs=("uniform",)), record)
     assert "- rebuild: RuntimeError: no kernel" in tables.kernels(record.data)
+
+
+def test_wrong_sums_fail_the_part(monkeypatch, tmp_path):
+    monkeypatch.setattr(kernels, "aggregate", lambda graph, x: graph_sums(graph, x) * 1.01)
+    with pytest.raises(Failed, match=r"_whole, uniform, F = 8: Failed: sums differ from torch\.sparse's by 1\.0e-02"):
+        sizes = kernels.Sizes(nodes=100, edges=500, widths=(8,), repeats=2, graphs=("uniform",))
+        kernels.bench("cpu", sizes, Record(tmp_path / "kernels.json"))
+
+
+def test_what_breaks_in_the_middle_costs_nothing_else(monkeypatch, tmp_path):
+    monkeypatch.setattr(kernels, "crossover", lambda *_: {}["absent"])
+    record = Record(tmp_path / "kernels.json")
+    with pytest.raises(Failed, match="_crossover, uniform, F = 8: KeyError"):
+        kernels.bench("cpu", kernels.Sizes(nodes=100, edges=500, widths=(8,), repeats=2, graphs=("uniform",)), record)
+    assert {"whole", "changes", "rebuild", "attention"} <= Record.read(record.path).keys()
 
 
 def test_where_two_curves_meet():
