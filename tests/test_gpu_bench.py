@@ -57,6 +57,10 @@ def test_the_benchmark_runs_on_a_cpu(benched):
             w for w, t in row["times"].items() if "ms" in t
         }
         assert row["of_copy"]["aggregate"] * row["copy_gb_s"] == pytest.approx(row["gathered"] / row["times"]["aggregate"]["ms"] / 1e6)
+        assert row["gathered"] == 8 * 301 + 4 * 4_000 + 4 * 8 * (4_000 + 300)  # row pointers, sources, a row of x for each, and the sums
+    for row in benched["changes"]:
+        rows, changed = row["rows"], row["changed"]
+        assert row["moved"] == 4 * rows + 8 * (rows + 1) + 8 * changed + 4 * 8 * (changed + 3 * rows)
     assert len(benched["changes"]) == 2 * len(kernels.SHARES) and len(benched["crossover"]) == 2
     assert all(time["ms"] > 0 for row in benched["changes"] for time in row["times"].values())
     assert len(benched["attention"]) == 2 and len(benched["rebuild"]) == 4
