@@ -119,9 +119,10 @@ class Device {
   void admit(Block& block) {
     if (next_ == order_.size()) return;
     block.start(order_[next_++], block_dim.x);
+    const uint64_t share = draw() % 2 ? share_ : 0;  // or a block that is not held up, and overtakes others
     uint64_t late = 0;
     for (Thread& t : block.threads) {
-      if (t.thread.x % (1u << grain_) == 0) late = draw() % 8 < share_;
+      if (t.thread.x % (1u << grain_) == 0) late = draw() % 8 < share;
       t.late = late;
       ready_.push_back(&t);
     }

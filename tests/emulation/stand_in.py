@@ -34,6 +34,6 @@ def emulated(seed: int = 0, cuda: ctypes.CDLL | None = None) -> Iterator[StandIn
     stand_in = StandIn(library() if cuda is None else cuda)
     stand_in.cuda.emu_seed(seed)
     patches = {"cuda_library": lambda: stand_in, "on_cuda": lambda x: True, "_on_device": lambda x: nullcontext(0)}
-    with mock.patch.multiple(native, **patches):
+    with mock.patch.multiple(native, **patches), mock.patch.dict(native._zeros, clear=True):  # a launch that failed leaves them as they are
         native._counters(torch.device("cpu"), 0, 1 << 12)  # made once a stream: no call of a steady iteration
         yield stand_in

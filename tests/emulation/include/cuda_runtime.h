@@ -184,8 +184,6 @@ enum cudaDeviceAttr {
 };
 enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
 
-#define CUDART_VERSION 13000
-
 struct cudaDeviceProp {
   char name[256];
   int major, minor, multiProcessorCount, warpSize, maxThreadsPerBlock, maxThreadsPerMultiProcessor, l2CacheSize;
