@@ -27,7 +27,7 @@ COPIED = 4 << 30  # bytes of the largest copy, and as many are written
 CAPTURED = frozenset({"aggregate", "aggregate bf16", "increment_", "triton", "copy"})
 SMALL = 0.05  # share up to which index_add_ is captured, too: its messages stay in the graph's own memory
 WRONG = 1e-3  # of the largest sum: rows of millions of float32 terms, added up in two orders
-OURS = frozenset({"aggregate", "increment_", "attention", "rebuild"})
+OURS = frozenset({"aggregate", "aggregate bf16", "increment_", "attention", "rebuild"})
 
 
 @dataclass(frozen=True, slots=True)

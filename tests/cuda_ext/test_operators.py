@@ -54,8 +54,6 @@ def test_aggregate_equals_the_dense_product(backend: str, device: str, width: in
 @pytest.mark.parametrize("width", (*WIDTHS, 5, 130))
 def test_bfloat16_is_stored_and_float32_summed(backend: str, device: str, width: int, weighted: bool) -> None:
     """As if the same numbers were stored in float32: of the sums nothing is rounded to eight bits."""
-    if backend == "cuda":
-        pytest.skip("of the CUDA library")
     dense = random_dense(90, 70, 0.1)
     dense[5] = 1.0
     graph, x = csr(dense, weighted).to(device), features(70, width, device).bfloat16().requires_grad_()
@@ -115,9 +113,8 @@ def test_hubs_are_summed_whole(backend: str, device: str, width: int) -> None:
     x = torch.rand(nodes, width, device=device)
     expected = aggregate(graph, x.double(), "reference")
     torch.testing.assert_close(aggregate(graph, x, backend).double(), expected, rtol=1e-3, atol=1e-2)  # 108,000 float32 terms
-    if backend != "cuda":
-        half = x.bfloat16()
-        torch.testing.assert_close(aggregate(graph, half, backend), aggregate(graph, half.float(), "reference"), rtol=1e-3, atol=1e-2)
+    half = x.bfloat16()
+    torch.testing.assert_close(aggregate(graph, half, backend), aggregate(graph, half.float(), "reference"), rtol=1e-3, atol=1e-2)
     change = Delta(torch.arange(nodes, dtype=torch.int32, device=device), graph.indptr, graph.indices, None, nodes, nodes)
     new, touched = increment(x, change, x, backend)
     torch.testing.assert_close(new.double(), expected + x.double(), rtol=1e-3, atol=1e-2)
