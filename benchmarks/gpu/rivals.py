@@ -31,7 +31,7 @@ def absent() -> list[str]:
 def whole(graph: CSR, x: Tensor) -> Calls:
     """The neighbour sums of an unweighted graph."""
     matrix = _matrix(graph)
-    row, column = row_ids(graph.indptr), graph.indices.long()
+    row, column = row_ids(graph.indptr, graph.nnz), graph.indices.long()
     calls: Calls = {
         "torch.sparse": [lambda: torch.sparse.mm(matrix, x)],
         "index_add_": [lambda: torch.zeros(graph.num_rows, x.shape[1], device=x.device).index_add_(0, row, x[column])],
@@ -76,7 +76,7 @@ def attended(graph: CSR, z: Tensor, left: Tensor, right: Tensor) -> Calls:
     """Attention of one head, from scores to outputs."""
     if pyg is None:
         return {}
-    row, column = row_ids(graph.indptr), graph.indices.long()
+    row, column = row_ids(graph.indptr, graph.nnz), graph.indices.long()
 
     def call() -> Tensor:
         scores = torch.nn.functional.leaky_relu(left[column] + right[row], 0.2)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from chronoscale.cuda_ext import native
 from chronoscale.cuda_ext.attention import attention
 from chronoscale.cuda_ext.graph import CSR, Delta
 from chronoscale.cuda_ext.ops import aggregate, increment
@@ -62,6 +63,17 @@ def test_long_rows_attend(backend: str, device: str, lengths: list[int]) -> None
     for mine, theirs in zip(*made, strict=True):
         assert mine is not None and theirs is not None
         torch.testing.assert_close(mine.cpu(), theirs, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("lengths", [[512, 700, 3, 512, 1024], [2, 600, 5]], ids=["long", "mixed"])
+def test_rows_that_are_not_asked_for_stay_as_they_are(backend: str, device: str, lengths: list[int]) -> None:
+    if backend == "reference" or not native.on_cuda(torch.empty(0, device=device)):
+        pytest.skip("an argument of the CUDA kernels")
+    graph, x = graph_of(lengths).to(device), whole(37, 8).to(device)
+    only = torch.arange(graph.num_rows, device=device).remainder(2).to(torch.uint8)
+    out = torch.full((graph.num_rows, 8), -1.0, device=device)
+    native.aggregate(graph.indptr, graph.indices, graph.values, x, only, out)
+    assert torch.equal(out, torch.where(only.bool()[:, None], aggregate(graph, x, backend), -1))
 
 
 @settings(max_examples=40, deadline=None)

@@ -34,9 +34,9 @@ __device__ int64_t bound(const int32_t* ids, int64_t begin, int64_t end, int32_t
   return begin;
 }
 
-// Writes entry `at` of row v, if it lies in the row; else the change does not belong to the adjacency.
+// Writes entry `at`, of row v, if there is such a place; else the change does not belong to the adjacency.
 __device__ void put(const Rebuild& r, int64_t v, int64_t at, int32_t id) {
-  if (at < r.out_ptr[v] || at >= r.out_ptr[v + 1] || at < 0 || at >= r.made) {
+  if (at < 0 || at >= r.made) {
     *r.unfit = 1;
     return;
   }
