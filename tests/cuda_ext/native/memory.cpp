@@ -2,10 +2,10 @@
 // CS_ERROR_MEMORY; it neither throws nor ends the process, on whatever thread. The first call alone may do without what is not to be
 // had, for it starts the helpers: then it returns what it returns otherwise.
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <new>
 #include <random>
 #include <vector>
 
@@ -18,27 +18,15 @@ std::atomic<bool> after{false}, failed{false};
 
 }  // namespace
 
-void* operator new(std::size_t bytes) {
+// The library has an operator new of its own (libstdc++ is linked into it), which asks here.
+extern "C" void* __libc_malloc(std::size_t);
+extern "C" void* malloc(std::size_t bytes) {
   const long at = left.load() >= 0 || after ? left.fetch_sub(1) : -1;
-  if (at == 0 || (at < 0 && after)) {
-    failed = true;
-    throw std::bad_alloc();
-  }
-  if (void* memory = std::malloc(bytes ? bytes : 1)) return memory;
-  throw std::bad_alloc();
+  if (at != 0 && (at > 0 || !after)) return __libc_malloc(bytes);
+  failed = true;
+  errno = ENOMEM;
+  return nullptr;
 }
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  try {
-    return operator new(bytes);
-  } catch (...) {
-    return nullptr;
-  }
-}
-void* operator new[](std::size_t bytes) { return operator new(bytes); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 template <class T>
 using Column = std::vector<T>;
