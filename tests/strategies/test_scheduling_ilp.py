@@ -46,6 +46,12 @@ def test_both_programs_and_both_solvers_find_the_optimum(formulation, name, seed
     assert makespan(problem, answer.mate, gpus, alpha) == answer.objective
 
 
+def test_one_process_solves_with_different_numbers_of_threads():
+    for threads in (1, 2, 3, 0):
+        answer = optimise(generated(1, 6, 2, "even"), 2, ALONE, Solving(60, 0.0, solver="highs", levels=0, threads=threads, always=True))
+        assert answer.status == "optimal" and answer.solver.startswith("HiGHS")
+
+
 @pytest.mark.parametrize("build", [compact, published])
 @pytest.mark.parametrize("alpha", [0.0, 0.7])
 def test_starts_are_feasible_and_cost_their_makespan(build, alpha):

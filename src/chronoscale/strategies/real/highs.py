@@ -26,6 +26,7 @@ def solve(model: Model, seconds: float, gap: float, threads: int) -> Solution:
     )
     kinds = highspy.HighsVarType
     lp.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in model.integer]
+    highspy.Highs.resetGlobalScheduler(True)  # threads of the process, made by its first run: another number of them is an error
     highs = highspy.Highs()  # type: ignore[no-untyped-call]
     for option, value in (("output_flag", False), ("time_limit", float(seconds)), ("mip_rel_gap", float(gap)), ("threads", threads)):
         highs.setOptionValue(option, value)
