@@ -72,7 +72,7 @@ def test_rows_that_are_not_asked_for_stay_as_they_are(backend: str, device: str,
     graph, x = graph_of(lengths).to(device), whole(37, 8).to(device)
     only = torch.arange(graph.num_rows, device=device).remainder(2).to(torch.uint8)
     out = torch.full((graph.num_rows, 8), -1.0, device=device)
-    native.aggregate(graph.indptr, graph.indices, graph.values, x, only, out)
+    native.aggregate(graph, graph.values, x, only, out)
     assert torch.equal(out, torch.where(only.bool()[:, None], aggregate(graph, x, backend), -1))
 
 

@@ -48,6 +48,7 @@ class _Sum(NamedTuple):
     """A signed sum to carry out: compact rows of entries, their weights, and what is kept of the old rows."""
 
     kernels: ModuleType  # which carry it out
+    given: tuple[CSR | EdgeMap, ...]  # whose ids they come from: looked at again in the backward pass
     at: Entries
     weights: Tensor  # [nnz], signed
     denominator: Tensor  # [R], their sums
@@ -76,7 +77,7 @@ def attention(graph: CSR, z: Tensor, left: Tensor, right: Tensor, slope: float =
     kernels, at = select(z.device, backend), Entries(graph, None, float(slope))
     with torch.no_grad():
         weights, maximum, denominator, _ = kernels.softmax(at, (left, right), None, None, True)
-    made = _Sum(kernels, at, weights, denominator, None, None)
+    made = _Sum(kernels, (graph,), at, weights, denominator, None, None)
     total, sums, _, _ = _Signed.apply(None, None, z, left, right, made, False)  # type: ignore[no-untyped-call]
     return Attention(total, sums, maximum, sums.detach().clone(), slope)
 
@@ -142,27 +143,29 @@ def _plan(
     """The sum that leads to the new rows, their maximum and their reference."""
     exact = variant == "exact"
     before, old = state.maximum[rows], state.denominator.detach()[rows]
-    at = Entries(CSR(change.indptr, change.indices, None, graph.num_cols).trusted(), change.rows, state.slope)
+    given, at = (graph, change), Entries(change.compact(), change.rows, state.slope)
     base = before if exact else torch.zeros_like(before)
     weights, maximum, denominator, held = kernels.softmax(at, ends, change.sign, base, exact)
     kept = torch.exp(before - maximum)
     now = old * kept + denominator
     reference = torch.maximum(state.reference[rows] * kept, now)
     fresh = (held > 0) | ~(now >= CANCELLED * reference)
-    if exact and len(rows) and kernels is native and native.on_cuda(now):
+    if not exact or not len(rows):
+        return _Sum(kernels, given, at, weights, denominator, kept, None), maximum, reference
+    if kernels is native and native.on_cuda(now):
         afresh, whole = _afresh(graph, change, rows, fresh, ends, state.slope)
         maximum, denominator = (torch.where(fresh, of[rows], new) for of, new in zip(whole, (maximum, denominator), strict=True))
         weights = weights.masked_fill(fresh.repeat_interleave(change.indptr.diff(), output_size=change.nnz), 0)
         reference, kept = torch.where(fresh, denominator, reference), kept.masked_fill(fresh, 0)
-        return _Sum(kernels, at, weights, denominator, kept, fresh, afresh), maximum, reference
-    if not exact or not bool(fresh.any()):
-        return _Sum(kernels, at, weights, denominator, kept, None), maximum, reference
+        return _Sum(kernels, given, at, weights, denominator, kept, fresh, afresh), maximum, reference
+    if not bool(fresh.any()):
+        return _Sum(kernels, given, at, weights, denominator, kept, None), maximum, reference
     matrix, sign = _with_fresh(graph, change, rows, fresh)
     at = at._replace(matrix=matrix)
     weights, maximum, denominator, _ = kernels.softmax(at, ends, sign, before.masked_fill(fresh, -torch.inf), True)
     kept = torch.exp(before - maximum).masked_fill_(fresh, 0)
     reference = torch.where(fresh, denominator, reference)
-    return _Sum(kernels, at, weights, denominator, kept, fresh), maximum, reference
+    return _Sum(kernels, given, at, weights, denominator, kept, fresh), maximum, reference
 
 
 def _afresh(
@@ -199,7 +202,7 @@ class _Signed(torch.autograd.Function):
         ctx.made = made
         ctx.save_for_backward(z, left, right)
         matrix, touched = made.at.matrix, made.at.rows
-        sums = cast(Tensor, made.kernels.aggregate(matrix.indptr, matrix.indices, made.weights, z))
+        sums = cast(Tensor, made.kernels.aggregate(matrix, made.weights, z))
         if total is None or denominator is None or touched is None or made.kept is None:
             return sums, made.denominator, sums.new_empty(0), sums.new_empty(0)
         rows = touched.long()
@@ -212,14 +215,15 @@ class _Signed(torch.autograd.Function):
         new, new_below = (total, denominator) if in_place else (total.clone(), denominator.clone())
         new.index_copy_(0, rows, sums)
         if made.afresh is not None:
-            whole = made.afresh.at.matrix
-            native.aggregate(whole.indptr, whole.indices, made.afresh.weights, z, made.afresh.only, new)
+            native.aggregate(made.afresh.at.matrix, made.afresh.weights, z, made.afresh.only, new)
             sums = new[rows]
         return new, new_below.index_copy_(0, rows, sums_below), sums, sums_below
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         made, (z, left, right) = ctx.made, ctx.saved_tensors
+        for operand in made.given:
+            operand.check()
         matrix, rows = made.at.matrix, None if made.at.rows is None else made.at.rows.long()
         into_total, into_denominator, touched, below = grads
         before: tuple[Tensor | None, Tensor | None] = (None, None)
@@ -233,8 +237,7 @@ class _Signed(torch.autograd.Function):
         edges, row = made.kernels.softmax_grad(made.at, (left, right), made.weights, z, into)
         into_z = None
         if ctx.needs_input_grad[2]:
-            turned = matrix.transpose()
-            into_z = made.kernels.aggregate(turned.indptr, turned.indices, made.weights[matrix.order()], into[0])
+            into_z = made.kernels.aggregate(matrix.transpose(), made.weights[matrix.order()], into[0])
         into_left = made.kernels.by_column(matrix, edges)
         into_right = row if rows is None else torch.zeros_like(right).index_copy_(0, rows, row)
         if made.afresh is not None and rows is not None:

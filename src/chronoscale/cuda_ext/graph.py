@@ -43,17 +43,20 @@ class _Operand:
         """The same on `device`; non_blocking and copy as in torch (the source must be pinned to gain from the first)."""
         moved = {name: tensor.to(device, non_blocking=non_blocking, copy=copy) for name, tensor in self._tensors().items()}
         made = replace(self, **moved)
-        return made.trusted() if self._checked else made
+        if self._checked:
+            made.trusted().__dict__["longest"] = self.longest
+        return made
 
     def check(self) -> Self:
         """Raises UserError unless its ids are in range and in order, as the class says. Returns itself.
 
-        O(nnz) the first time and again after torch wrote into them; nothing is looked at otherwise. What is written into their memory past
-        torch (NumPy, another thread, a resized storage) is not noticed: then kernels read and write out of bounds.
+        O(nnz) the first time and again after torch wrote into them; nothing is looked at otherwise. Tensors made in inference mode do not
+        tell whether they were written, and are looked at in every call. What is written into their memory past torch's counting (`.data`,
+        NumPy, another thread, a resized storage) is not noticed: then kernels read and write out of bounds.
         """
-        if not self._checked:
+        if not self._checked or ("_looked" in self.__dict__ and self._blind):
             self._look()
-            self.trusted()
+            self.trusted().__dict__["_looked"] = True
         return self
 
     def trusted(self) -> Self:
@@ -61,15 +64,22 @@ class _Operand:
         self.__dict__["_seen"] = self._versions()
         return self
 
+    longest: ClassVar[int | None] = None  # entries of its longest row, where a look has told
+
     @property
     def _checked(self) -> bool:
         return self.__dict__.get("_seen") == self._versions()
+
+    @cached_property
+    def _blind(self) -> bool:
+        """Whether some of its ids may change unnoticed."""
+        return len(self._watched) < sum(getattr(self, name) is not None for name in self._ids)
 
     def _look(self) -> None:
         raise NotImplementedError
 
     def _versions(self) -> list[int]:
-        """How often torch has written into each tensor of ids; a tensor made in inference mode does not count."""
+        """How often torch has written into each tensor of ids."""
         return [tensor._version for tensor in self._watched]
 
     @cached_property
@@ -101,7 +111,8 @@ class CSR(_Operand):
     indices: Tensor
     values: Tensor | None
     num_cols: int
-    _source: ClassVar[CSR | None] = None  # of a copy, what it was copied from
+    _source: ClassVar[tuple[CSR, list[int], list[int]] | None] = None  # what it was copied from, and what both had been written by then
+    _kept: ClassVar[tuple[list[int], CSR, Tensor | None] | None] = None  # its transpose and the order, and what had been written by then
 
     def __post_init__(self) -> None:
         _check_csr("CSR", self.indptr, self.indices, self.values, self.num_cols)
@@ -111,32 +122,40 @@ class CSR(_Operand):
         return self.indptr.shape[0] - 1
 
     def transpose(self) -> CSR:
-        """The matrix [num_cols, num_rows], made once and kept: backward passes need it at every step. Checks itself first."""
-        return self._turned[0]
+        """The matrix [num_cols, num_rows], for backward passes; kept until torch writes into this one. Checks itself first."""
+        return self._turned()[0]
 
     def _look(self) -> None:
-        _check_numbers("CSR", self.indptr, self.indices, self.num_cols)
+        self.__dict__["longest"] = _check_numbers("CSR", self.indptr, self.indices, self.num_cols)
 
     def order(self) -> Tensor:
         """int64 [nnz]: where each entry of `transpose()` lies here; kept with it unless that has values, which are in order already."""
-        kept = self._turned[1]
+        kept = self._turned()[1]
         return torch.sort(self.indices, stable=True).indices if kept is None else kept
 
     def copied(self, shares: bool = True) -> CSR:
         """The same in tensors of its own; if it `shares`, one transpose is made for all copies, when the first is asked for."""
         copy = self.to(self.device, non_blocking=True, copy=True)
         if shares:
-            object.__setattr__(copy, "_source", self)
+            copy.__dict__["_source"] = self, self._written(), copy._written()
         return copy
 
-    @cached_property
     def _turned(self) -> tuple[CSR, Tensor | None]:
         if self._source is not None:
-            return self._source._turned
-        self.check()
-        order = torch.sort(self.indices, stable=True).indices
-        turned = CSR(*_reorder(order, self.indptr, self.indices, self.values, self.num_cols), self.num_rows).trusted()
-        return turned, order if self.values is None else None
+            source, then, own = self._source
+            if (source._written(), self._written()) == (then, own):
+                return source._turned()
+        if self._kept is None or self._kept[0] != self._written():
+            self.check()
+            order = torch.sort(self.indices, stable=True).indices
+            turned = CSR(*_reorder(order, self.indptr, self.indices, self.values, self.num_cols), self.num_rows).trusted()
+            self.__dict__["_kept"] = self._written(), turned, order if self.values is None else None
+        assert self._kept is not None
+        return self._kept[1:]
+
+    def _written(self) -> list[int]:
+        """How often torch has written into each of its tensors."""
+        return [tensor._version for tensor in self._tensors().values() if not tensor.is_inference()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +195,7 @@ class Delta(_Operand):
         return self._compact.transpose()
 
     def _look(self) -> None:
-        _check_numbers("Delta", self.indptr, self.indices, self.num_cols)
+        self.__dict__["longest"] = _check_numbers("Delta", self.indptr, self.indices, self.num_cols)
         _check_ids("Delta.rows", self.rows, self.num_rows)
         if len(torch.unique(self.rows)) != len(self.rows):
             raise UserError("Delta.rows names a row twice")
@@ -218,13 +237,22 @@ class EdgeMap(_Operand):
         """Edges that come less edges that go; where no host knows it, the device is waited for."""
         return int(self.sign.sum()) if self.net is None else self.net
 
+    def compact(self) -> CSR:
+        """Its touched rows alone, a matrix [R, num_nodes] that shares its tensors."""
+        return self._compact
+
+    @cached_property
+    def _compact(self) -> CSR:
+        made = CSR(self.indptr, self.indices, None, self.num_nodes)
+        return made.trusted() if self._checked else made
+
     @staticmethod
     def nbytes_of(rows: int, edges: int) -> int:
         """`nbytes` from counts: distinct destinations of changed edges, changed edges."""
         return 4 * rows + 8 * (rows + 1) + 5 * edges
 
     def _look(self) -> None:
-        _check_numbers("EdgeMap", self.indptr, self.indices, self.num_nodes)
+        self.__dict__["longest"] = _check_numbers("EdgeMap", self.indptr, self.indices, self.num_nodes)
         _check_ids("EdgeMap.rows", self.rows, self.num_nodes)
         keys = self.rows.long()[row_ids(self.indptr, self.nnz)] * self.num_nodes + self.indices
         if bool((self.rows.diff() <= 0).any()) or bool((keys.diff() <= 0).any()) or bool((self.indptr.diff() <= 0).any()):
@@ -321,10 +349,13 @@ def _check_csr(name: str, indptr: Tensor, indices: Tensor, values: Tensor | None
             raise UserError(f"{name}.values asks for gradients; expected constants (operators are differentiable in x and sums)")
 
 
-def _check_numbers(name: str, indptr: Tensor, indices: Tensor, num_cols: int) -> None:
-    if int(indptr[0]) != 0 or int(indptr[-1]) != len(indices) or bool((indptr.diff() < 0).any()):
+def _check_numbers(name: str, indptr: Tensor, indices: Tensor, num_cols: int) -> int:
+    """The length of the longest row."""
+    lengths = indptr.diff()
+    if int(indptr[0]) != 0 or int(indptr[-1]) != len(indices) or bool((lengths < 0).any()):
         raise UserError(f"{name}.indptr must ascend from 0 to {len(indices)}, the number of indices")
     _check_ids(f"{name}.indices", indices, num_cols)
+    return int(lengths.max()) if len(lengths) else 0
 
 
 def _check_ids(name: str, ids: Tensor, below: int) -> None:

@@ -25,11 +25,13 @@ def band_matching(weight: NDArray[np.float64]) -> tuple[Mates, float]:
     """Most total weight of a matching in which group i may pair with group i + k + 1 for weight[i, k]; exact, O(n 2^width width).
 
     weight [n, width], width <= MAX_WIDTH; pairs of no positive weight are not made, columns past the end are not read. Returns the
-    partners and the total. Raises UserError for a wrong shape or width or numbers that are not finite, MachineError when memory runs out.
+    partners and the total. Raises UserError for a wrong shape or width, or numbers that are not finite or whose sum is not, MachineError
+    when memory runs out.
     """
     weight = np.ascontiguousarray(weight, dtype=np.float64)
     if weight.ndim != 2 or weight.shape[1] > MAX_WIDTH or not np.isfinite(weight).all():
         raise UserError(f"band_matching: weight {list(weight.shape)}; expected [n, at most {MAX_WIDTH}], finite")
+    bounded("band_matching", np.abs(weight).max(initial=0), len(weight))
     mate, total = np.empty(len(weight), np.int32), ctypes.c_double()
     if (library := scheduler(_SLOW)) is None:
         return mate, matching_reference.band(weight, mate)

@@ -18,24 +18,22 @@ from chronoscale.cuda_ext.loader import cpu_library, cuda_library
 from chronoscale.cuda_ext.reference import UNFIT, Ends, Factors, summed
 from chronoscale.errors import MachineError, UserError
 
-launches = 0  # calls so far; each is one kernel
+launches = 0  # calls so far; each is one kernel, softmax two where rows may be long
 _ARGUMENT = 1
 _KINDS = {torch.float32: "f32", torch.float64: "f64", torch.bfloat16: "bf16"}
 _CAUSES = {_ARGUMENT: "an argument is out of range", 2: "out of memory", 3: "no driver or device", 4: "the launch failed"}
 
 
-def aggregate(
-    indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor, only: Tensor | None = None, out: Tensor | None = None
-) -> Tensor:
+def aggregate(matrix: CSR, values: Tensor | None, x: Tensor, only: Tensor | None = None, out: Tensor | None = None) -> Tensor:
     """As reference.aggregate, on x's device. Raises MachineError when the kernel fails.
 
     On CUDA alone: only, uint8 [rows], where it is 0 a row of `out` stays as it is.
     """
-    rows, width = indptr.shape[0] - 1, x.shape[1]
+    rows, width = matrix.num_rows, x.shape[1]
     out = x.new_empty(rows, width, dtype=summed(x.dtype)) if out is None else out
-    arguments = (rows, indptr.data_ptr(), indices.data_ptr(), _pointer(values), x.data_ptr(), width, out.data_ptr())
+    given = [_pointer(t) for t in (matrix.indptr, matrix.indices, values, x)]
     name = "weigh" if values is not None and values.dtype == torch.float64 else "aggregate"
-    _call(name, x, arguments, Cuda((_pointer(only),), len(indices), width))
+    _call(name, x, (rows, *given, width, out.data_ptr()), Cuda((_pointer(only),), matrix, width))
     return out
 
 
@@ -44,7 +42,7 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor) -> Tensor:
     count, width = delta.rows.shape[0], x.shape[1]
     touched = sums.new_empty(count, width)
     given = [_pointer(t) for t in (delta.rows, delta.fresh, delta.indptr, delta.indices, delta.values, x)]
-    _call("increment", x, (count, *given, width, sums.data_ptr(), touched.data_ptr()), Cuda((), delta.nnz, width))
+    _call("increment", x, (count, *given, width, sums.data_ptr(), touched.data_ptr()), Cuda((), delta, width))
     return touched
 
 
@@ -61,7 +59,7 @@ def rebuild(
     arguments = (before.num_rows, *(_pointer(t) for t in (*given, indptr, indices, values)))
     flag = torch.zeros(1, dtype=torch.int32, device=indptr.device) if unfit is None else unfit
     more = (change.nnz, len(change.rows), change.rows.data_ptr(), len(indices), flag.data_ptr())
-    refused = _status("rebuild", indptr, arguments, Cuda(more, before.nnz)) == _ARGUMENT
+    refused = _status("rebuild", indptr, arguments, Cuda(more, before)) == _ARGUMENT
     if refused and unfit is not None:
         unfit.fill_(1)
     elif refused or (unfit is None and on_cuda(indptr) and bool(flag)):
@@ -79,7 +77,7 @@ def softmax(
     given = [_pointer(t) for t in (at.rows, at.matrix.indptr, at.matrix.indices, sign, base)]
     made = [t.data_ptr() for t in (weights, maximum, denominator, held)]
     arguments = (count, *given, int(running), *(t.data_ptr() for t in ends), at.slope, *made)
-    _call("softmax", left, arguments, Cuda((_pointer(only),), at.matrix.nnz, 2))
+    _call("softmax", left, arguments, Cuda((_pointer(only),), at.matrix, 2))
     return weights, maximum, denominator, held
 
 
@@ -91,7 +89,7 @@ def softmax_grad(
     given = [_pointer(t) for t in (at.rows, at.matrix.indptr, at.matrix.indices, *ends)]
     made = [t.data_ptr() for t in (*into, edges, row)]
     arguments = (len(row), *given, at.slope, weights.data_ptr(), z.data_ptr(), z.shape[1], *made)
-    _call("softmax_grad", z, arguments, Cuda((_pointer(only),), at.matrix.nnz, 1))
+    _call("softmax_grad", z, arguments, Cuda((_pointer(only),), at.matrix, 1))
     return edges, row
 
 
@@ -101,7 +99,7 @@ def by_column(matrix: CSR, entries: Tensor) -> Tensor:
         return reference.by_column(matrix, entries)
     turned = matrix.transpose()
     ones = entries.new_ones(matrix.num_rows, 1)
-    return aggregate(turned.indptr, turned.indices, entries[matrix.order()], ones).squeeze(1)
+    return aggregate(turned, entries[matrix.order()], ones).squeeze(1)
 
 
 def spread_(matrix: CSR, rows: Tensor, count: Tensor, weights: Tensor, edges: Tensor, into: Tensor, z: Tensor, left: Tensor) -> None:
@@ -110,7 +108,7 @@ def spread_(matrix: CSR, rows: Tensor, count: Tensor, weights: Tensor, edges: Te
     """
     given = (rows, count, matrix.indptr, matrix.indices, weights, edges, into)
     arguments = (*(t.data_ptr() for t in given), z.shape[1], matrix.num_cols, z.data_ptr(), left.data_ptr())
-    _call("spread", z, arguments, Cuda((), matrix.nnz))
+    _call("spread", z, arguments, Cuda((), matrix))
 
 
 def _pointer(tensor: Tensor | None) -> int | None:
@@ -123,10 +121,10 @@ def on_cuda(x: Tensor) -> bool:
 
 
 class Cuda(NamedTuple):
-    """What a call needs on CUDA besides: arguments, the matrix's entries, and numbers of x's type that a piece of a long row hands on."""
+    """What a call needs on CUDA besides: arguments, the matrix, and the numbers of x's type that a piece of a long row of it hands on."""
 
     arguments: tuple[int | None, ...]
-    entries: int
+    matrix: CSR | Delta
     share: int = 0
 
 
@@ -148,11 +146,12 @@ def _status(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: Cud
 
 def _enqueue(library: Any, name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: Cuda) -> int:
     piece: int = library.cs_cuda_piece()
-    pieces = -(-cuda.entries // piece) if cuda.entries >= piece else 0
+    entries, longest = cuda.matrix.nnz, cuda.matrix.longest
+    pieces = 0 if entries < piece or (longest is not None and longest < piece) else -(-entries // piece)
     partial = x.new_empty(2 * pieces * cuda.share, dtype=torch.float64 if x.dtype == torch.float64 else torch.float32)
     with _on_device(x) as stream:
-        counters = _counters(x.device, stream, pieces)
-        launch = (cuda.entries, counters.data_ptr(), partial.data_ptr(), x.device.index or 0, stream)
+        counters = _counters(x.device, stream, pieces) if pieces else None  # without them no row is taken for a long one
+        launch = (entries, _pointer(counters), partial.data_ptr(), x.device.index or 0, stream)
         return int(getattr(library, f"cs_cuda_{name}")(*arguments, *cuda.arguments, *launch))
 
 
@@ -167,8 +166,15 @@ _zeros: dict[tuple[torch.device, int], Tensor] = {}
 
 
 def _counters(device: torch.device, stream: int, pieces: int) -> Tensor:
-    """Zeros int32 [>= pieces], of this stream alone: kernels leave them as they find them."""
+    """Zeros int32 [>= pieces], of this stream alone: kernels leave them as they find them. A CUDA graph gets its own: what is captured runs
+    later, on any stream."""
+    if _captured(device):
+        return torch.zeros(pieces, dtype=torch.int32, device=device)
     kept = _zeros.get((device, stream))
     if kept is None or len(kept) < pieces:
         kept = _zeros[device, stream] = torch.zeros(max(1024, 2 * pieces), dtype=torch.int32, device=device)
     return kept
+
+
+def _captured(device: torch.device) -> bool:
+    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()

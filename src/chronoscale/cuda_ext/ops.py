@@ -91,7 +91,7 @@ def rebuild(
         torch.cumsum(lengths, 0, out=indptr[1:])
     else:  # what will not be looked at before it is used must be a matrix, though the wrong one
         torch.cumsum(lengths.clamp_(min=1), 0, out=indptr[1:])
-        indptr.clamp_(max=before.nnz + change.growth())
+        indptr.clamp_(max=max(0, before.nnz + change.growth()))
     r = lengths.double().sqrt_().reciprocal_()
     factors = None
     if weighted:
@@ -105,7 +105,7 @@ class _Aggregate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, graph: CSR, backend: Pinned) -> Tensor:
         ctx.graph, ctx.backend = graph, backend
-        return cast(Tensor, select(x.device, backend).aggregate(graph.indptr, graph.indices, graph.values, x))
+        return cast(Tensor, select(x.device, backend).aggregate(graph, graph.values, x))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
@@ -121,6 +121,7 @@ class _Increment(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
+        ctx.delta.check()
         into_sums, into_rows = _into_sums(ctx.delta.rows, ctx.delta.fresh, *grads)
         into_x = aggregate(ctx.delta.transpose(), into_rows, ctx.backend) if ctx.needs_input_grad[1] else None
         return into_sums, into_x, None, None
@@ -185,22 +186,24 @@ def _op_increment(
 
 
 def _keep_aggregate(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
-    ctx.matrix, ctx.num_cols = inputs[:3], inputs[3].shape[0]
+    ctx.save_for_backward(*inputs[:3])  # torch refuses the backward pass where they have been written since
+    ctx.num_cols = inputs[3].shape[0]
 
 
 def _keep_increment(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
-    ctx.rows, ctx.matrix, ctx.num_cols, ctx.fresh = inputs[1], inputs[2:5], inputs[5].shape[0], inputs[6]
+    ctx.save_for_backward(*inputs[1:5], inputs[6])
+    ctx.num_cols = inputs[5].shape[0]
 
 
 def _grad_aggregate(ctx: Any, grad: Tensor) -> tuple[None, None, None, Tensor]:
-    indptr, indices, values = ctx.matrix
+    indptr, indices, values = ctx.saved_tensors
     turned = transpose(indptr, indices, values, ctx.num_cols)
     return None, None, None, torch.ops.chronoscale.aggregate(*turned, grad.contiguous())
 
 
 def _grad_increment(ctx: Any, grad_sums: Tensor, grad_touched: Tensor) -> tuple[Tensor, None, None, None, None, Tensor, None]:
-    into_sums, into_rows = _into_sums(ctx.rows, ctx.fresh, grad_sums, grad_touched)
-    indptr, indices, values = ctx.matrix
+    rows, indptr, indices, values, fresh = ctx.saved_tensors
+    into_sums, into_rows = _into_sums(rows, fresh, grad_sums, grad_touched)
     turned = transpose(indptr, indices, values, ctx.num_cols)
     return into_sums, None, None, None, None, torch.ops.chronoscale.aggregate(*turned, into_rows), None
 

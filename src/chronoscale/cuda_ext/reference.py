@@ -18,10 +18,13 @@ def summed(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype == torch.bfloat16 else dtype
 
 
-def aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
-    """[N, F]: out[v] = sum over e in [indptr[v], indptr[v+1]) of values[e] * x[indices[e]] (REAL, eq. 1's sum), in summed(x.dtype)."""
-    out = x.new_zeros(len(indptr) - 1, x.shape[1], dtype=summed(x.dtype))
-    return out.index_add_(0, row_ids(indptr, len(indices)), _messages(indices, values, x))
+def aggregate(matrix: CSR, values: Tensor | None, x: Tensor) -> Tensor:
+    """[N, F]: out[v] = sum over e in [indptr[v], indptr[v+1]) of values[e] * x[indices[e]] (REAL, eq. 1's sum), in summed(x.dtype).
+
+    values float32 or float64 [nnz], in place of the matrix's own; None for ones.
+    """
+    out = x.new_zeros(matrix.num_rows, x.shape[1], dtype=summed(x.dtype))
+    return out.index_add_(0, row_ids(matrix.indptr, matrix.nnz), _messages(matrix.indices, values, x))
 
 
 def increment_(sums: Tensor, delta: Delta, x: Tensor) -> Tensor:
@@ -31,7 +34,7 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor) -> Tensor:
     if delta.fresh is not None:
         before.masked_fill_(delta.fresh.bool()[:, None], 0)
     # The change is summed first: one rounding at the sum's size.
-    sums[rows] = touched = before.add_(aggregate(delta.indptr, delta.indices, delta.values, x))
+    sums[rows] = touched = before.add_(aggregate(delta.compact(), delta.values, x))
     return touched
 
 

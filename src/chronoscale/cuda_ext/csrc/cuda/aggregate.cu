@@ -1,6 +1,8 @@
-// Sparse times dense, and its in-place increment, on a stream. A row belongs to a group of 1 to 32 lanes, as many as its columns fill, which
-// read the row's ids together and pass them round; long rows are cut (pieces.cuh). The order of summation depends on the graph and the
+// Sparse times dense, and its in-place increment, on a stream. A row belongs to groups of 1 to 32 lanes, as many as its columns fill, which
+// read ids together and pass them round; long rows are cut (pieces.cuh). The order of summation depends on the graph and the
 // width alone: results repeat bit for bit.
+#include <algorithm>
+
 #include "../common/operands.h"
 #include "pieces.cuh"
 
@@ -8,6 +10,8 @@ namespace {
 
 using cs::kThreads;
 using cs::Launch;
+
+constexpr int kAhead = 4;  // rows of x that a group has on their way at once
 
 // cs::Rows, and what its kernel shares.
 template <class T, class S>
@@ -50,6 +54,7 @@ __device__ Pack<T, V> sum(const Gather<T, S>& g, int64_t begin, int64_t end, int
   const unsigned mask = cs::peers(lanes);
   const int lane = threadIdx.x % lanes;
   const S* const x = g.x + (column < g.width ? column : 0);
+  const bool weighted = g.weights || g.values;
   Pack<T, V> acc{};
   for (int64_t first = begin; first < end; first += stride) {
     const int count = static_cast<int>(end - first < lanes ? end - first : lanes);
@@ -60,12 +65,20 @@ __device__ Pack<T, V> sum(const Gather<T, S>& g, int64_t begin, int64_t end, int
       own = g.indices[e];
       if (g.weights) weight = g.weights[e]; else if (g.values) weight = static_cast<T>(g.values[e]);
     }
-#pragma unroll 4
-    for (int k = 0; k < count; ++k) {
-      const T w = __shfl_sync(mask, weight, k, lanes);
-      const auto values = at<S, V>(x + __shfl_sync(mask, own, k, lanes) * g.width);
+    for (int k = 0; k < count; k += kAhead) {
+      Pack<S, V> rows[kAhead];
 #pragma unroll
-      for (int i = 0; i < V; ++i) acc.v[i] += w * wide(values.v[i]);
+      for (int j = 0; j < kAhead; ++j) {
+        const int64_t id = __shfl_sync(mask, own, k + j, lanes);
+        if (k + j < count) rows[j] = at<S, V>(x + id * g.width);
+      }
+#pragma unroll
+      for (int j = 0; j < kAhead; ++j) {
+        const T w = weighted ? __shfl_sync(mask, weight, k + j, lanes) : T(1);
+        if (k + j >= count) continue;
+#pragma unroll
+        for (int i = 0; i < V; ++i) acc.v[i] += w * wide(rows[j].v[i]);
+      }
     }
   }
   return acc;
@@ -115,28 +128,34 @@ __device__ void long_row(const Gather<T, S>& g, const cs::Part& part, int lanes)
   }
 }
 
-// lanes: a power of two up to 32; kThreads / lanes groups a block, one row each. V divides the width.
+// kThreads / lanes rows a block, V * across columns at a time: a row's lanes are groups of `across`, which share its entries. Both are powers
+// of two up to 32. V divides the width.
 template <class T, class S, int V>
-__global__ void __launch_bounds__(kThreads) gather_kernel(Gather<T, S> g, int lanes, int64_t pieces) {
+__global__ void __launch_bounds__(kThreads) gather_kernel(Gather<T, S> g, int lanes, int across, int64_t pieces) {
   if (blockIdx.x < pieces) {
-    return cs::long_rows(blockIdx.x, g.rows, g.indptr, g.entries, g.only, [&](const cs::Part& part) { long_row<T, S, V>(g, part, lanes); });
+    return cs::long_rows(blockIdx.x, g.rows, g.indptr, g.entries, g.only, [&](const cs::Part& part) { long_row<T, S, V>(g, part, across); });
   }
   const int64_t row = (blockIdx.x - pieces) * (kThreads / lanes) + threadIdx.x / lanes;
   if (row >= g.rows || (g.only && !g.only[row])) return;
   const int64_t begin = g.indptr[row], end = g.indptr[row + 1];
   if (end - begin >= cs::kPiece) return;
-  for (int64_t base = 0; base < g.width; base += lanes * V) {
-    const int64_t column = base + threadIdx.x % lanes * V;
-    const auto acc = sum<T, S, V>(g, begin, end, lanes, lanes, column);
-    if (column < g.width) finish(g, row, column, acc);
+  const int group = threadIdx.x % lanes / across;
+  for (int64_t base = 0; base < g.width; base += across * V) {
+    const int64_t column = base + threadIdx.x % across * V;
+    auto acc = sum<T, S, V>(g, begin + group * across, end, lanes, across, column);
+    for (int step = lanes / 2; step >= across; step /= 2) {
+#pragma unroll
+      for (int i = 0; i < V; ++i) acc.v[i] += __shfl_xor_sync(cs::peers(lanes), acc.v[i], step, lanes);
+    }
+    if (group == 0 && column < g.width) finish(g, row, column, acc);
   }
 }
 
 template <class T, class S, int V>
 cudaError_t launch(const Gather<T, S>& g, cudaStream_t stream) {
-  const int lanes = cs::lanes_for((g.width + V - 1) / V);
-  const int64_t pieces = cs::pieces_of(g.entries);
-  gather_kernel<T, S, V><<<cs::blocks_for(g.rows, lanes, pieces), kThreads, 0, stream>>>(g, lanes, pieces);
+  const int across = cs::lanes_for((g.width + V - 1) / V), lanes = std::max(across, cs::lanes_for(g.entries, g.rows));
+  const int64_t pieces = g.counters ? cs::pieces_of(g.entries) : 0;
+  gather_kernel<T, S, V><<<cs::blocks_for(g.rows, lanes, pieces), kThreads, 0, stream>>>(g, lanes, across, pieces);
   return cudaGetLastError();
 }
 
@@ -145,7 +164,7 @@ int run(Gather<T, S> g, const Launch& how) {
   if (g.rows < 0 || g.width < 0 || g.entries < 0 || g.rows > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
   if (g.rows == 0 || g.width == 0) return CS_OK;
   if (!g.indptr || !g.out || (g.targets && !g.sums) || (g.entries > 0 && (!g.indices || !g.x))) return CS_ERROR_ARGUMENT;
-  if (cs::pieces_of(g.entries) > 0 && (!g.counters || !g.partial)) return CS_ERROR_ARGUMENT;
+  if (g.counters && !g.partial && cs::pieces_of(g.entries) > 0) return CS_ERROR_ARGUMENT;
   if (const cudaError_t error = cudaSetDevice(how.device); error != cudaSuccess) return cs::report(error);
   constexpr int kWide = 16 / sizeof(S);
   const auto misplaced = [](const void* pointer, unsigned size) { return reinterpret_cast<uintptr_t>(pointer) % size != 0; };

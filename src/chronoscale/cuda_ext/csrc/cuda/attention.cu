@@ -9,7 +9,8 @@ using cs::kThreads;
 using cs::Launch;
 using cs::Part;
 
-constexpr int kGradLanes = 8;     // at least, for a row's gradient
+constexpr int kGradLanes = 8;      // at least, for a row's gradient
+constexpr int kAhead = 4;          // rows of z that a group has on their way at once; divides kGradLanes
 constexpr int64_t kOwners = 512;   // blocks, at most, among which cs_cuda_spread shares the sources
 constexpr int64_t kOwned = 64;     // of which each gets this many at least
 
@@ -148,13 +149,23 @@ __device__ T derive(const Grad<T>& s, int64_t row, int64_t begin, int64_t end, i
     const int count = static_cast<int>(end - first < lanes ? end - first : lanes);
     const int32_t own = lane < count ? s.indices[first + lane] : 0;
     T dot = 0;  // this lane's entry's
-#pragma unroll 4
-    for (int k = 0; k < count; ++k) {
-      const T* const z = s.z + __shfl_sync(mask, own, k, lanes) * s.width;
-      T part = 0;
-      for (int64_t f = lane; f < s.width; f += lanes) part += into[f] * z[f];
-      part = cs::together(part, lanes, cs::Plus<T>());
-      if (lane == k) dot = part;
+    for (int k = 0; k < count; k += kAhead) {
+      const T* z[kAhead];
+      T parts[kAhead] = {};
+#pragma unroll
+      for (int j = 0; j < kAhead; ++j) z[j] = s.z + __shfl_sync(mask, own, k + j, lanes) * s.width;
+      for (int64_t f = lane; f < s.width; f += lanes) {
+        const T factor = into[f];
+#pragma unroll
+        for (int j = 0; j < kAhead; ++j) {
+          if (k + j < count) parts[j] += factor * z[j][f];
+        }
+      }
+#pragma unroll
+      for (int j = 0; j < kAhead; ++j) {
+        const T part = cs::together(parts[j], lanes, cs::Plus<T>());
+        if (lane == k + j) dot = part;
+      }
     }
     if (lane < count) {
       const int64_t e = first + lane;
@@ -219,10 +230,10 @@ int run(const Softmax<T>& s, const Launch& how) {
   if (s.rows == 0) return CS_OK;
   if (!s.indptr || !s.right || !s.maximum || !s.denominator || (!s.running && !s.base)) return CS_ERROR_ARGUMENT;
   if (s.entries > 0 && (!s.indices || !s.left || !s.weights)) return CS_ERROR_ARGUMENT;
-  const int64_t pieces = cs::pieces_of(s.entries);
-  if (pieces > 0 && (!s.counters || !s.partial)) return CS_ERROR_ARGUMENT;
+  const int64_t pieces = s.counters ? cs::pieces_of(s.entries) : 0;
+  if (pieces > 0 && !s.partial) return CS_ERROR_ARGUMENT;
   if (const cudaError_t error = cudaSetDevice(how.device); error != cudaSuccess) return cs::report(error);
-  const int lanes = cs::lanes_for(s.entries / s.rows);
+  const int lanes = cs::lanes_for(s.entries, s.rows);
   softmax_kernel<T><<<cs::blocks_for(s.rows, lanes, pieces), kThreads, 0, how.on()>>>(s, lanes, pieces);
   if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess || pieces == 0) return cs::report(error);
   long_softmax_kernel<T><<<static_cast<unsigned>(pieces), kThreads, 0, how.on()>>>(s);
@@ -235,8 +246,8 @@ int run(const Grad<T>& s, const Launch& how) {
   if (s.rows == 0) return CS_OK;
   if (!s.indptr || !s.right || !s.into_denominator || !s.row || (s.width > 0 && !s.into_total)) return CS_ERROR_ARGUMENT;
   if (s.entries > 0 && (!s.indices || !s.left || !s.weights || !s.edges || (s.width > 0 && !s.z))) return CS_ERROR_ARGUMENT;
-  const int64_t pieces = cs::pieces_of(s.entries);
-  if (pieces > 0 && (!s.counters || !s.partial)) return CS_ERROR_ARGUMENT;
+  const int64_t pieces = s.counters ? cs::pieces_of(s.entries) : 0;
+  if (pieces > 0 && !s.partial) return CS_ERROR_ARGUMENT;
   if (const cudaError_t error = cudaSetDevice(how.device); error != cudaSuccess) return cs::report(error);
   const int lanes = cs::lanes_for(s.width < kGradLanes ? kGradLanes : s.width);
   softmax_grad_kernel<T><<<cs::blocks_for(s.rows, lanes, pieces), kThreads, 0, how.on()>>>(s, lanes, pieces);

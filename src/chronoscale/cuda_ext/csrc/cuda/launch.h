@@ -32,6 +32,9 @@ inline int lanes_for(int64_t work) {
   return lanes;
 }
 
+// The same for a row's entries: as many as the mean row has, but 8 at least, for one row may have up to 511.
+inline int lanes_for(int64_t entries, int64_t rows) { return lanes_for(entries / rows < 8 ? 8 : entries / rows); }
+
 // Blocks for rows of `lanes` threads each, after `before` others.
 inline unsigned blocks_for(int64_t rows, int lanes, int64_t before) {
   const int64_t groups = kThreads / lanes;

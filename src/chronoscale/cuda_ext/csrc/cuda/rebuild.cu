@@ -105,11 +105,11 @@ int cs_cuda_rebuild(int64_t rows, const int64_t* indptr, const int32_t* indices,
   if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) return cs::report(error);
   const Rebuild r{rows, indptr, indices, slots, change_ptr, change, steps, column, row, out_ptr, out_indices, out_values,
                   changes, changed_rows, targets, made, unfit};
-  const int lanes = cs::lanes_for(entries / rows);
-  const int64_t pieces = cs::pieces_of(entries), short_blocks = cs::blocks_for(rows, lanes, 0);
+  const int lanes = cs::lanes_for(entries, rows);
+  const int64_t pieces = counters ? cs::pieces_of(entries) : 0, short_blocks = cs::blocks_for(rows, lanes, 0);
   const int64_t change_blocks = (changes + kThreads - 1) / kThreads;
   rebuild_kernel<<<static_cast<unsigned>(pieces + short_blocks + change_blocks), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
       r, lanes, entries, pieces, short_blocks);
-  static_cast<void>(counters), static_cast<void>(partial);  // nothing is summed
+  static_cast<void>(partial);  // nothing is summed
   return cs::report(cudaGetLastError());
 }
