@@ -24,7 +24,7 @@ Outcome = tuple[str, list[Tensor]]
 
 def outcomes(backend: str) -> dict[str, list[Tensor]]:
     """What that backend makes of each case, by its name."""
-    return {name: tensors for cases in (_one_row, _sums, _attention, _rebuild) for name, tensors in cases(backend)}
+    return {name: tensors for cases in (one_row, _sums, _attention, _rebuild) for name, tensors in cases(backend)}
 
 
 def _random(seed: int) -> torch.Generator:
@@ -55,7 +55,7 @@ def _sums(backend: str) -> Iterator[Outcome]:
             yield f"increment, {of}", [increment_(sums, change, x, backend), sums]
 
 
-def _one_row(backend: str) -> Iterator[Outcome]:
+def one_row(backend: str) -> Iterator[Outcome]:
     """Two pieces of one row, whose blocks begin together and come to its end together, again and again."""
     indices = torch.randint(40, (1024,), generator=_random(2), dtype=torch.int32)
     graph, x = CSR(torch.tensor([0, 1024]), indices, None, 40), _dense(40, 128, torch.float32)

@@ -33,21 +33,21 @@ class Device {
     std::iota(order_.begin(), order_.end(), 0u);
     std::shuffle(order_.begin(), order_.end(), random_);
     scatter_ = (uint64_t{random_()} << 32 | random_()) | 1;
-    grain_ = 5 * (random_() % 3), share_ = random_() % 5;
+    grain_ = 5 * (random_() % 3), share_ = random_() % 5, rare_ = 1 << random_() % 4;
     next_ = 0, patience_ = kPatience, failure_.clear(), failed_ = false;
     main_.adopt();
     for (unsigned i = random_() % kUnderWay + 1; i > 0; --i) {
       blocks_.emplace_back(new Block)->reserve(this, dynamic_, 16);
       admit(*blocks_.back());
     }
-    while (!failed_ && !ready_.empty()) {
+    while (!failed_ && !idle()) {
       resume(*take());
-      for (size_t i = 0; ready_.empty() && !failed_ && i < blocks_.size(); ++i) {
+      for (size_t i = 0; idle() && !failed_ && i < blocks_.size(); ++i) {
         failure_ = blocks_[i]->stuck();
         failed_ = !failure_.empty();
       }
     }
-    ready_.clear();
+    ready_[0].clear(), ready_[1].clear();
     for (const auto& block : blocks_) {
       for (Thread& t : block->threads) {
         if (t.fiber && !t.done) resume(t);  // only after a failure: it ends there
@@ -61,7 +61,7 @@ class Device {
 
   void yield() {
     if (--patience_ < 0) fail(format("block %u: a loop around an atomic or a fence that does not end", now_->block.x));
-    ready_.push_back(now_);
+    put(*now_);
     wait();
   }
 
@@ -77,10 +77,8 @@ class Device {
     if (++block.arrived == block.threads.size()) {
       block.outcome = block.votes;
       block.arrived = block.votes = 0;
-      for (Thread& t : block.threads) {
-        t.at_barrier = false;
-        ready_.push_back(&t);
-      }
+      for (Thread& t : block.threads) t.at_barrier = false;
+      release(block);
       patience_ = kPatience;
     }
     wait();
@@ -99,7 +97,7 @@ class Device {
     for (unsigned i = 0; i < kWarp; ++i) {
       if (!(e.mask >> i & 1)) continue;
       lanes[i]->exchange = nullptr;
-      if (lanes[i] != now_) ready_.push_back(lanes[i]);
+      if (lanes[i] != now_) put(*lanes[i]);
     }
     patience_ = kPatience;
   }
@@ -119,12 +117,17 @@ class Device {
   void admit(Block& block) {
     if (next_ == order_.size()) return;
     block.start(order_[next_++], block_dim.x);
-    const uint64_t share = draw() % 2 ? share_ : 0;  // or a block that is not held up, and overtakes others
+    release(block);
+  }
+
+  // All its threads can go on; once in a while some of them are late until the next barrier, and other blocks, in step so far, overtake.
+  void release(Block& block) {
+    const uint64_t share = draw() % rare_ ? 0 : share_;
     uint64_t late = 0;
     for (Thread& t : block.threads) {
       if (t.thread.x % (1u << grain_) == 0) late = draw() % 8 < share;
       t.late = late;
-      ready_.push_back(&t);
+      put(t);
     }
   }
 
@@ -133,17 +136,18 @@ class Device {
     return scatter_ >> 32;
   }
 
-  // Any of those that can go on, but hardly a late one while there are others: were all alike, none would fall far behind.
+  void put(Thread& t) { ready_[t.late].push_back(&t); }
+
+  bool idle() const { return ready_[0].empty() && ready_[1].empty(); }
+
+  // Any of those that can go on, a late one only if there are no others: were all alike, none would fall far behind.
   Thread* take() {
-    if (ready_.empty()) return nullptr;
-    size_t chosen = 0;
-    for (int tries = 0; tries < 16; ++tries) {
-      chosen = draw() * ready_.size() >> 32;
-      if (!ready_[chosen]->late || patience_ < kPatience - kFair) break;
-    }
-    std::swap(ready_[chosen], ready_.back());
-    Thread* const taken = ready_.back();
-    ready_.pop_back();
+    if (idle()) return nullptr;
+    const bool fair = patience_ < kPatience - kFair && !ready_[1].empty() && draw() % 2;
+    auto& from = ready_[fair || ready_[0].empty()];
+    std::swap(from[draw() * from.size() >> 32], from.back());
+    Thread* const taken = from.back();
+    from.pop_back();
     return taken;
   }
 
@@ -211,7 +215,7 @@ class Device {
   std::vector<unsigned> order_;  // of blocks
   size_t next_ = 0;
   std::vector<std::unique_ptr<Block>> blocks_;  // under way
-  std::vector<Thread*> ready_;
+  std::vector<Thread*> ready_[2];  // and those of them that are late
   std::vector<Fiber*> parked_;
   Fiber main_;
   Thread* now_ = nullptr;
@@ -221,7 +225,8 @@ class Device {
   std::mt19937 random_{0};  // what the seed is for
   uint64_t scatter_ = 1;    // drawn from it for a launch: quicker
   unsigned grain_ = 0;      // single threads, warps or whole blocks (2^grain threads) are late,
-  unsigned share_ = 0;      // so many of eight
+  unsigned share_ = 0;      // so many of eight,
+  unsigned rare_ = 1;       // after one barrier in so many
 };
 
 Device& Device::one() {
