@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from chronoscale.cuda_ext.attention import attention, attention_increment
 from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap, _Operand
-from chronoscale.cuda_ext.ops import aggregate, increment_, rebuild
+from chronoscale.cuda_ext.ops import aggregate, increment, increment_, rebuild
 from chronoscale.errors import UserError
 
 
@@ -39,6 +40,32 @@ def test_copies_share_one_transpose(values: torch.Tensor | None) -> None:
         assert copy.indices[copy.order()].tolist() == sorted(graph.indices.tolist())
         assert copy.order().tolist() == graph.order().tolist() == [2, 0, 3, 1]
     assert first.to("cpu").transpose() is not graph.transpose()  # another device would have its own
+
+
+@pytest.mark.parametrize("written", ["copy", "source", "values"])
+def test_a_transpose_is_made_anew_after_torch_wrote_into_the_matrix(written: str) -> None:
+    graph = CSR(pointer(0, 2, 2, 4), ints(1, 3, 0, 1), torch.tensor([1.0, 2.0, 3.0, 4.0]), 4)
+    copy = graph.copied()
+    before = copy.transpose()
+    changed = graph if written == "source" else copy
+    assert changed.values is not None
+    if written == "values":
+        changed.values[1] = 9.0
+    else:
+        changed.indices[1] = 2
+    assert changed.transpose() is not before and changed.transpose() is changed.transpose()
+    assert changed.transpose().indices.tolist() == [2, 0, 2, 0]
+    assert changed.transpose().indptr.tolist() == ([0, 1, 3, 3, 4] if written == "values" else [0, 1, 3, 4, 4])
+    assert (copy if changed is graph else graph).transpose().values.tolist() == [3.0, 1.0, 4.0, 2.0]  # type: ignore[union-attr]
+
+
+def test_the_longest_row_is_known_once_it_was_looked_at() -> None:
+    graph = CSR(pointer(0, 2, 2, 5), ints(1, 3, 0, 1, 2), None, 4)
+    assert graph.longest is None and graph.transpose().longest is None
+    assert graph.check().longest == 3 == graph.to("cpu", copy=True).longest == graph.copied().longest
+    change = EdgeMap(ints(0), pointer(0, 1), ints(1), torch.ones(1, dtype=torch.int8), 4)
+    assert change.to("cpu", copy=True).longest is None and change.check().longest == 1
+    assert CSR(pointer(0), ints(), None, 4).check().longest == 0
 
 
 def test_sizes_and_moves() -> None:
@@ -118,6 +145,54 @@ def test_an_operand_is_looked_at_again_after_torch_wrote_into_it() -> None:
         aggregate(graph.to("cpu", copy=True), x)  # nor has a copy of it been looked at
     graph.indices[1] = 0
     assert aggregate(graph, x).tolist() == [[1.0], [1.0]]
+
+
+def test_an_operand_of_inference_mode_is_looked_at_in_every_call() -> None:
+    with torch.inference_mode():
+        graph, x = CSR(pointer(0, 1, 2), ints(0, 1), None, 2), torch.ones(2, 1)
+        for _ in range(2):
+            assert aggregate(graph, x).tolist() == [[1.0], [1.0]]
+        graph.indices[1] = 7
+        with pytest.raises(UserError, match=r"in \[0, 2\)"):
+            aggregate(graph, x)
+
+
+def test_ids_that_were_written_since_the_forward_pass_are_refused_in_the_backward_pass() -> None:
+    x, sums = torch.ones(3, 2, requires_grad=True), torch.zeros(3, 2)
+    graph = CSR(pointer(0, 1, 2, 3), ints(0, 1, 2), None, 3)
+    change = Delta(ints(1), pointer(0, 1), ints(0), None, 3, 3)
+    edges = EdgeMap(ints(0), pointer(0, 1), ints(1), torch.ones(1, dtype=torch.int8), 3)
+    following, _ = rebuild(graph, edges)
+    values = x, torch.ones(3), torch.ones(3)
+
+    def attended() -> torch.Tensor:
+        return attention_increment(attention(graph, *values), following, edges, *values)[1]
+
+    for call, ids in (
+        (lambda: aggregate(graph, x), graph.indices),
+        (lambda: increment(sums, change, x)[0], change.rows),
+        (lambda: increment(sums, change, x)[0], change.indices),
+        (lambda: attention(graph, *values).total, graph.indices),
+        (attended, edges.indices),
+        (attended, edges.rows),
+        (attended, following.indices),
+    ):
+        out, before = call(), ids.clone()
+        ids.fill_(2**30)
+        with pytest.raises(UserError, match=r"in \[0, 3\)"):
+            out.sum().backward()
+        ids.copy_(before)
+        call().sum().backward()  # and all is well again
+    registered, three = torch.ops.chronoscale, pointer(0, 1, 2, 3)
+    for call, ids in (
+        (lambda: registered.aggregate(three, graph.indices, None, x), three),
+        (lambda: registered.increment(sums, change.rows, change.indptr, change.indices, None, x)[0], change.rows),
+    ):
+        out, before = call(), ids.clone()
+        ids[0] = 1
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            out.sum().backward()
+        ids.copy_(before)
 
 
 def test_what_was_never_checked_is_refused_by_every_operator(backend: str, device: str) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from emulation.builder import compiler
+from emulation.stand_in import emulated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
 from chronoscale.cuda_ext import native
 from chronoscale.cuda_ext.attention import attention
+from chronoscale.cuda_ext.backend import backends
 from chronoscale.cuda_ext.graph import CSR, Delta
 from chronoscale.cuda_ext.ops import aggregate, increment
 
@@ -80,4 +83,34 @@ def test_rows_that_are_not_asked_for_stay_as_they_are(backend: str, device: str,
 @given(st.lists(st.sampled_from([0, 1, 3, 40, 511, 512, 513, 700, 1023, 1024, 1537]), min_size=1, max_size=12))
 def test_any_lengths_are_exact(lengths: list[int]) -> None:
     graph, x = graph_of(lengths), whole(37, 8)
-    assert torch.equal(aggregate(graph, x), aggregate(graph, x, "reference"))
+    expected = aggregate(graph, x, "reference")
+    assert torch.equal(aggregate(graph, x), expected)
+    if compiler() is not None and "cpu" in backends():
+        with emulated():
+            assert torch.equal(aggregate(graph, x, "cpu"), expected)
+
+
+def test_a_captured_call_has_counters_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a CUDA graph records runs later, in any order and on any stream."""
+    monkeypatch.setattr(native, "_zeros", {})
+    device = torch.device("cpu")
+    kept = native._counters(device, 0, 10)
+    monkeypatch.setattr(native, "_captured", lambda device: True)
+    first, second = native._counters(device, 0, 10), native._counters(device, 0, 10)
+    assert len({kept.data_ptr(), first.data_ptr(), second.data_ptr()}) == 3 and not first.any()
+    assert list(native._zeros.values()) == [kept]
+
+
+def test_no_counters_are_passed_where_no_row_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    if compiler() is None or "cpu" not in backends():
+        pytest.skip("no C++ compiler, or no backend 'cpu'")
+    asked: list[int] = []
+    with emulated():
+        made = native._counters
+        monkeypatch.setattr(native, "_counters", lambda *given: (asked.append(given[2]), made(*given))[1])
+        for lengths, pieces in (([511] * 4, []), ([511, 512], [2]), ([3], [])):
+            asked.clear()
+            aggregate(graph_of(lengths), whole(37, 4), "cpu")
+            assert asked == pieces
+        aggregate(graph_of([511] * 4).trusted(), whole(37, 4), "cpu")  # nobody has looked
+        assert asked == [4]

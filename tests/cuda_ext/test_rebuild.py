@@ -83,10 +83,8 @@ def test_a_change_of_other_edges_is_an_error(backend: str, device: str) -> None:
 
 
 def test_an_adjacency_that_is_none_is_an_error(backend: str, device: str) -> None:
-    if backend == "cuda":
-        pytest.skip("not checked on CUDA")
-    nothing = change(snapshot(set()), snapshot(set()))
-    graph = operand(snapshot({(0, 2), (1, 2), (3, 2)}))[0]
+    nothing = change(snapshot(set()), snapshot(set()), device)
+    graph = operand(snapshot({(0, 2), (1, 2), (3, 2)}), device=device)[0]
     for at, node in ((0, 1), (2, 0), (len(graph.indices) - 1, 0)):
         indices = graph.indices.clone()
         indices[at] = node
@@ -96,6 +94,29 @@ def test_an_adjacency_that_is_none_is_an_error(backend: str, device: str) -> Non
     without[-1] -= 1  # the last row has no entry
     with pytest.raises(UserError, match="does not begin with its own node"):
         rebuild(CSR(without, graph.indices[:-1].contiguous(), None, N), nothing, backend=backend)
+
+
+STAR = {(v, 0) for v in range(1, 9)} | {(0, v) for v in range(1, 9)}
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_whether_a_change_fits_can_be_asked_later(backend: str, device: str, weighted: bool) -> None:
+    there, other = {(0, 1), (2, 1), (3, 4)}, {(5, 6)}
+    for graph, first, second, fits in (
+        (there, there, other, True),
+        (there, other, set(), False),
+        (there, set(), there, False),
+        (set(), STAR, set(), False),  # more goes than there is
+        (other, there, other, False),
+        (STAR, there, set(), False),
+    ):
+        unfit = torch.zeros(1, dtype=torch.int32, device=device)
+        step = change(snapshot(first), snapshot(second), device)
+        made, _ = rebuild(operand(snapshot(graph), device=device)[0], step, weighted=weighted, backend=backend, unfit=unfit)
+        assert bool(unfit) != fits
+        CSR(made.indptr, made.indices, made.values, N).check()  # some matrix, whatever is in it
+        if fits:
+            assert torch.equal(made.indices, operand(snapshot(second), device=device)[0].indices)
 
 
 def test_malformed_maps_and_arguments_are_errors() -> None:

@@ -159,3 +159,5 @@ def test_nonsense_is_refused() -> None:
         exchange(problem.times, problem.reuse, 2, np.array([1, 2, 1, -1], np.int32), Walk(10))
     with pytest.raises(UserError, match="at most 12"):
         band_matching(np.zeros((4, 13)))
+    with pytest.raises(UserError, match="too large to be added up"):
+        band_matching(np.full((50, 12), 1e308))

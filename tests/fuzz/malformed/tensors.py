@@ -48,8 +48,29 @@ def _settled(a: Arguments) -> Arguments:
     return {name: t.resolve_neg() if isinstance(t, Tensor) and t.layout == torch.strided else t for name, t in a.items()}
 
 
-def _grads(*outputs: Tensor, leaves: tuple[Tensor, ...]) -> tuple[Any, ...]:
-    """The outputs, and the gradients of those that have any."""
+def _later(generator: np.random.Generator, a: Arguments) -> Callable[[], None] | None:
+    """Once in eight, something that writes a number into the ids between a call and its backward pass."""
+    names = [name for name, t in sorted(a.items()) if isinstance(t, Tensor) and not t.is_floating_point() and t.numel()]
+    if not names or generator.random() >= 0.125:
+        return None
+    into = a[names[generator.integers(len(names))]]
+    if into.layout != torch.strided or into.is_meta:
+        return None
+    at, number = int(generator.integers(into.numel())), int(generator.choice([-1, 9, 100, 2**30]))
+
+    def write() -> None:
+        with torch.inference_mode(into.is_inference()):
+            into.reshape(-1)[at] = min(number, torch.iinfo(into.dtype).max) if into.dtype != torch.bool else True
+
+    return write
+
+
+def _grads(*outputs: Tensor, leaves: tuple[Tensor, ...], later: Callable[[], None] | None = None) -> tuple[Any, ...]:
+    """The outputs, and the gradients of those that have any; nothing where ids were written in between."""
+    if later is not None:
+        later()
+        _grads(*outputs, leaves=leaves)
+        return ()
     if any(out.requires_grad for out in outputs):
         torch.autograd.backward([(out * torch.arange(out.numel()).cos().view_as(out)).sum() for out in outputs if out.requires_grad])
     return (*outputs, *(leaf.grad for leaf in leaves if leaf.is_leaf and leaf.grad is not None))
@@ -63,14 +84,14 @@ def aggregate(generator: np.random.Generator) -> Call:
         "x": _features(generator, columns, width, FLOATS[generator.integers(4)]),
     }
     spoil(generator, a)
-    plain = generator.random() < 0.5
+    plain, later = generator.random() < 0.5, _later(generator, a)
 
     def call(backend: str) -> tuple[Any, ...]:
         if plain and backend == "cpu":
-            return _grads(registered.aggregate(a["indptr"], a["indices"], a["values"], a["x"]), leaves=(a["x"],))
+            return _grads(registered.aggregate(a["indptr"], a["indices"], a["values"], a["x"]), leaves=(a["x"],), later=later)
         b = _settled(a) if plain else a
         graph = CSR(b["indptr"], b["indices"], b["values"], b["x"].shape[0] if plain else b["num_cols"])
-        return _grads(ops.aggregate(graph, b["x"], backend), leaves=(a["x"],))
+        return _grads(ops.aggregate(graph, b["x"], backend), leaves=(a["x"],), later=later)
 
     return call
 
@@ -84,7 +105,7 @@ def increment(generator: np.random.Generator) -> Call:
     a = {"rows": torch.from_numpy(touched.astype(np.int32)), **_rows(generator, len(touched), columns, 40), "num_rows": rows}
     a |= {"num_cols": columns, "fresh": fresh, "sums": sums, "x": x}
     spoil(generator, a)
-    plain, in_place, without = (generator.random() < 0.5 for _ in range(3))
+    (plain, in_place, without), later = (generator.random() < 0.5 for _ in range(3)), _later(generator, a)
 
     def call(backend: str) -> tuple[Any, ...]:
         with torch.set_grad_enabled(not (in_place and (plain or without))):
@@ -99,7 +120,7 @@ def increment(generator: np.random.Generator) -> Call:
                 made = (ops.increment_ if in_place else ops.increment)(b["sums"], delta, b["x"], backend)
         if in_place:
             return made.detach(), a["sums"].detach()
-        return _grads(*made, leaves=(a["sums"], a["x"]))
+        return _grads(*made, leaves=(a["sums"], a["x"]), later=later)
 
     return call
 
@@ -130,12 +151,16 @@ def rebuild(generator: np.random.Generator) -> Call:
     _, change = _changes(generator, dense)
     a = {**before, "num_cols": nodes, **change, "num_nodes": nodes}
     spoil(generator, a)
-    variant, weighted = ops.VARIANTS[generator.integers(2)], generator.random() < 0.7
+    variant, weighted, asks = ops.VARIANTS[generator.integers(2)], generator.random() < 0.7, generator.random() < 0.3
 
     def call(backend: str) -> tuple[Any, ...]:
         graph = CSR(a["indptr"], a["indices"], None, a["num_cols"])
         change = EdgeMap(a["rows"], a["change_ptr"], a["change"], a["sign"], a["num_nodes"])
-        made, scale = ops.rebuild(graph, change, variant, weighted, backend)
+        unfit = torch.zeros(1, dtype=torch.int32) if asks else None
+        made, scale = ops.rebuild(graph, change, variant, weighted, backend, unfit)
+        CSR(made.indptr, made.indices, made.values, made.num_cols).check()  # whatever it is, it is a matrix
+        if unfit is not None and bool(unfit):
+            return (unfit,) if _ascends(graph) else ()
         if not _ascends(graph):
             return ()  # some ids, but which is left open
         return (made.indptr, made.indices, *(() if made.values is None else (made.values,)), scale)
@@ -169,19 +194,19 @@ def attend(generator: np.random.Generator) -> Call:
     a |= {"num_cols": nodes, **change, "num_nodes": nodes, "z": z, "left": ends[0].clone(), "right": ends[1].clone()}
     a |= {"total": state.total, "denominator": state.denominator, "maximum": state.maximum, "reference": state.reference}
     spoil(generator, a)
-    form, variant = generator.integers(3), ops.VARIANTS[generator.integers(2)]
+    form, variant, later = generator.integers(3), ops.VARIANTS[generator.integers(2)], _later(generator, a)
 
     def call(backend: str) -> tuple[Any, ...]:
         graph, values = CSR(a["indptr"], a["indices"], None, a["num_cols"]), (a["z"], a["left"], a["right"])
         if form == 0:
             made = attention(graph, *values, backend=backend)
-            return _grads(made.total, made.denominator, _known(made.maximum, made), leaves=values)
+            return _grads(made.total, made.denominator, _known(made.maximum, made), leaves=values, later=later)
         change = EdgeMap(a["rows"], a["change_ptr"], a["change"], a["sign"], a["num_nodes"])
         state = Attention(a["total"], a["denominator"], a["maximum"], a["reference"])
         if form == 1:
             following, touched = attention_increment(state, graph, change, *values, variant, backend)
             kept = _known(following.maximum, following), _known(following.reference, following)
-            return _grads(following.total, following.denominator, touched, *kept, leaves=values)
+            return _grads(following.total, following.denominator, touched, *kept, leaves=values, later=later)
         touched = attention_increment_(state, graph, change, *values, variant, backend)
         return touched, state.total, state.denominator, _known(state.maximum, state), _known(state.reference, state)
 
