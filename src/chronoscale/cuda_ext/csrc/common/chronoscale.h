@@ -100,8 +100,9 @@ CS_API int cs_exchange(int64_t n, const double* times, int64_t width, const doub
 // ---- libchronoscale_cuda ---- the same, enqueued on a stream of a device: no allocation, no synchronisation.
 //
 // entries: indptr[rows], which the host must know. counters: one for each started piece of cs_cuda_piece() entries; all zero, and zero
-// again when the kernel has ended, so one array serves all calls of a stream. partial: room for what blocks hand to each other, two
-// numbers of the result's type (increment, aggregate: two rows of them; softmax: four) for each piece. Both may be null below one piece.
+// again when the kernel has ended, so one array serves all calls of a stream (of a CUDA graph, which runs on any, its own). partial: room
+// for what blocks hand to each other, two numbers of the result's type (increment, aggregate: two rows of them; softmax: four) for each
+// piece. Without counters no row may have that many entries.
 #define CS_CUDA_LAUNCH int64_t entries, int32_t *counters, void *partial, int device, void *stream
 
 CS_API int cs_cuda_version(void);
