@@ -9,9 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from time import sleep
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import torch
 
+from chronoscale.real_exec import lanes
+from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.device_lanes import DeviceLanes
 from chronoscale.real_exec.task import Task
 from chronoscale.strategies.schedule import Lane, Op
@@ -40,7 +45,7 @@ class Moment:
 
     def elapsed_time(self, later: Moment) -> float:
         assert self.ns >= 0 and later.ns >= 0, "one of the two was not recorded"
-        return (later.ns - self.ns) / 1e6
+        return float(self._device.number((later.ns - self.ns) / 1e6))
 
 
 class Stream:
@@ -68,9 +73,10 @@ class Stream:
 
 
 class Device:
-    """Its clock begins elsewhere and runs at `rate` of the host's. Only work makes time pass."""
+    """Its clock begins elsewhere and runs at `rate` of the host's. Only work makes time pass. `number`: of what its events tell."""
 
-    def __init__(self, rate: float = 1.0) -> None:
+    def __init__(self, rate: float = 1.0, number: type[float | np.float32] = float) -> None:
+        self.number = number
         self._streams: list[Stream] = []
         self._rate, self.now, self._passing = rate, 10**6, threading.Lock()
         self._here = threading.local()
@@ -87,6 +93,10 @@ class Device:
         sleep(0.001)
         with self._passing:
             self.now += LONG
+
+    def wait_half_a_minute(self) -> None:
+        with self._passing:
+            self.now += 30 * 10**9 + 777
 
     def stream(self) -> Stream:
         self._streams.append(Stream())
@@ -168,6 +178,21 @@ def test_rows_of_the_host_wait_for_the_device_and_all_times_are_on_one_axis(rate
     assert [after - before for (_, before), (after, _) in pairwise(times)] == pytest.approx([0] * 4, abs=2)
 
 
+def test_a_row_late_in_a_long_pass_is_timed_as_exactly_as_an_early_one() -> None:
+    """CUDA tells milliseconds in float32: of two moments half a minute after the pass began, each is right within 1 us."""
+    device = Device(number=np.float32)
+    tasks = rows((Op.FORWARD, C, ()), (Op.FORWARD, C, (0,)), (Op.FORWARD, C, (1,)))
+    program = Program(device, tasks)
+
+    def after_a_long_one(task: Task) -> None:
+        program(task)
+        if task.task == 0:
+            device.launch(device.wait_half_a_minute)
+
+    start, end = DeviceLanes(device, device.host_clock).run(tasks, after_a_long_one)
+    assert (end - start)[1:].tolist() == pytest.approx([LONG] * 2, abs=2)
+
+
 def test_the_host_works_beside_the_device() -> None:
     """Lanes are FIFOs of their own: the host reads ahead while the device is at work."""
     tasks = rows((Op.FORWARD, C, ()), (Op.GATHER, H, ()), (Op.GATHER, H, ()), (Op.FORWARD, C, (1,)))
@@ -237,6 +262,16 @@ def test_a_failure_on_either_thread_ends_both_and_is_raised(failing: int) -> Non
     assert threading.active_count() == before + len(Lane)  # streams of the device go on, the rows' thread does not
     device.synchronize()
     assert max(program.done) < failing
+
+
+def test_all_schedules_of_a_context_run_on_the_same_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that would have a thread of its own on a CPU: the allocator keeps memory for every stream that there ever was."""
+    monkeypatch.setattr(lanes, "CudaStreams", lambda device: Device())
+    empty, fetched = np.zeros(0, np.int8), np.array([Op.FETCH], np.int8)
+    one, other = (SimpleNamespace(op=op, lane=np.full(len(op), H, np.int8)) for op in (empty, fetched))
+    gpu, cpu = Context(device=torch.device("cuda")), Context()
+    assert isinstance(gpu.lanes(one), DeviceLanes) and gpu.lanes(one) is gpu.lanes(other)
+    assert len(cpu.lanes(one).streams) == 1 and len(cpu.lanes(other).streams) == 2
 
 
 def test_random_schedules_end() -> None:

@@ -51,8 +51,9 @@ class Context:
         return schedule
 
     def lanes(self, schedule: Schedule) -> Lanes:
-        """What sets the rows of a schedule in motion here."""
-        return lanes_for(self.device, threaded(schedule, self.settings.transfer_thread))
+        """What sets the rows of a schedule in motion here. On a GPU the same streams for all: its allocator keeps memory for each stream."""
+        second = self.device.type == "cpu" and threaded(schedule, self.settings.transfer_thread)
+        return self.share(("lanes", second), lambda: lanes_for(self.device, second))
 
 
 @contextmanager

@@ -156,10 +156,11 @@ class _Rows:
         """Start and end of each row, ns of the host's clock. Its clock and the device's part by up to some 100 ns a ms: between the two
         readings that is made up for, where they can tell."""
         device = [i for i, task in enumerate(self._tasks) if not on_host(task)]
-        offsets = [[first.event.elapsed_time(events[i]) * 1e6 for i in device] for events in (self._begin, self._end)]
+        begin = np.array([first.event.elapsed_time(self._begin[i]) for i in device]) * 1e6
+        took = np.array([self._begin[i].elapsed_time(self._end[i]) for i in device]) * 1e6  # not from two offsets: CUDA has float32 ones
         here, there = last.ns - first.ns, first.event.elapsed_time(last.event) * 1e6
         rate = here / there if there > 0 and abs(here - there) > first.doubt + last.doubt else 1.0
-        self._host[:, device] = first.ns + np.rint(np.array(offsets) * rate).astype(np.int64)
+        self._host[:, device] = first.ns + np.rint(np.stack([begin, begin + took]) * rate).astype(np.int64)
         return self._host[0], np.maximum(self._host[0], self._host[1])
 
 
