@@ -53,9 +53,9 @@ wheel:
 	cp build/wheel/*.tar.gz build/wheel/tagged/*.whl dist/
 	ls dist
 
-# Without `install`: the machine that this is for has no network; docs/gpu.md. PARTS=contracts,kernels DEVICE=cpu FRESH=1
+# Without `install`: the machine that this is for has no network; docs/gpu.md. PARTS=contracts,kernels MINUTES=9.5 DEVICE=cpu FRESH=1
 gpu:
-	PYTHONPATH=benchmarks $(PYTHON) -m gpu --out $(OUT) $(if $(PARTS),--parts $(PARTS)) $(if $(DEVICE),--device $(DEVICE)) $(if $(FRESH),--fresh)
+	PYTHONPATH=benchmarks $(PYTHON) -m gpu --out $(OUT) $(if $(PARTS),--parts $(PARTS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(DEVICE),--device $(DEVICE)) $(if $(FRESH),--fresh)
 
 gpu-wheels:
 	PYTHONPATH=benchmarks $(PYTHON) -m gpu.wheels

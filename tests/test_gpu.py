@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
+from importlib.metadata import requires, version
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from gpu import build, contracts, runner, sanitizer, wheels  # noqa: E402
+from gpu import build, contracts, machine, runner, sanitizer, wheels  # noqa: E402
+from gpu import child as children  # noqa: E402
+from gpu.parts import PARTS  # noqa: E402
 from gpu.place import Place, sources  # noqa: E402
 from gpu.record import CUT_OFF, FAILED, PASSED, Failed, NoDevice, Record  # noqa: E402
 
@@ -67,28 +74,49 @@ def test_parts_import_what_is_there_or_carried():
     assert {plain(name) for name in json.loads(done.stdout)} - PRESENT - carried - {"chronoscale"} == set()
 
 
-def test_wheels_are_pinned_as_the_suite_is():
-    lines = set((ROOT / "constraints.txt").read_text().splitlines())
-    assert {re.sub("[-_]", "-", pin) for pin in wheels.pins()} <= {re.sub("[-_]", "-", line) for line in lines}
+def test_what_is_carried_needs_nothing_that_is_not_there():
+    """Of the versions that are carried, which are installed here: all that they require on the machine that they are for."""
+    there = {"python_version": wheels.PYTHON, "python_full_version": f"{wheels.PYTHON}.1", "platform_machine": "x86_64", "extra": ""}
+    carried, missing = {plain(name) for name in wheels.CARRIED}, set()
+    for pin in wheels.pins():
+        name, _, pinned = pin.partition("==")
+        assert version(name) == pinned
+        needed = [one for one in map(Requirement, requires(name) or []) if one.marker is None or one.marker.evaluate(there)]
+        missing |= {f"{name} needs {one.name}" for one in needed if plain(one.name) not in carried | PRESENT}
+    assert not missing
     assert not {plain(name) for name in ABSENT} & {plain(name) for name in wheels.CARRIED}
 
 
 def test_make_gpu_installs_nothing():
     """The machine has no network: the target stands alone, and asks for the parts that are named."""
-    command = ["make", "-n", "gpu", "PARTS=contracts,kernels", "OUT=there", "DEVICE=cpu"]
+    command = ["make", "-n", "gpu", "PARTS=contracts,kernels", "OUT=there", "DEVICE=cpu", "MINUTES=9.5"]
     outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}  # the suite's own make would be heard
     made = subprocess.run(command, cwd=ROOT, env=outside, capture_output=True, text=True)
     (line,) = made.stdout.splitlines()
-    assert line.split("-m gpu ")[1].split() == ["--out", "there", "--parts", "contracts,kernels", "--device", "cpu"]
+    assert line.split("-m gpu ")[1].split() == ["--out", "there", "--parts", "contracts,kernels", "--minutes", "9.5", "--device", "cpu"]
+
+
+def test_documented_commands_end_in_time():
+    """Those for a machine that gives ten minutes at a time: the limits of their parts, build included, within the minutes they name."""
+    block = (ROOT / "docs/gpu.md").read_text().split("## On a machine that gives ten minutes at a time")[1].split("```")[1]
+    asked = [dict(word.split("=") for word in line.partition("#")[0].split()[2:]) for line in block.strip().splitlines()]
+    named = [name for one in asked for name in one["PARTS"].split(",")]
+    assert sorted(named) == sorted(set(PARTS) - {"build"})
+    for one in asked:
+        names = {*one["PARTS"].split(",")}
+        limits = [PARTS[name].minutes for name in names | ({"build"} if any(PARTS[name].needs_build for name in names) else set())]
+        assert sum(limits) <= float(one["MINUTES"]) < 10, one
 
 
 ENTRY = "import sys; from gpu.parts import PARTS, Part; from fakes import LIMITS\nPARTS.clear()\n" + (
-    "PARTS.update({name: Part(f'fake_{name}', minutes) for name, minutes in LIMITS.items()})\n"
+    "PARTS.update({name: Part(f'fake_{name}', minutes, name != 'alone') for name, minutes in LIMITS.items()})\n"
     "from gpu.__main__ import main\nraise SystemExit(main())\n"
 )
 FAKES = {
     "build": "def run(place, record): pass",
-    "slow": "import time\ndef run(place, record):\n record.add('rows', 1)\n time.sleep(60)",
+    "slow": "import time\nfrom gpu.child import run as ran\ndef run(place, record):\n record.add('rows', 1)\n"
+    " ran(['sh', '-c', 'echo half of it; sleep 60'], place.log('slow'))",
+    "alone": "def run(place, record): pass",
     "wrong": "from gpu.record import Failed\ndef run(place, record): raise Failed('it is wrong')",
     "sound": "def run(place, record): record.put(found=float('nan'))",
 }
@@ -97,14 +125,14 @@ FAKES = {
 @pytest.fixture
 def faked(tmp_path, monkeypatch):
     """A place whose parts are fakes, in processes of their own."""
-    limits = {name: 0.02 if name == "slow" else 1 for name in FAKES}
+    limits = {name: 0.1 if name == "slow" else 1 for name in FAKES}
     (tmp_path / "fakes.py").write_text(f"LIMITS = {limits}")
     for name, code in FAKES.items():
         (tmp_path / f"fake_{name}.py").write_text(code)
     (tmp_path / "entry.py").write_text(ENTRY)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(runner, "ENTRY", (str(tmp_path / "entry.py"),))
-    made = {name: runner.PARTS["build"]._replace(minutes=minutes) for name, minutes in limits.items()}
+    made = {name: PARTS["build"]._replace(minutes=minutes, needs_build=name != "alone") for name, minutes in limits.items()}
     monkeypatch.setattr(runner, "PARTS", made)
     monkeypatch.setattr(runner, "write", lambda place: "")
     return Place(tmp_path / "out", "cpu", tmp_path / "work")
@@ -117,7 +145,8 @@ def states(place: Place) -> dict[str, str]:
 def test_a_part_that_is_cut_off_or_fails_stops_no_other(faked):
     assert runner.run(["slow", "wrong", "sound"], faked) == 1
     assert states(faked) == {"build": PASSED, "slow": CUT_OFF, "wrong": FAILED, "sound": PASSED}
-    assert Record.read(faked.result("slow"))["rows"] == [1]
+    slow = Record.read(faked.result("slow"))
+    assert slow["rows"] == [1] and slow["log"] == "half of it\n" and slow["why"].startswith("its time was over: code -9")
     assert Record.read(faked.result("wrong"))["why"] == "it is wrong"
     found = Record.read(faked.result("sound"))
     assert found["found"] is None and found["rehearsal"] is True and found["sources"] == sources() and found["minutes"] >= 0
@@ -137,10 +166,73 @@ def test_what_was_done_is_not_done_again(faked, tmp_path, capsys):
     assert "sound: done before" not in capsys.readouterr().out
 
 
-def test_nothing_runs_without_a_build(faked, tmp_path):
+def test_nothing_that_needs_a_build_runs_without_one(faked, tmp_path, monkeypatch):
+    assert runner.run(["alone"], faked) == 0 and states(faked) == {"alone": PASSED}  # and none is made for what needs none
     (tmp_path / "fake_build.py").write_text(FAKES["wrong"])
+    assert runner.run(["sound", "alone"], faked) == 1
+    assert states(faked) == {"build": FAILED, "alone": PASSED}
+
+
+def test_all_parts_share_the_minutes(faked, capsys):
+    """The build takes a second or two of the six: the slow part gets what is left, and what comes after it nothing."""
+    begun = time.monotonic()
+    assert runner.run(["slow", "sound"], faked, minutes=0.1) == 1
+    assert time.monotonic() - begun < 8 and states(faked) == {"build": PASSED, "slow": CUT_OFF}
+    assert "sound: not run: the minutes were over" in capsys.readouterr().out
+
+
+def test_a_part_may_die_before_it_says_anything(faked, tmp_path):
+    (tmp_path / "entry.py").write_text("raise SystemExit(1)")
     assert runner.run(["sound"], faked) == 1
-    assert states(faked) == {"build": FAILED}
+    assert states(faked) == {"build": FAILED} and "code 1" in Record.read(faked.result("build"))["why"]
+    Record(faked.result("sound"), part="sound", status=PASSED)
+    assert not runner._done("sound", faked, "a device")
+
+
+RUN = """
+import sys
+from gpu import __main__, runner
+from gpu.parts import PARTS, Part
+from fakes import LIMITS
+PARTS.clear()
+PARTS.update({name: Part(f"fake_{name}", 1) for name in LIMITS})
+runner.ENTRY = (sys.argv.pop(1),)
+raise SystemExit(__main__.main())
+"""
+
+
+@pytest.fixture
+def running(faked, tmp_path):
+    """The runner in a process of its own, its slow part at work, and that part's processes."""
+    path = os.pathsep.join(map(str, (tmp_path, ROOT / "src", ROOT / "benchmarks")))
+    where = ["--parts", "slow", "--out", str(faked.out), "--work", str(faked.work), "--device", "cpu"]
+    command = [sys.executable, "-c", RUN, str(tmp_path / "entry.py"), *where]
+    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.DEVNULL)
+    for _ in range(600):
+        if children.tail(faked.log("slow")):
+            break
+        time.sleep(0.1)
+    below = psutil.Process(process.pid).children(recursive=True)
+    assert len(below) >= 2
+    yield process, below
+    process.kill()
+    process.wait()
+
+
+def test_what_is_told_to_end_puts_in_order_what_was_found(faked, running):
+    process, below = running
+    process.terminate()
+    assert process.wait(20) == 128 + signal.SIGTERM
+    assert not psutil.wait_procs(below, 5)[1]
+    found = Record.read(faked.result("slow"))
+    assert found["status"] == CUT_OFF and found["why"].startswith("interrupted") and found["log"] == "half of it\n"
+    assert Record.read(faked.kept("slow")) == found and "| slow | cut off |" in (faked.out / "tables.md").read_text()
+
+
+def test_parts_die_with_their_runner(running):
+    process, below = running
+    process.kill()
+    assert not psutil.wait_procs(below, 10)[1]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="for a machine without a GPU")
@@ -176,6 +268,51 @@ def test_a_suite_that_skips_the_device_does_not_pass(tmp_path):
     assert contracts.complaints(report(tmp_path, case("test_plain")), "cuda")
 
 
+def test_the_suite_runs_without_the_plugin_that_pyproject_names(tmp_path):
+    """pytest-benchmark, whose option is in addopts: pytest refuses an option that it does not know."""
+    command = [*contracts.PYTEST, "-p", "no:benchmark", "--collect-only", "tests/cuda_ext/test_graph.py"]
+    code, said = children.run(command, tmp_path / "log", {**os.environ, "PYTHONPATH": str(ROOT / "src")})
+    assert code == 0, said
+
+
+def test_the_sanitizer_is_kept_to_our_kernels(tmp_path, monkeypatch):
+    """To every one that the sources have, under the names that they have in the library; by the option that a release has."""
+    sources = "".join(path.read_text() for path in (ROOT / "src/chronoscale/cuda_ext/csrc/cuda").iterdir())
+    assert sources.count("__global__") >= 6
+    named = [f"{len(name)}{name}" for name in re.findall(r"\b(\w+_kernel)\b(?=[(])", sources)]
+    names = sanitizer.kernels(b"_ZN3" + "_".join(named).encode())
+    assert names == sorted(set(named)) and len(names) == sources.count("__global__")
+    with pytest.raises(Failed, match=r"no kernel named 13gather_kernel, .*"):
+        sanitizer.kernels(b"_ZN3gather")
+    both = ["--report-api-errors", "no", "--kernel-name", "kns=13gather_kernel"]
+    assert sanitizer.chosen("  --kernel-name arg\n  --kernel-name-exclude arg\n  --report-api-errors arg", names[:1]) == both
+    assert sanitizer.chosen("--kernel-regex arg", names[:1]) == ["--kernel-regex", "kns=13gather_kernel"]
+    assert sanitizer.chosen("--kernel-name-exclude arg", names) == []
+
+
+def test_a_command_that_is_cut_off_leaves_nobody_behind(tmp_path):
+    code, said = children.run(["sh", "-c", "echo begun; sleep 77.25 & wait"], tmp_path / "log", seconds=1)
+    assert (code, said) == (children.CUT_OFF, "begun\n")
+    assert not [one for one in psutil.process_iter(["cmdline"]) if "77.25" in (one.info["cmdline"] or [])]
+    code, said = children.run(["sh", "-c", "echo aside >&2; echo answer"], tmp_path / "log", apart=True)
+    assert (code, said, children.tail(tmp_path / "log")) == (0, "answer\n", "begun\naside\n")
+
+
+def test_the_driver_is_read_whatever_a_device_is_called(monkeypatch):
+    said = "NVIDIA H100, 80GB, 580.1, 9.0, 81559 MiB, 1980 MHz, 2619 MHz, 1980 MHz, 700.00 W, 31\n"
+    monkeypatch.setattr(machine.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, said))
+    found = machine.smi()
+    assert found["name"] == "NVIDIA H100, 80GB" and found["compute_cap"] == "9.0" and found["temperature.gpu"] == "31"
+    said = "No devices were found\n"
+    assert machine.smi() == {}
+
+    def hangs(command, **options):
+        raise subprocess.TimeoutExpired(command, options["timeout"])
+
+    monkeypatch.setattr(machine.subprocess, "run", hangs)
+    assert machine.smi() == {}
+
+
 def test_what_the_sanitizer_says_is_heard():
     ran = "aggregate 511 x 1: error 1e-7\n"
     assert sanitizer.complaint(0, ran + "========= ERROR SUMMARY: 0 errors", True) == ""
@@ -195,13 +332,13 @@ def built(monkeypatch, tmp_path):
     ran: list[str] = []
     loaded = {"backends": ["reference", "cpu", "cuda"], "device": True, "libraries": {}}
 
-    def output(record, command, place):
+    def output(place, command, env=None, apart=False):
         ran.append(command[0] if command[0] == "cmake" else "loaded")
         if command[1] == "--build":
             for name in build.LIBRARIES:
                 Path(command[2]).mkdir(parents=True, exist_ok=True)
                 (Path(command[2]) / name).write_text("built")
-        return json.dumps(loaded)
+        return f"a plugin says something\n{json.dumps(loaded)}\n"
 
     monkeypatch.setattr(build, "_output", output)
     monkeypatch.setattr(build, "_packages", lambda place: [])
@@ -226,7 +363,7 @@ def test_libraries_are_compiled_once_for_a_device_and_its_sources(built, monkeyp
     place, ran, _ = built
     record = Record(place.result("build"))
     for architecture, compiled in (("9.0", True), ("9.0", False), ("8.0", True)):
-        monkeypatch.setattr(build, "gpu", lambda architecture=architecture: {"compute_cap": architecture})
+        monkeypatch.setattr(build, "gpu", lambda architecture=architecture: {"capability": architecture})
         ran.clear()
         build.run(place, record)
         assert record.data["compiled"] is compiled and ran.count("cmake") == 2 * compiled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,14 +11,17 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
-from gpu import hubs, kernels, losses, tables
-from gpu.crossover import _root
+from gpu import checks, hubs, kernels, losses, rivals, tables, targets, timing
+from gpu.crossover import ALWAYS, NEVER, _root
 from gpu.graphs import adjacency, change, drawn, flipped, keys_of
 from gpu.place import Place
 from gpu.record import Failed, Record
 
+from chronoscale.cuda_ext.graph import CSR
 from chronoscale.cuda_ext.ops import aggregate as graph_sums
 from chronoscale.cuda_ext.ops import rebuild
+
+SMALL = kernels.Sizes(nodes=100, edges=500, widths=(8,), repeats=2, graphs=("uniform",))
 
 
 @pytest.mark.parametrize("skewed", [False, True])
@@ -53,9 +57,11 @@ def test_the_benchmark_runs_on_a_cpu(benched):
     """Every kernel beside its rivals, both graphs, every share; the sums agree with torch.sparse's."""
     assert [(row["graph"], row["F"]) for row in benched["whole"]] == [("uniform", 8), ("skewed", 8)]
     for row in benched["whole"]:
-        assert row["error"] < 1e-5 and {"aggregate", "copy", "torch.sparse", "index_add_"} <= {
-            w for w, t in row["times"].items() if "ms" in t
-        }
+        assert (
+            row["error"] < 1e-5
+            and 1e-5 < row["error_bf16"] < 1e-2
+            and {"aggregate", "copy", "torch.sparse", "index_add_"} <= {w for w, t in row["times"].items() if "ms" in t}
+        )
         assert row["of_copy"]["aggregate"] * row["copy_gb_s"] == pytest.approx(row["gathered"] / row["times"]["aggregate"]["ms"] / 1e6)
         assert row["gathered"] == 8 * 301 + 4 * 4_000 + 4 * 8 * (4_000 + 300)  # row pointers, sources, a row of x for each, and the sums
     for row in benched["changes"]:
@@ -63,7 +69,8 @@ def test_the_benchmark_runs_on_a_cpu(benched):
         assert row["moved"] == 4 * rows + 8 * (rows + 1) + 8 * changed + 4 * 8 * (changed + 3 * rows)
     assert len(benched["changes"]) == 2 * len(kernels.SHARES) and len(benched["crossover"]) == 2
     assert all(time["ms"] > 0 for row in benched["changes"] for time in row["times"].values())
-    assert len(benched["attention"]) == 2 and len(benched["rebuild"]) == 4
+    assert [row["share"] for row in benched["changes"] if "error" in row] == [kernels.CHECKED] * 2
+    assert len(benched["attention"]) == 2 and len(benched["rebuild"]) == 4 and all(row["error"] < 1e-5 for row in benched["attention"])
 
 
 def test_tables_are_made_of_the_json_alone(benched):
@@ -77,31 +84,151 @@ def test_a_rival_that_fails_is_said_and_ours_is_a_failure(monkeypatch, tmp_path)
     def refused(*_: object) -> object:
         raise RuntimeError("no kernel")
 
-    monkeypatch.setattr(kernels, "rebuild", refused)
+    for name in ("rebuild", "attention_increment_"):
+        monkeypatch.setattr(kernels, name, refused)
+    monkeypatch.setattr(rivals.torch.sparse, "mm", refused)
+    monkeypatch.setattr(
+        rivals, "summed", lambda graph, x, weights=None: graph_sums(CSR(graph.indptr, graph.indices, weights, graph.num_cols), x)
+    )
     record = Record(tmp_path / "kernels.json")
-    with pytest.raises(Failed, match="rebuild: RuntimeError: no kernel"):
-        kernels.bench("cpu", kernels.Sizes(nodes=100, edges=500, widths=(8,), repeats=2, graphs=("uniform",)), record)
-    assert "- rebuild: RuntimeError: no kernel" in tables.kernels(record.data)
+    with pytest.raises(
+        Failed, match=r"^4 wrong or not timed: rebuild: RuntimeError: no kernel; attention_increment_: RuntimeError: no kernel;"
+    ):
+        kernels.bench("cpu", SMALL, record)
+    left = tables.kernels(record.data)
+    assert "- rebuild: RuntimeError: no kernel" in left and "- torch.sparse: RuntimeError: no kernel" in left
 
 
-def test_wrong_sums_fail_the_part(monkeypatch, tmp_path):
-    monkeypatch.setattr(kernels, "aggregate", lambda graph, x: graph_sums(graph, x) * 1.01)
-    with pytest.raises(Failed, match=r"_whole, uniform, F = 8: Failed: sums differ from torch\.sparse's by 1\.0e-02"):
-        sizes = kernels.Sizes(nodes=100, edges=500, widths=(8,), repeats=2, graphs=("uniform",))
-        kernels.bench("cpu", sizes, Record(tmp_path / "kernels.json"))
+@pytest.mark.parametrize(
+    ("name", "by", "said"),
+    [
+        ("aggregate", lambda found: found * 1.01, "sums, uniform, F = 8: Failed: sums and torch.sparse's differ by 1.0e-02"),
+        ("increment_", lambda found: found + 1, "change of 10.0%, uniform, F = 8: Failed: touched rows and index_add_'s differ by"),
+        (
+            "rebuild",
+            lambda found: (replace(found[0], indices=found[0].indices.flip(0)), None),
+            "the rebuilt adjacency is not the one sorted afresh",
+        ),
+        ("attention", lambda found: replace(found, total=found.total * 1.01), "attention and a softmax of torch's differ by 1.0e-02"),
+    ],
+)
+def test_what_is_wrong_at_full_size_fails_the_part_and_costs_nothing_else(monkeypatch, tmp_path, name, by, said):
+    right = getattr(checks, name)
+    monkeypatch.setattr(checks, name, lambda *given, **options: by(right(*given, **options)))
+    record = Record(tmp_path / "kernels.json")
+    with pytest.raises(Failed) as failed:
+        kernels.bench("cpu", SMALL, record)
+    assert said in str(failed.value) and str(failed.value).startswith("1 wrong")
+    assert {"whole", "changes", "crossover", "attention"} <= Record.read(record.path).keys()
+
+
+def test_a_graph_that_does_not_fit_costs_no_other(monkeypatch, tmp_path):
+    right = kernels.drawn
+
+    def drawn_or_not(nodes, edges, skewed, device):
+        if not skewed:
+            raise torch.OutOfMemoryError("no memory")
+        return right(nodes, edges, skewed, device)
+
+    monkeypatch.setattr(kernels, "drawn", drawn_or_not)
+    record = Record(tmp_path / "kernels.json")
+    with pytest.raises(Failed, match=r"^1 wrong or not timed: uniform, F = 8: OutOfMemoryError: no memory$"):
+        kernels.bench("cpu", replace(SMALL, graphs=("uniform", "skewed")), record)
+    assert [row["graph"] for row in record.data["attention"]] == ["skewed"]
+
+
+def test_attention_goes_to_and_fro(monkeypatch, tmp_path):
+    """After an even number of calls the state is the first one: each call is given a change of the state that it finds."""
+    states, right = {}, kernels.attention_increment_
+
+    def kept(state, graph, step, *values):
+        before = states.setdefault(id(state), (state, [state.output().clone()]))[1]
+        touched = right(state, graph, step, *values)
+        before.append(state.output().clone())
+        return touched
+
+    monkeypatch.setattr(kernels, "attention_increment_", kept)
+    kernels.bench("cpu", SMALL, Record(tmp_path / "kernels.json"))
+    assert len(states) == 2
+    for _, outputs in states.values():
+        torch.testing.assert_close(outputs[2], outputs[0])
+        torch.testing.assert_close(outputs[-1], outputs[0], rtol=1e-3, atol=1e-3)
+        assert not torch.allclose(outputs[1], outputs[0])
+
+
+class Clock:
+    """Batches of `timing` on a device that is none: a call takes `enqueued` seconds, as a graph `captured`."""
+
+    def __init__(self, monkeypatch, enqueued: float, captured: float = 1.0) -> None:
+        self.rounds: list[int] = []
+        took = {timing.STREAM: enqueued, timing.GRAPH: captured}
+        monkeypatch.setattr(timing.Batch, "seconds", lambda batch: took[batch.how])
+        monkeypatch.setattr(timing, "_captured", self.captured)
+
+    def captured(self, calls, rounds):
+        self.rounds.append(rounds)
+        return lambda: None
+
+
+def test_a_captured_batch_is_as_long_as_one_is_said_to_be(monkeypatch):
+    """Enqueued a call takes 100 us, most of it the host's; captured 4 us: the graph is made again, with enough of them."""
+    clock = Clock(monkeypatch, 100e-6, 4e-6)
+    (found,) = timing.measure({"ours": [lambda: None] * 2}, "cuda", 3, frozenset({"ours"})).values()
+    assert clock.rounds == [50, 1250] and found["calls"] * 4e-6 >= timing.BATCH_S
+    assert found["how"] == timing.GRAPH and found["repeats"] == 3
+
+
+def test_a_capture_that_fails_is_said_and_nothing_else_is_timed_in_its_place(monkeypatch):
+    Clock(monkeypatch, 100e-6)
+
+    def broken(calls, rounds):
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(timing, "_captured", broken)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    found = timing.measure({"ours": [lambda: None], "other": [lambda: None]}, "cuda", 3, frozenset({"ours"}))
+    assert found["ours"] == {"left_out": "RuntimeError: operation not permitted when stream is capturing"}
+    assert found["other"]["how"] == timing.STREAM
+
+
+def test_a_slow_contestant_is_timed_twice(monkeypatch):
+    clock, ran = Clock(monkeypatch, 0.3), []
+    (found,) = timing.measure({"twin": [lambda: ran.append(1)]}, "cuda", 7, frozenset({"twin"})).values()
+    assert found["repeats"] == 2 and found["ms"] == pytest.approx(300) and found["how"] == timing.STREAM
+    assert clock.rounds == [] and len(ran) == 1
+
+
+def test_targets_are_kept_or_missed():
+    def row(graph: str, share: float, rival: float) -> dict[str, object]:
+        return {"graph": graph, "F": 64, "of_copy": {"aggregate": share}, "times": {"aggregate": {"ms": 2.0}, "dgl": {"ms": rival}}}
+
+    crossed = {"graph": "uniform", "F": 64, "measured": 0.5, "predicted": 0.56, "error": 0.12}
+    text = targets.of("kernels", {"whole": [row("uniform", 0.7, 3.0), row("skewed", 0.59, 2.7)], "crossover": [crossed]})
+    assert text.splitlines() == [
+        "- aggregate at F ≥ 64, at least 60% of a copy's bandwidth: **missed**, 59% (skewed, F = 64)",
+        "- aggregate, at least 1.3 times as fast as other libraries' kernels: kept, 1.35 (dgl, skewed, F = 64)",
+        "- crossover predicted within 10%: **missed**, 12.0% (uniform, F = 64)",
+    ]
+    agreed = {**crossed, "measured": NEVER, "predicted": NEVER, "error": None}
+    assert "within 10%: kept" in targets.of("kernels", {"crossover": [agreed]})
+    assert "**missed**" in targets.of("kernels", {"crossover": [{**agreed, "predicted": ALWAYS}]})
+    assert targets.of("kernels", {}).count("not measured") == 2
+    loss = {"model": "wd-gcn", "strategy": "psg", "difference": 2e-5}
+    assert "kept, 2.0e-05 (wd-gcn psg)" in targets.of("losses", {"losses": [loss]})
+    assert "**missed**, 1 could not be executed" in targets.of("losses", {"losses": [loss, {"model": "a", "strategy": "b", "error": "c"}]})
 
 
 def test_what_breaks_in_the_middle_costs_nothing_else(monkeypatch, tmp_path):
     monkeypatch.setattr(kernels, "crossover", lambda *_: {}["absent"])
     record = Record(tmp_path / "kernels.json")
     with pytest.raises(Failed, match="_crossover, uniform, F = 8: KeyError"):
-        kernels.bench("cpu", kernels.Sizes(nodes=100, edges=500, widths=(8,), repeats=2, graphs=("uniform",)), record)
+        kernels.bench("cpu", SMALL, record)
     assert {"whole", "changes", "rebuild", "attention"} <= Record.read(record.path).keys()
 
 
 def test_where_two_curves_meet():
     assert _root([0.1, 0.2, 0.4], [0.5, 0.9, 1.3]) == pytest.approx(0.25)
-    assert _root([0.1, 0.2], [0.5, 0.9]) is None and _root([0.1, 0.2], [1.5, 1.9]) is None
+    assert _root([0.1, 0.2], [0.5, 0.9]) == NEVER and _root([0.1, 0.2], [1.5, 1.9]) == ALWAYS
 
 
 def test_hubs_are_right_on_a_cpu_and_a_wrong_one_is_seen(monkeypatch, capsys):
@@ -114,13 +241,24 @@ def test_hubs_are_right_on_a_cpu_and_a_wrong_one_is_seen(monkeypatch, capsys):
 def test_losses_are_compared_strategy_by_strategy(monkeypatch, tmp_path):
     """The real jobs of a model; then losses that are off by 0.1 %."""
     job = next(losses.jobs(tmp_path / "losses", losses.REHEARSED))
+    assert {"psg", "esdg", "distdgl", "real-g+", "all map", "all delta"} <= {item.label for item in job.items}
+    job = replace(job, items=tuple(item for item in job.items if item.label in ("psg", "esdg", "all map")))
     monkeypatch.setattr(losses, "jobs", lambda folder, sizes: iter([job]))
     place, record = Place(tmp_path / "out", "cpu", tmp_path / "work"), Record(tmp_path / "losses.json")
     losses.run(place, record)
     rows = record.data["losses"]
-    assert {"psg", "esdg", "distdgl", "real-g+", "all map", "all delta"} <= {row["strategy"] for row in rows}
+    assert len(rows) == 3
     assert all(row["difference"] == 0 and row["cpu"] > 0 for row in rows)
-    found, factors = losses._losses, iter((1.001, 1))
-    monkeypatch.setattr(losses, "_losses", lambda job, device: {k: v * f for f in [next(factors)] for k, v in found(job, device).items()})
-    with pytest.raises(Failed, match=r"wd-gcn psg: 1\.0e-03"):
-        losses.run(place, Record(tmp_path / "off.json"))
+    found, factors = losses._losses, iter((1.001, 1, None, 1, 1))
+
+    def off_or_broken(job, device):
+        if (factor := next(factors)) is None:
+            raise RuntimeError("device-side assert")
+        return found(job, device) * factor
+
+    monkeypatch.setattr(losses, "_losses", off_or_broken)
+    record = Record(tmp_path / "off.json")
+    with pytest.raises(Failed, match=r"^2 failed or .*: wd-gcn psg: 1\.0e-03; wd-gcn esdg: RuntimeError: device-side assert$"):
+        losses.run(place, record)
+    assert [row.get("error") for row in record.data["losses"]] == [None, "RuntimeError: device-side assert", None]
+    assert "| wd-gcn | 2 |" in tables.losses(record.data)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-from gpu.machine import gpu
+from gpu.child import run as ran
+from gpu.child import tail
+from gpu.machine import gpu, smi, tool
 from gpu.place import ROOT, WHEELS, Place, digest
 from gpu.record import Failed, NoDevice, Record
 
@@ -26,16 +28,17 @@ LOADED = (
 def run(place: Place, record: Record) -> None:
     """Raises Failed, and NoDevice once everything is built."""
     record.put(packages=_packages(place))
-    architecture = gpu().get("compute_cap", "").replace(".", "") or HOPPER
-    record.put(architecture=architecture, compiled=_compiled(place, record, architecture))
-    loaded = json.loads(_output(record, [sys.executable, "-c", LOADED], place))
+    capability = gpu().get("capability") or smi().get("compute_cap", "")
+    architecture = capability.replace(".", "") or HOPPER
+    record.put(architecture=architecture, compiled=_compiled(place, architecture))
+    loaded = json.loads(_output(place, [sys.executable, "-c", LOADED], place.environment(), apart=True).strip().rpartition("\n")[2])
     record.put(**loaded)
     if not place.rehearsal and not loaded["device"]:
         raise NoDevice("both libraries are built, and torch.cuda.is_available() is false")
     if place.device not in loaded["backends"]:
         raise Failed(
             f"backend '{place.device}' is not available, only {', '.join(loaded['backends'])}; libraries {loaded['libraries']} in "
-            f"{place.libraries}, architecture {architecture}, device {gpu().get('name')} of capability {gpu().get('compute_cap')}"
+            f"{place.libraries}, architecture {architecture}, device {gpu().get('name')} of capability {capability or 'unknown'}"
         )
 
 
@@ -48,12 +51,12 @@ def _packages(place: Place) -> list[str]:
     if not stamp.exists() or stamp.read_text().split() != names:
         shutil.rmtree(place.packages, ignore_errors=True)
         install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile", "--no-cache-dir"]
-        _output(None, [*install, "--target", str(place.packages), *map(str, wheels)], None)
+        _output(place, [*install, "--target", str(place.packages), *map(str, wheels)])
         stamp.write_text("\n".join(names))
     return names
 
 
-def _compiled(place: Place, record: Record, architecture: str) -> bool:
+def _compiled(place: Place, architecture: str) -> bool:
     """Whether anything had to be compiled. A library that was built elsewhere from the same sources may be carried here."""
     stamp, wanted = place.libraries / STAMP, f"{digest(*NATIVE)} {architecture}"
     if stamp.exists() and stamp.read_text() == wanted and all((place.libraries / name).exists() for name in LIBRARIES):
@@ -62,8 +65,9 @@ def _compiled(place: Place, record: Record, architecture: str) -> bool:
     make = ["-G", "Ninja"] if shutil.which("ninja") else []
     how = ["-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_CUDA_ARCHITECTURES={architecture}"]
     shutil.rmtree(folder, ignore_errors=True)
-    said = _output(record, ["cmake", "-S", str(ROOT), "-B", str(folder), *make, *how], None)
-    said += _output(record, ["cmake", "--build", str(folder), "--parallel", str(len(os.sched_getaffinity(0)))], None)
+    compiler = {"CUDACXX": nvcc} if "CUDACXX" not in os.environ and (nvcc := tool("nvcc")) else {}  # CMake looks on PATH alone
+    said = _output(place, ["cmake", "-S", str(ROOT), "-B", str(folder), *make, *how], {**os.environ, **compiler})
+    said += _output(place, ["cmake", "--build", str(folder), "--parallel", str(len(os.sched_getaffinity(0)))])
     place.libraries.mkdir(parents=True, exist_ok=True)
     for name in LIBRARIES:
         built = next(Path(folder).rglob(name), None)
@@ -74,12 +78,10 @@ def _compiled(place: Place, record: Record, architecture: str) -> bool:
     return True
 
 
-def _output(record: Record | None, command: list[str], place: Place | None) -> str:
-    """What a command prints. Raises Failed with the end of it."""
-    done = subprocess.run(command, env=place.environment() if place else None, capture_output=True, text=True, check=False)
-    if done.returncode:
-        said = done.stdout + done.stderr
-        if record is not None:
-            record.put(log=said[-8000:])
-        raise Failed(f"{' '.join(command[:4])} … ended with code {done.returncode}: {said.strip()[-600:]}")
-    return done.stdout
+def _output(place: Place, command: list[str], env: Mapping[str, str] | None = None, apart: bool = False) -> str:
+    """What a command says, with `apart` on its standard output alone. Raises Failed with the end of it."""
+    log = place.log("build")
+    code, said = ran(command, log, env, apart=apart)
+    if code:
+        raise Failed(f"{' '.join(command[:4])} … ended with code {code}: {(said + apart * tail(log)).strip()[-600:]}")
+    return said

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
+from gpu.child import run as ran
 from gpu.device import present
-from gpu.place import ROOT, Place
+from gpu.place import Place
 from gpu.record import Failed, Record
 
 ABSENT = "could not import"  # a library to compare with, not the backend
+# Without the options of pyproject.toml: they name a plugin that need not be there, pytest-benchmark.
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "--import-mode=importlib")
 
 
 class Case(NamedTuple):
@@ -31,17 +33,15 @@ def run(place: Place, record: Record) -> None:
     present(place)
     report = place.work / "contracts.xml"
     report.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", "tests/cuda_ext"]
-    done = subprocess.run(command, cwd=ROOT, env=place.environment(), capture_output=True, text=True, check=False)
-    record.put(log=done.stdout[-12000:])
+    code, said = ran([*PYTEST, f"--junitxml={report}", "tests/cuda_ext"], place.log("contracts"), place.environment())
     if not report.exists():
-        raise Failed(f"pytest ended with code {done.returncode} and left no report: {(done.stdout + done.stderr).strip()[-600:]}")
+        raise Failed(f"pytest ended with code {code} and left no report: {said.strip()[-600:]}")
     cases = read(report)
     record.put(states=Counter(case.state for case in cases), contracts=held(cases, place.device))
     if why := complaints(cases, place.device):
         raise Failed("; ".join(why))
-    if done.returncode:
-        raise Failed(f"pytest ended with code {done.returncode}")
+    if code:
+        raise Failed(f"pytest ended with code {code}")
 
 
 def read(report: Path) -> list[Case]:

@@ -8,29 +8,29 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.graph import CSR
 from chronoscale.cuda_ext.ops import aggregate
 from chronoscale.real_exec.fit import fit
 from chronoscale.strategies.costs import FORMS, RANGED, Fit
-from gpu.graphs import drawn
+from gpu.graphs import drawn, normal
 from gpu.timing import measure
 
 SHARES = (0.001, 0.005, 0.01, 0.03, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9, 1.1, 1.4)
+NEVER, ALWAYS = "never dearer", "dearer from the first share on"  # the increment
 SCALES = ((1.0, 1.0), (0.75, 0.75), (0.5, 0.5), (0.25, 0.25), (1.0, 0.5), (0.5, 1.0), (0.75, 0.5), (0.5, 0.25))  # of nodes, edges
 
 
 def crossover(graph: CSR, x: Tensor, rows: Sequence[dict[str, Any]], repeats: int) -> dict[str, Any]:
-    """`measured` and `predicted` share (None where the increment costs less at every share, or the curves never meet), and `error`.
+    """`measured` and `predicted`, each a share, or NEVER or ALWAYS; `error` of the predicted share, None where one of the two is none.
 
     The curves are fitted as a profile's are (`real_exec.fit`), on whole sums of graphs of several sizes and on increments; the two shares
     that the measured crossover lies between are left out of them.
     """
     ratio = [row["times"]["increment_"]["ms"] / row["times"]["aggregate"]["ms"] for row in rows]
     measured = _root([row["share"] for row in rows], ratio)
-    around = [] if measured is None else _between(rows, measured)
+    around = [] if isinstance(measured, str) else _between(rows, measured)
     samples = [_sample("INCREMENT", x, row["rows"], row["changed"], row["rows"], row["times"]["increment_"]) for row in rows]
     kept = [sample for sample, row in zip(samples, rows, strict=True) if row["share"] not in around]
     kept += _sized(graph, x, repeats)
@@ -42,7 +42,7 @@ def crossover(graph: CSR, x: Tensor, rows: Sequence[dict[str, Any]], repeats: in
     changed = np.maximum(changed, grid * graph.nnz)
     steps = [_predicted(found["INCREMENT"], _sample("INCREMENT", x, int(r), int(c), int(r))) for r, c in zip(touched, changed, strict=True)]
     predicted = _root(grid.tolist(), [step / whole for step in steps])
-    error = None if measured is None or predicted is None else abs(predicted - measured) / measured
+    error = None if isinstance(measured, str) or isinstance(predicted, str) else abs(predicted - measured) / measured
     forms = {op: {"form": one.form, "held_out_error": one.held_out_error} for op, one in found.items()}
     return {"measured": measured, "predicted": predicted, "error": error, "left_out_of_the_fit": around, "forms": forms}
 
@@ -55,7 +55,7 @@ def _sized(graph: CSR, x: Tensor, repeats: int) -> list[dict[str, Any]]:
         part = graph
         if (nodes, edges) != (1.0, 1.0):
             part = drawn(int(graph.num_rows * nodes), int(graph.nnz * edges), skewed, device)
-        y = torch.randn(part.num_cols, width, device=device)
+        y = normal(device, part.num_cols, width)
         time = measure({"aggregate": [lambda part=part, y=y: aggregate(part, y)]}, device, repeats, frozenset({"aggregate"}))["aggregate"]
         found.append(_sample("AGGREGATE", x, part.num_rows, part.nnz, part.num_rows, time))
     return found
@@ -75,12 +75,12 @@ def _predicted(curve: Fit, row: dict[str, Any]) -> float:
     return float((FORMS[curve.form].features(described) @ np.asarray(curve.coefficients))[0])
 
 
-def _root(shares: Sequence[float], ratio: Sequence[float]) -> float | None:
-    """Where a ratio first comes to 1, linear between its points; None where it does not."""
+def _root(shares: Sequence[float], ratio: Sequence[float]) -> float | str:
+    """Where a ratio first comes to 1, linear between its points; NEVER or ALWAYS where it does not."""
     for (a, b), (low, high) in zip(pairwise(shares), pairwise(ratio), strict=True):
         if low < 1 <= high:
             return a + (b - a) * (1 - low) / (high - low)
-    return None
+    return ALWAYS if ratio[-1] >= 1 else NEVER
 
 
 def _between(rows: Sequence[dict[str, Any]], share: float) -> list[float]:

@@ -24,5 +24,5 @@ def run(place: Place, record: Record) -> None:
     published: dict[str, Any] = yaml.safe_load((ROOT / "examples/real_figure15.yaml").read_text())
     experiment = {**published, **(SMALL if place.rehearsal else {})}
     for costs in ("datasheet", str(costs_of(place, folder)[0])):
-        rows = command(place, folder, "simulate", {**experiment, "costs": costs, "extrapolate": costs != "datasheet"})
+        rows = command(place, record, folder, "simulate", {**experiment, "costs": costs, "extrapolate": costs != "datasheet"})
         record.put(**{"datasheet" if costs == "datasheet" else "fitted": rows})

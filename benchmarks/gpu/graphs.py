@@ -21,6 +21,11 @@ def drawn(nodes: int, edges: int, skewed: bool, device: str, seed: int = 7) -> C
     return _csr(keys, nodes)
 
 
+def normal(device: str, *shape: int, seed: int = 11) -> Tensor:
+    """Gaussian features, by a generator of their own: the default one is not to be used after a capture that failed."""
+    return torch.randn(*shape, generator=torch.Generator(device).manual_seed(seed), device=device)
+
+
 def _ends(nodes: int, edges: int, skewed: bool, device: str, draw: torch.Generator) -> Tensor:
     if not skewed:
         return torch.randint(0, nodes, (edges,), generator=draw, device=device)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,20 +12,20 @@ from torch import Tensor
 from chronoscale.cuda_ext.attention import attention, attention_increment_
 from chronoscale.cuda_ext.graph import CSR, Delta
 from chronoscale.cuda_ext.ops import aggregate, increment_, rebuild
-from gpu import rivals
+from gpu import checks, rivals
 from gpu.crossover import SHARES, crossover
 from gpu.device import present
-from gpu.graphs import adjacency, change, drawn, flipped, keys_of
+from gpu.graphs import adjacency, change, drawn, flipped, keys_of, normal
+from gpu.machine import smi
 from gpu.place import Place
-from gpu.record import Failed, Record
+from gpu.record import Record, Wrong
 from gpu.timing import Call, measure
 
-L2_BYTES = 64 << 20  # no GPU here has more; operands of a batch are several times as large
+L2_BYTES = 64 << 20  # where torch does not tell; operands of a batch are several times as large
 COPIED = 4 << 30  # bytes of the largest copy, and as many are written
-CAPTURED = frozenset({"aggregate", "aggregate bf16", "increment_", "triton", "copy"})
+CAPTURED = frozenset({"aggregate", "aggregate bf16", "increment_", "triton"})
 SMALL = 0.05  # share up to which index_add_ is captured, too: its messages stay in the graph's own memory
-WRONG = 1e-3  # of the largest sum: rows of millions of float32 terms, added up in two orders
-OURS = frozenset({"aggregate", "aggregate bf16", "increment_", "attention", "rebuild"})
+CHECKED = 0.1  # share whose increment is compared with index_add_'s
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,100 +42,131 @@ class Sizes:
 REHEARSED = Sizes(nodes=2_000, edges=20_000, widths=(64, 16), repeats=3)
 
 
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """One graph, one width, and where rows of figures and of what went wrong go."""
+
+    record: Record
+    wrong: Wrong
+    repeats: int
+    name: str
+    graph: CSR
+    x: Tensor
+
+    @property
+    def device(self) -> str:
+        return self.x.device.type
+
+    def add(self, key: str, **row: Any) -> None:
+        """A row; what of this project's could not be timed in it is wrong."""
+        common = {"graph": self.name, "F": self.x.shape[1], "longest": int(self.graph.indptr.diff().max())}
+        self.record.add(key, {**common, **row})
+        times: dict[str, Any] = row.get("times", {})
+        missing = [f"{who}: {one['left_out']}" for who, one in times.items() if "left_out" in one and who not in rivals.NAMES]
+        self.wrong.extend(missing)
+        print(key, common, {who: round(one["ms"], 3) if "ms" in one else one for who, one in times.items()}, flush=True)
+
+    def rows(self, key: str) -> list[dict[str, Any]]:
+        """Of this graph and width."""
+        return [row for row in self.record.data.get(key, []) if (row["graph"], row["F"]) == (self.name, self.x.shape[1])]
+
+
 def run(place: Place, record: Record) -> None:
-    """Raises Failed where a kernel of this project could not be timed."""
+    """Raises Failed where a kernel of this project could not be timed, or computed something else than another way does."""
     present(place)
-    bench(place.device, REHEARSED if place.rehearsal else Sizes(), record)
-
-
-KEYS = ("whole", "changes", "attention", "rebuild")
-Add = Callable[..., None]
+    try:
+        bench(place.device, REHEARSED if place.rehearsal else Sizes(), record)
+    finally:
+        record.put(gpu_afterwards=smi())  # its clock, while it is warm
 
 
 def bench(device: str, sizes: Sizes, record: Record) -> None:
-    """Into the record: `whole`, `changes`, `crossover`, `attention`, `rebuild`, each a list of rows."""
+    """Into the record: `whole`, `changes`, `crossover`, `attention`, `rebuild`, each a list of rows. Raises as `run`."""
     if device == "cpu":
         torch.set_num_threads(1)
-    record.put(sizes={name: getattr(sizes, name) for name in Sizes.__dataclass_fields__}, absent=rivals.absent())
-    wrong: list[str] = []
+    record.put(sizes={name: getattr(sizes, name) for name in Sizes.__dataclass_fields__}, absent=rivals.absent(), l2_bytes=_cache(device))
+    wrong = Wrong()
     for width in sizes.widths:
+        first = width == sizes.widths[0]
         for name in sizes.graphs:
-            graph = drawn(sizes.nodes, sizes.edges, name == "skewed", device)
-            add = partial(_add, record, {"graph": name, "F": width, "longest": int(graph.indptr.diff().max())})
-            x = torch.randn(graph.num_cols, width, device=device)
-            first = width == sizes.widths[0]
-            for section in (_whole, _changes, *([_crossover, _rebuild] if first else []), _attention):
-                try:
-                    section(add, graph, x, sizes, record)
-                except Exception as error:  # what comes after it is measured all the same, and the part fails
-                    traceback.print_exc()
-                    wrong.append(f"{section.__name__}, {name}, F = {width}: {type(error).__name__}: {str(error)[:200]}")
-            del graph, x
+            with wrong.kept(f"{name}, F = {width}"):
+                graph = drawn(sizes.nodes, sizes.edges, name == "skewed", device)
+                one = Bench(record, wrong, sizes.repeats, name, graph, normal(device, graph.num_cols, width))
+                del graph
+                for section in (_whole, _changes, *([_crossover, _rebuild] if first else []), _attention):
+                    with wrong.kept(f"{section.__name__}, {name}, F = {width}"):
+                        section(one)
+                del one
             if device == "cuda":
                 torch.cuda.empty_cache()
-    wrong += [f"{who}: {one['left_out']}" for key in KEYS for row in record.data.get(key, []) for who, one in row["times"].items()
-              if who in OURS and "left_out" in one]  # fmt: skip
-    if wrong:
-        raise Failed(f"{len(wrong)} not timed: {'; '.join(wrong[:5])}")
+    wrong.raise_any("wrong or not timed")
 
 
-def _add(record: Record, common: dict[str, Any], key: str, **row: Any) -> None:
-    record.add(key, {**common, **row})
-    print(key, common, {who: round(one["ms"], 3) if "ms" in one else one for who, one in row.get("times", {}).items()}, flush=True)
+def _cache(device: str) -> int:
+    """Bytes of the L2 cache."""
+    return getattr(torch.cuda.get_device_properties(0), "L2_cache_size", L2_BYTES) if device == "cuda" else 0
 
 
 def _copy(moved: int, device: str) -> tuple[list[Call], int]:
     """A copy that moves as many bytes, within the memory and beyond the cache; and the bytes that it moves."""
-    size = min(max(moved // 2, 4 * L2_BYTES if device == "cuda" else 1 << 20), COPIED)
+    size = min(max(moved // 2, 4 * _cache(device), 1 << 20), COPIED)
     source = torch.zeros(size, dtype=torch.uint8, device=device)
     into = torch.empty_like(source)
     return [lambda: into.copy_(source)], 2 * size
 
 
 def _rates(times: dict[str, Any], copied: int, **moved: int) -> dict[str, Any]:
-    """Copy bandwidth in GB/s, and the share of it that `moved` bytes of each kernel come to."""
+    """Copy bandwidth in GB/s, and the share of it that `moved` bytes of each kernel come to; None and nothing without a copy's time."""
+    if "ms" not in times["copy"]:
+        return {"copy_gb_s": None, "of_copy": {}}
     bandwidth = copied / times["copy"]["ms"] / 1e6
     shares = {who: size / times[who]["ms"] / 1e6 / bandwidth for who, size in moved.items() if "ms" in times.get(who, {})}
     return {"copy_gb_s": bandwidth, "of_copy": shares}
 
 
-def _whole(add: Add, graph: CSR, x: Tensor, sizes: Sizes, record: Record) -> None:
+def _whole(on: Bench) -> None:
     """Neighbour sums: a row of x is read for every edge. In a skewed graph many come from the cache, and it may pass a copy's
     bandwidth; `least` counts every byte once."""
-    device, width = x.device.type, x.shape[1]
+    graph, x, width = on.graph, on.x, on.x.shape[1]
     gathered = graph.nbytes + 4 * width * (graph.nnz + graph.num_rows)
     half = x.bfloat16()
-    copy, copied = _copy(gathered, device)
+    copy, copied = _copy(gathered, on.device)
     calls = {"aggregate": [lambda: aggregate(graph, x)], "aggregate bf16": [lambda: aggregate(graph, half)], "copy": copy}
-    times = measure({**calls, **rivals.whole(graph, x)}, device, sizes.repeats, CAPTURED)
+    times = measure({**calls, **rivals.whole(graph, x)}, on.device, on.repeats, CAPTURED)
     least = graph.nbytes + 4 * width * (graph.num_cols + graph.num_rows)
     rates = _rates(times, copied, **{"aggregate": gathered, "aggregate bf16": graph.nbytes + (2 * graph.nnz + 4 * graph.num_rows) * width})
-    sums, other = aggregate(graph, x), rivals.summed(graph, x)
-    error = float((sums - other).abs().max() / other.abs().max())
-    add("whole", edges=graph.nnz, gathered=gathered, least=least, error=error, times=times, **rates)
-    if not error <= WRONG:
-        raise Failed(f"sums differ from torch.sparse's by {error:.1e} of the largest")
+    del copy, calls
+    errors: dict[str, float] = {}
+    with on.wrong.kept(f"sums, {on.name}, F = {width}"):
+        errors = checks.sums(graph, x, half)
+    on.add("whole", edges=graph.nnz, gathered=gathered, least=least, times=times, **rates, **errors)
 
 
-def _changes(add: Add, graph: CSR, x: Tensor, sizes: Sizes, record: Record) -> None:
-    """Increments over shares of changed edges."""
-    device, width, sums = x.device.type, x.shape[1], aggregate(graph, x)
+def _changes(on: Bench) -> None:
     for share in SHARES:
-        deltas = [change(graph, share, 0)]
-        moved = _moved(deltas[0], width)
-        several = min(32, -(-4 * L2_BYTES // moved)) if device == "cuda" else 2
-        deltas += [change(graph, share, seed) for seed in range(1, several)]
-        copy, copied = _copy(moved, device)
-        calls = {"increment_": [partial(increment_, sums, delta, x) for delta in deltas], "aggregate": [lambda: aggregate(graph, x)]}
-        captured = CAPTURED | {"index_add_"} if share <= SMALL else CAPTURED
-        times = measure({**calls, "copy": copy, **rivals.change(sums, deltas, x)}, device, sizes.repeats, captured)
-        count = {"share": share, "changed": deltas[0].nnz, "rows": len(deltas[0].rows), "moved": moved, "operands": len(deltas)}
-        add("changes", **count, times=times, **_rates(times, copied, increment_=moved))
+        with on.wrong.kept(f"change of {share:.1%}, {on.name}, F = {on.x.shape[1]}"):
+            _change(on, share)
 
 
-def _crossover(add: Add, graph: CSR, x: Tensor, sizes: Sizes, record: Record) -> None:
-    """Of the changes that were timed last."""
-    add("crossover", **crossover(graph, x, record.data["changes"][-len(SHARES) :], sizes.repeats))
+def _change(on: Bench, share: float) -> None:
+    """Increments over a share of changed edges. All add to the same sums, again and again: what a kernel does depends on no value."""
+    graph, x, sums = on.graph, on.x, aggregate(on.graph, on.x)
+    deltas = [change(graph, share, 0)]
+    moved = _moved(deltas[0], x.shape[1])
+    error = {"error": checks.increment(sums, deltas[0], x)} if share == CHECKED else {}
+    several = min(32, -(-4 * _cache(on.device) // moved)) if on.device == "cuda" else 2
+    deltas += [change(graph, share, seed) for seed in range(1, several)]
+    copy, copied = _copy(moved, on.device)
+    calls = {"increment_": [partial(increment_, sums, delta, x) for delta in deltas], "aggregate": [lambda: aggregate(graph, x)]}
+    captured = CAPTURED | {"index_add_"} if share <= SMALL else CAPTURED
+    times = measure({**calls, "copy": copy, **rivals.change(sums, deltas, x)}, on.device, on.repeats, captured)
+    count = {"share": share, "changed": deltas[0].nnz, "rows": len(deltas[0].rows), "moved": moved, "operands": len(deltas), **error}
+    on.add("changes", **count, times=times, **_rates(times, copied, increment_=moved))
+
+
+def _crossover(on: Bench) -> None:
+    """Of the changes that were timed."""
+    on.add("crossover", **crossover(on.graph, on.x, on.rows("changes"), on.repeats))
 
 
 def _moved(delta: Delta, width: int) -> int:
@@ -145,9 +174,9 @@ def _moved(delta: Delta, width: int) -> int:
     return delta.nbytes + 4 * width * (delta.nnz + 3 * len(delta.rows))
 
 
-def _attention(add: Add, graph: CSR, x: Tensor, sizes: Sizes, record: Record) -> None:
-    device, z = x.device.type, x.clone().requires_grad_()
-    left, right = (torch.randn(graph.num_rows, device=device).requires_grad_() for _ in range(2))
+def _attention(on: Bench) -> None:
+    graph, x, z = on.graph, on.x, on.x.clone().requires_grad_()
+    left, right = (normal(on.device, graph.num_rows, seed=seed).requires_grad_() for seed in (1, 2))
 
     def trained() -> None:
         attention(graph, z, left, right).output().sum().backward()
@@ -158,26 +187,30 @@ def _attention(add: Add, graph: CSR, x: Tensor, sizes: Sizes, record: Record) ->
             return attention(graph, z, left, right).output()
 
     with torch.no_grad():
-        others = rivals.attended(graph, x, left, right)
-        calls = {"attention": [forward], **others}
-        times = measure(calls, device, sizes.repeats)
-    times |= measure({"attention, forward and backward": [trained]}, device, sizes.repeats)
-    add("attention", edges=graph.nnz, times=times)
+        times = measure({"attention": [forward], **rivals.attended(graph, x, left, right)}, on.device, on.repeats)
+    times |= measure({"attention, forward and backward": [trained]}, on.device, on.repeats)
+    error: dict[str, float] = {}
+    with on.wrong.kept(f"attention's outputs, {on.name}, F = {x.shape[1]}"), torch.no_grad():
+        error = {"error": checks.attended(graph, x, left, right)}
+    on.add("attention", edges=graph.nnz, times=times, **error)
 
 
-def _rebuild(add: Add, graph: CSR, x: Tensor, sizes: Sizes, record: Record) -> None:
+def _rebuild(on: Bench) -> None:
     """The next adjacency and attention from a change, beside making them afresh."""
-    device, nodes = graph.device.type, graph.num_rows
-    before = adjacency(keys_of(graph), nodes)
-    z, left, right = torch.randn(nodes, 16, device=device), torch.randn(nodes, device=device), torch.randn(nodes, device=device)
+    nodes = on.graph.num_rows
+    before = adjacency(keys_of(on.graph), nodes)
+    z, left, right = normal(on.device, nodes, 16), normal(on.device, nodes, seed=1), normal(on.device, nodes, seed=2)
     for share in (0.01, 0.1):
         step, after = flipped(before, share, 1)
+        checks.rebuilt(before, step, after)
         keys, state = keys_of(after), attention(before, z, left, right)
+        back = replace(step, sign=-step.sign, net=None)  # to and fro: a change is one only of the state that it was made for
         calls: dict[str, list[Call]] = {
             "rebuild": [lambda step=step: rebuild(before, step)],  # type: ignore[misc]
             "sorted afresh": [lambda keys=keys: adjacency(keys, nodes)],  # type: ignore[misc]
-            "attention_increment_": [partial(attention_increment_, state, after, step, z, left, right)],
+            "attention_increment_": [
+                partial(attention_increment_, state, graph, one, z, left, right) for graph, one in ((after, step), (before, back))
+            ],
             "attention": [lambda after=after: attention(after, z, left, right)],  # type: ignore[misc]
         }
-        times = measure(calls, device, sizes.repeats)
-        add("rebuild", share=share, edges=after.nnz, changed=step.nnz, times=times)
+        on.add("rebuild", share=share, edges=after.nnz, changed=step.nnz, times=measure(calls, on.device, on.repeats))

@@ -31,7 +31,7 @@ from chronoscale.strategies.snapshots.rows import Form
 from chronoscale.strategies.workload import Hyper, ModelChoice, Partition, Workload
 from gpu.device import present
 from gpu.place import Place
-from gpu.record import Failed, Record
+from gpu.record import Record, Wrong
 
 CLOSE = 1e-4  # relative difference of a loss
 STEPS = 3  # iterations of the first pass that must be as close; later ones are shown
@@ -54,33 +54,38 @@ REHEARSED = Sizes(snapshots=7, nodes=60, edges=240, sensors=8, hidden=8)
 
 
 def run(place: Place, record: Record) -> None:
-    """Raises Failed where a loss differs by more than CLOSE, or is not finite."""
+    """Raises Failed where a loss differs by more than CLOSE, or is not finite, and where a schedule could not be executed."""
     present(place)
     folder = place.work / "losses"
     shutil.rmtree(folder, ignore_errors=True)
-    wrong = []
+    wrong = Wrong()
     for job in jobs(folder, REHEARSED if place.rehearsal else Sizes()):
-        there, here = (_losses(job, device) for device in (place.device, "cpu"))
-        for strategy in here:
-            row = _row(job.model.name, strategy, here[strategy], there[strategy])
-            record.add("losses", row)
-            if not row["difference"] <= CLOSE:
-                wrong.append(f"{row['model']} {strategy}: {row['difference']:.1e}")
-        print(f"{job.model.name}: {len(here)} schedules", flush=True)
-    if wrong:
-        raise Failed(f"{len(wrong)} differ by more than {CLOSE:g}: {', '.join(wrong[:8])}")
+        for item in job.items:  # each a job of its own: what one raises would end all of a job
+            name = {"model": job.model.name, "strategy": item.label}
+
+            def fails(why: str, name: dict[str, str] = name) -> None:
+                record.add("losses", {**name, "error": why})
+
+            with wrong.kept(f"{job.model.name} {item.label}", fails):
+                there, here = (_losses(replace(job, items=(item,)), device) for device in (place.device, "cpu"))
+                row = {**name, **_compared(here, there)}
+                record.add("losses", row)
+                if not row["difference"] <= CLOSE:
+                    wrong.append(f"{job.model.name} {item.label}: {row['difference']:.1e}")
+        print(f"{job.model.name}: {len(job.items)} schedules", flush=True)
+    wrong.raise_any(f"failed or differ by more than {CLOSE:g}", 8)
 
 
-def _losses(job: Job, device: str) -> dict[str, np.ndarray]:
-    """Of the first pass, by strategy: float64 [iterations]."""
+def _losses(job: Job, device: str) -> np.ndarray:
+    """Of the first pass of its only item: float64 [iterations]."""
     placed = replace(job, settings=Settings(seed=SEED, device=device))
-    return {label: passes[0].losses for label, passes in run_job(placed).items() if not label.endswith("-prepare")}
+    return run_job(placed)[job.items[0].label][0].losses
 
 
-def _row(model: str, strategy: str, here: np.ndarray, there: np.ndarray) -> dict[str, object]:
+def _compared(here: np.ndarray, there: np.ndarray) -> dict[str, float]:
     relative = np.abs(there - here) / np.maximum(np.abs(here), 1e-12)
     found = {"cpu": float(here[0]), "device": float(there[0]), "iterations": len(here)}
-    return {"model": model, "strategy": strategy, **found, "difference": float(relative[:STEPS].max()), "last": float(relative[-1])}
+    return {**found, "difference": float(relative[:STEPS].max()), "last": float(relative[-1])}
 
 
 def jobs(folder: Path, sizes: Sizes) -> Iterator[Job]:

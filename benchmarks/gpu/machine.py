@@ -9,9 +9,14 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+try:
+    import torch
+except ImportError:
+    torch = None  # type: ignore[assignment]
+
 PACKAGES = ("torch", "triton", "numpy", "scipy", "pandas", "scikit-learn", "pydantic", "simpy", "torch-geometric", "dgl")
 ASKED = (
-    "name",
+    "name",  # first: it alone may have commas
     "driver_version",
     "compute_cap",
     "memory.total",
@@ -21,16 +26,31 @@ ASKED = (
     "power.limit",
     "temperature.gpu",
 )
+SECONDS = 20  # for nvidia-smi
+TOOLKIT = "/usr/local/cuda/bin"
+
+
+def tool(name: str) -> str | None:
+    """The path of one of the CUDA toolkit's programs, on PATH or where the toolkit is installed by default."""
+    return shutil.which(name) or shutil.which(name, path=TOOLKIT)
+
+
+def smi() -> dict[str, str]:
+    """What nvidia-smi says of the first GPU, now; nothing where there is none."""
+    try:
+        asked = ["nvidia-smi", f"--query-gpu={','.join(ASKED)}", "--format=csv,noheader"]
+        done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    fields = done.stdout.partition("\n")[0].rsplit(",", len(ASKED) - 1) if done.returncode == 0 else []
+    return dict(zip(ASKED, map(str.strip, fields), strict=True)) if len(fields) == len(ASKED) else {}
 
 
 def gpu() -> dict[str, str]:
-    """What nvidia-smi says of the first GPU, now; nothing where there is none."""
-    if shutil.which("nvidia-smi") is None:
+    """`name` and `capability` ("9.0") of the GPU that torch uses; nothing where it finds none."""
+    if torch is None or not torch.cuda.is_available():
         return {}
-    asked = ["nvidia-smi", f"--query-gpu={','.join(ASKED)}", "--format=csv,noheader"]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    lines = done.stdout.splitlines() if done.returncode == 0 else []
-    return dict(zip(ASKED, (field.strip() for field in lines[0].split(",")), strict=True)) if lines else {}
+    return {"name": torch.cuda.get_device_name(), "capability": "{}.{}".format(*torch.cuda.get_device_capability())}
 
 
 def processor() -> str:
@@ -41,13 +61,14 @@ def processor() -> str:
 
 def machine(device: str) -> dict[str, Any]:
     """Device, driver, clocks and versions. `device`: "cuda" or "cpu"."""
-    found: dict[str, Any] = {"device": gpu().get("name", "no device") if device == "cuda" else processor(), "gpu": gpu()}
+    found: dict[str, Any] = {"device": gpu().get("name", "no device") if device == "cuda" else processor(), "gpu": smi() | gpu()}
     found |= {"processor": processor(), "cores": len(os.sched_getaffinity(0)), "python": platform.python_version()}
     for package in PACKAGES:
         try:
             found[package] = version(package)
         except PackageNotFoundError:
             found[package] = None
-    if nvcc := shutil.which("nvcc"):
-        found["nvcc"] = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=False).stdout.strip().splitlines()[-1]
+    if nvcc := tool("nvcc"):
+        said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+        found["nvcc"] = said.rpartition("\n")[2]
     return found

@@ -44,6 +44,10 @@ class Place:
         paths = os.pathsep.join(dict.fromkeys(str(path) for path in there if str(path)))
         return {**os.environ, "PYTHONPATH": paths, **OWN, "CHRONOSCALE_LIBRARY_DIR": str(self.libraries)}
 
+    def log(self, part: str) -> Path:
+        """What the commands of a part said, as they said it."""
+        return self.work / "logs" / f"{part}.log"
+
     def result(self, part: str) -> Path:
         """The JSON of a part that runs now."""
         return self.out / f"{part}.json"

@@ -20,7 +20,7 @@ def run(place: Place, record: Record) -> None:
     for setting in REHEARSED if place.rehearsal else SETTINGS:
         folder = place.work / "profile" / setting.name
         shutil.rmtree(folder, ignore_errors=True)
-        rows = command(place, folder, "profile", setting.experiment(setting.stored(place.work / "data"), place.device))
+        rows = command(place, record, folder, "profile", setting.experiment(setting.stored(place.work / "data"), place.device))
         (costs,) = (folder / "runs").glob("*/profile/costs-1.json")
         named = {"setting": setting._asdict(), "file": file_name(record.data["machine"], setting)}
         record.put(fits=rows, costs=json.loads(costs.read_text()), **named)
@@ -38,7 +38,7 @@ def costs_of(place: Place, folder: Path) -> tuple[Path, Setting]:
     data = Record.read(found) if found else {}
     if data.get("status") == NO_DEVICE:
         raise NoDevice("no profile of one")
-    if "costs" not in data or data["rehearsal"] != place.rehearsal:
+    if "costs" not in data or data.get("rehearsal") != place.rehearsal:
         raise Failed("there is no profile of this device: run PARTS=profile first")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "costs-1.json"

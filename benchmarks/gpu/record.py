@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,26 @@ class Failed(Exception):
 
 class NoDevice(Failed):
     """There is no GPU."""
+
+
+class Wrong(list[str]):
+    """What went wrong in a part: it stops nothing that comes after it, and the part fails in the end."""
+
+    @contextmanager
+    def kept(self, what: str, tell: Callable[[str], None] = lambda why: None) -> Iterator[None]:
+        """An exception inside ends what is inside alone; `tell` hears of it, too."""
+        try:
+            yield
+        except Exception as error:
+            traceback.print_exc()
+            why = f"{type(error).__name__}: {str(error)[:200]}"
+            self.append(f"{what}: {why}")
+            tell(why)
+
+    def raise_any(self, said: str, shown: int = 5) -> None:
+        """Raises Failed with how many there are, `said`, and the first of them; nothing for none."""
+        if self:
+            raise Failed(f"{len(self)} {said}: {'; '.join(self[:shown])}")
 
 
 class Record:

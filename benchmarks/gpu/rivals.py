@@ -21,6 +21,8 @@ except (ImportError, OSError):  # its libraries may be for another torch
     dgl = None
 
 Calls = dict[str, list[Call]]
+# Who may fail: all else that is timed is this project's, or what its figures are held against.
+NAMES = frozenset({"torch.sparse", "index_add_", "pyg scatter", "pyg segment", "dgl", "triton", "pyg", "sorted afresh"})
 
 
 def absent() -> list[str]:
@@ -48,24 +50,25 @@ def whole(graph: CSR, x: Tensor) -> Calls:
     return calls
 
 
-def summed(graph: CSR, x: Tensor) -> Tensor:
-    """By torch.sparse: what ours has to be near to."""
-    return torch.sparse.mm(_matrix(graph), x)
+def summed(graph: CSR, x: Tensor, weights: Tensor | None = None) -> Tensor:
+    """By torch.sparse: what ours has to be near to. `weights`: [nnz]; 1 each by default."""
+    return torch.sparse.mm(_matrix(graph, weights), x)
 
 
-def _matrix(graph: CSR) -> Tensor:
-    ones = torch.ones(graph.nnz, device=graph.device)
-    return torch.sparse_csr_tensor(graph.indptr.int(), graph.indices, ones, (graph.num_rows, graph.num_cols))
+def _matrix(graph: CSR, weights: Tensor | None = None) -> Tensor:
+    values = torch.ones(graph.nnz, device=graph.device) if weights is None else weights
+    return torch.sparse_csr_tensor(graph.indptr.int(), graph.indices, values, (graph.num_rows, graph.num_cols))
 
 
 def change(sums: Tensor, deltas: list[Delta], x: Tensor) -> Calls:
     """The sums after a change, in place, and the touched rows; a call a change."""
-    calls: Calls = {"index_add_": [_added(sums, delta, x) for delta in deltas]}
+    calls: Calls = {"index_add_": [added(sums, delta, x) for delta in deltas]}
     made = [one for delta in deltas if (one := twin.increment(sums, delta, x)) is not None]
     return {**calls, "triton": made} if made else calls
 
 
-def _added(sums: Tensor, delta: Delta, x: Tensor) -> Callable[[], Tensor]:
+def added(sums: Tensor, delta: Delta, x: Tensor) -> Callable[[], Tensor]:
+    """A call that adds a change to `sums` and returns the touched rows."""
     assert delta.values is not None
     rows, column, weights = delta.rows.long(), delta.indices.long(), delta.values[:, None]
     target = torch.repeat_interleave(rows, delta.indptr.diff())

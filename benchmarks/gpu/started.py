@@ -14,8 +14,9 @@ from gpu.record import FAILED, NO_DEVICE, PASSED, RUNNING, Failed, NoDevice, Rec
 def start(name: str, place: Place) -> int:
     """Exit code: 0 where the part passed."""
     head = {"part": name, "status": RUNNING, "rehearsal": place.rehearsal, "sources": sources(), "commit": commit()}
-    record = Record(place.result(name), **head, machine=machine(place.device))
+    record = Record(place.result(name), **head)
     try:
+        record.put(machine=machine(place.device))
         PARTS[name].run()(place, record)
     except NoDevice as error:
         record.put(status=NO_DEVICE, why=str(error))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from gpu import targets
 from gpu.parts import PARTS
 from gpu.place import Place
 from gpu.record import Record
@@ -21,7 +22,7 @@ def write(place: Place) -> str:
     place.out.mkdir(parents=True, exist_ok=True)
     (place.out / "tables.md").write_text(text)
     profile = found.get("profile", {})
-    if "costs" in profile and not profile["rehearsal"]:
+    if "costs" in profile and not profile.get("rehearsal"):
         (place.out / profile["file"]).write_text(json.dumps(profile["costs"], indent=1))
     return text
 
@@ -32,8 +33,8 @@ def document(found: dict[str, Data]) -> str:
     makers = {"contracts": contracts, "losses": losses, "kernels": kernels, "profile": fits, "validate": validated, "figure15": figure15}
     for name, make in makers.items():
         if name in found:
-            body = make(found[name])
-            sections += [f"## {name}\n\n{body}" if body else ""]
+            body, judged = make(found[name]), targets.of(name, found[name])
+            sections += [f"## {name}\n\n{body}", judged] if body else []
     rehearsed = [name for name, data in found.items() if data.get("rehearsal")]
     if rehearsed:
         sections.insert(0, f"**A rehearsal on a CPU, on small sizes: no figure here says anything of a GPU** ({', '.join(rehearsed)}).")
@@ -70,8 +71,8 @@ def contracts(data: Data) -> str:
 
 
 def losses(data: Data) -> str:
-    """The largest differences of each model, and which strategy has it."""
-    rows: list[Data] = data.get("losses", [])
+    """The largest differences of each model, and which strategy has it; a schedule that failed is in the part's words."""
+    rows: list[Data] = [row for row in data.get("losses", []) if "difference" in row]
     worst = [
         max((row for row in rows if row["model"] == model), key=lambda row: row["difference"])
         for model in dict.fromkeys(r["model"] for r in rows)
@@ -142,8 +143,10 @@ def _share(row: Data, who: str) -> str:
 
 
 def _whole(row: Data, rivals: Sequence[str]) -> list[object]:
-    ours = [_ms(row, "aggregate"), f"{row['copy_gb_s']:.0f}", _share(row, "aggregate"), _ms(row, "aggregate bf16")]
-    return [row["graph"], row["F"], row["longest"], *ours, *(_ratio(row, who, "aggregate") for who in rivals), f"{row['error']:.0e}"]
+    copied = "–" if row["copy_gb_s"] is None else f"{row['copy_gb_s']:.0f}"
+    error = f"{row['error']:.0e}" if "error" in row else "wrong"
+    ours = [_ms(row, "aggregate"), copied, _share(row, "aggregate"), _ms(row, "aggregate bf16")]
+    return [row["graph"], row["F"], row["longest"], *ours, *(_ratio(row, who, "aggregate") for who in rivals), error]
 
 
 def _change(row: Data) -> list[object]:
@@ -153,7 +156,7 @@ def _change(row: Data) -> list[object]:
 
 
 def _crossed(row: Data) -> list[object]:
-    shares = [f"{row[key]:.1%}" if row[key] is not None else "none" for key in ("measured", "predicted", "error")]
+    shares = [f"{row[key]:.1%}" if isinstance(row[key], float) else row[key] or "–" for key in ("measured", "predicted", "error")]
     return [row["graph"], row["F"], *shares, row["forms"]["AGGREGATE"]["form"], row["forms"]["INCREMENT"]["form"]]
 
 

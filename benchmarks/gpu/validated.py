@@ -18,4 +18,4 @@ def run(place: Place, record: Record) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     costs, setting = costs_of(place, folder)
     experiment = {**setting.experiment(setting.stored(place.work / "data"), place.device), "costs": str(costs)}
-    record.put(fidelity=command(place, folder, "validate", experiment), setting=setting._asdict())
+    record.put(fidelity=command(place, record, folder, "validate", experiment), setting=setting._asdict())
