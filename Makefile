@@ -54,8 +54,9 @@ wheel:
 	ls dist
 
 # Without `install`: the machine that this is for has no network; docs/gpu.md. PARTS=contracts,kernels MINUTES=9.5 DEVICE=cpu FRESH=1
+# By env, which needs no shell: one would not pass SIGTERM on.
 gpu:
-	PYTHONPATH=benchmarks $(PYTHON) -m gpu --out $(OUT) $(if $(PARTS),--parts $(PARTS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(DEVICE),--device $(DEVICE)) $(if $(FRESH),--fresh)
+	env PYTHONPATH=benchmarks $(PYTHON) -m gpu --out $(OUT) $(if $(PARTS),--parts $(PARTS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(DEVICE),--device $(DEVICE)) $(if $(FRESH),--fresh)
 
 gpu-wheels:
 	PYTHONPATH=benchmarks $(PYTHON) -m gpu.wheels

@@ -93,6 +93,7 @@ def test_make_gpu_installs_nothing():
     outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}  # the suite's own make would be heard
     made = subprocess.run(command, cwd=ROOT, env=outside, capture_output=True, text=True)
     (line,) = made.stdout.splitlines()
+    assert line.startswith("env PYTHONPATH=benchmarks ")  # no shell, which would keep SIGTERM to itself
     assert line.split("-m gpu ")[1].split() == ["--out", "there", "--parts", "contracts,kernels", "--minutes", "9.5", "--device", "cpu"]
 
 

@@ -153,7 +153,10 @@ def _change(on: Bench, share: float) -> None:
     graph, x, sums = on.graph, on.x, aggregate(on.graph, on.x)
     deltas = [change(graph, share, 0)]
     moved = _moved(deltas[0], x.shape[1])
-    error = {"error": checks.increment(sums, deltas[0], x)} if share == CHECKED else {}
+    error: dict[str, float] = {}
+    if share == CHECKED:
+        with on.wrong.kept(f"increment, {on.name}, F = {x.shape[1]}"):
+            error = {"error": checks.increment(sums, deltas[0], x)}
     several = min(32, -(-4 * _cache(on.device) // moved)) if on.device == "cuda" else 2
     deltas += [change(graph, share, seed) for seed in range(1, several)]
     copy, copied = _copy(moved, on.device)
@@ -202,7 +205,8 @@ def _rebuild(on: Bench) -> None:
     z, left, right = normal(on.device, nodes, 16), normal(on.device, nodes, seed=1), normal(on.device, nodes, seed=2)
     for share in (0.01, 0.1):
         step, after = flipped(before, share, 1)
-        checks.rebuilt(before, step, after)
+        with on.wrong.kept(f"rebuild, {on.name}, {share:.0%}"):
+            checks.rebuilt(before, step, after)
         keys, state = keys_of(after), attention(before, z, left, right)
         back = replace(step, sign=-step.sign, net=None)  # to and fro: a change is one only of the state that it was made for
         calls: dict[str, list[Call]] = {
