@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
+import torch
 from emulation.builder import compiler
 from emulation.stand_in import EMULATED, emulated
 
+from chronoscale.cuda_ext import native
 from chronoscale.cuda_ext.backend import NAMES, backends
 
 
@@ -22,6 +24,12 @@ def backend(request: pytest.FixtureRequest) -> Iterator[str]:
         pytest.skip("no C++ compiler")
     with emulated():
         yield name
+
+
+@pytest.fixture
+def steps(backend: str) -> int:
+    """How many of a thousand changes to make: the emulated kernels are slow, and the rest is the same as on other backends."""
+    return 100 if native.on_cuda(torch.empty(0)) else 1000
 
 
 @pytest.fixture
