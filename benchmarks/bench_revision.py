@@ -1,6 +1,6 @@
 """The CPU kernels beside those of an earlier revision: two processes that take turns, in one run.
 
-    python benchmarks/bench_revision.py REVISION [--scripts bench_aggregate bench_attention] [--repeats 11] [--threads 1 2]
+    python benchmarks/bench_revision.py REVISION [--scripts bench_aggregate bench_attention] [--graphs dense] [--repeats 11] [--threads 1 2]
 
 checks the revision out into `build/revisions`, builds its CPU library there, and prints, for each call that both revisions of a script
 time, the median over turns of the ratio of both times (earlier / now), with half of its interquartile range: above 1, now is quicker.
@@ -70,6 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("revision")
     parser.add_argument("--scripts", nargs="*", default=["bench_aggregate", "bench_attention"])
+    parser.add_argument("--graphs", nargs="*", help="all of a script's by default")
     parser.add_argument("--repeats", type=int, default=11)
     parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
     options = parser.parse_args()
@@ -79,7 +80,7 @@ def main() -> None:
     with worker(before) as first, worker(now) as second:
         for script in options.scripts:
             module = importlib.import_module(script)
-            cases = [(script, g, w, t) for g in module.GRAPHS for w in module.WIDTHS for t in options.threads]
+            cases = [(script, g, w, t) for g in options.graphs or module.GRAPHS for w in module.WIDTHS for t in options.threads]
             for case in cases:
                 ask(first, case), ask(second, case)  # the first call makes the operands
                 turns = [in_turn(first, second, case, turn % 2 == 1) for turn in range(options.repeats)]

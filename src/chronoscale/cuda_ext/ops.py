@@ -140,12 +140,14 @@ def _into_sums(rows: Tensor, fresh: Tensor | None, into_new: Tensor, into_touche
 def _check(name: str, tensor: Tensor, rows: int, device: torch.device, like: Tensor | None = None) -> None:
     if like is None:
         fits = tensor.dtype in (torch.float32, torch.float64, torch.bfloat16) and tensor.dim() == 2 and tensor.shape[0] == rows
-        expected = f"float32 or float64 (or bfloat16, summed in float32) [{rows}, F]"
     else:
         fits = tensor.dtype == summed(like.dtype) and tensor.shape == (rows, like.shape[1])
+    if fits and tensor.device == device and plain(tensor):
+        return
+    expected = f"float32 or float64 (or bfloat16, summed in float32) [{rows}, F]"
+    if like is not None:
         expected = f"{summed(like.dtype)} [{rows}, {like.shape[1]}]"
-    if not fits or tensor.device != device or not plain(tensor):
-        raise UserError(f"{name} is {described(tensor)}; expected contiguous {expected} on {device}")
+    raise UserError(f"{name} is {described(tensor)}; expected contiguous {expected} on {device}")
 
 
 # torch.ops.chronoscale: the same operators on plain tensors, for torch.compile, export and callers without a CSR. Their ids are
