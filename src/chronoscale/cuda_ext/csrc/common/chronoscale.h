@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define CS_ABI_VERSION 4
+#define CS_ABI_VERSION 5
 #define CS_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
@@ -96,6 +96,21 @@ CS_API int cs_band_matching(int64_t n, int64_t width, const double* weight, int3
 // falling to 0, is taken.
 CS_API int cs_exchange(int64_t n, const double* times, int64_t width, const double* reuse, int64_t gpus, double alpha,
                        double pull, double threshold, int64_t work, uint64_t seed, int32_t* mate, double* out_makespan);
+
+// T-CSR (TGL, section 4.1): row v holds the events of node v in their order, with the node at the other end: those that it sends and,
+// `both`, those that it receives; one that it sends to itself once. Events come in blocks, of which the first is number `first`, below
+// 2^31 in all. count: adds their entries to degree [nodes]. fill: writes neighbor and event [room] at cursor [nodes], where each row's
+// next entry goes, and moves it on.
+CS_API int cs_tcsr_count(int64_t nodes, int64_t events, const int32_t* src, const int32_t* dst, int both, int64_t* degree);
+CS_API int cs_tcsr_fill(int64_t nodes, int64_t events, int64_t first, const int32_t* src, const int32_t* dst, int both, int64_t room,
+                        int64_t* cursor, int32_t* neighbor, int32_t* event);
+
+// For each root, up to `fanout` (at most 1,024) entries of row node[i] among the events below before[i], in their order: the latest, or
+// `uniform` all alike, drawn without replacement from (seed, node, before) and the slot alone. Slots beyond out_count[i] are -1; so are
+// all of a root of node -1. Rows' events ascend. threads 0: as cs_set_threads; the result does not depend on it.
+CS_API int cs_sample(int64_t nodes, const int64_t* indptr, const int32_t* neighbor, const int32_t* event, int64_t roots,
+                     const int32_t* node, const int32_t* before, int64_t fanout, int uniform, uint64_t seed, int threads,
+                     int32_t* out_neighbor, int32_t* out_event, int32_t* out_count);
 
 // ---- libchronoscale_cuda ---- the same, enqueued on a stream of a device: no allocation, no synchronisation.
 //

@@ -1,0 +1,166 @@
+// T-CSR, the events of every node in their order, and the sampling of those that lie before a given event.
+//
+// Sampling reads the two ends of a row, searches the row, and copies a few entries: each step waits for the one before, and for memory.
+// So a thread takes roots in groups, and goes through each step for the whole group before the next.
+#include <algorithm>
+#include <atomic>
+#include <limits>
+
+#include "pool.h"
+
+namespace {
+
+constexpr int64_t kGroup = 32;          // roots that a thread has under way
+constexpr int64_t kTask = 1 << 11;      // roots of a task
+constexpr int64_t kMostFanout = 1024;
+constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+
+struct Sampler {
+  int64_t nodes;
+  const int64_t* indptr;
+  const int32_t* neighbor;
+  const int32_t* event;
+  int64_t roots;
+  const int32_t* node;
+  const int32_t* before;
+  int64_t fanout;
+  bool uniform;
+  uint64_t seed;
+  int32_t* out_neighbor;
+  int32_t* out_event;
+  int32_t* out_count;
+};
+
+// SplitMix64's finaliser (Steele, Lea and Flood, OOPSLA 2014): a bijection whose output bits all depend on all input bits.
+uint64_t mixed(uint64_t x) {
+  x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+  x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+  return x ^ (x >> 31);
+}
+
+constexpr uint64_t kStep = UINT64_C(0x9e3779b97f4a7c15);
+
+// The draw of a root's slot, below `bound`: of the root, its slot and the seed alone. The bias is below bound / 2^64.
+uint64_t drawn(uint64_t root, uint64_t slot, uint64_t bound) {
+  return static_cast<uint64_t>(static_cast<unsigned __int128>(mixed(root + (slot + 1) * kStep)) * bound >> 64);
+}
+
+// How many of a row's first `length` events come before `bound`; without branches, so that no guess of the processor is wrong.
+int64_t earlier(const int32_t* events, int64_t length, int32_t bound) {
+  const int32_t* from = events;
+  for (int64_t left = length; left > 1;) {
+    const int64_t half = left / 2;
+    __builtin_prefetch(from + half / 2);
+    __builtin_prefetch(from + half + half / 2);
+    from += from[half - 1] < bound ? half : 0;
+    left -= half;
+  }
+  return from - events + (length > 0 && *from < bound);
+}
+
+// `fanout` different numbers below `length`, ascending (Floyd: Bentley and Floyd, CACM 1987).
+void choose(uint64_t root, int64_t length, int64_t fanout, int64_t* chosen) {
+  for (int64_t k = 0; k < fanout; ++k) {
+    const int64_t last = length - fanout + k;
+    int64_t pick = static_cast<int64_t>(drawn(root, static_cast<uint64_t>(k), static_cast<uint64_t>(last) + 1));
+    bool taken = false;
+    for (int64_t i = 0; i < k; ++i) taken |= chosen[i] == pick;
+    if (taken) pick = last;
+    int64_t at = k;
+    for (; at > 0 && chosen[at - 1] > pick; --at) chosen[at] = chosen[at - 1];
+    chosen[at] = pick;
+  }
+}
+
+// Roots [first, last), at most kGroup.
+void sample(const Sampler& s, int64_t first, int64_t last) {
+  int64_t begin[kGroup], length[kGroup], picks[kMostFanout];
+  for (int64_t i = first; i < last; ++i) {
+    if (s.node[i] >= 0) __builtin_prefetch(s.indptr + s.node[i]);
+  }
+  for (int64_t i = first; i < last; ++i) {
+    const int32_t v = s.node[i];
+    begin[i - first] = v < 0 ? 0 : s.indptr[v];
+    length[i - first] = v < 0 ? 0 : s.indptr[v + 1] - s.indptr[v];
+    __builtin_prefetch(s.event + begin[i - first] + length[i - first] / 2);
+  }
+  for (int64_t i = first; i < last; ++i) {
+    int64_t& count = length[i - first];
+    count = earlier(s.event + begin[i - first], count, s.before[i]);
+    const int64_t recent = begin[i - first] + std::max<int64_t>(count - s.fanout, 0);
+    if (!s.uniform || count <= s.fanout) __builtin_prefetch(s.neighbor + recent), __builtin_prefetch(s.event + recent);
+  }
+  for (int64_t i = first; i < last; ++i) {
+    const int64_t from = begin[i - first], count = length[i - first], taken = std::min(count, s.fanout);
+    int32_t* const neighbor = s.out_neighbor + i * s.fanout;
+    int32_t* const event = s.out_event + i * s.fanout;
+    if (s.uniform && count > s.fanout) {
+      choose(mixed(s.seed ^ mixed(static_cast<uint64_t>(static_cast<uint32_t>(s.node[i])) << 32 | static_cast<uint32_t>(s.before[i]))), count,
+             s.fanout, picks);
+      for (int64_t k = 0; k < taken; ++k) {
+        neighbor[k] = s.neighbor[from + picks[k]];
+        event[k] = s.event[from + picks[k]];
+      }
+    } else {
+      const int64_t at = from + count - taken;
+      std::copy_n(s.neighbor + at, taken, neighbor);
+      std::copy_n(s.event + at, taken, event);
+    }
+    std::fill(neighbor + taken, neighbor + s.fanout, -1);
+    std::fill(event + taken, event + s.fanout, -1);
+    s.out_count[i] = static_cast<int32_t>(taken);
+  }
+}
+
+bool within(const int32_t* ids, int64_t count, int64_t least, int64_t below) {
+  return std::all_of(ids, ids + count, [=](int32_t id) { return id >= least && id < below; });
+}
+
+}  // namespace
+
+int cs_tcsr_count(int64_t nodes, int64_t events, const int32_t* src, const int32_t* dst, int both, int64_t* degree) {
+  if (nodes < 0 || events < 0 || (nodes > 0 && !degree) || (events > 0 && (!src || !dst))) return CS_ERROR_ARGUMENT;
+  if (!within(src, events, 0, nodes) || !within(dst, events, 0, nodes)) return CS_ERROR_ARGUMENT;
+  for (int64_t e = 0; e < events; ++e) {
+    ++degree[src[e]];
+    if (both && dst[e] != src[e]) ++degree[dst[e]];
+  }
+  return CS_OK;
+}
+
+int cs_tcsr_fill(int64_t nodes, int64_t events, int64_t first, const int32_t* src, const int32_t* dst, int both, int64_t room,
+                 int64_t* cursor, int32_t* neighbor, int32_t* event) {
+  if (nodes < 0 || events < 0 || first < 0 || first > kMost - events || room < 0 || (nodes > 0 && !cursor)) return CS_ERROR_ARGUMENT;
+  if ((events > 0 && (!src || !dst)) || (room > 0 && (!neighbor || !event))) return CS_ERROR_ARGUMENT;
+  if (!within(src, events, 0, nodes) || !within(dst, events, 0, nodes)) return CS_ERROR_ARGUMENT;
+  const auto put = [&](int32_t v, int32_t other, int64_t e) {
+    const int64_t at = cursor[v]++;
+    if (at < 0 || at >= room) return false;
+    neighbor[at] = other;
+    event[at] = static_cast<int32_t>(first + e);
+    return true;
+  };
+  for (int64_t e = 0; e < events; ++e) {
+    if (!put(src[e], dst[e], e) || (both && dst[e] != src[e] && !put(dst[e], src[e], e))) return CS_ERROR_ARGUMENT;
+  }
+  return CS_OK;
+}
+
+int cs_sample(int64_t nodes, const int64_t* indptr, const int32_t* neighbor, const int32_t* event, int64_t roots, const int32_t* node,
+              const int32_t* before, int64_t fanout, int uniform, uint64_t seed, int threads, int32_t* out_neighbor, int32_t* out_event,
+              int32_t* out_count) {
+  if (nodes < 0 || roots < 0 || fanout < 0 || fanout > kMostFanout || threads < 0 || !indptr) return CS_ERROR_ARGUMENT;
+  if (roots == 0) return CS_OK;
+  if (!node || !before || !out_count || (fanout > 0 && (!out_neighbor || !out_event))) return CS_ERROR_ARGUMENT;
+  if (indptr[nodes] > 0 && (!neighbor || !event)) return CS_ERROR_ARGUMENT;
+  if (!within(node, roots, -1, nodes)) return CS_ERROR_ARGUMENT;
+  const Sampler s{nodes, indptr, neighbor, event, roots, node, before, fanout, uniform != 0, seed, out_neighbor, out_event, out_count};
+  auto task = [&](int64_t at, int) {
+    const int64_t last = std::min(s.roots, (at + 1) * kTask);
+    for (int64_t i = at * kTask; i < last; i += kGroup) sample(s, i, std::min(last, i + kGroup));
+  };
+  return cs::guarded([&] {
+    cs::parallel((roots + kTask - 1) / kTask, threads ? threads : cs::threads(), task);
+    return CS_OK;
+  });
+}

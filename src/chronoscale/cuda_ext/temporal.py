@@ -1,0 +1,107 @@
+"""T-CSR and the sampling of temporal neighbours: the kernels on NumPy arrays, memory-mapped or not. Nothing here needs torch."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.cuda_ext import temporal_reference
+from chronoscale.cuda_ext.loader import succeed
+from chronoscale.cuda_ext.scheduler import LIMIT, scheduler
+from chronoscale.errors import UserError, unknown
+
+Policy = Literal["recent", "uniform"]
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+MOST_FANOUT = 1024
+_ARGUMENT = 1
+_SLOW = "temporal neighbours are sampled"
+
+
+class Sampled(NamedTuple):
+    """Neighbours of R roots: of root i slots 0 to counts[i] - 1, in the order of their events; all others are -1."""
+
+    neighbor: NDArray[np.int32]  # [R, fanout]
+    event: NDArray[np.int32]  # [R, fanout]
+    counts: NDArray[np.int32]  # [R]
+
+
+def count(src: NDArray[np.int32], dst: NDArray[np.int32], both: bool, degree: NDArray[np.int64]) -> None:
+    """Adds to degree [N] the entries that these events, int32 [M] at either end, have in each row of a T-CSR.
+
+    A row holds the events that its node sends and, with `both`, those that it receives, an event to itself once. Raises UserError for ids
+    outside [0, N).
+    """
+    src, dst = (np.ascontiguousarray(ids, np.int32) for ids in (src, dst))
+    if (library := scheduler(_SLOW)) is None:
+        return temporal_reference.count(src, dst, both, degree)
+    _fits("count", library.cs_tcsr_count(len(degree), len(src), _at(src), _at(dst), both, _at(degree)), len(degree))
+
+
+def fill(
+    src: NDArray[np.int32],
+    dst: NDArray[np.int32],
+    first: int,
+    both: bool,
+    cursor: NDArray[np.int64],
+    neighbor: NDArray[np.int32],
+    event: NDArray[np.int32],
+) -> None:
+    """Writes the entries of these events at cursor [N], where each row's next one goes, and moves it on.
+
+    first: the number of the first of them. neighbor and event, int32 [K], get the other end and the event's number. Raises as `count`
+    does, and where an entry has no room.
+    """
+    src, dst = (np.ascontiguousarray(ids, np.int32) for ids in (src, dst))
+    if (library := scheduler(_SLOW)) is None:
+        return temporal_reference.fill(src, dst, first, both, cursor, neighbor, event)
+    made = (len(neighbor), _at(cursor), _at(neighbor), _at(event))
+    _fits("fill", library.cs_tcsr_fill(len(cursor), len(src), first, _at(src), _at(dst), both, *made), len(cursor))
+
+
+def sample(
+    rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]],
+    node: NDArray[np.int32],
+    before: NDArray[np.int32],
+    fanout: int,
+    policy: Policy = "recent",
+    seed: int = 0,
+    threads: int = 0,
+) -> Sampled:
+    """Up to `fanout` neighbours of each root, node[i] before event before[i], both int32 [R]; -1 is no node, and has no neighbours.
+
+    rows: indptr int64 [N + 1], neighbor and event int32 [K], of a T-CSR, which the caller vouches for. recent: the latest events. uniform:
+    all earlier events alike, without replacement, drawn from the seed (below 2^64), the root and the slot alone: the same root gets the
+    same neighbours in whatever batch, order or thread. threads 0: as many as set_threads allows. Raises UserError for an unknown policy,
+    a fanout outside [0, 1024], or ids outside [-1, N), MachineError when memory runs out.
+    """
+    if policy not in POLICIES:
+        raise unknown("policy", policy, POLICIES)
+    node, before = (np.ascontiguousarray(ids, np.int32) for ids in (node, before))
+    fanout, seed, threads = index(fanout), index(seed), index(threads)
+    fits = node.ndim == 1 and node.shape == before.shape and 0 <= fanout <= MOST_FANOUT
+    if not fits or not (0 <= seed < 2**64 and 0 <= threads < LIMIT):
+        raise UserError(
+            f"sample: node {list(node.shape)}, before {list(before.shape)}, fanout={fanout}, seed={seed}, threads={threads}; expected "
+            f"[R] twice, at most {MOST_FANOUT}, below 2^64, and none that is negative"
+        )
+    neighbor, event = (np.empty((len(node), fanout), np.int32) for _ in range(2))
+    made = Sampled(neighbor, event, np.empty(len(node), np.int32))
+    if (library := scheduler(_SLOW)) is None:
+        temporal_reference.sample(rows, node, before, policy == "uniform", seed, *made)
+        return made
+    given = (*(_at(array) for array in rows), len(node), _at(node), _at(before), fanout, policy == "uniform", seed, threads)
+    _fits("sample", library.cs_sample(len(rows[0]) - 1, *given, *(_at(array) for array in made)), len(rows[0]) - 1)
+    return made
+
+
+def _at(array: NDArray[np.int32] | NDArray[np.int64]) -> int:
+    return array.ctypes.data
+
+
+def _fits(name: str, status: int, nodes: int) -> None:
+    if status == _ARGUMENT:
+        raise UserError(f"{name}: node ids must lie in [0, {nodes}), and entries in the arrays that are to hold them")
+    succeed(name, status)

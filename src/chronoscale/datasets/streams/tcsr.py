@@ -1,0 +1,101 @@
+"""T-CSR: the events of every node in their order (TGL, Zhou et al., VLDB 2022, section 4.1), from which neighbours are sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.format import open_memmap
+
+from chronoscale.cuda_ext import temporal
+from chronoscale.cuda_ext.temporal import Policy, Sampled
+from chronoscale.datasets.arrays import Int32, Int64, require
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.errors import UserError
+
+BLOCK = 1 << 20  # events that are read at a time
+
+
+class Hop(NamedTuple):
+    """One layer's neighbours, and the roots [R] that they were sampled for."""
+
+    node: Int32
+    before: Int32
+    sampled: Sampled
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TCSR:
+    """Row v holds the events of node v, ascending: entries indptr[v] to indptr[v + 1] - 1.
+
+    indptr int64 [N + 1]; neighbor int32 [K], the node at the other end; event int32 [K], the event's number in the stream, which orders
+    events of one time. Exact: every event of a node is there. Arrays may be memory-mapped. Raises UserError when they do not fit.
+    """
+
+    indptr: Int64
+    neighbor: Int32
+    event: Int32
+
+    def __post_init__(self) -> None:
+        require(self.indptr, "TCSR.indptr", "int64", (None,))
+        require(self.neighbor, "TCSR.neighbor", "int32", (None,))
+        require(self.event, "TCSR.event", "int32", (self.neighbor.size,))
+        whole = self.indptr.size > 0 and self.indptr[0] == 0 and self.indptr[-1] == self.neighbor.size
+        if not whole or (self.indptr[1:] < self.indptr[:-1]).any():
+            raise UserError(f"TCSR.indptr must ascend from 0 to {self.neighbor.size}, the number of entries")
+
+    @property
+    def num_nodes(self) -> int:
+        return self.indptr.size - 1
+
+    @classmethod
+    def of(cls, stream: EventStream, both: bool = True, folder: Path | None = None) -> TCSR:
+        """That of a stream; `both`: a node's events are those that it sends and those that it receives, else those that it sends alone.
+
+        O(M), two passes. With a folder, which must be there, its arrays are files that are mapped: beyond them memory is O(N) and a block
+        of events, however long the stream. Raises UserError for 2^31 events or more.
+        """
+        if len(stream) >= 2**31:
+            raise UserError(f"a T-CSR numbers events in 32 bits: {len(stream):,} events are too many")
+        indptr = np.zeros(stream.num_nodes + 1, np.int64)
+        blocks = [slice(at, at + BLOCK) for at in range(0, len(stream), BLOCK)]
+        for block in blocks:
+            temporal.count(stream.src[block], stream.dst[block], both, indptr[1:])
+        np.cumsum(indptr, out=indptr)
+        entries, cursor = int(indptr[-1]), indptr[:-1].copy()
+        neighbor, event = (
+            np.empty(entries, np.int32) if folder is None else open_memmap(folder / f"{name}.npy", "w+", np.int32, (entries,))
+            for name in ("neighbor", "event")
+        )
+        for block in blocks:
+            temporal.fill(stream.src[block], stream.dst[block], block.start, both, cursor, neighbor, event)
+        if folder is not None:
+            np.save(folder / "indptr.npy", indptr)
+        return cls(indptr, neighbor, event)
+
+    @classmethod
+    def load(cls, folder: Path) -> TCSR:
+        """One that `of` has left in a folder, mapped."""
+        return cls(*(np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("indptr", "neighbor", "event")))
+
+    def sample(self, node: Int32, before: Int32, fanout: int, policy: Policy = "recent", seed: int = 0, threads: int = 0) -> Sampled:
+        """Up to `fanout` neighbours of each node [R] among the events below before [R]; see temporal.sample.
+
+        For the events of a batch that begins with event b, `before` is b: no event of the batch itself is seen. For a neighbour that was
+        sampled, it is the event that it was sampled with.
+        """
+        return temporal.sample((self.indptr, self.neighbor, self.event), node, before, fanout, policy, seed, threads)
+
+    def hops(
+        self, node: Int32, before: Int32, fanouts: Sequence[int], policy: Policy = "recent", seed: int = 0, threads: int = 0
+    ) -> list[Hop]:
+        """A hop for each of the fanouts: the roots of the second are the slots of the first, in order, those without a neighbour -1."""
+        found: list[Hop] = []
+        for hop, fanout in enumerate(fanouts):
+            sampled = self.sample(node, before, fanout, policy, (seed + hop) % 2**64, threads)
+            found.append(Hop(node, before, sampled))
+            node, before = sampled.neighbor.ravel(), sampled.event.ravel()
+        return found

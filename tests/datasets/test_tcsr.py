@@ -1,0 +1,179 @@
+"""T-CSR and the neighbours that are sampled from it, against the definition: all events of a node before a given one, in their order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chronoscale.cuda_ext import temporal, temporal_reference
+from chronoscale.cuda_ext.backend import backends
+from chronoscale.cuda_ext.temporal import POLICIES, Policy, Sampled, sample
+from chronoscale.datasets.streams import tcsr
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.datasets.streams.tcsr import TCSR
+from chronoscale.errors import UserError
+
+NODES = 7  # 6 is isolated
+nodes = st.integers(0, NODES - 2)
+streams = st.lists(st.tuples(nodes, nodes, st.integers(0, 5)), max_size=60).map(
+    lambda events: stream_of(sorted(events, key=lambda event: event[2]))  # ties, self-loops, repeated edges
+)
+
+
+def stream_of(events: list[tuple[int, int, int]]) -> EventStream:
+    src, dst, t = (np.array(column, dtype) for column, dtype in zip(zip(*events, strict=True), "iiq", strict=True)) if events else (
+        np.zeros(0, "i"), np.zeros(0, "i"), np.zeros(0, "q"))  # fmt: skip
+    return EventStream(NODES, src, dst, t)
+
+
+def earlier(stream: EventStream, v: int, bound: int, both: bool) -> list[tuple[int, int]]:
+    """(event, other end) by the definition."""
+    pairs = zip(stream.src.tolist(), stream.dst.tolist(), strict=True)
+    found = [(e, b if v == a else a) for e, (a, b) in enumerate(pairs) if e < bound and (v == a or (both and v == b))]
+    return sorted(found)
+
+
+def rows(found: Sampled) -> list[list[tuple[int, int]]]:
+    return [
+        list(zip(event[:n], neighbor[:n], strict=True)) for neighbor, event, n in zip(*(column.tolist() for column in found), strict=True)
+    ]
+
+
+def shared(stream: EventStream, bounds: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    node = np.repeat(np.arange(-1, NODES), len(bounds)).astype(np.int32)
+    return node, np.tile(bounds, NODES + 1).astype(np.int32)
+
+
+@settings(deadline=None, max_examples=150)
+@given(streams, st.booleans(), st.integers(0, 12), st.lists(st.integers(-1, 61), min_size=1, max_size=6), st.integers(0, 2**64 - 1))
+def test_neighbours_are_those_of_the_definition(stream: EventStream, both: bool, fanout: int, bounds: list[int], seed: int) -> None:
+    graph, (node, before) = TCSR.of(stream, both), shared(stream, bounds)
+    all_of = [earlier(stream, v, b, both) for v, b in zip(node.tolist(), before.tolist(), strict=True)]
+    assert rows(graph.sample(node, before, fanout)) == [there[max(0, len(there) - fanout) :] for there in all_of]
+    found = graph.sample(node, before, fanout, "uniform", seed)
+    for some, there in zip(rows(found), all_of, strict=True):
+        assert len(some) == min(fanout, len(there)) and some == sorted(set(some)) and set(some) <= set(there)
+    for column in (found.neighbor, found.event):
+        assert (column[np.arange(fanout) >= found.counts[:, None]] == -1).all()
+
+
+@settings(deadline=None, max_examples=60)
+@given(streams, st.sampled_from(POLICIES), st.integers(0, 5), st.integers(0, 2**64 - 1))
+def test_the_native_sampler_equals_its_reference(stream: EventStream, policy: Policy, fanout: int, seed: int) -> None:
+    if "cpu" not in backends():
+        pytest.skip("backend 'cpu' is not available on this machine")
+    graph, (node, before) = TCSR.of(stream), shared(stream, [0, 20, 60])
+    mine = graph.sample(node, before, fanout, policy, seed)
+    theirs = [np.empty_like(column) for column in mine]
+    temporal_reference.sample((graph.indptr, graph.neighbor, graph.event), node, before, policy == "uniform", seed, *theirs)
+    for a, b in zip(mine, theirs, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def hubs(events: int = 60_000, count: int = 500) -> EventStream:
+    rng = np.random.default_rng(4)
+    src, dst = ((rng.pareto(0.8, events) * 3).astype(np.int64) % count for _ in range(2))
+    return EventStream(count, src.astype(np.int32), dst.astype(np.int32), np.arange(events))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_answers_depend_on_neither_threads_nor_batches(policy: Policy) -> None:
+    stream = hubs()
+    graph, node = TCSR.of(stream), np.concatenate([stream.src, stream.dst])
+    before = np.tile(np.arange(len(stream)), 2).astype(np.int32)
+    whole = graph.sample(node, before, 10, policy, seed=3, threads=1)
+    for threads in range(2, 9):
+        for a, b in zip(whole, graph.sample(node, before, 10, policy, seed=3, threads=threads), strict=True):
+            assert np.array_equal(a, b)
+    order = np.random.default_rng(0).permutation(len(node))[:5000]
+    for a, b in zip(whole, graph.sample(node[order], before[order], 10, policy, seed=3), strict=True):
+        assert np.array_equal(a[order], b)
+    other = graph.sample(node, before, 10, policy, seed=4)
+    assert np.array_equal(whole.event, other.event) == (policy == "recent")
+
+
+def test_uniform_is_uniform() -> None:
+    """Chi-square of 30 events over 40,000 draws of 3: a false alarm once in a million runs, were seeds drawn anew."""
+    stream = EventStream(2, np.zeros(30, np.int32), np.ones(30, np.int32), np.arange(30))
+    graph, draws = TCSR.of(stream), 40_000
+    node, before = np.zeros(1, np.int32), np.full(1, 30, np.int32)
+    times = np.zeros(30)
+    pairs = np.zeros((30, 30))
+    for seed in range(draws):
+        picked = graph.sample(node, before, 3, "uniform", seed, threads=1).event[0]
+        times[picked] += 1
+        pairs[picked[0], picked[2]] += 1
+    expected = draws * 3 / 30
+    assert ((times - expected) ** 2 / expected).sum() * 29 / 27 < 81  # without replacement the variance is 27/29 of Poisson's
+    assert (
+        abs(pairs.sum(1)[:3] / draws - np.array([3 / 30, 3 / 30 * 27 / 29, 3 / 30 * 27 * 26 / (29 * 28)])).max() < 0.01
+    )  # smallest of three
+
+
+def test_hops_go_on_from_the_events_that_led_there() -> None:
+    stream = hubs(3000, 60)
+    graph, node, before = TCSR.of(stream), np.arange(60, dtype=np.int32), 50 * np.arange(60, dtype=np.int32)
+    first, second = graph.hops(node, before, (4, 3))
+    assert np.array_equal(second.node, first.sampled.neighbor.ravel()) and second.sampled.neighbor.shape == (240, 3)
+    at = second.node >= 0
+    assert (second.sampled.counts[~at] == 0).all() and (~at).any() and (second.sampled.counts[at] > 0).any()
+    assert (second.sampled.event[at] < second.before[at][:, None]).all() and (first.sampled.event < before[:, None]).all()
+
+
+def test_a_mapped_stream_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = hubs(5000, 80)
+    whole = TCSR.of(stream)
+    monkeypatch.setattr(tcsr, "BLOCK", 777)
+    made, loaded = TCSR.of(stream, folder=tmp_path), TCSR.load(tmp_path)
+    for name in ("indptr", "neighbor", "event"):
+        for other in (made, loaded):
+            assert np.array_equal(getattr(whole, name), getattr(other, name))
+    assert isinstance(loaded.neighbor, np.memmap) and isinstance(made.event, np.memmap)
+    node, before = stream.src, np.arange(5000, dtype=np.int32)
+    for a, b in zip(whole.sample(node, before, 5), loaded.sample(node, before, 5), strict=True):
+        assert np.array_equal(a, b)
+
+
+def test_bad_arguments_are_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, one = TCSR.of(stream_of([(0, 1, 0), (1, 2, 1)])), np.zeros(1, np.int32)
+    with pytest.raises(UserError, match="did you mean 'recent'"):
+        graph.sample(one, one, 2, "recnt")  # type: ignore[arg-type]
+    for node in (NODES, -2):
+        with pytest.raises(UserError, match=r"node ids must lie in"):
+            graph.sample(np.full(1, node, np.int32), one, 2)
+    for bad in ({"fanout": -1}, {"fanout": 1025}, {"fanout": 2, "seed": -1}, {"fanout": 2, "seed": 2**64}, {"fanout": 2, "threads": -1}):
+        with pytest.raises(UserError, match="expected"):
+            graph.sample(one, one, **bad)
+    with pytest.raises(UserError, match=r"before \[2\]"):
+        graph.sample(one, np.zeros(2, np.int32), 2)
+    with pytest.raises(UserError, match="must ascend from 0 to 2"):
+        TCSR(np.array([0, 3, 2]), one.repeat(2), one.repeat(2))
+    with pytest.raises(UserError, match="must ascend from 0 to 1"):
+        TCSR(np.array([0, 2]), one, one)
+    for src in (-1, 3):
+        with pytest.raises(UserError, match=r"node ids must lie in \[0, 3\)"):
+            temporal.count(np.full(1, src, np.int32), one, True, np.zeros(3, np.int64))
+    cursor, room = np.zeros(3, np.int64), np.zeros(1, np.int32)
+    with pytest.raises(UserError, match=r"entries in the arrays|no room"):
+        temporal.fill(np.zeros(2, np.int32), one.repeat(2), 0, False, cursor, room, room.copy())
+    huge = EventStream(1, one, one, np.zeros(1, np.int64))
+    monkeypatch.setattr(EventStream, "__len__", lambda self: 2**31)
+    with pytest.raises(UserError, match="2,147,483,648 events are too many"):
+        TCSR.of(huge)
+
+
+def test_without_a_library_the_reference_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = hubs(300, 20)
+    graph = TCSR.of(stream)
+    monkeypatch.setattr(temporal, "scheduler", lambda what: None)
+    slow = TCSR.of(stream)
+    assert np.array_equal(slow.neighbor, graph.neighbor) and np.array_equal(slow.event, graph.event)
+    monkeypatch.undo()
+    fast = sample((graph.indptr, graph.neighbor, graph.event), stream.src, np.arange(300, dtype=np.int32), 4, "uniform", 9)
+    monkeypatch.setattr(temporal, "scheduler", lambda what: None)
+    for a, b in zip(fast, slow.sample(stream.src, np.arange(300, dtype=np.int32), 4, "uniform", 9), strict=True):
+        assert np.array_equal(a, b)
