@@ -157,6 +157,14 @@ def test_bad_arguments_are_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> No
     for src in (-1, 3):
         with pytest.raises(UserError, match=r"node ids must lie in \[0, 3\)"):
             temporal.count(np.full(1, src, np.int32), one, True, np.zeros(3, np.int64))
+    for wrong, message in (
+        (np.full(1, 2**32), "int64 numbers, not all of which are int32"),
+        (np.zeros(1), "float64 numbers"),
+        (np.zeros((1, 1), np.int32), r"src \[1, 1\] and dst \[1\]"),
+    ):
+        with pytest.raises(UserError, match=message):
+            temporal.count(wrong, one, True, np.zeros(3, np.int64))
+    assert graph.sample(np.ones(1, np.int64), 2 * one + 2, 2).counts == [2]  # type: ignore[arg-type]
     cursor, room = np.zeros(3, np.int64), np.zeros(1, np.int32)
     with pytest.raises(UserError, match=r"entries in the arrays|no room"):
         temporal.fill(np.zeros(2, np.int32), one.repeat(2), 0, False, cursor, room, room.copy())

@@ -12,7 +12,7 @@
 
 namespace {
 
-constexpr int64_t kNodes = 3000, kWidth = 48, kGroups = 400, kBand = 6;
+constexpr int64_t kNodes = 3000, kWidth = 48, kGroups = 400, kBand = 6, kRoots = 20000, kFanout = 6;
 constexpr int kCallers = 4, kRounds = 6;
 
 void require(int status) {
@@ -58,13 +58,13 @@ struct Given {
 
 struct Results {
   std::vector<float> aggregate, sums, touched, weights, maximum, denominator, edges, row, rebuilt_values;
-  std::vector<int32_t> rebuilt, iteration, gpu, slot, mate, exchanged;
+  std::vector<int32_t> rebuilt, iteration, gpu, slot, mate, exchanged, neighbor, event, found;
   double total = 0, makespan = 0;
 
   explicit Results(const Given& g)
       : aggregate(kNodes * kWidth), sums(kNodes * kWidth), touched(kNodes * kWidth), weights(g.indices.size()), maximum(kNodes),
         denominator(kNodes), edges(g.indices.size()), row(kNodes), rebuilt_values(g.out_ptr.back()), rebuilt(g.out_ptr.back()),
-        iteration(kGroups), gpu(kGroups), slot(kGroups), mate(kGroups), exchanged(kGroups, -1) {
+        iteration(kGroups), gpu(kGroups), slot(kGroups), mate(kGroups), exchanged(kGroups, -1), neighbor(kRoots * kFanout), event(kRoots * kFanout), found(kRoots) {
     require(cs_aggregate_f32(kNodes, g.indptr.data(), g.indices.data(), g.values.data(), g.into.data(), kWidth, aggregate.data()));
     require(cs_increment_f32(kNodes, g.targets.data(), nullptr, g.indptr.data(), g.indices.data(), g.values.data(), g.into.data(), kWidth,
                              sums.data(), touched.data()));
@@ -76,13 +76,17 @@ struct Results {
                        g.column.data(), nullptr, g.out_ptr.data(), rebuilt.data(), rebuilt_values.data()));
     require(cs_greedy(kGroups, g.times.data(), kBand, g.reuse.data(), 4, 0, 0, iteration.data(), gpu.data(), slot.data()));
     require(cs_band_matching(kGroups, kBand, g.reuse.data(), mate.data(), &total));
+    std::vector<int32_t> node(kRoots), before(kRoots);  // rows' ids ascend but for the first: events as good as any
+    for (int64_t i = 0; i < kRoots; ++i) node[i] = static_cast<int32_t>(i % kNodes), before[i] = static_cast<int32_t>(i % 997);
+    require(cs_sample(kNodes, g.indptr.data(), g.indices.data(), g.indices.data(), kRoots, node.data(), before.data(), kFanout, 1, 5, 0,
+                      neighbor.data(), event.data(), found.data()));
     require(cs_exchange(kGroups, g.times.data(), kBand, g.reuse.data(), 4, 0.1, 0.1, 0.1, 20000, 3, exchanged.data(), &makespan));
   }
 
   bool operator==(const Results& o) const {
     return aggregate == o.aggregate && sums == o.sums && touched == o.touched && weights == o.weights && maximum == o.maximum &&
            denominator == o.denominator && edges == o.edges && row == o.row && rebuilt == o.rebuilt && rebuilt_values == o.rebuilt_values &&
-           iteration == o.iteration && gpu == o.gpu && slot == o.slot && mate == o.mate && exchanged == o.exchanged && total == o.total &&
+           iteration == o.iteration && gpu == o.gpu && slot == o.slot && mate == o.mate && exchanged == o.exchanged && neighbor == o.neighbor && event == o.event && found == o.found && total == o.total &&
            makespan == o.makespan;
   }
 };

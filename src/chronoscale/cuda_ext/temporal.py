@@ -34,7 +34,7 @@ def count(src: NDArray[np.int32], dst: NDArray[np.int32], both: bool, degree: ND
     A row holds the events that its node sends and, with `both`, those that it receives, an event to itself once. Raises UserError for ids
     outside [0, N).
     """
-    src, dst = (np.ascontiguousarray(ids, np.int32) for ids in (src, dst))
+    src, dst = _ends(src, dst)
     if (library := scheduler(_SLOW)) is None:
         return temporal_reference.count(src, dst, both, degree)
     _fits("count", library.cs_tcsr_count(len(degree), len(src), _at(src), _at(dst), both, _at(degree)), len(degree))
@@ -54,7 +54,7 @@ def fill(
     first: the number of the first of them. neighbor and event, int32 [K], get the other end and the event's number. Raises as `count`
     does, and where an entry has no room.
     """
-    src, dst = (np.ascontiguousarray(ids, np.int32) for ids in (src, dst))
+    src, dst = _ends(src, dst)
     if (library := scheduler(_SLOW)) is None:
         return temporal_reference.fill(src, dst, first, both, cursor, neighbor, event)
     made = (len(neighbor), _at(cursor), _at(neighbor), _at(event))
@@ -79,7 +79,7 @@ def sample(
     """
     if policy not in POLICIES:
         raise unknown("policy", policy, POLICIES)
-    node, before = (np.ascontiguousarray(ids, np.int32) for ids in (node, before))
+    node, before = _ids("node", node), _ids("before", before)
     fanout, seed, threads = index(fanout), index(seed), index(threads)
     fits = node.ndim == 1 and node.shape == before.shape and 0 <= fanout <= MOST_FANOUT
     if not fits or not (0 <= seed < 2**64 and 0 <= threads < LIMIT):
@@ -95,6 +95,21 @@ def sample(
     given = (*(_at(array) for array in rows), len(node), _at(node), _at(before), fanout, policy == "uniform", seed, threads)
     _fits("sample", library.cs_sample(len(rows[0]) - 1, *given, *(_at(array) for array in made)), len(rows[0]) - 1)
     return made
+
+
+def _ids(name: str, ids: NDArray[np.int32]) -> NDArray[np.int32]:
+    """In memory as a kernel reads them; none changes its value on the way."""
+    ids = np.asarray(ids)
+    if ids.dtype != np.int32 and (ids.dtype.kind not in "iu" or (ids.size and (ids.min() < -(2**31) or ids.max() >= 2**31))):
+        raise UserError(f"{name} holds {ids.dtype} numbers, not all of which are int32")
+    return np.ascontiguousarray(ids, np.int32)
+
+
+def _ends(src: NDArray[np.int32], dst: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    src, dst = _ids("src", src), _ids("dst", dst)
+    if src.ndim != 1 or src.shape != dst.shape:
+        raise UserError(f"src {list(src.shape)} and dst {list(dst.shape)}; expected [M] twice")
+    return src, dst
 
 
 def _at(array: NDArray[np.int32] | NDArray[np.int64]) -> int:

@@ -1,0 +1,62 @@
+"""Calls on event streams: a T-CSR is made, and neighbours are sampled from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from chronoscale.cuda_ext import temporal
+from chronoscale.datasets.streams.tcsr import TCSR
+
+Call = Callable[[str], tuple[Any, ...]]
+HOSTILE = (-(2**31), -2, -1, 0, 5, 9, 100, 2**31 - 1)
+SEEDS = (0, 1, 2**63, 2**64 - 1, 2**64, -1)
+
+
+def _ids(generator: np.random.Generator, size: int, below: int) -> np.ndarray:
+    """Mostly sound ones; some hostile; sometimes of another type, shape or place in memory."""
+    made = generator.integers(0, max(below, 1), size).astype(np.int32)
+    if size and generator.random() < 0.3:
+        made[generator.integers(size)] = HOSTILE[generator.integers(len(HOSTILE))]
+    choice = generator.integers(24)
+    if choice == 0:
+        return made[: size // 2]
+    if choice == 1:
+        return made[None]
+    if choice == 2:
+        if generator.random() < 0.3:
+            return made + np.int64(2**32)
+        return made.astype((np.int64, np.float64, np.uint8, np.bool_)[generator.integers(4)])
+    return np.repeat(made, 2)[::2] if choice == 3 else made
+
+
+def neighbours(generator: np.random.Generator) -> Call:
+    nodes, events, roots = (int(generator.integers(0, most)) for most in (9, 60, 20))
+    if generator.random() < 0.03:
+        nodes, events, roots = 300, 5000, 9000  # enough for helpers
+    src, dst, node, before = (_ids(generator, *of) for of in ((events, nodes), (events, nodes), (roots, nodes), (roots, events + 1)))
+    both, fanout, seed = bool(generator.integers(2)), int(generator.choice([0, 1, 3, 10, 1024, 1025, -1])), SEEDS[generator.integers(6)]
+    policy, threads, room = (
+        ("recent", "uniform", "any")[generator.choice(3, p=(0.45, 0.45, 0.1))],
+        int(generator.integers(4)),
+        generator.random(),
+    )
+
+    def call(backend: str) -> tuple[Any, ...]:
+        with mock.patch.object(temporal, "scheduler", temporal.scheduler if backend == "cpu" else lambda what: None):
+            indptr = np.zeros(nodes + 1, np.int64)
+            temporal.count(src, dst, both, indptr[1:])
+            np.cumsum(indptr, out=indptr)
+            entries = int(indptr[-1]) if room < 0.9 else int(indptr[-1]) // 2
+            neighbor, event, cursor = np.zeros(entries, np.int32), np.zeros(entries, np.int32), indptr[:-1].copy()
+            temporal.fill(src, dst, 0, both, cursor, neighbor, event)
+            graph = TCSR(indptr, neighbor, event)
+            return (neighbor, event, *graph.sample(node, before, fanout, policy, seed, threads))  # type: ignore[arg-type]
+
+    return call
+
+
+KINDS = (neighbours,)
