@@ -14,7 +14,7 @@ from chronoscale.cuda_ext.backend import backends
 from chronoscale.cuda_ext.temporal import POLICIES, Policy, Sampled, sample
 from chronoscale.datasets.streams import tcsr
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.tcsr import TCSR
+from chronoscale.datasets.streams.tcsr import TCSR, before_as_tgl
 from chronoscale.errors import UserError
 
 NODES = 7  # 6 is isolated
@@ -118,6 +118,7 @@ def test_hops_go_on_from_the_events_that_led_there() -> None:
     stream = hubs(3000, 60)
     graph, node, before = TCSR.of(stream), np.arange(60, dtype=np.int32), 50 * np.arange(60, dtype=np.int32)
     first, second = graph.hops(node, before, (4, 3))
+    assert np.array_equal(second.before, first.sampled.event.ravel())
     assert np.array_equal(second.node, first.sampled.neighbor.ravel()) and second.sampled.neighbor.shape == (240, 3)
     at = second.node >= 0
     assert (second.sampled.counts[~at] == 0).all() and (~at).any() and (second.sampled.counts[at] > 0).any()
@@ -185,3 +186,21 @@ def test_without_a_library_the_reference_runs(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(temporal, "scheduler", lambda what: None)
     for a, b in zip(fast, slow.sample(stream.src, np.arange(300, dtype=np.int32), 4, "uniform", 9), strict=True):
         assert np.array_equal(a, b)
+
+
+@settings(deadline=None, max_examples=60)
+@given(streams, st.integers(0, 8))
+def test_tgls_form_lacks_the_oldest_and_knows_times_alone(stream: EventStream, fanout: int) -> None:
+    graph = TCSR.of(stream).as_tgl()
+    times = np.arange(-1, 8)
+    before = before_as_tgl(stream.t, times)
+    node = np.repeat(np.arange(NODES, dtype=np.int32), len(times))
+    found = rows(graph.sample(node, np.tile(before, NODES), fanout))
+    for some, v, time in zip(found, node.tolist(), np.tile(times, NODES).tolist(), strict=True):
+        there = [(e, other) for e, other in earlier(stream, v, len(stream), True)[1:] if stream.t[e] < time]
+        assert some == there[max(0, len(there) - fanout) :]
+
+
+def test_tgl_rounds_times() -> None:
+    t = np.array([0, 2**24, 2**24 + 1, 2**24 + 2])  # float32 does not hold the third
+    assert before_as_tgl(t, np.array([2**24 + 1, 2**24 + 2])).tolist() == [1, 3]

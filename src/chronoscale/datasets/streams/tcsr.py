@@ -12,7 +12,7 @@ from numpy.lib.format import open_memmap
 
 from chronoscale.cuda_ext import temporal
 from chronoscale.cuda_ext.temporal import Policy, Sampled
-from chronoscale.datasets.arrays import Int32, Int64, require
+from chronoscale.datasets.arrays import Float64, Int32, Int64, require
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
@@ -99,3 +99,19 @@ class TCSR:
             found.append(Hop(node, before, sampled))
             node, before = sampled.neighbor.ravel(), sampled.event.ravel()
         return found
+
+    def as_tgl(self) -> TCSR:
+        """What TGL's sampler reaches: every node's oldest event is missing (its public code, which starts a row at its second entry)."""
+        rows = np.flatnonzero(np.diff(self.indptr))
+        kept = np.ones(self.event.size, np.bool_)
+        kept[self.indptr[rows]] = False
+        indptr = self.indptr - np.concatenate([[0], np.cumsum(np.diff(self.indptr) > 0)])
+        return TCSR(indptr, self.neighbor[kept], self.event[kept])
+
+
+def before_as_tgl(t: Int64 | Float64, times: Int64 | Float64) -> Int32:
+    """`before` of roots as TGL sees them: the first event whose time, rounded to float32, is not below the root's, rounded likewise.
+
+    t [M], the stream's; times [R]. Events of the root's own batch that are earlier are seen; those of its own time, rounded, are not.
+    """
+    return np.searchsorted(np.asarray(t, np.float32), np.asarray(times, np.float32)).astype(np.int32)
