@@ -241,7 +241,7 @@ def notices(cuda: ctypes.CDLL, expected: dict[str, list[Tensor]], seeds: Sequenc
     try:
         for number in (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
-        signal.alarm(60)
+        signal.alarm(240)
         torch.set_num_threads(1)  # a fork has none of its parent's others
         for seed in range(40):  # quick, and some faults show in one order of many
             with emulated(seed, cuda):
