@@ -1,0 +1,46 @@
+"""Draws: random numbers by counter. What is drawn for an event depends on its number and the key, not on what was drawn before.
+
+Element c of the splitmix64 sequence from `key` (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators", figure 16) is a
+function of c alone; the counter is the event's number and the slot.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chronoscale.datasets.arrays import Int64
+from chronoscale.errors import UserError
+
+SLOTS = 2**16  # draws that one event may have
+
+
+def key_of(*numbers: int) -> int:
+    """A key of 64 bits from non-negative numbers: a seed, a purpose, an epoch. Raises UserError for a negative one."""
+    if min(numbers) < 0:
+        raise UserError(f"a seed or an epoch is 0 or more, got {min(numbers)}")
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
+
+
+def below(key: int, event: Int64, slot: int, bound: Int64 | int) -> Int64:
+    """One number in 0 .. bound - 1 an event (0 where the bound is less than 1): int64 [B], each number as likely as another up to 2^-22."""
+    state = np.uint64(key) + (event.astype(np.uint64) * np.uint64(SLOTS) + np.uint64(slot + 1)) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        state ^= state >> np.uint64(shift)
+        state *= np.uint64(factor)
+    state ^= state >> np.uint64(31)
+    fraction = (state >> np.uint64(11)) * 2.0**-53
+    return (fraction * np.maximum(bound, 0)).astype(np.int64)
+
+
+def distinct(key: int, event: Int64, bound: Int64, count: Int64, width: int) -> Int64:
+    """`count` different numbers of 0 .. bound - 1 an event, every set as likely as another: int64 [B, width], -1 after them.
+
+    Floyd's algorithm (Bentley, Floyd 1987, "A sample of brilliance"), all events at once; count is at most bound and width.
+    """
+    drawn = np.full((width, event.size), -1, np.int64)
+    for slot in range(width):
+        newest = bound - count + slot
+        number = below(key, event, slot, newest + 1)
+        number = np.where((drawn[:slot] == number).any(axis=0), newest, number)
+        np.copyto(drawn[slot], number, where=slot < count)
+    return drawn.T

@@ -1,0 +1,66 @@
+"""EdgeBank: the naive rival. A pair that was there before is predicted, any other is not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chronoscale.datasets.arrays import Bool, Float32, Int32, Int64, require
+from chronoscale.datasets.snapshots import edge_keys
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.errors import UserError
+
+
+class EdgeBank:
+    """The pairs (src, dst) of a stream with the events that they had; nothing is learned (Poursafaei et al. 2022, §5).
+
+    Memory: 16 bytes an event at most. Building sorts the pairs once. Raises UserError for a stream without events.
+    """
+
+    def __init__(self, events: EventStream) -> None:
+        if len(events) == 0:
+            raise UserError("EdgeBank needs a stream with events")
+        self._t = np.asarray(events.t)
+        keys = edge_keys.pack(events.src, events.dst)
+        self._pairs, pair = np.unique(keys, return_inverse=True)
+        self._met = (pair << 32) | np.arange(keys.size)  # by pair, then in time order
+        self._met.sort()
+
+    def scores(self, src: Int32, dst: Int32, known: Int64, window: float | None = None) -> Float32:
+        """1 for a pair that is among the first `known` events of the stream, else 0: float32, the shape of dst.
+
+        src int32 [E], known int64 [E], dst int32 [E] or [E, k]; a dst of -1, a negative that there is not, scores -inf. With a `window`,
+        in the stream's unit of time, a pair counts if its newest event lies no more than that before the newest known one, as in TGB's
+        EdgeBank. Raises UserError for arrays that do not fit, or a window below 0.
+        """
+        require(src, "src", "int32", (None,))
+        require(known, "known", "int64", (src.size,))
+        require(dst, "dst", "int32", (src.size, *dst.shape[1:]))
+        if window is not None and not window >= 0:
+            raise UserError(f"the window of EdgeBank: expected 0 or more, got {window}")
+        each = dst.size // max(src.size, 1)
+        keys = edge_keys.pack(np.repeat(src, each), dst.ravel())
+        found = self._remembered(keys, np.repeat(known, each), window).astype(np.float32).reshape(dst.shape)
+        found[dst < 0] = -np.inf
+        return found
+
+    def _remembered(self, keys: Int64, known: Int64, window: float | None) -> Bool:
+        """Which pairs are: bool [Q] of keys and known [Q]."""
+        pair = np.searchsorted(self._pairs, keys)
+        pair[pair == self._pairs.size] = 0
+        found: Bool = self._pairs[pair] == keys
+        pair, known = pair[found], known[found]
+        newest = np.searchsorted(self._met, (pair << 32) | known) - 1  # this pair's newest known event, or an older pair's, or -1: the last
+        met = self._met[newest]
+        there = (newest >= 0) & (met >> 32 == pair)
+        if window is not None:
+            there &= self._t[np.maximum(known - 1, 0)] - self._t[met & 0xFFFFFFFF] <= window
+        found[found] = there
+        return found
+
+
+def batch_starts(part: range, size: int) -> Int64:
+    """How many events come before the batch of each event of `part`, cut into batches of `size`: int64 [len(part)]. With `size` 1, all
+    earlier events are known, those of the same time too. Raises UserError for a size below 1."""
+    if size < 1:
+        raise UserError(f"events a batch: expected 1 or more, got {size}")
+    return part.start + np.arange(len(part)) // size * size

@@ -1,0 +1,40 @@
+"""Gaps: the numbers that a set leaves out, by their rank, for many sets at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chronoscale.datasets.arrays import Int64
+
+
+class Gaps:
+    """S sets of numbers from 0 on. `segment`, `number` int64 [X] in ascending order, without duplicates: the members of the sets.
+
+    ptr int64 [S + 1]: where a set's members begin. Memory: 16 bytes a member.
+    """
+
+    def __init__(self, segment: Int64, number: Int64, segments: int) -> None:
+        self.number = number
+        self.ptr = np.concatenate([[0], np.cumsum(np.bincount(segment, minlength=segments))])
+        # Below member j of a set are `number - j` numbers that are not in it; these ascend as the members do.
+        self._below = (segment << 32) | (number - (np.arange(segment.size) - self.ptr[segment]))
+
+    @property
+    def counts(self) -> Int64:
+        """Members of each set: int64 [S]."""
+        return np.diff(self.ptr)
+
+    def nth(self, segment: Int64, rank: Int64) -> Int64:
+        """The number that has `rank` numbers outside its set before it and is itself outside: the shape that both broadcast to."""
+        found: Int64 = rank + np.searchsorted(self._below, (segment << 32) | rank, side="right") - self.ptr[segment]
+        return found
+
+    def find(self, segment: Int64, number: Int64) -> tuple[Int64, Int64]:
+        """(place, rank) int64 [Q]: where in its set a member is, -1 for others; how many numbers outside the set are before it."""
+        keys = (np.repeat(np.arange(self.counts.size), self.counts) << 32) | self.number
+        at = np.searchsorted(keys, (segment << 32) | number)
+        before = at - self.ptr[segment]
+        member = np.zeros(at.size, np.bool_)
+        inside = at < self.ptr[segment + 1]
+        member[inside] = self.number[at[inside]] == number[inside]
+        return np.where(member, before, -1), number - before

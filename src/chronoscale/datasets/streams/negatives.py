@@ -1,0 +1,153 @@
+"""Negatives: destinations that a source did not meet at the time of an event.
+
+Training draws them anew in every epoch; evaluation ranks each event against the same ones in every run (`evaluation`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from chronoscale.datasets.archive import read_archive
+from chronoscale.datasets.arrays import Int32, Int64, require
+from chronoscale.datasets.snapshots import edge_keys
+from chronoscale.datasets.streams import draws
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.datasets.streams.gaps import Gaps
+from chronoscale.errors import UserError, unknown
+
+Kind = Literal["mixed", "historical", "random"]
+NONE = -1  # where there are fewer negatives than asked for
+BLOCK = 1 << 15  # events at once: what they draw stays in the cache
+TRAINING, HISTORICAL, RANDOM = range(3)  # what is drawn
+
+
+def destinations(events: EventStream) -> Int32:
+    """Nodes that are the destination of an event, ascending: of a bipartite stream, its second side. int32 [D]."""
+    there = np.zeros(events.num_nodes, np.bool_)
+    there[events.dst] = True
+    return np.flatnonzero(there).astype(np.int32)
+
+
+def of_training(dst: Int32, event: Int64, among: Int32, per_event: int = 1, *, seed: int, epoch: int) -> Int32:
+    """Negative destinations of training events, uniform over `among` without the event's own destination: int32 [B, per_event].
+
+    dst int32 [B]; event int64 [B], its number in the stream: an event has the same negatives in whatever batch or rank it falls, others in
+    the next epoch. among: `destinations`. The slots of an event are drawn each for itself, and may repeat. Only where `among` is nothing
+    but the event's destination is that its negative.
+    """
+    key = draws.key_of(seed, TRAINING, epoch)
+    place = np.searchsorted(among, dst)
+    member = among[np.minimum(place, among.size - 1)] == dst
+    others = np.where(member & (among.size > 1), among.size - 1, among.size)
+    ranks = np.stack([draws.below(key, event, slot, others) for slot in range(per_event)], axis=1)
+    ranks += (others < among.size)[:, None] & (ranks >= place[:, None])
+    return among[ranks]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Negatives:
+    """Negative destinations of the events `part` of a stream. dst int32 [E, k]: historical ones first, then random ones, then NONE.
+
+    digest: of the stream's content and of what they were drawn by. Raises UserError for arrays that do not fit.
+    """
+
+    part: range
+    dst: Int32
+    digest: str
+
+    def __post_init__(self) -> None:
+        require(self.dst, "Negatives.dst", "int32", (len(self.part), None))
+
+    def save(self, path: Path) -> None:
+        """Write an archive (.npz), whole or not at all."""
+        draft = path.with_name(f".{path.name}.draft")
+        with draft.open("wb") as file:
+            np.savez(file, dst=self.dst, start=np.int64(self.part.start), digest=np.array(self.digest))
+        draft.rename(path)
+
+
+def load(path: Path, wanted: str) -> Negatives:
+    """What `save` wrote. Raises UserError naming the file if it is damaged, or if its digest is not the `wanted` one."""
+    found = read_archive(path)
+    if set(found) != {"dst", "start", "digest"} or str(found["digest"]) != wanted:
+        raise UserError(f"{path}: negatives of other data or of another protocol; delete the file, and they are drawn anew")
+    start = int(found["start"])
+    return Negatives(range(start, start + len(found["dst"])), found["dst"], wanted)
+
+
+def digest(events: EventStream, train_end: int, part: range, k: int, kind: Kind = "mixed", seed: int = 0) -> str:
+    """SHA-256 of the events and of everything else that `of_evaluation` draws by."""
+    found = sha256(f"negatives 1 {kind} {k} {seed} {train_end} {part.start} {part.stop} {events.num_nodes} {events.t.dtype}\n".encode())
+    for column in (events.src, events.dst, events.t):
+        found.update(np.ascontiguousarray(column).data)
+    return found.hexdigest()
+
+
+def of_evaluation(events: EventStream, train_end: int, part: range, k: int, kind: Kind = "mixed", seed: int = 0) -> Negatives:
+    """k fixed negatives for each event of `part`: TGB's protocol (Huang et al. 2023, §4, and its public generator, `hist_rnd`).
+
+    With D the destinations of the whole stream, taken(s, t) what source s meets at time t in `part`, met(s) what it met among the first
+    `train_end` events:
+
+    - `mixed`: of met(s) - taken(s, t) up to k // 2, the rest of D - met(s) - taken(s, t);
+    - `historical`: the same with up to k of the former (Poursafaei et al. 2022, §4.2: random ones fill up);
+    - `random`: of D - taken(s, t), met or not.
+
+    All negatives of an event differ; every set of them is as likely as another. Where fewer are left than k, all are taken and the
+    rest is NONE (TGB's rows are shorter there). Unlike TGB's, two events of one source, destination and time draw each their own, and a
+    destination that is no node's is never drawn, also between the first and the last. Events on hidden nodes count as met: evaluation is
+    the same, inductive or not. Raises UserError for an unknown kind, or k below 1 or above `draws.SLOTS`.
+    """
+    if kind not in get_args(Kind):
+        raise unknown("kind of negatives", kind, get_args(Kind))
+    if not 1 <= k <= draws.SLOTS:
+        raise UserError(f"negatives an event: expected 1..{draws.SLOTS}, got {k}")
+    limit = {"mixed": k // 2, "historical": k, "random": 0}[kind]
+    among = destinations(events)
+    trained, span = events.span(0, 0 if kind == "random" else train_end), events.span(part.start, part.stop)
+    met = _sets(trained.src.astype(np.int64), np.searchsorted(among, trained.dst), events.num_nodes)
+
+    # Events with one source and time are a group: they share what is taken.
+    time = np.concatenate([[0], np.cumsum(span.t[1:] != span.t[:-1])])
+    source, place = span.src.astype(np.int64), np.searchsorted(among, span.dst)
+    group_key = (source << 32) | time[: source.size]
+    order = np.lexsort((place, group_key))
+    source, place = source[order], place[order]
+    first = edge_keys.first_of_run(group_key[order])
+    group = np.cumsum(first) - 1
+    met_place, unmet_place = met.find(source, place)
+    groups, was_met = int(np.count_nonzero(first)), met_place >= 0
+    taken_met = _sets(group[was_met], met_place[was_met], groups)
+    taken_unmet = _sets(group[~was_met], unmet_place[~was_met], groups)
+
+    keys = draws.key_of(seed, HISTORICAL), draws.key_of(seed, RANDOM)
+    dst = np.full((len(part), k), NONE, np.int32)
+    for begin in range(0, len(part), BLOCK):
+        block = slice(begin, begin + BLOCK)
+        s, g, event = source[block], group[block], order[block] + part.start
+        old = met.counts[s] - taken_met.counts[g]
+        new = among.size - met.counts[s] - taken_unmet.counts[g]
+        num_old = np.minimum(old, limit)
+        num_new = np.minimum(new, k - num_old)
+        rows = np.full((s.size, k), NONE, np.int64)
+
+        rank = draws.distinct(keys[0], event, old, num_old, limit)
+        row, column = np.nonzero(rank >= 0)
+        rows[row, column] = met.number[met.ptr[s[row]] + taken_met.nth(g[row], rank[row, column])]
+
+        rank = draws.distinct(keys[1], event, new, num_new, k)
+        row, column = np.nonzero(rank >= 0)
+        rows[row, num_old[row] + column] = met.nth(s[row], taken_unmet.nth(g[row], rank[row, column]))
+        dst[order[block]] = np.where(rows >= 0, among[rows], NONE)
+    return Negatives(part, dst, digest(events, train_end, part, k, kind, seed))
+
+
+def _sets(segment: Int64, number: Int64, segments: int) -> Gaps:
+    """Of pairs in any order, repeated or not."""
+    keys = np.unique((segment << 32) | number)
+    return Gaps(keys >> 32, keys & 0xFFFFFFFF, segments)

@@ -1,0 +1,66 @@
+"""Ranking: how well scores tell events that happened (positive) from those that did not (negative).
+
+A negative of score -inf is one that there is not: rows with fewer negatives than others are filled with it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from chronoscale.datasets.arrays import Float64, Numbers
+from chronoscale.errors import UserError
+
+
+def ranks(positive: Numbers, negative: Numbers) -> Float64:
+    """The rank, 1 the best, of each positive [E] among its own negatives [E, k]: float64 [E].
+
+    Between the ranks before and behind all negatives of its score, halfway, as TGB's evaluator has it (Huang et al. 2023, §4): a model
+    that gives every pair one score has the rank of a guess. Raises UserError for NaN or arrays that do not fit.
+    """
+    _check(positive, negative)
+    if negative.ndim != 2:
+        raise UserError(f"negative scores: expected one row an event, got shape {negative.shape}")
+    higher = np.count_nonzero(negative > positive[:, None], axis=1)
+    no_lower = np.count_nonzero(negative >= positive[:, None], axis=1)
+    found: Float64 = 0.5 * (higher + no_lower) + 1.0
+    return found
+
+
+def reciprocal(ranks: Float64) -> float:
+    """MRR: the mean of 1 / rank."""
+    return float((1.0 / ranks).mean())
+
+
+def hits(ranks: Float64, at: int) -> float:
+    """hits@`at`: the share of ranks that are no worse than `at`."""
+    return float((ranks <= at).mean())
+
+
+def average_precision(positive: Numbers, negative: Numbers) -> float:
+    """AP of all positives [E] among all negatives, [E] or [E, k], at once; TGN's code takes the mean over batches. Raises as `ranks`."""
+    return float(average_precision_score(*_labelled(positive, negative)))
+
+
+def area(positive: Numbers, negative: Numbers) -> float:
+    """AUC, the area under the ROC curve, of the same. Raises as `ranks`."""
+    return float(roc_auc_score(*_labelled(positive, negative)))
+
+
+def _labelled(positive: Numbers, negative: Numbers) -> tuple[Numbers, Numbers]:
+    """(labels, scores) of all positives and of the negatives that there are."""
+    _check(positive, negative)
+    there = negative[negative != -np.inf]
+    if not there.size:
+        raise UserError("negative scores: there is none, one at least is needed")
+    labels = np.repeat([1, 0], [positive.size, there.size])
+    return labels, np.concatenate([positive, there])
+
+
+def _check(positive: Numbers, negative: Numbers) -> None:
+    if positive.ndim != 1 or positive.size == 0 or negative.shape[:1] != positive.shape:
+        raise UserError(f"scores: expected positive [E] and negative [E, k] of at least one event, got {positive.shape}, {negative.shape}")
+    if wrong := np.count_nonzero(~np.isfinite(positive)):
+        raise UserError(f"positive scores: {wrong} of {positive.size} are not finite")
+    if wrong := np.count_nonzero(np.isnan(negative) | (negative == np.inf)):
+        raise UserError(f"negative scores: {wrong} of {negative.size} are not finite")

@@ -1,0 +1,108 @@
+"""Splits: which events of a stream are trained on, validated on and tested on, and which nodes training never sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chronoscale.datasets.arrays import Bool
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.errors import UserError
+
+HIDDEN = 0.1  # share of the nodes that TGN hides
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Events 0 .. train_end - 1 train, .. validation_end - 1 validate, .. events - 1 test. Raises UserError where a part has no event."""
+
+    train_end: int
+    validation_end: int
+    events: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.train_end < self.validation_end < self.events:
+            counts = f"{len(self.train)} to train, {len(self.validation)} to validate, {len(self.test)} to test"
+            raise UserError(f"a split needs events in every part, got {counts}; other fractions, or finer times, may give them")
+
+    @property
+    def train(self) -> range:
+        return range(self.train_end)
+
+    @property
+    def validation(self) -> range:
+        return range(self.train_end, self.validation_end)
+
+    @property
+    def test(self) -> range:
+        return range(self.validation_end, self.events)
+
+
+def by_time(events: EventStream, train: float = 0.70, validation: float = 0.15) -> Split:
+    """The first `train` of the events, the next `validation`, the rest; events of one time stay together, on the earlier side.
+
+    A part ends with all events up to the quantile of the times, as in TGN's and TGB's public code (Rossi et al. 2020, §5; Huang et al.
+    2023, §4), so that no event is evaluated at a time that was trained on. Raises UserError for fractions that leave nothing, of the
+    range or of the events.
+    """
+    if not (train > 0 and validation > 0 and train + validation < 1):
+        raise UserError(f"fractions of a split: expected two positive numbers with a sum below 1, got {train} and {validation}")
+    if len(events) == 0:
+        raise UserError("a stream without events cannot be split")
+    # The quantile lies between two events in time order and below the later one unless both have one time: what is no later than it is
+    # what is no later than the earlier one. Thus no time is rounded to float64, as nanoseconds would be.
+    last = [int(fraction * (len(events) - 1)) for fraction in (train, train + validation)]
+    ends = np.searchsorted(events.t, events.t[last], side="right")
+    return Split(int(ends[0]), int(ends[1]), len(events))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inductive:
+    """The view of a split in which some nodes are hidden from training.
+
+    hidden bool [N]: drawn; no event of theirs is trained on. new bool [N]: nodes without a training event: the hidden ones, those that
+    only appear later, and those that met hidden nodes alone. training bool [train_end]: events that are trained on.
+    """
+
+    hidden: Bool
+    new: Bool
+    training: Bool
+
+    def touches(self, events: EventStream, part: range) -> Bool:
+        """Which events of `part` are inductive, having a new node at either end: bool [len(part)]."""
+        span = events.span(part.start, part.stop)
+        found: Bool = self.new[span.src] | self.new[span.dst]
+        return found
+
+
+def hide(events: EventStream, split: Split, share: float = HIDDEN, seed: int = 0) -> Inductive:
+    """Hide int(`share` x nodes that have events) of the nodes that have one after training, drawn by `seed`.
+
+    As TGN's public code does (Rossi et al. 2020, §5: "nodes never observed during training"): validation and test share the new nodes.
+    Raises UserError if there are not so many nodes, or no training event is left.
+    """
+    if not 0 <= share < 1:
+        raise UserError(f"share of hidden nodes: expected 0 or more and below 1, got {share}")
+    early, late = (_nodes(events.span(*ends)) for ends in ((0, split.train_end), (split.train_end, len(events))))
+    count, candidates = int(share * np.count_nonzero(early | late)), np.flatnonzero(late)
+    if count > candidates.size:
+        raise UserError(f"{count} nodes are to be hidden, only {candidates.size} have an event after training")
+    hidden = np.zeros(events.num_nodes, np.bool_)
+    hidden[np.random.default_rng(seed).choice(candidates, count, replace=False)] = True
+    trained = events.span(0, split.train_end)
+    training = ~(hidden[trained.src] | hidden[trained.dst])
+    if not training.any():
+        raise UserError(f"hiding {count} nodes leaves no event to train on; hide fewer")
+    new = early | late
+    new[trained.src[training]] = False
+    new[trained.dst[training]] = False
+    return Inductive(hidden, new, training)
+
+
+def _nodes(events: EventStream) -> Bool:
+    """Nodes that have an event: bool [N]."""
+    found = np.zeros(events.num_nodes, np.bool_)
+    found[events.src] = True
+    found[events.dst] = True
+    return found

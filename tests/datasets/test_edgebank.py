@@ -1,0 +1,57 @@
+"""EdgeBank against a dictionary of pairs, event by event."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from chronoscale.datasets.streams.edgebank import EdgeBank, batch_starts
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.errors import UserError
+
+N = 5
+event_lists = st.lists(st.tuples(st.integers(0, 30), st.integers(0, N - 1), st.integers(0, N - 1)), min_size=1, max_size=40).map(sorted)
+
+
+def stream(events, dtype=np.int64):
+    t, src, dst = (np.array(column) for column in zip(*events, strict=True))
+    return EventStream(N, src.astype(np.int32), dst.astype(np.int32), t.astype(dtype))
+
+
+@settings(max_examples=200, deadline=None)
+@given(event_lists, st.integers(1, 9), st.one_of(st.none(), st.integers(0, 20)), st.sampled_from([np.int64, np.float64]), st.data())
+def test_a_pair_is_predicted_if_it_was_there_before_the_batch(events, batch, window, dtype, data):
+    start = data.draw(st.integers(0, len(events) - 1))
+    part = range(start, len(events))
+    asked = np.random.default_rng(0).integers(-1, N, (len(part), 4)).astype(np.int32)
+    src, bank = np.array([events[i][1] for i in part], np.int32), EdgeBank(stream(events, dtype))
+    found = bank.scores(src, asked, batch_starts(part, batch), window)
+    own = bank.scores(src, np.array([events[i][2] for i in part], np.int32), batch_starts(part, batch), window)
+    for row, (event, dsts) in enumerate(zip(part, asked.tolist(), strict=True)):
+        known = events[: start + (event - start) // batch * batch]
+        newest = {(u, v): t for t, u, v in known}
+        now = known[-1][0] if known else 0
+        for dst, score in [*zip(dsts, found[row], strict=True), (events[event][2], own[row])]:
+            seen = newest.get((events[event][1], dst))
+            expected = seen is not None and (window is None or seen >= now - window)
+            assert score == (-np.inf if dst < 0 else expected)
+    assert found.dtype == np.float32
+
+
+def test_batches_begin_where_the_part_does():
+    assert_array_equal(batch_starts(range(5, 12), 3), [5, 5, 5, 8, 8, 8, 11])
+    with pytest.raises(UserError, match="expected 1 or more, got 0"):
+        batch_starts(range(5), 0)
+
+
+def test_what_does_not_fit_is_refused():
+    bank, one = EdgeBank(stream([(0, 1, 2), (1, 2, 3)])), np.ones(2, np.int32)
+    with pytest.raises(UserError, match="window of EdgeBank: expected 0 or more"):
+        bank.scores(one, one, np.zeros(2, np.int64), -1.0)
+    with pytest.raises(UserError, match="known: expected shape"):
+        bank.scores(one, one, np.zeros(3, np.int64))
+    with pytest.raises(UserError, match="dst: expected shape"):
+        bank.scores(one, one[:1], np.zeros(2, np.int64))
+    with pytest.raises(UserError, match="a stream with events"):
+        EdgeBank(stream([(0, 1, 2)]).span(0, 0))
