@@ -52,6 +52,8 @@ def test_every_candidate_is_drawn_as_often_as_another(kind):
     later = [(1 + i, 0, d) for i in range(6000) for d in (1, 5)]
     found = negatives.of_evaluation(stream(past + later), len(past), range(len(past), len(past) + len(later)), 4, kind).dst
     counts = np.bincount(found[found >= 0], minlength=N) / len(found)
+    first = np.bincount(found[:, 0], minlength=N) / len(found)
+    assert all(abs(one - {"mixed": 1 / 3, "historical": 1 / 3, "random": 1 / 6}[kind]) < 0.02 for one in first[first > 0])
     share = {"mixed": [2 / 3] * 3 + [2 / 3] * 3, "historical": [1] * 3 + [1 / 3] * 3, "random": [4 / 6] * 6}[kind]
     np.testing.assert_allclose(counts[[2, 3, 4, 6, 7, 8]], share, atol=0.02)
     assert not counts[[0, 1, 5]].any()
@@ -69,13 +71,13 @@ def test_negatives_of_evaluation_are_the_seed_s_and_the_event_s():
 def test_blocks_change_nothing(monkeypatch):
     events = busy(300)
     whole = negatives.of_evaluation(events, 100, range(120, 300), 5).dst
-    monkeypatch.setattr(negatives, "BLOCK", 7)
+    monkeypatch.setattr(negatives, "CELLS", 35)
     assert_array_equal(whole, negatives.of_evaluation(events, 100, range(120, 300), 5).dst)
 
 
 def test_what_cannot_be_drawn_is_refused():
-    for k in (0, draws.SLOTS + 1):
-        with pytest.raises(UserError, match=r"expected 1\.\.65536"):
+    for k in (0, negatives.MOST + 1):
+        with pytest.raises(UserError, match=r"expected 1\.\.32768"):
             negatives.of_evaluation(busy(9), 3, range(3, 9), k)
     with pytest.raises(UserError, match="did you mean 'historical'"):
         negatives.of_evaluation(busy(9), 3, range(3, 9), 2, "historic")

@@ -33,14 +33,20 @@ def below(key: int, event: Int64, slot: int, bound: Int64 | int) -> Int64:
 
 
 def distinct(key: int, event: Int64, bound: Int64, count: Int64, width: int) -> Int64:
-    """`count` different numbers of 0 .. bound - 1 an event, every set as likely as another: int64 [B, width], -1 after them.
+    """`count` different numbers of 0 .. bound - 1 an event, every order of them as likely as another: int64 [B, width], -1 after them.
 
-    Floyd's algorithm (Bentley, Floyd 1987, "A sample of brilliance"), all events at once; count is at most bound and width.
+    Floyd's algorithm (Bentley, Floyd 1987, "A sample of brilliance"), all events at once, and a shuffle: without it the first slot would
+    never hold the last numbers. count is at most bound and width; uses 2 x width slots.
     """
-    drawn = np.full((width, event.size), -1, np.int64)
+    drawn, rows = np.full((width, event.size), -1, np.int64), np.arange(event.size)
+    every = bool((count == bound).all())  # then Floyd's has 0, 1, 2, … in quadratic time
     for slot in range(width):
-        newest = bound - count + slot
-        number = below(key, event, slot, newest + 1)
-        number = np.where((drawn[:slot] == number).any(axis=0), newest, number)
+        number = newest = bound - count + slot
+        if not every:
+            number = below(key, event, slot, newest + 1)
+            number = np.where((drawn[:slot] == number).any(axis=0), newest, number)
         np.copyto(drawn[slot], number, where=slot < count)
+    for slot in range(width - 1):
+        other = slot + below(key, event, width + slot, count - slot)
+        drawn[slot], drawn[other, rows] = drawn[other, rows], drawn[slot].copy()
     return drawn.T

@@ -10,19 +10,15 @@ from chronoscale.datasets.arrays import Int64
 class Gaps:
     """S sets of numbers from 0 on. `segment`, `number` int64 [X] in ascending order, without duplicates: the members of the sets.
 
-    ptr int64 [S + 1]: where a set's members begin. Memory: 16 bytes a member.
+    ptr int64 [S + 1]: where a set's members begin; counts int64 [S]: how many there are. Memory: 16 bytes a member.
     """
 
     def __init__(self, segment: Int64, number: Int64, segments: int) -> None:
         self.number = number
-        self.ptr = np.concatenate([[0], np.cumsum(np.bincount(segment, minlength=segments))])
+        self.counts = np.bincount(segment, minlength=segments)
+        self.ptr = np.concatenate([[0], np.cumsum(self.counts)])
         # Below member j of a set are `number - j` numbers that are not in it; these ascend as the members do.
         self._below = (segment << 32) | (number - (np.arange(segment.size) - self.ptr[segment]))
-
-    @property
-    def counts(self) -> Int64:
-        """Members of each set: int64 [S]."""
-        return np.diff(self.ptr)
 
     def nth(self, segment: Int64, rank: Int64) -> Int64:
         """The number that has `rank` numbers outside its set before it and is itself outside: the shape that both broadcast to."""

@@ -22,7 +22,8 @@ from chronoscale.errors import UserError, unknown
 
 Kind = Literal["mixed", "historical", "random"]
 NONE = -1  # where there are fewer negatives than asked for
-BLOCK = 1 << 15  # events at once: what they draw stays in the cache
+MOST = draws.SLOTS // 2  # negatives of an event
+CELLS = 1 << 20  # drawn at once: memory, and what stays in the cache
 TRAINING, HISTORICAL, RANDOM = range(3)  # what is drawn
 
 
@@ -98,15 +99,16 @@ def of_evaluation(events: EventStream, train_end: int, part: range, k: int, kind
     - `historical`: the same with up to k of the former (Poursafaei et al. 2022, §4.2: random ones fill up);
     - `random`: of D - taken(s, t), met or not.
 
-    All negatives of an event differ; every set of them is as likely as another. Where fewer are left than k, all are taken and the
-    rest is NONE (TGB's rows are shorter there). Unlike TGB's, two events of one source, destination and time draw each their own, and a
-    destination that is no node's is never drawn, also between the first and the last. Events on hidden nodes count as met: evaluation is
-    the same, inductive or not. Raises UserError for an unknown kind, or k below 1 or above `draws.SLOTS`.
+    All negatives of an event differ, and every order of them is as likely as another: the first of either sort is a single draw. Where
+    fewer are left than k, all are taken and the rest is NONE (TGB's rows are shorter there). Unlike in TGB's, two events of one source,
+    destination and time draw each their own, and a node that is never a destination is not drawn, also where its id lies between theirs.
+    Events on hidden nodes count as met: evaluation is the same, inductive or not. Raises UserError for an unknown kind, a negative seed,
+    or k below 1 or above MOST.
     """
     if kind not in get_args(Kind):
         raise unknown("kind of negatives", kind, get_args(Kind))
-    if not 1 <= k <= draws.SLOTS:
-        raise UserError(f"negatives an event: expected 1..{draws.SLOTS}, got {k}")
+    if not 1 <= k <= MOST:
+        raise UserError(f"negatives an event: expected 1..{MOST}, got {k}")
     limit = {"mixed": k // 2, "historical": k, "random": 0}[kind]
     among = destinations(events)
     trained, span = events.span(0, 0 if kind == "random" else train_end), events.span(part.start, part.stop)
@@ -127,8 +129,9 @@ def of_evaluation(events: EventStream, train_end: int, part: range, k: int, kind
 
     keys = draws.key_of(seed, HISTORICAL), draws.key_of(seed, RANDOM)
     dst = np.full((len(part), k), NONE, np.int32)
-    for begin in range(0, len(part), BLOCK):
-        block = slice(begin, begin + BLOCK)
+    rows_at_once = max(CELLS // k, 1)
+    for begin in range(0, len(part), rows_at_once):
+        block = slice(begin, begin + rows_at_once)
         s, g, event = source[block], group[block], order[block] + part.start
         old = met.counts[s] - taken_met.counts[g]
         new = among.size - met.counts[s] - taken_unmet.counts[g]
