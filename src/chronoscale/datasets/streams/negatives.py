@@ -1,6 +1,6 @@
 """Negatives: destinations that a source did not meet at the time of an event.
 
-Training draws them anew in every epoch; evaluation ranks each event against the same ones in every run (`evaluation`).
+Training draws them anew in every epoch; evaluation ranks each event against the same ones in every run.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ def of_training(dst: Int32, event: Int64, among: Int32, per_event: int = 1, *, s
     """Negative destinations of training events, uniform over `among` without the event's own destination: int32 [B, per_event].
 
     dst int32 [B]; event int64 [B], its number in the stream: an event has the same negatives in whatever batch or rank it falls, others in
-    the next epoch. among: `destinations`. The slots of an event are drawn each for itself, and may repeat. Only where `among` is nothing
-    but the event's destination is that its negative.
+    the next epoch. among int32 [D], ascending, at least one: `destinations` of the stream, or of the events that are trained on, as in
+    TGN's code, which keeps hidden nodes out. The slots of an event are drawn each for itself, and may repeat. Only where `among` is nothing
+    but the event's destination is that its negative. Raises UserError for a negative seed or epoch.
     """
     key = draws.key_of(seed, TRAINING, epoch)
     place = np.searchsorted(among, dst)
