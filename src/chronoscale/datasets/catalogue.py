@@ -9,8 +9,9 @@ from pathlib import Path
 
 from chronoscale.datasets.entries import Entry, Published, entry, names
 from chronoscale.datasets.formats.registry import open_dataset
-from chronoscale.datasets.generate.spec import Generator, build
-from chronoscale.datasets.generate.traffic import TrafficSignal
+from chronoscale.datasets.generate.dygraph import EvolvingGraph
+from chronoscale.datasets.generate.growth import GrowthGraph
+from chronoscale.datasets.generate.spec import Generator, build, held
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.datasets.store import Dataset
 from chronoscale.errors import UserError
@@ -34,8 +35,7 @@ def load(name: str, seed: int = 0) -> Dataset:
     """
     found = entry(name)
     if found.generator is not None:
-        built = build(found.generator, name, seed)
-        return built.signal() if isinstance(built, TrafficSignal) else built.sequence()
+        return held(build(found.generator, name, seed))
     if found.file is None:
         raise UserError(
             f"dataset '{name}' is not at hand: fetch {found.source}; "
@@ -63,7 +63,7 @@ def stream(name: str, seed: int = 0) -> Iterable[Snapshot]:
     found = entry(name)
     if found.family != "snapshots":
         raise UserError(f"dataset '{name}' is of the family {found.family}, not a sequence of snapshots; convert it first")
-    if found.generator is not None and not isinstance(built := build(found.generator, name, seed), TrafficSignal):
+    if found.generator is not None and isinstance(built := build(found.generator, name, seed), GrowthGraph | EvolvingGraph):
         return built
     dataset = load(name, seed)
     if not isinstance(dataset, SnapshotSequence):

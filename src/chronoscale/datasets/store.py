@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import tempfile
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 from chronoscale.datasets.archive import read_array
-from chronoscale.datasets.arrays import Float32, Int32, require
+from chronoscale.datasets.arrays import Float32, Int32, require, require_finite
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.datasets.streams.events import EventStream
@@ -113,6 +114,52 @@ def save_signal(
         (folder / META).write_text(meta.model_dump_json(indent=2) + "\n")
 
 
+def save_events(path: str | Path, blocks: Iterable[EventStream], node_blocks: Iterable[Float32] = ()) -> None:
+    """Write events as their blocks come, consecutive in time and over the same nodes, then the features of the nodes, float32 [n, F] each.
+
+    Memory is one block. The first block gives the name. Raises UserError if `path` exists, there is no block, blocks differ in nodes,
+    columns, widths or the type of time, time falls from one to the next, or the features are not one row a node.
+    """
+    with _draft(Path(path)) as folder:
+        stream = iter(blocks)
+        first = next(stream, None)
+        if first is None:
+            raise UserError("a stream needs at least one block of events")
+        like, until = _event_columns(first), -math.inf
+        with ExitStack() as open_files:
+            columns = {f: open_files.enter_context(_Column(folder / f"{f}.npy", a.dtype, a.shape[1:])) for f, a in like.items()}
+            for block in chain([first], stream):
+                arrays = _event_columns(block)
+                if block.num_nodes != first.num_nodes or _forms(arrays) != _forms(like):
+                    raise UserError("the blocks of a stream must share num_nodes, columns, widths and the type of time")
+                if len(block) and block.t[0] < until:
+                    raise UserError(f"block from event {columns['t'].rows}: time {block.t[0]} is before {until}")
+                for field, array in arrays.items():
+                    columns[field].append(array)
+                until = block.t[-1].item() if len(block) else until
+            for rows in node_blocks:
+                if "node_features" not in columns:
+                    file = folder / "node_features.npy"
+                    columns["node_features"] = open_files.enter_context(_Column(file, np.dtype(np.float32), rows.shape[1:]))
+                require(rows, f"features from node {columns['node_features'].rows}", "float32", (None, *columns["node_features"].row))
+                require_finite(rows, f"features from node {columns['node_features'].rows}")
+                columns["node_features"].append(rows)
+        if "node_features" in columns and columns["node_features"].rows != first.num_nodes:
+            raise UserError(f"features of {columns['node_features'].rows} nodes, where the stream has {first.num_nodes}")
+        arrays_kept = {f: _Array(dtype=column.dtype.name, shape=[column.rows, *column.row]) for f, column in columns.items()}
+        meta = _Meta(kind="events", scalars={"num_nodes": first.num_nodes, "name": first.name}, arrays=arrays_kept)
+        (folder / META).write_text(meta.model_dump_json(indent=2) + "\n")
+
+
+def _event_columns(block: EventStream) -> dict[str, NDArray[Any]]:
+    found = {f: getattr(block, f) for f in ("src", "dst", "t", "features", "labels")}
+    return {f: array for f, array in found.items() if array is not None}
+
+
+def _forms(arrays: dict[str, NDArray[Any]]) -> dict[str, tuple[Any, ...]]:
+    return {f: (array.dtype, *array.shape[1:]) for f, array in arrays.items()}
+
+
 @contextmanager
 def _draft(path: Path) -> Iterator[Path]:
     """A folder beside `path` that takes its name if the block succeeds, and goes if it does not."""
@@ -132,7 +179,7 @@ class _Column:
     """An .npy file that grows by rows of one shape; its header is written again at the end (NumPy pads it for that)."""
 
     def __init__(self, path: Path, dtype: np.dtype[Any], row: tuple[int, ...] = ()) -> None:
-        self.dtype, self._rows, self._path, self._row = dtype, 0, path, row
+        self.dtype, self.rows, self._path, self.row = dtype, 0, path, row
 
     def __enter__(self) -> _Column:
         self._file = self._path.open("wb")
@@ -141,16 +188,16 @@ class _Column:
 
     def append(self, array: NDArray[Any]) -> None:
         np.ascontiguousarray(array).tofile(self._file)
-        self._rows += len(array)
+        self.rows += len(array)
 
     def __exit__(self, *_: object) -> None:
         with self._file:
             self._file.seek(0)
             if self._write_header() != self._data_start:
-                raise MachineError(f"{self._path}: the header of {self._rows} rows does not fit its place")
+                raise MachineError(f"{self._path}: the header of {self.rows} rows does not fit its place")
 
     def _write_header(self) -> int:
-        header = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": (self._rows, *self._row)}
+        header = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": (self.rows, *self.row)}
         np.lib.format.write_array_header_1_0(self._file, header)
         return self._file.tell()
 

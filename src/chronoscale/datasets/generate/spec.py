@@ -11,14 +11,15 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
+from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.generate.specs import SPECS, DyGraphSpec, GeneratorSpec, GrowthSpec, TrafficSpec
+from chronoscale.datasets.generate.specs import SPECS, DyGraphSpec, EventsSpec, GeneratorSpec, GrowthSpec, TrafficSpec
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.documents import mapping
 from chronoscale.errors import UserError, unknown
 from chronoscale.mistakes import mistake
 
-Generator = GrowthGraph | EvolvingGraph | TrafficSignal
+Generator = GrowthGraph | EvolvingGraph | TrafficSignal | RandomStream
 _Part = TypeVar("_Part")
 
 
@@ -42,6 +43,11 @@ def _(spec: DyGraphSpec, name: str, seed: int) -> EvolvingGraph:
 def traffic(spec: TrafficSpec, name: str, seed: int) -> TrafficSignal:
     """As `build`."""
     return TrafficSignal(spec.sensors, spec.steps, spec.channels, spec.missing, spec.steps_per_day, seed, name)
+
+
+@build.register
+def _(spec: EventsSpec, name: str, seed: int) -> RandomStream:
+    return RandomStream(**spec.model_dump(exclude={"kind"}), seed=seed, name=name)
 
 
 class _Naming(BaseModel):
@@ -83,12 +89,21 @@ def _mapping(path: Path) -> dict[Any, Any]:
     return data
 
 
-def write(path: str | Path, generator: Generator, told: Callable[[int], None] | None = None) -> None:
-    """Write what a generator makes to the new folder `path`, a snapshot or a block of time in memory at once.
+def held(generator: Generator) -> store.Dataset:
+    """All that a generator makes, in memory."""
+    if isinstance(generator, RandomStream):
+        return generator.stream()
+    return generator.signal() if isinstance(generator, TrafficSignal) else generator.sequence()
 
-    `told` hears how many snapshots or steps are made. Raises UserError if `path` exists.
+
+def write(path: str | Path, generator: Generator, told: Callable[[int], None] | None = None) -> None:
+    """Write what a generator makes to the new folder `path`, a snapshot or a block of time or of events in memory at once.
+
+    `told` hears how many snapshots, steps or events are made. Raises UserError if `path` exists.
     """
-    if isinstance(generator, TrafficSignal):
+    if isinstance(generator, RandomStream):
+        store.save_events(path, _counted(generator, len, told), generator.node_blocks())
+    elif isinstance(generator, TrafficSignal):
         store.save_signal(path, _counted(generator, len, told), *generator.graph(), generator.name, generator.calendar)
     else:
         store.save_stream(path, _counted(generator, lambda _: 1, told), generator.name)

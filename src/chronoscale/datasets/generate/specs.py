@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 
 from chronoscale.datasets.generate.rmat import QUADRANTS
 
@@ -47,5 +47,31 @@ class TrafficSpec(BaseModel):
     steps_per_day: PositiveInt = 288
 
 
-GeneratorSpec = Annotated[GrowthSpec | DyGraphSpec | TrafficSpec, Field(discriminator="kind")]
-SPECS: dict[str, type[GrowthSpec | DyGraphSpec | TrafficSpec]] = {"growth": GrowthSpec, "dygraph": DyGraphSpec, "traffic": TrafficSpec}
+class EventsSpec(BaseModel):
+    """Parameters of `RandomStream`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    kind: Literal["events"]
+    nodes: PositiveInt
+    events: PositiveInt
+    pairs: PositiveInt
+    items: NonNegativeInt = 0
+    source_skew: float = Field(0.8, ge=0, le=3)
+    destination_skew: float = Field(0.8, ge=0, le=3)
+    burstiness: float = Field(0.3, ge=-0.9, le=0.9)
+    span: float = Field(2_592_000.0, gt=0, le=2**52)
+    whole: bool = True
+    features: NonNegativeInt = 0
+    node_features: NonNegativeInt = 0
+    labels: float = Field(0.0, ge=0, lt=1)
+
+
+GeneratorSpec = Annotated[GrowthSpec | DyGraphSpec | TrafficSpec | EventsSpec, Field(discriminator="kind")]
+SPECS: dict[str, type[GrowthSpec | DyGraphSpec | TrafficSpec | EventsSpec]] = {
+    "growth": GrowthSpec,
+    "dygraph": DyGraphSpec,
+    "traffic": TrafficSpec,
+    "events": EventsSpec,
+}
+FAMILIES = {"growth": "snapshots", "dygraph": "snapshots", "traffic": "signals", "events": "streams"}  # what each kind makes

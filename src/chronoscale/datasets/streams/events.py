@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,7 +18,8 @@ class EventStream:
 
     src, dst int32 [M]; t int64 or float64 [M], non-decreasing, in the source's unit (mostly seconds);
     features float32 [M, D] or None; labels int64 [M] or None (state after the event); node_ids int64 [N] or None (ids in
-    the source). account: how it was read. Arrays may be memory-mapped. Raises UserError for ids out of range, time that falls, or NaN.
+    the source). account: how it was read. node_features float32 [N, F] or None. Arrays may be memory-mapped. Raises UserError for ids out
+    of range, time that falls, or NaN.
     """
 
     num_nodes: int
@@ -29,6 +31,7 @@ class EventStream:
     node_ids: Int64 | None = None
     name: str = ""
     account: Account = field(default_factory=dict)
+    node_features: Float32 | None = None
 
     def __post_init__(self) -> None:
         require_num_nodes(self.num_nodes)
@@ -39,6 +42,7 @@ class EventStream:
         require(self.features, "EventStream.features", "float32", (events, None))
         require(self.labels, "EventStream.labels", "int64", (events,))
         require(self.node_ids, "EventStream.node_ids", "int64", (self.num_nodes,))
+        require(self.node_features, "EventStream.node_features", "float32", (self.num_nodes, None))
         require_ids(self.src, "EventStream.src", self.num_nodes)
         require_ids(self.dst, "EventStream.dst", self.num_nodes)
         if not np.isfinite(self.t).all():
@@ -47,6 +51,7 @@ class EventStream:
             at = int(np.argmax(falls)) + 1
             raise UserError(f"EventStream.t[{at}]: time {self.t[at]} is before {self.t[at - 1]}")
         require_finite(self.features, "EventStream.features")
+        require_finite(self.node_features, "EventStream.node_features")
 
     def __len__(self) -> int:
         return self.src.size
@@ -57,3 +62,13 @@ class EventStream:
         features = None if self.features is None else self.features[part]
         labels = None if self.labels is None else self.labels[part]
         return replace(self, src=self.src[part], dst=self.dst[part], t=self.t[part], features=features, labels=labels)
+
+    @classmethod
+    def from_blocks(cls, blocks: Sequence[EventStream], node_features: Float32 | None = None) -> EventStream:
+        """Blocks of events over the same nodes, one after another, as one stream with the first one's name. They have features or labels
+        all or none."""
+        first = blocks[0]
+        src, dst, t = (np.concatenate([getattr(block, column) for block in blocks]) for column in ("src", "dst", "t"))
+        features = None if first.features is None else np.concatenate([block.features for block in blocks if block.features is not None])
+        labels = None if first.labels is None else np.concatenate([block.labels for block in blocks if block.labels is not None])
+        return cls(first.num_nodes, src, dst, t, features, labels, first.node_ids, first.name, node_features=node_features)

@@ -1,13 +1,15 @@
-"""BatchStatistics: what planning needs of a stream of events."""
+"""What planning needs of a stream of events (BatchStatistics), and what describes one."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 
-from chronoscale.datasets.arrays import Int64, check_columns
+from chronoscale.datasets.arrays import Float64, Int64, check_columns
 from chronoscale.datasets.snapshots import edge_keys
 from chronoscale.datasets.streams.events import EventStream
 
@@ -33,11 +35,12 @@ class BatchStatistics:
 
 class Counts(NamedTuple):
     """Of a stream. self_loops: events from a node to itself. pairs: distinct (src, dst). duplicates: events that repeat the src, dst and
-    time of another."""
+    time of another. repetition: share of the events that repeat a pair; 0 without events."""
 
     self_loops: int
     pairs: int
     duplicates: int
+    repetition: float
 
 
 def count(events: EventStream) -> Counts:
@@ -46,4 +49,54 @@ def count(events: EventStream) -> Counts:
     order = np.lexsort((keys, events.t))
     keys_by_time, time = keys[order], np.asarray(events.t)[order]
     again = (keys_by_time[1:] == keys_by_time[:-1]) & (time[1:] == time[:-1])
-    return Counts(int(np.count_nonzero(events.src == events.dst)), np.unique(keys).size, int(np.count_nonzero(again)))
+    pairs = np.unique(keys).size
+    loops = int(np.count_nonzero(events.src == events.dst))
+    return Counts(loops, pairs, int(np.count_nonzero(again)), 1 - pairs / max(len(events), 1))
+
+
+class Shape(NamedTuple):
+    """Of a stream. active_nodes: those with an event. source_skew, destination_skew: `zipf_exponent` of the events that nodes send, and
+    receive. burstiness: of the gaps between events. NaN where there is nothing to tell it by."""
+
+    active_nodes: int
+    source_skew: float
+    destination_skew: float
+    burstiness: float
+
+
+def shape(events: EventStream) -> Shape:
+    """From counts a node, and the gaps."""
+    sent, received = (np.bincount(end, minlength=events.num_nodes) for end in (events.src, events.dst))
+    active = int(np.count_nonzero(sent + received))
+    return Shape(active, zipf_exponent(sent), zipf_exponent(received), burstiness(events.t))
+
+
+def zipf_exponent(counts: Int64) -> float:
+    """The most likely s for which the most active tenth of the nodes, at least ten, has its `counts` int64 [N] by weights rank ** -s.
+
+    Only the head is read: below it, counts of one or two say little of a law (Clauset et al., 2009, section 3). From 0 to 10; NaN with
+    fewer than two nodes that count.
+    """
+    counts = np.sort(counts[counts > 0])[::-1]
+    head = counts[: max(-(-counts.size // 10), 10)]
+    if head.size < 2:
+        return math.nan
+    log_rank = np.log(np.arange(1, head.size + 1))
+    mean = float(head @ log_rank / head.sum())
+
+    def excess(exponent: float) -> float:
+        weights = np.exp(-exponent * log_rank)
+        return float(weights @ log_rank / weights.sum()) - mean
+
+    if excess(0.0) <= 0:
+        return 0.0
+    return 10.0 if excess(10.0) > 0 else float(brentq(excess, 0.0, 10.0))
+
+
+def burstiness(times: Int64 | Float64) -> float:
+    """(sd - mean) / (sd + mean) of the gaps of `times` [M], in order: -1 even, 0 Poisson, towards 1 bursts (Goh and Barabasi, 2008, eq. 1).
+
+    NaN without a gap, or where all are 0.
+    """
+    gaps = np.diff(times)
+    return math.nan if not gaps.any() else float((gaps.std() - gaps.mean()) / (gaps.std() + gaps.mean()))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 
 import numpy as np
 
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.statistics import count
+from chronoscale.datasets.streams.statistics import count, shape
 from chronoscale.harness.fact import Fact, Facts
 from chronoscale.harness.family import Family
 
@@ -35,8 +36,21 @@ class Streams(Family):
             Fact("self-loops", counted.self_loops),
             Fact("repeated events", counted.duplicates, f"{counted.duplicates:,} (same src, dst and time)"),
         ]
-        facts += [Fact("distinct pairs", counted.pairs), Fact("features", 0 if found.features is None else found.features.shape[1])]
+        facts += [Fact("distinct pairs", counted.pairs), *_shape(found, counted.repetition)]
+        facts += [Fact("features", 0 if found.features is None else found.features.shape[1])]
+        if found.node_features is not None:
+            facts.append(Fact("node features", found.node_features.shape[1]))
         return facts if found.labels is None else [*facts, Fact("distinct labels", len(np.unique(found.labels)))]
+
+
+def _shape(found: EventStream, repetition: float) -> Facts:
+    measured = shape(found)
+    facts = [Fact("nodes with an event", measured.active_nodes), Fact("repetition", repetition, f"{repetition:.2%} of the events")]
+    skews = {"source skew": measured.source_skew, "destination skew": measured.destination_skew}
+    facts += [Fact(what, value, f"{value:.2f} (Zipf exponent)") for what, value in skews.items() if not math.isnan(value)]
+    if math.isnan(measured.burstiness):
+        return facts
+    return [*facts, Fact("burstiness", measured.burstiness, f"{measured.burstiness:.2f} (-1 even, 0 Poisson, 1 bursts)")]
 
 
 def _times(found: EventStream) -> Facts:

@@ -1,0 +1,151 @@
+"""Streams of events with given counts, skew, repetition and burstiness, drawn in blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.optimize import brentq
+
+from chronoscale.datasets.arrays import Float32, Float64, Int64, require_num_nodes
+from chronoscale.datasets.generate.pairs import Pairs, most_pairs
+from chronoscale.datasets.generate.scramble import permuted, uniform
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.errors import UserError
+
+_SHAPES = (0.1, 100.0)  # of Weibull's law: burstiness 0.995 to -0.97
+
+
+@dataclass(frozen=True, slots=True)
+class RandomStream:
+    """`events` events over `nodes` nodes; the same for the same seed, whatever `block` (events in memory at once).
+
+    items: the last nodes, to which all events of the others go; 0: one id space, without self-loops, where who sends most receives most.
+    pairs: distinct (src, dst), exactly; every node is in one. A new one comes at a random place of each stretch of events / pairs events;
+    all other events repeat one that was there, each equally likely. source_skew, destination_skew: Zipf exponents of a node's partners,
+    and so of its events, as far as partners last (`Pairs`).
+    burstiness: (sd - mean) / (sd + mean) of the gaps between events (Goh and Barabasi, 2008, eq. 1), which are independent and follow
+    Weibull's law: -1 even, 0 Poisson, 1 bursts. Time begins at 0 and is expected to end at `span`; `whole` rounds it down (int64, else
+    float64), which adds to burstiness where gaps are about 1. features, node_features: widths, standard normal float32. labels: the
+    share of events with label 1, the others have 0; with 0 there are none.
+    Memory is one block, of events or rows of node features, and O(nodes). Raises UserError for parameters outside their range.
+    """
+
+    unit: ClassVar[str] = "events"  # what it generates, one by one or in blocks
+    nodes: int
+    events: int
+    pairs: int
+    items: int = 0
+    source_skew: float = 0.8
+    destination_skew: float = 0.8
+    burstiness: float = 0.3
+    span: float = 2_592_000.0
+    whole: bool = True
+    features: int = 0
+    node_features: int = 0
+    labels: float = 0.0
+    seed: int = 0
+    name: str = "events"
+    block: int = 1 << 16
+
+    def __post_init__(self) -> None:
+        require_num_nodes(self.nodes)
+        if self.nodes < 2 or (self.items != 0 and not 2 <= self.items <= self.nodes - 2):
+            raise UserError(f"events: expected 2 nodes or more, and no items or 2 and 2 others, got {self.nodes} nodes, {self.items} items")
+        least, most = self._owners, most_pairs(self._owners, self._partners)
+        if not least <= self.pairs <= most:
+            raise UserError(f"events: pairs expected in {least}..{most}, so that every node is in one, got {self.pairs}")
+        if self.events < self.pairs:
+            raise UserError(f"events: expected at least one for each of {self.pairs} pairs, got {self.events}")
+        for field in ("source_skew", "destination_skew"):
+            if not 0 <= getattr(self, field) <= 3:
+                raise UserError(f"events: {field} expected in [0, 3], got {getattr(self, field)}")
+        if not -0.9 <= self.burstiness <= 0.9:
+            raise UserError(f"events: burstiness expected in [-0.9, 0.9], got {self.burstiness}")
+        if not 0 < self.span <= 2**52:
+            raise UserError(f"events: span expected in (0, 2^52], got {self.span}")
+        if min(self.features, self.node_features) < 0 or not 0 <= self.labels < 1 or self.block < 1:
+            raise UserError("events: expected widths of at least 0, a share of labels in [0, 1), and blocks of at least 1 event")
+
+    def __len__(self) -> int:
+        return self.events
+
+    @property
+    def _sources_own(self) -> bool:
+        """Whether sources are the owners of pairs: the more numerous end is, as `Pairs` assures the other one a pair for each owner."""
+        return 2 * self.items <= self.nodes
+
+    @property
+    def _owners(self) -> int:
+        return max(self.items, self.nodes - self.items)
+
+    @property
+    def _partners(self) -> int | None:
+        return self.nodes - self._owners or None
+
+    def __iter__(self) -> Iterator[EventStream]:
+        """Blocks of `block` events, the last one shorter, each over all nodes."""
+        keys = [int(key) for key in np.random.SeedSequence([self.seed, 4]).generate_state(4, np.uint64)]
+        skews = (self.source_skew, self.destination_skew) if self._sources_own else (self.destination_skew, self.source_skew)
+        table = Pairs(self._owners, self._partners, self.pairs, *skews, keys[0])
+        choosing, waiting, marking, featuring = (np.random.default_rng([self.seed, 4, use]) for use in range(4))  # one value after another
+        now = 0.0
+        for begin in range(0, self.events, self.block):
+            count = min(self.block, self.events - begin)
+            order = self._introduced(begin, count, choosing.random(count), keys[1])
+            owner, partner = table(permuted(order, self.pairs, keys[2]))
+            src, dst = self._ids(owner, partner, keys[3])
+            time: Float64 = np.cumsum(np.concatenate([[now], self._gaps(waiting, count)]))
+            now = time[-1]
+            features = featuring.standard_normal((count, self.features), np.float32) if self.features else None
+            labels = (marking.random(count) < self.labels).astype(np.int64) if self.labels else None
+            t = time[:-1].astype(np.int64) if self.whole else time[:-1]
+            yield EventStream(self.nodes, src.astype(np.int32), dst.astype(np.int32), t, features, labels, name=self.name)
+
+    def _introduced(self, begin: int, count: int, chosen: Float64, key: int) -> Int64:
+        """Which pair each event has, int64 [count], by the order in which pairs come: the next one, or one before by `chosen` in [0, 1)."""
+        first, last = (((at + 1) * self.pairs - 1) // self.events for at in (begin, begin + count - 1))  # pairs in whose stretch they lie
+        pair = np.arange(first, last + 1)
+        stretch = pair * self.events // self.pairs
+        place = stretch + (uniform(pair, key) * ((pair + 1) * self.events // self.pairs - stretch)).astype(np.int64)
+        place[pair == 0] = 0  # there is nothing to repeat before
+        new = np.zeros(count, np.bool_)
+        new[place[(place >= begin) & (place < begin + count)] - begin] = True
+        seen = first + int(place[0] < begin) + np.cumsum(new)
+        return np.where(new, seen - 1, (chosen * seen).astype(np.int64))
+
+    def _ids(self, owner: Int64, partner: Int64, key: int) -> tuple[Int64, Int64]:
+        """(src, dst) of ranks: ids in random order, items after the others."""
+        if self._partners is None:
+            return permuted(owner, self.nodes, key), permuted(partner, self.nodes, key)
+        owner, partner = permuted(owner, self._owners, key), permuted(partner, self._partners, key)
+        return (owner, partner + self._owners) if self._sources_own else (partner, owner + self._partners)
+
+    def _gaps(self, rng: np.random.Generator, count: int) -> Float64:
+        shape = weibull_shape(self.burstiness)
+        mean = self.span / max(self.events - 1, 1)
+        return rng.weibull(shape, count) * (mean / math.gamma(1 + 1 / shape))
+
+    def node_blocks(self) -> Iterator[Float32]:
+        """Features of the nodes, float32 [at most block, node_features] each; none where the width is 0."""
+        rng = np.random.default_rng([self.seed, 4, 4])
+        for begin in range(0, self.nodes if self.node_features else 0, self.block):
+            yield rng.standard_normal((min(self.block, self.nodes - begin), self.node_features), np.float32)
+
+    def stream(self) -> EventStream:
+        """All of it in memory."""
+        rows = list(self.node_blocks())
+        return EventStream.from_blocks(list(self), np.concatenate(rows) if rows else None)
+
+
+def weibull_shape(burstiness: float) -> float:
+    """The shape of Weibull's law whose burstiness (Goh and Barabasi, 2008, eq. 1) this is, from -0.9 to 0.9."""
+    variation = (1 + burstiness) / (1 - burstiness)  # sd / mean
+
+    def excess(shape: float) -> float:
+        return math.lgamma(1 + 2 / shape) - 2 * math.lgamma(1 + 1 / shape) - math.log1p(variation**2)
+
+    return float(brentq(excess, *_SHAPES))

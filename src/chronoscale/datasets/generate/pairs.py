@@ -1,0 +1,81 @@
+"""Distinct pairs of nodes with skewed degrees, as a function of their number: none of them is kept."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.optimize import brentq
+
+from chronoscale.datasets.arrays import Float64, Int64
+from chronoscale.datasets.generate.scramble import uniform
+
+_RESOLUTION = 2.0**52  # of the partners' weights, which are whole numbers so that no rounding makes two pairs one
+
+
+def most_pairs(owners: int, partners: int | None) -> int:
+    """How many pairs `Pairs` can number."""
+    return owners * (owners - 1) if partners is None else owners * (partners - 1) + partners
+
+
+class Pairs:
+    """`count` distinct pairs (owner, partner), numbered 0 .. count - 1; memory is O(owners + partners).
+
+    Owners and partners are ranks: the lower, the more pairs. Both follow Zipf's law, weight (rank + 1) ** -skew. An owner's quota is its
+    share of `count`, at least one pair, at most all partners (less one where none is assured to it). Its partners are drawn without
+    repetition, with probability proportional to weight, by systematic sampling (Madow, 1949), those whose probability would pass 1 first;
+    so a pair needs its number only.
+    Partners are at most as many as owners, and each has a pair that is assured to it; None: they are the owners themselves, and nobody is
+    its own partner. `count` lies in owners .. `most_pairs`; `key` as in `scramble`.
+    """
+
+    def __init__(self, owners: int, partners: int | None, count: int, owner_skew: float, partner_skew: float, key: int) -> None:
+        self._assured = 0 if partners is None else partners  # as many owners have a pair that is not drawn
+        self._key = key
+        drawn = (owners if partners is None else partners) - 1  # ranks to draw from: all but an owner's own
+        most = drawn + (np.arange(owners) < self._assured)
+        self._starts = np.concatenate([[0], np.cumsum(np.ones(owners, np.int64)) + _spread(count - owners, most - 1, owner_skew)])
+        weights = np.maximum(1, np.rint(_zipf(drawn, partner_skew) * _RESOLUTION)).astype(np.int64)
+        self._ends = np.concatenate([[0], np.cumsum(weights)])
+        self._certain = np.arange(drawn) + (self._ends[-1] - self._ends[:-1]) // weights  # rank h is certain beyond so many partners
+
+    def __call__(self, number: Int64) -> tuple[Int64, Int64]:
+        """(owner, partner) of pairs `number` int64 [n], int64 [n] each."""
+        owner = np.searchsorted(self._starts, number, side="right") - 1
+        assured = owner < self._assured
+        own = np.where(assured, self._assured - 1 - owner, -1) if self._assured else owner
+        turn = number - self._starts[owner] - assured
+        quota = self._starts[owner + 1] - self._starts[owner] - assured
+        partner = self._drawn(owner, np.maximum(turn, 0), np.maximum(quota, 1))
+        partner += (own >= 0) & (partner >= own)  # the owner's own rank is passed over
+        return owner, np.where(turn < 0, own, partner)
+
+    def _drawn(self, owner: Int64, turn: Int64, quota: Int64) -> Int64:
+        """The rank that is drawn at `turn` of `quota`: the first ranks are certain; the rest at equal steps, none shorter than a weight."""
+        certain = np.searchsorted(self._certain, quota)
+        begin, steps = self._ends[certain], quota - certain
+        step, left = np.divmod(self._ends[-1] - begin, steps)
+        later = np.maximum(turn - certain, 0)
+        at = begin + later * step + later * left // steps + (uniform(owner, self._key) * step).astype(np.int64)
+        return np.where(turn < certain, turn, np.searchsorted(self._ends, at, side="right") - 1)
+
+
+def _zipf(ranks: int, skew: float) -> Float64:
+    weights: Float64 = np.arange(1, ranks + 1, dtype=np.float64) ** -skew
+    weights /= weights.sum()
+    return weights
+
+
+def _spread(total: int, most: Int64, skew: float) -> Int64:
+    """Running sums int64 [n] of shares of `total`, each at most `most` int64 [n]: Zipf's less the one that everybody has already."""
+    weights = _zipf(len(most), skew)
+
+    def shares(log_scale: float) -> Float64:
+        clipped: Float64 = np.clip(weights * math.exp(log_scale) - 1, 0, most)
+        return clipped
+
+    largest = math.log((int(most.max()) + 2) / weights[-1])  # where everybody has the most
+    scale = brentq(lambda log_scale: float(shares(log_scale).sum()) - total, 0.0, largest, xtol=1e-13)
+    sums = np.floor(np.cumsum(shares(scale)) + 0.5).astype(np.int64)
+    sums[-1] = total  # the scale is found up to rounding
+    return sums

@@ -1,0 +1,48 @@
+"""Counter-based randomness: what is drawn depends on a key and a number, so that any part can be drawn on its own and nothing is kept."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.datasets.arrays import Float64, Int64
+
+_STEP = 0x9E3779B97F4A7C15  # SplitMix64 (Steele et al., 2014)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_ROUNDS = 3
+
+
+def uniform(at: Int64, key: int) -> Float64:
+    """A number in [0, 1) for each of `at` int64 [n]: float64 [n], by SplitMix64 with `key` (0 .. 2^64 - 1) as its stream."""
+    bits = _mixed(at.astype(np.uint64) * np.uint64(_STEP) + np.uint64(key)) >> np.uint64(11)
+    return bits.astype(np.float64) * 2.0**-53
+
+
+def permuted(at: Int64, size: int, key: int) -> Int64:
+    """Where a random permutation of range(size) takes `at` int64 [n]: int64 [n].
+
+    Multiplications by odd numbers and xor-shifts permute the next power of two; what falls outside goes round again (cycle walking, Black
+    and Rogaway, 2002), less than twice on average.
+    """
+    bits = max((size - 1).bit_length(), 2)
+    factors, terms = _mixed(np.arange(1, 2 * _ROUNDS + 1, dtype=np.uint64) * np.uint64(_STEP) + np.uint64(key)).reshape(2, _ROUNDS)
+    mask, shift = np.uint64((1 << bits) - 1), np.uint64((bits + 1) // 2)
+
+    def once(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        for factor, term in zip(factors | np.uint64(1), terms, strict=True):
+            x = (x * factor + term) & mask
+            x ^= x >> shift
+        return x
+
+    placed = once(at.astype(np.uint64))
+    outside = np.flatnonzero(placed >= size)
+    while outside.size:
+        placed[outside] = once(placed[outside])
+        outside = outside[placed[outside] >= size]
+    return placed.astype(np.int64)
+
+
+def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    x = (x ^ (x >> np.uint64(30))) * _FIRST
+    x = (x ^ (x >> np.uint64(27))) * _SECOND
+    return x ^ (x >> np.uint64(31))
