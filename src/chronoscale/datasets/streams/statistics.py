@@ -9,9 +9,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from chronoscale.datasets.arrays import Float64, Int64, check_columns
+from chronoscale.datasets.arrays import Float64, Int32, Int64, check_columns
 from chronoscale.datasets.snapshots import edge_keys
 from chronoscale.datasets.streams.events import EventStream
+
+_BLOCK = 1 << 20  # events read at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,10 +67,18 @@ class Shape(NamedTuple):
 
 
 def shape(events: EventStream) -> Shape:
-    """From counts a node, and the gaps."""
-    sent, received = (np.bincount(end, minlength=events.num_nodes) for end in (events.src, events.dst))
+    """In blocks of events: beside what is mapped, memory is counts of the nodes."""
+    sent, received = (_tally(end, events.num_nodes) for end in (events.src, events.dst))
     active = int(np.count_nonzero(sent + received))
     return Shape(active, zipf_exponent(sent), zipf_exponent(received), burstiness(events.t))
+
+
+def _tally(ids: Int32, num_nodes: int) -> Int64:
+    counts = np.zeros(num_nodes, np.int64)
+    for begin in range(0, ids.size, _BLOCK):
+        found, times = np.unique(ids[begin : begin + _BLOCK], return_counts=True)
+        counts[found] += times
+    return counts
 
 
 def zipf_exponent(counts: Int64) -> float:
@@ -98,5 +108,11 @@ def burstiness(times: Int64 | Float64) -> float:
 
     NaN without a gap, or where all are 0.
     """
-    gaps = np.diff(times)
-    return math.nan if not gaps.any() else float((gaps.std() - gaps.mean()) / (gaps.std() + gaps.mean()))
+    if len(times) < 2 or times[0] == times[-1]:
+        return math.nan
+    mean = float(times[-1] - times[0]) / (len(times) - 1)
+    squares = 0.0
+    for begin in range(0, len(times) - 1, _BLOCK):
+        squares += float(np.square(np.diff(times[begin : begin + _BLOCK + 1]) - mean).sum())
+    deviation = math.sqrt(squares / (len(times) - 1))
+    return (deviation - mean) / (deviation + mean)
