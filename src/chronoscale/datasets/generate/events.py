@@ -10,12 +10,13 @@ from typing import ClassVar
 import numpy as np
 from scipy.optimize import brentq
 
-from chronoscale.datasets.arrays import Float32, Float64, Int64, require_num_nodes
+from chronoscale.datasets.arrays import Bool, Float32, Float64, Int64, require_num_nodes
 from chronoscale.datasets.generate.pairs import Pairs, most_pairs
 from chronoscale.datasets.generate.scramble import permuted, uniform
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
+_TRIES = 8  # to find a pair to repeat among those that have come
 _SHAPES = (0.1, 100.0)  # of Weibull's law: burstiness 0.995 to -0.97
 
 
@@ -25,8 +26,9 @@ class RandomStream:
 
     items: the last nodes, to which all events of the others go; 0: one id space, without self-loops, where who sends most receives most.
     pairs: distinct (src, dst), exactly; every node is in one. A new one comes at a random place of each stretch of events / pairs events;
-    all other events repeat one that was there, each equally likely. source_skew, destination_skew: Zipf exponents of a node's partners,
-    and so of its events, as far as partners last (`Pairs`).
+    all other events repeat one that was there. source_skew, destination_skew: Zipf exponents of a node's events, and of its partners as
+    far as they last (`Pairs`). An event tries 8 pairs by these weights, then takes any that was there: where partners do not last, the
+    skew of events falls short while few pairs have come.
     burstiness: (sd - mean) / (sd + mean) of the gaps between events (Goh and Barabasi, 2008, eq. 1), which are independent and follow
     Weibull's law: -1 even, 0 Poisson, 1 bursts. Time begins at 0 and is expected to end at `span`; `whole` rounds it down (int64, else
     float64), which adds to burstiness where gaps are about 1. features, node_features: widths, standard normal float32. labels: the
@@ -88,16 +90,14 @@ class RandomStream:
 
     def __iter__(self) -> Iterator[EventStream]:
         """Blocks of `block` events, the last one shorter, each over all nodes."""
-        keys = [int(key) for key in np.random.SeedSequence([self.seed, 4]).generate_state(4, np.uint64)]
+        keys = [int(key) for key in np.random.SeedSequence([self.seed, 4]).generate_state(3 + 2 * _TRIES, np.uint64)]
         skews = (self.source_skew, self.destination_skew) if self._sources_own else (self.destination_skew, self.source_skew)
-        table = Pairs(self._owners, self._partners, self.pairs, *skews, keys[0])
-        choosing, waiting, marking, featuring = (np.random.default_rng([self.seed, 4, use]) for use in range(4))  # one value after another
+        table = Pairs(self._owners, self._partners, self.pairs, self.events, *skews, keys[0])
+        waiting, marking, featuring = (np.random.default_rng([self.seed, 4, use]) for use in range(3))  # one value after another
         now = 0.0
         for begin in range(0, self.events, self.block):
             count = min(self.block, self.events - begin)
-            order = self._introduced(begin, count, choosing.random(count), keys[1])
-            owner, partner = table(permuted(order, self.pairs, keys[2]))
-            src, dst = self._ids(owner, partner, keys[3])
+            src, dst = self._ids(*table(self._numbers(begin, count, table, keys[2:])), keys[1])
             time: Float64 = np.cumsum(np.concatenate([[now], self._gaps(waiting, count)]))
             now = time[-1]
             features = featuring.standard_normal((count, self.features), np.float32) if self.features else None
@@ -105,8 +105,22 @@ class RandomStream:
             t = time[:-1].astype(np.int64) if self.whole else time[:-1]
             yield EventStream(self.nodes, src.astype(np.int32), dst.astype(np.int32), t, features, labels, name=self.name)
 
-    def _introduced(self, begin: int, count: int, chosen: Float64, key: int) -> Int64:
-        """Which pair each event has, int64 [count], by the order in which pairs come: the next one, or one before by `chosen` in [0, 1)."""
+    def _numbers(self, begin: int, count: int, table: Pairs, keys: list[int]) -> Int64:
+        """Which pair each event has, int64 [count]."""
+        new, seen = self._introduced(begin, count, keys[0])
+        event = np.arange(begin, begin + count)
+        order = np.where(new, seen - 1, (uniform(event, keys[1]) * seen).astype(np.int64))
+        number = permuted(order, self.pairs, keys[0])  # pairs come in random order
+        left = np.flatnonzero(~new)
+        for first, second in zip(keys[1::2], keys[2::2], strict=True):
+            repeated = table.repeated(uniform(event[left], first), uniform(event[left], second))
+            there = permuted(repeated, self.pairs, keys[0], back=True) < seen[left]
+            number[left[there]] = repeated[there]
+            left = left[~there]
+        return number
+
+    def _introduced(self, begin: int, count: int, key: int) -> tuple[Bool, Int64]:
+        """(whether an event brings a new pair, how many have come with it), bool and int64 [count]."""
         first, last = (((at + 1) * self.pairs - 1) // self.events for at in (begin, begin + count - 1))  # pairs in whose stretch they lie
         pair = np.arange(first, last + 1)
         stretch = pair * self.events // self.pairs
@@ -114,8 +128,7 @@ class RandomStream:
         place[pair == 0] = 0  # there is nothing to repeat before
         new = np.zeros(count, np.bool_)
         new[place[(place >= begin) & (place < begin + count)] - begin] = True
-        seen = first + int(place[0] < begin) + np.cumsum(new)
-        return np.where(new, seen - 1, (chosen * seen).astype(np.int64))
+        return new, first + int(place[0] < begin) + np.cumsum(new)
 
     def _ids(self, owner: Int64, partner: Int64, key: int) -> tuple[Int64, Int64]:
         """(src, dst) of ranks: ids in random order, items after the others."""
@@ -131,7 +144,7 @@ class RandomStream:
 
     def node_blocks(self) -> Iterator[Float32]:
         """Features of the nodes, float32 [at most block, node_features] each; none where the width is 0."""
-        rng = np.random.default_rng([self.seed, 4, 4])
+        rng = np.random.default_rng([self.seed, 4, 3])
         for begin in range(0, self.nodes if self.node_features else 0, self.block):
             yield rng.standard_normal((min(self.block, self.nodes - begin), self.node_features), np.float32)
 

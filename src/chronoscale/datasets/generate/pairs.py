@@ -19,7 +19,7 @@ def most_pairs(owners: int, partners: int | None) -> int:
 
 
 class Pairs:
-    """`count` distinct pairs (owner, partner), numbered 0 .. count - 1; memory is O(owners + partners).
+    """`count` distinct pairs (owner, partner), numbered 0 .. count - 1, for `events` of them; memory is O(owners + partners).
 
     Owners and partners are ranks: the lower, the more pairs. Both follow Zipf's law, weight (rank + 1) ** -skew. An owner's quota is its
     share of `count`, at least one pair, at most all partners (less one where none is assured to it). Its partners are drawn without
@@ -29,7 +29,9 @@ class Pairs:
     its own partner. `count` lies in owners .. `most_pairs`; `key` as in `scramble`.
     """
 
-    def __init__(self, owners: int, partners: int | None, count: int, owner_skew: float, partner_skew: float, key: int) -> None:
+    def __init__(
+        self, owners: int, partners: int | None, count: int, events: int, owner_skew: float, partner_skew: float, key: int
+    ) -> None:
         self._assured = 0 if partners is None else partners  # as many owners have a pair that is not drawn
         self._key = key
         drawn = (owners if partners is None else partners) - 1  # ranks to draw from: all but an owner's own
@@ -37,6 +39,9 @@ class Pairs:
         self._starts = np.concatenate([[0], np.cumsum(np.ones(owners, np.int64)) + _spread(count - owners, most - 1, owner_skew)])
         weights = np.maximum(1, np.rint(_zipf(drawn, partner_skew) * _RESOLUTION)).astype(np.int64)
         self._ends = np.concatenate([[0], np.cumsum(weights)])
+        wanted = np.maximum(_zipf(owners, owner_skew) * events - np.diff(self._starts), 0)  # what new pairs do not give an owner already
+        self._repeats = np.cumsum(wanted if wanted.any() else wanted + 1)
+        self._repeats /= self._repeats[-1]
         self._certain = np.arange(drawn) + (self._ends[-1] - self._ends[:-1]) // weights  # rank h is certain beyond so many partners
 
     def __call__(self, number: Int64) -> tuple[Int64, Int64]:
@@ -49,6 +54,24 @@ class Pairs:
         partner = self._drawn(owner, np.maximum(turn, 0), np.maximum(quota, 1))
         partner += (own >= 0) & (partner >= own)  # the owner's own rank is passed over
         return owner, np.where(turn < 0, own, partner)
+
+    def repeated(self, first: Float64, second: Float64) -> Int64:
+        """The number, int64 [n], of a pair that an event may repeat, by two numbers in [0, 1) each, float64 [n].
+
+        Owners and, of an owner's partners, those that are certain come by their weights; the others, which were drawn by theirs, alike. So
+        events have the skew that pairs cannot have where an owner has run out of partners.
+        """
+        owner = np.minimum(np.searchsorted(self._repeats, first, side="right"), len(self._repeats) - 1)
+        assured = (owner < self._assured).astype(np.int64)
+        begin, quota = self._starts[owner], self._starts[owner + 1] - self._starts[owner]
+        drawn = np.maximum(quota - assured, 1)
+        share = (second * quota - assured) / drawn  # below 0 the pair that is assured
+        at = np.maximum(share, 0) * self._ends[-1]
+        certain = np.searchsorted(self._certain, drawn)
+        rest = (at - self._ends[certain]) / (self._ends[-1] - self._ends[certain]) * (drawn - certain)
+        rank = np.searchsorted(self._ends, at, side="right") - 1
+        turn = np.where(rank < certain, rank, np.minimum(certain + rest.astype(np.int64), drawn - 1))
+        return begin + np.where(share < 0, 0, turn + assured)
 
     def _drawn(self, owner: Int64, turn: Int64, quota: Int64) -> Int64:
         """The rank that is drawn at `turn` of `quota`: the first ranks are certain; the rest at equal steps, none shorter than a weight."""

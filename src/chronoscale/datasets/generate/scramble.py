@@ -18,20 +18,23 @@ def uniform(at: Int64, key: int) -> Float64:
     return bits.astype(np.float64) * 2.0**-53
 
 
-def permuted(at: Int64, size: int, key: int) -> Int64:
-    """Where a random permutation of range(size) takes `at` int64 [n]: int64 [n].
+def permuted(at: Int64, size: int, key: int, back: bool = False) -> Int64:
+    """Where a random permutation of range(size) takes `at` int64 [n]: int64 [n]; `back`: what it takes there.
 
     Multiplications by odd numbers and xor-shifts permute the next power of two; what falls outside goes round again (cycle walking, Black
     and Rogaway, 2002), less than twice on average.
     """
     bits = max((size - 1).bit_length(), 2)
     factors, terms = _mixed(np.arange(1, 2 * _ROUNDS + 1, dtype=np.uint64) * np.uint64(_STEP) + np.uint64(key)).reshape(2, _ROUNDS)
-    mask, shift = np.uint64((1 << bits) - 1), np.uint64((bits + 1) // 2)
+    factors |= np.uint64(1)
+    mask, shift = np.uint64((1 << bits) - 1), np.uint64((bits + 1) // 2)  # half of the bits or more: doing it twice undoes it
+    if back:
+        factors = np.array([pow(int(factor), -1, 1 << bits) for factor in factors[::-1]], np.uint64)
 
     def once(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        for factor, term in zip(factors | np.uint64(1), terms, strict=True):
-            x = (x * factor + term) & mask
-            x ^= x >> shift
+        for factor, term in zip(factors, terms[::-1] if back else terms, strict=True):
+            x = (((x ^ (x >> shift)) - term) * factor if back else x * factor + term) & mask
+            x = x if back else x ^ (x >> shift)
         return x
 
     placed = once(at.astype(np.uint64))
