@@ -15,8 +15,10 @@ from numpy.testing import assert_array_equal
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.generate import spec
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
+from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.datasets.signals.signal import Signal
+from chronoscale.datasets.streams.statistics import shape
 from chronoscale.errors import UserError
 from chronoscale.harness import experiments
 from chronoscale.harness.families import TRAINED
@@ -58,7 +60,24 @@ def test_snapshots_are_made_from_a_file(tmp_path: Path) -> None:
     assert_array_equal(made.src, held.src)
 
 
-@pytest.mark.parametrize("name", ["traffic_small", "growth_small"])
+def test_events_are_made_from_a_file_and_described(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "talk.yaml"
+    file.write_text("{kind: events, nodes: 90, items: 30, events: 2_000, pairs: 400, features: 3, node_features: 2, labels: 0.1, seed: 3}")
+    command("data", "make", file, tmp_path / "d")
+    held = RandomStream(90, 2_000, 400, 30, features=3, node_features=2, labels=0.1, seed=3).stream()
+    assert_array_equal(store.load(tmp_path / "d").node_features, held.node_features)
+    capsys.readouterr()
+    shown = info(capsys, tmp_path / "d")
+    assert (shown["nodes with an event"], shown["events"], shown["distinct pairs"], shown["repetition"]) == (90, 2_000, 400, 0.8)
+    assert (shown["features"], shown["node features"], shown["distinct labels"]) == (3, 2, 2)
+    measured = shape(held)
+    assert (shown["source skew"], shown["destination skew"], shown["burstiness"]) == measured[1:]
+    command("data", "info", tmp_path / "d")
+    text = capsys.readouterr().out
+    assert "80.00% of the events" in text and "Zipf exponent" in text and "(-1 even, 0 Poisson, 1 bursts)" in text
+
+
+@pytest.mark.parametrize("name", ["traffic_small", "growth_small", "events_small"])
 def test_a_generated_dataset_is_made_by_name(tmp_path: Path, name: str) -> None:
     command("data", "make", name, tmp_path / "made", "--seed", 2)
     command("data", "get", name, tmp_path / "got", "--seed", 2)
@@ -110,6 +129,13 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest
         ("{kind: traffic, sensors: 5, steps: 3, seed: -1}", "seed: expected at least 0 (got -1)"),
         ("{kind: traffic, sensors: 5, steps: 3, name: 7}", "name: expected text (got 7)"),
         ("{kind: traffic, sensors: 3_000_000_000, steps: 3}", "num_nodes: expected 0..2147483647, got 3000000000"),
+        ("{kind: events, nodes: 5, events: 9}", "pairs: required, and not there"),
+        ("{kind: events, nodes: 5, events: 9, pairs: 6, skew: 1}", "unknown key 'skew'; "),
+        ("{kind: events, nodes: 5, events: 9, pairs: 6, burstiness: 1}", "burstiness: expected at most 0.9 (got 1)"),
+        ("{kind: events, nodes: 5, events: 9, pairs: 6, span: .nan}", "span: expected "),
+        ("{kind: events, nodes: 5, events: 9, pairs: 21}", "events: pairs expected in 5..20, so that every node is in one, got 21"),
+        ("{kind: events, nodes: 5, events: 9, pairs: 10}", "events: expected at least one for each of 10 pairs, got 9"),
+        ("{kind: events, nodes: 5, items: 4, events: 9, pairs: 6}", "events: expected 2 nodes or more, and no items or 2 and 2 others"),
         ("{kind: dygraph, nodes: 5, edges: 3, snapshots: 3}", "evolving graph: expected at least 1 snapshot and 10 nodes"),
     ],
 )
