@@ -27,8 +27,8 @@ class RandomStream:
     items: the last nodes, to which all events of the others go; 0: one id space, without self-loops, where who sends most receives most.
     pairs: distinct (src, dst), exactly; every node is in one. A new one comes at a random place of each stretch of events / pairs events;
     all other events repeat one that was there. source_skew, destination_skew: Zipf exponents of a node's events, and of its partners as
-    far as they last (`Pairs`). An event tries 8 pairs by these weights, then takes any that was there: where partners do not last, the
-    skew of events falls short while few pairs have come.
+    far as they last. Where they do not (`Pairs.crowded`), an event tries 8 pairs by these weights, then takes any that was there: skew
+    falls short while few pairs have come.
     burstiness: (sd - mean) / (sd + mean) of the gaps between events (Goh and Barabasi, 2008, eq. 1), which are independent and follow
     Weibull's law: -1 even, 0 Poisson, 1 bursts. Time begins at 0 and is expected to end at `span`; `whole` rounds it down (int64, else
     float64), which adds to burstiness where gaps are about 1. features, node_features: widths, standard normal float32. labels: the
@@ -111,7 +111,7 @@ class RandomStream:
         event = np.arange(begin, begin + count)
         order = np.where(new, seen - 1, (uniform(event, keys[1]) * seen).astype(np.int64))
         number = permuted(order, self.pairs, keys[0])  # pairs come in random order
-        left = np.flatnonzero(~new)
+        left = np.flatnonzero(~new & table.crowded)
         for first, second in zip(keys[1::2], keys[2::2], strict=True):
             repeated = table.repeated(uniform(event[left], first), uniform(event[left], second))
             there = permuted(repeated, self.pairs, keys[0], back=True) < seen[left]

@@ -11,6 +11,7 @@ from chronoscale.datasets.arrays import Float64, Int64
 from chronoscale.datasets.generate.scramble import uniform
 
 _RESOLUTION = 2.0**52  # of the partners' weights, which are whole numbers so that no rounding makes two pairs one
+_CROWDED = 0.05
 
 
 def most_pairs(owners: int, partners: int | None) -> int:
@@ -26,7 +27,8 @@ class Pairs:
     repetition, with probability proportional to weight, by systematic sampling (Madow, 1949), those whose probability would pass 1 first;
     so a pair needs its number only.
     Partners are at most as many as owners, and each has a pair that is assured to it; None: they are the owners themselves, and nobody is
-    its own partner. `count` lies in owners .. `most_pairs`; `key` as in `scramble`.
+    its own partner. `crowded`: whether of many pairs (one in twenty) the partner is certain, so that pairs are less skewed than asked.
+    `count` lies in owners .. `most_pairs`; `key` as in `scramble`.
     """
 
     def __init__(
@@ -42,7 +44,9 @@ class Pairs:
         wanted = np.maximum(_zipf(owners, owner_skew) * events - np.diff(self._starts), 0)  # what new pairs do not give an owner already
         self._repeats = np.cumsum(wanted if wanted.any() else wanted + 1)
         self._repeats /= self._repeats[-1]
-        self._certain = np.arange(drawn) + (self._ends[-1] - self._ends[:-1]) // weights  # rank h is certain beyond so many partners
+        beyond = np.arange(drawn) + (self._ends[-1] - self._ends[:-1]) // weights  # so many partners make rank h certain
+        self._certain = np.searchsorted(beyond, np.maximum(np.diff(self._starts) - (np.arange(owners) < self._assured), 1))  # of an owner
+        self.crowded = bool(self._certain.sum() > _CROWDED * count)
 
     def __call__(self, number: Int64) -> tuple[Int64, Int64]:
         """(owner, partner) of pairs `number` int64 [n], int64 [n] each."""
@@ -67,7 +71,7 @@ class Pairs:
         drawn = np.maximum(quota - assured, 1)
         share = (second * quota - assured) / drawn  # below 0 the pair that is assured
         at = np.maximum(share, 0) * self._ends[-1]
-        certain = np.searchsorted(self._certain, drawn)
+        certain = self._certain[owner]
         rest = (at - self._ends[certain]) / (self._ends[-1] - self._ends[certain]) * (drawn - certain)
         rank = np.searchsorted(self._ends, at, side="right") - 1
         turn = np.where(rank < certain, rank, np.minimum(certain + rest.astype(np.int64), drawn - 1))
@@ -75,7 +79,7 @@ class Pairs:
 
     def _drawn(self, owner: Int64, turn: Int64, quota: Int64) -> Int64:
         """The rank that is drawn at `turn` of `quota`: the first ranks are certain; the rest at equal steps, none shorter than a weight."""
-        certain = np.searchsorted(self._certain, quota)
+        certain = self._certain[owner]
         begin, steps = self._ends[certain], quota - certain
         step, left = np.divmod(self._ends[-1] - begin, steps)
         later = np.maximum(turn - certain, 0)
