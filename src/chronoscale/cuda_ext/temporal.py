@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import index
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ def count(src: NDArray[np.int32], dst: NDArray[np.int32], both: bool, degree: ND
     outside [0, N).
     """
     src, dst = _ends(src, dst)
+    _given("degree", degree, np.int64, None, writable=True)
     if (library := scheduler(_SLOW)) is None:
         return temporal_reference.count(src, dst, both, degree)
     _fits("count", library.cs_tcsr_count(len(degree), len(src), _at(src), _at(dst), both, _at(degree)), len(degree))
@@ -55,6 +56,11 @@ def fill(
     does, and where an entry has no room.
     """
     src, dst = _ends(src, dst)
+    _given("cursor", cursor, np.int64, None, writable=True)
+    _given("neighbor", neighbor, np.int32, None, writable=True)
+    _given("event", event, np.int32, len(neighbor), writable=True)
+    if not 0 <= index(first) <= LIMIT - 1 - len(src):
+        raise UserError(f"fill: events from number {first} on; expected numbers below 2^31")
     if (library := scheduler(_SLOW)) is None:
         return temporal_reference.fill(src, dst, first, both, cursor, neighbor, event)
     made = (len(neighbor), _at(cursor), _at(neighbor), _at(event))
@@ -72,10 +78,11 @@ def sample(
 ) -> Sampled:
     """Up to `fanout` neighbours of each root, node[i] before event before[i], both int32 [R]; -1 is no node, and has no neighbours.
 
-    rows: indptr int64 [N + 1], neighbor and event int32 [K], of a T-CSR, which the caller vouches for. recent: the latest events. uniform:
-    all earlier events alike, without replacement, drawn from the seed (below 2^64), the root and the slot alone: the same root gets the
-    same neighbours in whatever batch, order or thread. threads 0: as many as set_threads allows. Raises UserError for an unknown policy,
-    a fanout outside [0, 1024], or ids outside [-1, N), MachineError when memory runs out.
+    rows: indptr int64 [N + 1], neighbor and event int32 [K], of a T-CSR, whose events ascend in each row. recent: the latest events.
+    uniform: all earlier events alike, without replacement, drawn from the seed (below 2^64), the root and the slot alone: the same root
+    gets the same neighbours in whatever batch, order or thread. threads 0: as many as set_threads allows. Raises UserError for an unknown
+    policy, a fanout outside [0, 1024], arrays of another kind, ids outside [-1, N) and rows beyond the entries, MachineError when memory
+    runs out. Work grows with the fanout's square for `uniform`.
     """
     if policy not in POLICIES:
         raise unknown("policy", policy, POLICIES)
@@ -87,14 +94,28 @@ def sample(
             f"sample: node {list(node.shape)}, before {list(before.shape)}, fanout={fanout}, seed={seed}, threads={threads}; expected "
             f"[R] twice, at most {MOST_FANOUT}, below 2^64, and none that is negative"
         )
+    entries = len(rows[1])
+    _given("indptr", rows[0], np.int64, None)
+    _given("neighbor", rows[1], np.int32, entries)
+    _given("event", rows[2], np.int32, entries)
+    if not len(rows[0]):
+        raise UserError("sample: indptr is empty; expected one entry more than there are nodes")
     neighbor, event = (np.empty((len(node), fanout), np.int32) for _ in range(2))
     made = Sampled(neighbor, event, np.empty(len(node), np.int32))
     if (library := scheduler(_SLOW)) is None:
         temporal_reference.sample(rows, node, before, policy == "uniform", seed, *made)
         return made
-    given = (*(_at(array) for array in rows), len(node), _at(node), _at(before), fanout, policy == "uniform", seed, threads)
+    given = (*(_at(array) for array in rows), entries, len(node), _at(node), _at(before), fanout, policy == "uniform", seed, threads)
     _fits("sample", library.cs_sample(len(rows[0]) - 1, *given, *(_at(array) for array in made)), len(rows[0]) - 1)
     return made
+
+
+def _given(name: str, array: NDArray[Any], dtype: type[np.generic], size: int | None, writable: bool = False) -> None:
+    """Raises UserError unless an array lies in memory as a kernel takes it for; size None: any."""
+    right = array.dtype == dtype and array.dtype.isnative and array.ndim == 1 and array.flags.c_contiguous and array.flags.aligned
+    if not right or (size is not None and len(array) != size) or (writable and not array.flags.writeable):
+        wanted = f"{'writable ' if writable else ''}{np.dtype(dtype).name} [{'any' if size is None else size}]"
+        raise UserError(f"{name} is {array.dtype.str} {list(array.shape)}; expected contiguous {wanted}")
 
 
 def _ids(name: str, ids: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -118,5 +139,5 @@ def _at(array: NDArray[np.int32] | NDArray[np.int64]) -> int:
 
 def _fits(name: str, status: int, nodes: int) -> None:
     if status == _ARGUMENT:
-        raise UserError(f"{name}: node ids must lie in [0, {nodes}), and entries in the arrays that are to hold them")
+        raise UserError(f"{name}: node ids must lie in [0, {nodes}), and entries within their arrays")
     succeed(name, status)

@@ -53,6 +53,8 @@ def sample(
     out_event.fill(-1)
     for i, (v, bound) in enumerate(zip(node.tolist(), before.tolist(), strict=True)):
         begin, end = (0, 0) if v < 0 else (int(indptr[v]), int(indptr[v + 1]))
+        if not 0 <= begin <= end <= len(event):
+            raise UserError("sample: a row does not lie within the entries")
         there = bisect_left(event, bound, begin, end) - begin
         taken = min(there, out_neighbor.shape[1])
         chosen = list(range(there - taken, there))

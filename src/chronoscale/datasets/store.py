@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
-import shutil
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import fields, replace
 from itertools import chain
 from pathlib import Path
@@ -19,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from chronoscale.datasets.archive import read_array
 from chronoscale.datasets.arrays import Float32, Int32, require, require_finite
+from chronoscale.datasets.draft import drafted
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.datasets.streams.events import EventStream
@@ -37,7 +35,7 @@ def save(path: str | Path, dataset: Dataset) -> None:
     if isinstance(dataset, Signal):
         dataset.verify()
         dataset = replace(dataset, verified=True)
-    with _draft(Path(path)) as folder:
+    with drafted(Path(path)) as folder:
         _write(folder, dataset)
 
 
@@ -46,7 +44,7 @@ def save_stream(path: str | Path, snapshots: Iterable[Snapshot], name: str = "")
 
     Raises UserError if `path` exists, there is no snapshot, or they differ in nodes or in having weights.
     """
-    with _draft(Path(path)) as folder:
+    with drafted(Path(path)) as folder:
         stream = iter(snapshots)
         first = next(stream, None)
         if first is None:
@@ -82,7 +80,7 @@ def save_signal(
     Memory is one block. What `load` maps is checked here. Raises UserError if `path` exists, there is no block, they differ in N or C,
     an edge does not fit them, or a value is infinite.
     """
-    with _draft(Path(path)) as folder:
+    with drafted(Path(path)) as folder:
         stream = iter(blocks)
         first = next(stream, None)
         if first is None:
@@ -120,7 +118,7 @@ def save_events(path: str | Path, blocks: Iterable[EventStream], node_blocks: It
     Memory is one block. The first block gives the name. Raises UserError if `path` exists, there is no block, blocks differ in nodes,
     columns, widths or the type of time, time falls from one to the next, or the features are not one row a node.
     """
-    with _draft(Path(path)) as folder:
+    with drafted(Path(path)) as folder:
         stream = iter(blocks)
         first = next(stream, None)
         if first is None:
@@ -158,21 +156,6 @@ def _event_columns(block: EventStream) -> dict[str, NDArray[Any]]:
 
 def _forms(arrays: dict[str, NDArray[Any]]) -> dict[str, tuple[Any, ...]]:
     return {f: (array.dtype, *array.shape[1:]) for f, array in arrays.items()}
-
-
-@contextmanager
-def _draft(path: Path) -> Iterator[Path]:
-    """A folder beside `path` that takes its name if the block succeeds, and goes if it does not."""
-    if path.exists():
-        raise UserError(f"{path}: already exists")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    try:
-        yield draft
-        draft.chmod(0o755)
-        os.rename(draft, path)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 class _Column:

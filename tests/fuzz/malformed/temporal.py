@@ -9,10 +9,18 @@ from unittest import mock
 import numpy as np
 
 from chronoscale.cuda_ext import temporal
-from chronoscale.datasets.streams.tcsr import TCSR
 
 Call = Callable[[str], tuple[Any, ...]]
 HOSTILE = (-(2**31), -2, -1, 0, 5, 9, 100, 2**31 - 1)
+STRANGE: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
+    lambda array: array.astype(array.dtype.newbyteorder()),
+    lambda array: np.repeat(array, 2)[::2],
+    lambda array: array.astype(np.int8),
+    lambda array: array[: len(array) // 2],
+    lambda array: array[None],
+    lambda array: array + 2**20,
+    lambda array: -array,
+)
 SEEDS = (0, 1, 2**63, 2**64 - 1, 2**64, -1)
 
 
@@ -45,6 +53,8 @@ def neighbours(generator: np.random.Generator) -> Call:
         generator.random(),
     )
 
+    strange, at = int(generator.integers(len(STRANGE))) if generator.random() < 0.2 else -1, int(generator.integers(3))
+
     def call(backend: str) -> tuple[Any, ...]:
         with mock.patch.object(temporal, "scheduler", temporal.scheduler if backend == "cpu" else lambda what: None):
             indptr = np.zeros(nodes + 1, np.int64)
@@ -53,8 +63,11 @@ def neighbours(generator: np.random.Generator) -> Call:
             entries = int(indptr[-1]) if room < 0.9 else int(indptr[-1]) // 2
             neighbor, event, cursor = np.zeros(entries, np.int32), np.zeros(entries, np.int32), indptr[:-1].copy()
             temporal.fill(src, dst, 0, both, cursor, neighbor, event)
-            graph = TCSR(indptr, neighbor, event)
-            return (neighbor, event, *graph.sample(node, before, fanout, policy, seed, threads))  # type: ignore[arg-type]
+            rows = [indptr, neighbor, event]
+            if strange >= 0:
+                rows[at] = STRANGE[strange](rows[at])
+            found = temporal.sample(tuple(rows), node, before, fanout, policy, seed, threads)  # type: ignore[arg-type]
+            return (neighbor, event, *found) if strange < 5 else ()  # of rows that do not ascend nothing is promised
 
     return call
 

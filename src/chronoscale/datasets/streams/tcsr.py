@@ -12,7 +12,9 @@ from numpy.lib.format import open_memmap
 
 from chronoscale.cuda_ext import temporal
 from chronoscale.cuda_ext.temporal import Policy, Sampled
-from chronoscale.datasets.arrays import Float64, Int32, Int64, require
+from chronoscale.datasets.archive import read_array
+from chronoscale.datasets.arrays import Int32, Int64, require
+from chronoscale.datasets.draft import drafted
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
@@ -32,7 +34,8 @@ class TCSR:
     """Row v holds the events of node v, ascending: entries indptr[v] to indptr[v + 1] - 1.
 
     indptr int64 [N + 1]; neighbor int32 [K], the node at the other end; event int32 [K], the event's number in the stream, which orders
-    events of one time. Exact: every event of a node is there. Arrays may be memory-mapped. Raises UserError when they do not fit.
+    events of one time. Exact: every event of a node is there. Arrays may be memory-mapped; that events ascend within a row is
+    not looked at. Raises UserError when sizes or dtypes do not fit.
     """
 
     indptr: Int64
@@ -55,8 +58,8 @@ class TCSR:
     def of(cls, stream: EventStream, both: bool = True, folder: Path | None = None) -> TCSR:
         """That of a stream; `both`: a node's events are those that it sends and those that it receives, else those that it sends alone.
 
-        O(M), two passes. With a folder, which must be there, its arrays are files that are mapped: beyond them memory is O(N) and a block
-        of events, however long the stream. Raises UserError for 2^31 events or more.
+        O(M), two passes. With a new folder its arrays are files there, whole or not at all, and mapped: beyond them memory is O(N) and a
+        block of events, however long the stream. Raises UserError for 2^31 events or more, and for a folder that exists.
         """
         if len(stream) >= 2**31:
             raise UserError(f"a T-CSR numbers events in 32 bits: {len(stream):,} events are too many")
@@ -65,21 +68,26 @@ class TCSR:
         for block in blocks:
             temporal.count(stream.src[block], stream.dst[block], both, indptr[1:])
         np.cumsum(indptr, out=indptr)
-        entries, cursor = int(indptr[-1]), indptr[:-1].copy()
-        neighbor, event = (
-            np.empty(entries, np.int32) if folder is None else open_memmap(folder / f"{name}.npy", "w+", np.int32, (entries,))
-            for name in ("neighbor", "event")
-        )
-        for block in blocks:
-            temporal.fill(stream.src[block], stream.dst[block], block.start, both, cursor, neighbor, event)
-        if folder is not None:
-            np.save(folder / "indptr.npy", indptr)
-        return cls(indptr, neighbor, event)
+
+        def filled(neighbor: Int32, event: Int32) -> None:
+            cursor = indptr[:-1].copy()
+            for block in blocks:
+                temporal.fill(stream.src[block], stream.dst[block], block.start, both, cursor, neighbor, event)
+
+        entries = (int(indptr[-1]),)
+        if folder is None:
+            made = cls(indptr, np.empty(entries, np.int32), np.empty(entries, np.int32))
+            filled(made.neighbor, made.event)
+            return made
+        with drafted(folder) as draft:
+            np.save(draft / "indptr.npy", indptr)
+            filled(*(open_memmap(draft / f"{name}.npy", "w+", np.int32, entries) for name in ("neighbor", "event")))
+        return cls.load(folder)
 
     @classmethod
     def load(cls, folder: Path) -> TCSR:
-        """One that `of` has left in a folder, mapped."""
-        return cls(*(np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("indptr", "neighbor", "event")))
+        """One that `of` has left in a folder, mapped. Raises UserError naming a file that is missing or damaged."""
+        return cls(*(read_array(folder / f"{name}.npy", mmap=True) for name in ("indptr", "neighbor", "event")))
 
     def sample(self, node: Int32, before: Int32, fanout: int, policy: Policy = "recent", seed: int = 0, threads: int = 0) -> Sampled:
         """Up to `fanout` neighbours of each node [R] among the events below before [R]; see temporal.sample.
@@ -95,23 +103,8 @@ class TCSR:
         """A hop for each of the fanouts: the roots of the second are the slots of the first, in order, those without a neighbour -1."""
         found: list[Hop] = []
         for hop, fanout in enumerate(fanouts):
-            sampled = self.sample(node, before, fanout, policy, (seed + hop) % 2**64, threads)
+            own = int(np.random.SeedSequence(seed, spawn_key=(hop,)).generate_state(1, np.uint64)[0])  # another seed's hops draw otherwise
+            sampled = self.sample(node, before, fanout, policy, own, threads)
             found.append(Hop(node, before, sampled))
             node, before = sampled.neighbor.ravel(), sampled.event.ravel()
         return found
-
-    def as_tgl(self) -> TCSR:
-        """What TGL's sampler reaches: every node's oldest event is missing (its public code, which starts a row at its second entry)."""
-        rows = np.flatnonzero(np.diff(self.indptr))
-        kept = np.ones(self.event.size, np.bool_)
-        kept[self.indptr[rows]] = False
-        indptr = self.indptr - np.concatenate([[0], np.cumsum(np.diff(self.indptr) > 0)])
-        return TCSR(indptr, self.neighbor[kept], self.event[kept])
-
-
-def before_as_tgl(t: Int64 | Float64, times: Int64 | Float64) -> Int32:
-    """`before` of roots as TGL sees them: the first event whose time, rounded to float32, is not below the root's, rounded likewise.
-
-    t [M], the stream's; times [R]. Events of the root's own batch that are earlier are seen; those of its own time, rounded, are not.
-    """
-    return np.searchsorted(np.asarray(t, np.float32), np.asarray(times, np.float32)).astype(np.int32)

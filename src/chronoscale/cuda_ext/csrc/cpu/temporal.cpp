@@ -16,10 +16,10 @@ constexpr int64_t kMostFanout = 1024;
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
 
 struct Sampler {
-  int64_t nodes;
   const int64_t* indptr;
   const int32_t* neighbor;
   const int32_t* event;
+  int64_t entries;
   int64_t roots;
   const int32_t* node;
   const int32_t* before;
@@ -72,8 +72,8 @@ void choose(uint64_t root, int64_t length, int64_t fanout, int64_t* chosen) {
   }
 }
 
-// Roots [first, last), at most kGroup.
-void sample(const Sampler& s, int64_t first, int64_t last) {
+// Roots [first, last), at most kGroup. False where a row does not lie within the entries.
+bool sample(const Sampler& s, int64_t first, int64_t last) {
   int64_t begin[kGroup], length[kGroup], picks[kMostFanout];
   for (int64_t i = first; i < last; ++i) {
     if (s.node[i] >= 0) __builtin_prefetch(s.indptr + s.node[i]);
@@ -81,7 +81,9 @@ void sample(const Sampler& s, int64_t first, int64_t last) {
   for (int64_t i = first; i < last; ++i) {
     const int32_t v = s.node[i];
     begin[i - first] = v < 0 ? 0 : s.indptr[v];
-    length[i - first] = v < 0 ? 0 : s.indptr[v + 1] - s.indptr[v];
+    const int64_t end = v < 0 ? 0 : s.indptr[v + 1];
+    if (begin[i - first] < 0 || end < begin[i - first] || end > s.entries) return false;
+    length[i - first] = end - begin[i - first];
     __builtin_prefetch(s.event + begin[i - first] + length[i - first] / 2);
   }
   for (int64_t i = first; i < last; ++i) {
@@ -110,6 +112,7 @@ void sample(const Sampler& s, int64_t first, int64_t last) {
     std::fill(event + taken, event + s.fanout, -1);
     s.out_count[i] = static_cast<int32_t>(taken);
   }
+  return true;
 }
 
 bool within(const int32_t* ids, int64_t count, int64_t least, int64_t below) {
@@ -134,8 +137,9 @@ int cs_tcsr_fill(int64_t nodes, int64_t events, int64_t first, const int32_t* sr
   if ((events > 0 && (!src || !dst)) || (room > 0 && (!neighbor || !event))) return CS_ERROR_ARGUMENT;
   if (!within(src, events, 0, nodes) || !within(dst, events, 0, nodes)) return CS_ERROR_ARGUMENT;
   const auto put = [&](int32_t v, int32_t other, int64_t e) {
-    const int64_t at = cursor[v]++;
+    const int64_t at = cursor[v];
     if (at < 0 || at >= room) return false;
+    cursor[v] = at + 1;
     neighbor[at] = other;
     event[at] = static_cast<int32_t>(first + e);
     return true;
@@ -146,21 +150,24 @@ int cs_tcsr_fill(int64_t nodes, int64_t events, int64_t first, const int32_t* sr
   return CS_OK;
 }
 
-int cs_sample(int64_t nodes, const int64_t* indptr, const int32_t* neighbor, const int32_t* event, int64_t roots, const int32_t* node,
-              const int32_t* before, int64_t fanout, int uniform, uint64_t seed, int threads, int32_t* out_neighbor, int32_t* out_event,
-              int32_t* out_count) {
-  if (nodes < 0 || roots < 0 || fanout < 0 || fanout > kMostFanout || threads < 0 || !indptr) return CS_ERROR_ARGUMENT;
+int cs_sample(int64_t nodes, const int64_t* indptr, const int32_t* neighbor, const int32_t* event, int64_t entries, int64_t roots,
+              const int32_t* node, const int32_t* before, int64_t fanout, int uniform, uint64_t seed, int threads, int32_t* out_neighbor,
+              int32_t* out_event, int32_t* out_count) {
+  if (nodes < 0 || entries < 0 || roots < 0 || fanout < 0 || fanout > kMostFanout || threads < 0 || !indptr) return CS_ERROR_ARGUMENT;
   if (roots == 0) return CS_OK;
   if (!node || !before || !out_count || (fanout > 0 && (!out_neighbor || !out_event))) return CS_ERROR_ARGUMENT;
-  if (indptr[nodes] > 0 && (!neighbor || !event)) return CS_ERROR_ARGUMENT;
+  if (entries > 0 && (!neighbor || !event)) return CS_ERROR_ARGUMENT;
   if (!within(node, roots, -1, nodes)) return CS_ERROR_ARGUMENT;
-  const Sampler s{nodes, indptr, neighbor, event, roots, node, before, fanout, uniform != 0, seed, out_neighbor, out_event, out_count};
+  const Sampler s{indptr, neighbor, event, entries, roots, node, before, fanout, uniform != 0, seed, out_neighbor, out_event, out_count};
+  std::atomic<bool> sound{true};
   auto task = [&](int64_t at, int) {
     const int64_t last = std::min(s.roots, (at + 1) * kTask);
-    for (int64_t i = at * kTask; i < last; i += kGroup) sample(s, i, std::min(last, i + kGroup));
+    for (int64_t i = at * kTask; i < last; i += kGroup) {
+      if (!sample(s, i, std::min(last, i + kGroup))) sound = false;
+    }
   };
   return cs::guarded([&] {
     cs::parallel((roots + kTask - 1) / kTask, threads ? threads : cs::threads(), task);
-    return CS_OK;
+    return sound ? CS_OK : CS_ERROR_ARGUMENT;
   });
 }
