@@ -83,6 +83,11 @@ def test_what_cannot_be_drawn_is_refused():
         negatives.of_evaluation(busy(9), 3, range(3, 9), 2, "historic")
     with pytest.raises(UserError, match="0 or more, got -1"):
         negatives.of_evaluation(busy(9), 3, range(3, 9), 2, seed=-1)
+    for train_end, part in ((3, range(2, 9)), (3, range(3, 10)), (3, range(3, 9, 2)), (-1, range(3, 9)), (3, range(6, 5))):
+        with pytest.raises(UserError, match=r"a range of step 1 in .*\.\.9, got range"):
+            negatives.of_evaluation(busy(9), train_end, part, 2)
+    with pytest.raises(UserError, match=r"dst\[1\]: node id 9 is outside 0\.\.8"):
+        negatives.destinations(np.array([3, 9], np.int32), N)
 
 
 def test_saved_negatives_come_back_and_others_are_refused(tmp_path):

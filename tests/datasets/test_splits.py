@@ -101,5 +101,7 @@ def test_hiding_too_many_nodes_is_refused():
         hide(events, by_time(events, 0.6, 0.2), 0.3)
     with pytest.raises(UserError, match="leaves no event to train on"):
         hide(stream([(i, 0, 1) for i in range(20)]), Split(10, 15, 20), 0.5)
+    with pytest.raises(UserError, match="the split is of 20 events, the stream has 140"):
+        hide(events, Split(10, 15, 20))
     with pytest.raises(UserError, match="0 or more and below 1"):
         hide(events, by_time(events), 1.0)

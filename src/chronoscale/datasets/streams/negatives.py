@@ -13,7 +13,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from chronoscale.datasets.archive import read_archive
-from chronoscale.datasets.arrays import Int32, Int64, require
+from chronoscale.datasets.arrays import Int32, Int64, require, require_ids
 from chronoscale.datasets.snapshots import edge_keys
 from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.events import EventStream
@@ -27,10 +27,15 @@ CELLS = 1 << 20  # drawn at once: memory, and what stays in the cache
 TRAINING, HISTORICAL, RANDOM = range(3)  # what is drawn
 
 
-def destinations(events: EventStream) -> Int32:
-    """Nodes that are the destination of an event, ascending: of a bipartite stream, its second side. int32 [D]."""
-    there = np.zeros(events.num_nodes, np.bool_)
-    there[events.dst] = True
+def destinations(dst: Int32, num_nodes: int) -> Int32:
+    """The nodes in dst int32 [B], of ids below num_nodes, ascending: of a bipartite stream's, its second side. int32 [D].
+
+    Raises UserError for another array or an id out of range.
+    """
+    require(dst, "dst", "int32", (None,))
+    require_ids(dst, "dst", num_nodes)
+    there = np.zeros(num_nodes, np.bool_)
+    there[dst] = True
     return np.flatnonzero(there).astype(np.int32)
 
 
@@ -104,20 +109,25 @@ def of_evaluation(events: EventStream, train_end: int, part: range, k: int, kind
     fewer are left than k, all are taken and the rest is NONE (TGB's rows are shorter there). Unlike in TGB's, two events of one source,
     destination and time draw each their own, and a node that is never a destination is not drawn, also where its id lies between theirs.
     Events on hidden nodes count as met: evaluation is the same, inductive or not. Raises UserError for an unknown kind, a negative seed,
-    or k below 1 or above MOST.
+    k below 1 or above MOST, or a part that has gaps, begins before train_end, or ends after the stream.
     """
     if kind not in get_args(Kind):
         raise unknown("kind of negatives", kind, get_args(Kind))
     if not 1 <= k <= MOST:
         raise UserError(f"negatives an event: expected 1..{MOST}, got {k}")
+    if part.step != 1 or not 0 <= train_end <= part.start <= part.stop <= len(events):
+        raise UserError(
+            f"events of evaluation: expected a range of step 1 in {train_end} (train_end, 0 or more)..{len(events)}, got {part}"
+        )
     limit = {"mixed": k // 2, "historical": k, "random": 0}[kind]
-    among = destinations(events)
-    trained, span = events.span(0, 0 if kind == "random" else train_end), events.span(part.start, part.stop)
-    met = _sets(trained.src.astype(np.int64), np.searchsorted(among, trained.dst), events.num_nodes)
+    among = destinations(events.dst, events.num_nodes)
+    past, now = slice(0 if kind == "random" else train_end), slice(part.start, part.stop)
+    met = _sets(events.src[past].astype(np.int64), np.searchsorted(among, events.dst[past]), events.num_nodes)
 
     # Events with one source and time are a group: they share what is taken.
-    time = np.concatenate([[0], np.cumsum(span.t[1:] != span.t[:-1])])
-    source, place = span.src.astype(np.int64), np.searchsorted(among, span.dst)
+    t = events.t[now]
+    time = np.concatenate([[0], np.cumsum(t[1:] != t[:-1])])
+    source, place = events.src[now].astype(np.int64), np.searchsorted(among, events.dst[now])
     group_key = (source << 32) | time[: source.size]
     order = np.lexsort((place, group_key))
     source, place = source[order], place[order]

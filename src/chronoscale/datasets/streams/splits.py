@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.datasets.arrays import Bool
+from chronoscale.datasets.arrays import Bool, Int32
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
@@ -71,8 +71,8 @@ class Inductive:
 
     def touches(self, events: EventStream, part: range) -> Bool:
         """Which events of `part` are inductive, having a new node at either end: bool [len(part)]."""
-        span = events.span(part.start, part.stop)
-        found: Bool = self.new[span.src] | self.new[span.dst]
+        span = slice(part.start, part.stop)
+        found: Bool = self.new[events.src[span]] | self.new[events.dst[span]]
         return found
 
 
@@ -80,29 +80,32 @@ def hide(events: EventStream, split: Split, share: float = HIDDEN, seed: int = 0
     """Hide int(`share` x nodes that have events) of the nodes that have one after training, drawn by `seed`.
 
     As TGN's public code does (Rossi et al. 2020, §5: "nodes never observed during training"): validation and test share the new nodes.
-    Raises UserError if there are not so many nodes, or no training event is left.
+    Raises UserError if there are not so many nodes, no training event is left, or the split is of a stream of another length.
     """
     if not 0 <= share < 1:
         raise UserError(f"share of hidden nodes: expected 0 or more and below 1, got {share}")
-    early, late = (_nodes(events.span(*ends)) for ends in ((0, split.train_end), (split.train_end, len(events))))
+    if split.events != len(events):
+        raise UserError(f"the split is of {split.events} events, the stream has {len(events)}")
+    src, dst = events.src[: split.train_end], events.dst[: split.train_end]
+    early = _nodes(src, dst, events.num_nodes)
+    late = _nodes(events.src[split.train_end :], events.dst[split.train_end :], events.num_nodes)
     count, candidates = int(share * np.count_nonzero(early | late)), np.flatnonzero(late)
     if count > candidates.size:
         raise UserError(f"{count} nodes are to be hidden, only {candidates.size} have an event after training")
     hidden = np.zeros(events.num_nodes, np.bool_)
     hidden[np.random.default_rng(seed).choice(candidates, count, replace=False)] = True
-    trained = events.span(0, split.train_end)
-    training = ~(hidden[trained.src] | hidden[trained.dst])
+    training = ~(hidden[src] | hidden[dst])
     if not training.any():
         raise UserError(f"hiding {count} nodes leaves no event to train on; hide fewer")
     new = early | late
-    new[trained.src[training]] = False
-    new[trained.dst[training]] = False
+    new[src[training]] = False
+    new[dst[training]] = False
     return Inductive(hidden, new, training)
 
 
-def _nodes(events: EventStream) -> Bool:
-    """Nodes that have an event: bool [N]."""
-    found = np.zeros(events.num_nodes, np.bool_)
-    found[events.src] = True
-    found[events.dst] = True
+def _nodes(src: Int32, dst: Int32, num_nodes: int) -> Bool:
+    """Nodes that have one of these events: bool [num_nodes]."""
+    found = np.zeros(num_nodes, np.bool_)
+    found[src] = True
+    found[dst] = True
     return found
