@@ -54,6 +54,10 @@ def test_what_does_not_fit_is_refused():
         bank.scores(one, one, np.zeros(2, np.int64), -1.0)
     with pytest.raises(UserError, match="known: expected shape"):
         bank.scores(one, one, np.zeros(3, np.int64))
+    for window in (None, 1.0):
+        for known in (-1, 3):
+            with pytest.raises(UserError, match=rf"known: expected 0\.\.2 events, got {min(known, 0)}\.\.{max(known, 0)}"):
+                bank.scores(one, one, np.array([0, known]), window)
     with pytest.raises(UserError, match="dst: expected shape"):
         bank.scores(one, one[:1], np.zeros(2, np.int64))
     with pytest.raises(UserError, match="a stream with events"):

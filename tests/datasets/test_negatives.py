@@ -1,5 +1,8 @@
 """Negatives of training and of evaluation against sets, event by event; draws by counter, and the numbers a set leaves out."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -123,6 +126,26 @@ def test_negatives_of_training_avoid_the_destination_and_are_uniform():
         np.testing.assert_allclose(counts[others] / 12000, 1 / len(others), atol=0.02)
         assert counts.sum() == counts[others].sum()
     assert negatives.of_training(among[:1], np.arange(1), among[:1], seed=0, epoch=0).tolist() == [[2]]
+
+
+def test_what_training_cannot_draw_is_refused():
+    among, event = np.array([2, 3, 5, 8], np.int32), np.arange(4)
+    for nodes in (among[:0], among[::-1], among[[0, 0]]):
+        with pytest.raises(UserError, match="among: expected different nodes in ascending order"):
+            negatives.of_training(among, event, nodes, seed=0, epoch=0)
+    for per_event in (0, 65536):
+        with pytest.raises(UserError, match=rf"expected 1\.\.65535, got {per_event}"):
+            negatives.of_training(among, event, among, per_event, seed=0, epoch=0)
+    with pytest.raises(UserError, match=r"event: expected shape \(4\), got \(3,\)"):
+        negatives.of_training(among, event[:3], among, seed=0, epoch=0)
+
+
+def test_the_example_of_the_documentation_runs(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text()
+    names: dict[str, Any] = {}
+    exec(page.split("## Event streams: split")[1].split("```python\n")[1].split("```")[0], names)
+    assert not names["view"].hidden[names["drawn"]].any()
+    assert all(0 < float(figure) <= 1 for figure in capsys.readouterr().out.split())
 
 
 def test_an_event_has_the_same_negatives_in_any_batch_and_others_in_another_epoch():

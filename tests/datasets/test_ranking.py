@@ -68,6 +68,11 @@ def test_negatives_that_there_are_not_count_nowhere():
     assert ranking.area(positive, negative) == roc_auc_score([1, 1, 0, 0, 0], np.concatenate([positive, kept]))
     with pytest.raises(UserError, match="there is none"):
         ranking.average_precision(positive, np.full((2, 2), -np.inf))
+    negative[1] = -np.inf
+    with pytest.raises(UserError, match="1 of 2 rows have none to rank among"):
+        ranking.ranks(positive, negative)
+    with pytest.raises(UserError, match="2 of 2 rows have none"):
+        ranking.ranks(positive, np.zeros((2, 0)))
 
 
 @pytest.mark.parametrize("of", [ranking.ranks, ranking.average_precision, ranking.area])

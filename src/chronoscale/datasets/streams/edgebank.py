@@ -13,7 +13,8 @@ from chronoscale.errors import UserError
 class EdgeBank:
     """The pairs (src, dst) of a stream with the events that they had; nothing is learned (Poursafaei et al. 2022, §5).
 
-    Memory: 16 bytes an event at most. Building sorts the pairs once. Raises UserError for a stream without events.
+    Memory: 16 bytes an event at most, beside the stream's times; some 57 while it is built, which sorts the pairs
+    once. Raises UserError for a stream without events.
     """
 
     def __init__(self, events: EventStream) -> None:
@@ -30,11 +31,13 @@ class EdgeBank:
 
         src int32 [E], known int64 [E], dst int32 [E] or [E, k]; a dst of -1, a negative that there is not, scores -inf. With a `window`,
         in the stream's unit of time, a pair counts if its newest event lies no more than that before the newest known one, as in TGB's
-        EdgeBank. Raises UserError for arrays that do not fit, or a window below 0.
+        EdgeBank. Raises UserError for arrays that do not fit, `known` outside 0..M, or a window below 0.
         """
         require(src, "src", "int32", (None,))
         require(known, "known", "int64", (src.size,))
         require(dst, "dst", "int32", (src.size, *dst.shape[1:]))
+        if ((known < 0) | (known > self._t.size)).any():
+            raise UserError(f"known: expected 0..{self._t.size} events, got {known.min()}..{known.max()}")
         if window is not None and not window >= 0:
             raise UserError(f"the window of EdgeBank: expected 0 or more, got {window}")
         each = dst.size // max(src.size, 1)

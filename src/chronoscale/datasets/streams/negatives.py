@@ -1,6 +1,7 @@
-"""Negatives: destinations that a source did not meet at the time of an event.
+"""Negatives: destinations that an event is told from.
 
-Training draws them anew in every epoch; evaluation ranks each event against the same ones in every run.
+Training draws them anew in every epoch and leaves out the event's own destination alone (TGN's code not even that): what its source meets
+at the same time in another event may be drawn. Evaluation leaves that out too, and ranks each event against the same ones in every run.
 """
 
 from __future__ import annotations
@@ -43,10 +44,18 @@ def of_training(dst: Int32, event: Int64, among: Int32, per_event: int = 1, *, s
     """Negative destinations of training events, uniform over `among` without the event's own destination: int32 [B, per_event].
 
     dst int32 [B]; event int64 [B], its number in the stream: an event has the same negatives in whatever batch or rank it falls, others in
-    the next epoch. among int32 [D], ascending, at least one: `destinations` of the stream, or of the events that are trained on, as in
-    TGN's code, which keeps hidden nodes out. The slots of an event are drawn each for itself, and may repeat. Only where `among` is nothing
-    but the event's destination is that its negative. Raises UserError for a negative seed or epoch.
+    the next epoch. among int32 [D], ascending, at least one: `destinations` of the events that are trained on, as in TGN's code,
+    which keeps hidden nodes out. The slots of an event are drawn each for itself, and may repeat. Only where `among` is nothing
+    but the event's destination is that its negative. Raises UserError for arrays that do not fit, a negative seed or epoch, or
+    per_event below 1 or too large.
     """
+    require(dst, "dst", "int32", (None,))
+    require(event, "event", "int64", (dst.size,))
+    require(among, "among", "int32", (None,))
+    if among.size == 0 or (among[1:] <= among[:-1]).any():
+        raise UserError("among: expected different nodes in ascending order, one at least")
+    if not 1 <= per_event < draws.SLOTS:
+        raise UserError(f"negatives an event: expected 1..{draws.SLOTS - 1}, got {per_event}")
     key = draws.key_of(seed, TRAINING, epoch)
     place = np.searchsorted(among, dst)
     member = among[np.minimum(place, among.size - 1)] == dst

@@ -16,11 +16,14 @@ def ranks(positive: Numbers, negative: Numbers) -> Float64:
     """The rank, 1 the best, of each positive [E] among its own negatives [E, k]: float64 [E].
 
     Between the ranks before and behind all negatives of its score, halfway, as TGB's evaluator has it (Huang et al. 2023, §4): a model
-    that gives every pair one score has the rank of a guess. Raises UserError for NaN or arrays that do not fit.
+    that gives every pair one score has the rank of a guess. Raises UserError for NaN, arrays that do not fit, or rows without a negative,
+    where any score would be the best.
     """
     _check(positive, negative)
     if negative.ndim != 2:
         raise UserError(f"negative scores: expected one row an event, got shape {negative.shape}")
+    if alone := np.count_nonzero((negative == -np.inf).all(axis=1)):
+        raise UserError(f"negative scores: {alone} of {len(negative)} rows have none to rank among; leave these events out")
     higher = np.count_nonzero(negative > positive[:, None], axis=1)
     no_lower = np.count_nonzero(negative >= positive[:, None], axis=1)
     found: Float64 = 0.5 * (higher + no_lower) + 1.0
