@@ -1,5 +1,6 @@
 """Negatives of training and of evaluation against sets, event by event; draws by counter, and the numbers a set leaves out."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ def test_what_cannot_be_drawn_is_refused():
             negatives.of_evaluation(busy(9), 3, range(3, 9), k)
     with pytest.raises(UserError, match="did you mean 'historical'"):
         negatives.of_evaluation(busy(9), 3, range(3, 9), 2, "historic")
-    with pytest.raises(UserError, match="0 or more, got -1"):
+    with pytest.raises(UserError, match=r"0 or more and below 2\^128, got -1"):
         negatives.of_evaluation(busy(9), 3, range(3, 9), 2, seed=-1)
     for train_end, part in ((3, range(2, 9)), (3, range(3, 10)), (3, range(3, 9, 2)), (-1, range(3, 9)), (3, range(6, 5))):
         with pytest.raises(UserError, match=r"a range of step 1 in .*\.\.9, got range"):
@@ -97,7 +98,7 @@ def test_saved_negatives_come_back_and_others_are_refused(tmp_path):
     events, file = busy(90), tmp_path / "test.npz"
     made = negatives.of_evaluation(events, 30, range(60, 90), 4)
     made.save(file)
-    read = negatives.load(file, negatives.digest(events, 30, range(60, 90), 4))
+    read = negatives.load(file, made.part, negatives.digest(events, 30, range(60, 90), 4))
     assert_array_equal(read.dst, made.dst)
     assert (read.part, read.digest, list(tmp_path.iterdir())) == (made.part, made.digest, [file])
     swapped = EventStream(N, events.dst, events.src, events.t)
@@ -108,10 +109,35 @@ def test_saved_negatives_come_back_and_others_are_refused(tmp_path):
         negatives.digest(swapped, 30, range(60, 90), 4),
     ):
         with pytest.raises(UserError, match=r"test\.npz: negatives of other data"):
-            negatives.load(file, other)
+            negatives.load(file, made.part, other)
+    with pytest.raises(UserError, match=r"test\.npz: negatives of events 60\.\.89, expected range\(61, 90\)"):
+        negatives.load(file, range(61, 90), made.digest)
     file.write_bytes(file.read_bytes()[:-40])
     with pytest.raises(UserError, match=r"test\.npz: truncated"):
-        negatives.load(file, made.digest)
+        negatives.load(file, made.part, made.digest)
+    for wrong, name in (
+        ({"dst": np.int32(4)}, "dst"),
+        ({"dst": made.dst.astype(np.float64)}, "dst"),
+        ({"start": np.arange(30)}, "start"),
+        ({"start": np.float64(60)}, "start"),
+    ):
+        np.savez(file, **{"dst": made.dst, "start": np.int64(60), "digest": np.array(made.digest), **wrong})
+        with pytest.raises(UserError, match=rf"test\.npz: {name}: expected"):
+            negatives.load(file, made.part, made.digest)
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    made, file = negatives.of_evaluation(busy(90), 30, range(60, 90), 4), tmp_path / "test.npz"
+    file.write_text("before")
+
+    def full(draft, **_):
+        assert str(os.getpid()) in Path(draft.name).name
+        raise OSError("no space left")
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.raises(OSError, match="no space left"):
+        made.save(file)
+    assert list(tmp_path.iterdir()) == [file] and file.read_text() == "before"
 
 
 def test_negatives_of_training_avoid_the_destination_and_are_uniform():
@@ -156,6 +182,15 @@ def test_an_event_has_the_same_negatives_in_any_batch_and_others_in_another_epoc
     assert_array_equal(negatives.of_training(dst, np.arange(400), among, 1, seed=5, epoch=2), whole[:, :1])
     for seed, epoch in ((5, 3), (6, 2)):
         assert (negatives.of_training(dst, np.arange(400), among, 3, seed=seed, epoch=epoch) != whole).mean() > 0.9
+
+
+def test_large_seeds_have_keys_of_their_own():
+    """SeedSequence cuts a number into words of 32 bits: (2^32, 5) would be (0, 1, 5)."""
+    seeds = (0, 1, 2**32, 2**32 + 1, 2**64, 2**96, 2**128 - 1)
+    purposes = ((0,), (1,), (2,), (0, 0), (0, 1), (1, 5), (0, 2**32), (5,))
+    assert len({draws.key_of(seed, *purpose) for seed in seeds for purpose in purposes}) == len(seeds) * len(purposes)
+    with pytest.raises(UserError, match=r"0 or more and below 2\^128"):
+        draws.key_of(2**128, 0)
 
 
 def test_draws_are_splitmix64():

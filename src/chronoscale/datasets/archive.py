@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +21,18 @@ _DAMAGED = (
     *(ValueError, TypeError, KeyError, EOFError, OverflowError, SyntaxError, RuntimeError),
     *(tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[BinaryIO]:
+    """A file to write, under `path` once it is whole; after an error nothing has changed. Several processes may write the same one."""
+    draft = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        with draft.open("wb") as file:
+            yield file
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def read_array(path: str | Path, mmap: bool = False) -> NDArray[Any]:

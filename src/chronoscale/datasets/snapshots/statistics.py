@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from chronoscale.datasets.archive import read_archive
+from chronoscale.datasets.archive import read_archive, whole
 from chronoscale.datasets.arrays import Int64, require, require_num_nodes
 from chronoscale.datasets.snapshots import edge_keys
 from chronoscale.datasets.snapshots.sequence import Snapshot
@@ -58,14 +57,8 @@ class SnapshotStatistics:
 
     def save(self, path: str | Path) -> None:
         """Write one .npz file, whole or not at all."""
-        path = Path(path)
-        draft = path.with_name(f".{path.name}-{os.getpid()}")
-        try:
-            with draft.open("wb") as file:
-                np.savez_compressed(file, num_nodes=np.int64(self.num_nodes), **{name: getattr(self, name) for name in COLUMNS})
-            os.replace(draft, path)
-        finally:
-            draft.unlink(missing_ok=True)
+        with whole(Path(path)) as file:
+            np.savez_compressed(file, num_nodes=np.int64(self.num_nodes), **{name: getattr(self, name) for name in COLUMNS})
 
     @classmethod
     def load(cls, path: str | Path) -> SnapshotStatistics:

@@ -14,11 +14,12 @@ from chronoscale.errors import UserError
 SLOTS = 2**16  # draws that one event may have
 
 
-def key_of(*numbers: int) -> int:
-    """A key of 64 bits from non-negative numbers: a seed, a purpose, an epoch. Raises UserError for a negative one."""
-    if min(numbers) < 0:
-        raise UserError(f"a seed or an epoch is 0 or more, got {min(numbers)}")
-    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
+def key_of(seed: int, *purpose: int) -> int:
+    """A key of 64 bits from a seed and numbers that say what for, such as an epoch. Raises UserError for one below 0 or above 2^128 - 1."""
+    for number in (seed, *purpose):
+        if not 0 <= number < 2**128:
+            raise UserError(f"a seed or an epoch is 0 or more and below 2^128, got {number}")
+    return int(np.random.SeedSequence(seed, spawn_key=purpose).generate_state(1, np.uint64)[0])  # pads the seed to 128 bits
 
 
 def below(key: int, event: Int64, slot: int, bound: Int64 | int) -> Int64:

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from chronoscale.datasets.archive import read_archive
+from chronoscale.datasets.archive import read_archive, whole
 from chronoscale.datasets.arrays import Int32, Int64, require, require_ids
 from chronoscale.datasets.snapshots import edge_keys
 from chronoscale.datasets.streams import draws
@@ -81,24 +81,26 @@ class Negatives:
 
     def save(self, path: Path) -> None:
         """Write an archive (.npz), whole or not at all."""
-        draft = path.with_name(f".{path.name}.draft")
-        with draft.open("wb") as file:
+        with whole(path) as file:
             np.savez(file, dst=self.dst, start=np.int64(self.part.start), digest=np.array(self.digest))
-        draft.rename(path)
 
 
-def load(path: Path, wanted: str) -> Negatives:
-    """What `save` wrote. Raises UserError naming the file if it is damaged, or if its digest is not the `wanted` one."""
+def load(path: Path, part: range, wanted: str) -> Negatives:
+    """What `save` wrote of `part`. Raises UserError naming the file if it is damaged, of another part or not of the digest `wanted`."""
     found = read_archive(path)
     if set(found) != {"dst", "start", "digest"} or str(found["digest"]) != wanted:
         raise UserError(f"{path}: negatives of other data or of another protocol; delete the file, and they are drawn anew")
+    require(found["start"], f"{path}: start", "int64", ())
+    require(found["dst"], f"{path}: dst", "int32", (None, None))
     start = int(found["start"])
-    return Negatives(range(start, start + len(found["dst"])), found["dst"], wanted)
+    if (has := range(start, start + len(found["dst"]))) != part:
+        raise UserError(f"{path}: negatives of events {has.start}..{has.stop - 1}, expected {part}")
+    return Negatives(part, found["dst"], wanted)
 
 
 def digest(events: EventStream, train_end: int, part: range, k: int, kind: Kind = "mixed", seed: int = 0) -> str:
     """SHA-256 of the events and of everything else that `of_evaluation` draws by."""
-    found = sha256(f"negatives 1 {kind} {k} {seed} {train_end} {part.start} {part.stop} {events.num_nodes} {events.t.dtype}\n".encode())
+    found = sha256(f"negatives 2 {kind} {k} {seed} {train_end} {part.start} {part.stop} {events.num_nodes} {events.t.dtype}\n".encode())
     for column in (events.src, events.dst, events.t):
         found.update(np.ascontiguousarray(column).data)
     return found.hexdigest()
