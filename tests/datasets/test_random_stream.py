@@ -14,8 +14,8 @@ from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.generate import spec
 from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.generate.pairs import Pairs, most_pairs
-from chronoscale.datasets.generate.scramble import permuted, uniform
 from chronoscale.datasets.generate.specs import GeneratorSpec
+from chronoscale.datasets.randomness import permuted, uniform
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.statistics import burstiness, count, shape, zipf_exponent
 from chronoscale.errors import UserError

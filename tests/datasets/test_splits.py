@@ -91,6 +91,8 @@ def test_hidden_nodes_are_the_seed_s():
     events = stream([(i, i % N, (i * 5 + 1) % N) for i in range(400)])
     split = by_time(events)
     views = [hide(events, split, 0.3, seed).hidden for seed in (0, 0, 1)]
+    with pytest.raises(UserError, match="a seed"):
+        hide(events, split, 0.3, -1)
     assert_array_equal(views[0], views[1])
     assert (views[0] != views[2]).any()
 

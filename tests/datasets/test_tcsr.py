@@ -119,6 +119,8 @@ def test_hops_go_on_from_the_events_that_led_there() -> None:
     assert np.array_equal(second.node, first.sampled.neighbor.ravel()) and second.sampled.neighbor.shape == (240, 3)
     at = second.node >= 0
     assert (second.sampled.counts[~at] == 0).all() and (~at).any() and (second.sampled.counts[at] > 0).any()
+    with pytest.raises(UserError, match="a seed"):
+        graph.hops(node, before, (4, 3), "uniform", seed=-1)
     assert (second.sampled.event[at] < second.before[at][:, None]).all() and (first.sampled.event < before[:, None]).all()
 
 

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 from chronoscale.datasets.arrays import Bool, Float32, Float64, Int64, require_num_nodes
 from chronoscale.datasets.generate.pairs import Pairs, most_pairs
-from chronoscale.datasets.generate.scramble import permuted, uniform
+from chronoscale.datasets.randomness import permuted, uniform
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 

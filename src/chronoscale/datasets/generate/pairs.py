@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from chronoscale.datasets.arrays import Float64, Int64
-from chronoscale.datasets.generate.scramble import uniform
+from chronoscale.datasets.randomness import uniform
 
 _RESOLUTION = 2.0**52  # of the partners' weights, which are whole numbers so that no rounding makes two pairs one
 _CROWDED = 0.05
@@ -28,7 +28,7 @@ class Pairs:
     so a pair needs its number only.
     Partners are at most as many as owners, and each has a pair that is assured to it; None: they are the owners themselves, and nobody is
     its own partner. `crowded`: whether of many pairs (one in twenty) the partner is certain, so that pairs are less skewed than asked.
-    `count` lies in owners .. `most_pairs`; `key` as in `scramble`.
+    `count` lies in owners .. `most_pairs`; `key` as in `randomness`.
     """
 
     def __init__(

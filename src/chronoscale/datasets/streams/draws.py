@@ -1,14 +1,11 @@
-"""Draws: random numbers by counter. What is drawn for an event depends on its number and the key, not on what was drawn before.
-
-Element c of the splitmix64 sequence from `key` (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators", figure 16) is a
-function of c alone; the counter is the event's number and the slot.
-"""
+"""Draws: random numbers of an event, by counter: they depend on its number, the slot and the key, not on what was drawn before."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from chronoscale.datasets.arrays import Int64
+from chronoscale.datasets.randomness import uniform
 from chronoscale.errors import UserError
 
 SLOTS = 2**16  # draws that one event may have
@@ -24,12 +21,7 @@ def key_of(seed: int, *purpose: int) -> int:
 
 def below(key: int, event: Int64, slot: int, bound: Int64 | int) -> Int64:
     """One number in 0 .. bound - 1 an event (0 where the bound is less than 1): int64 [B], each number as likely as another up to 2^-22."""
-    state = np.uint64(key) + (event.astype(np.uint64) * np.uint64(SLOTS) + np.uint64(slot + 1)) * np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        state ^= state >> np.uint64(shift)
-        state *= np.uint64(factor)
-    state ^= state >> np.uint64(31)
-    fraction = (state >> np.uint64(11)) * 2.0**-53
+    fraction = uniform(event * SLOTS + slot + 1, key)
     return (fraction * np.maximum(bound, 0)).astype(np.int64)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chronoscale.datasets.arrays import Bool, Int32
+from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
@@ -80,7 +81,8 @@ def hide(events: EventStream, split: Split, share: float = HIDDEN, seed: int = 0
     """Hide int(`share` x nodes that have events) of the nodes that have one after training, drawn by `seed`.
 
     As TGN's public code does (Rossi et al. 2020, §5: "nodes never observed during training"): validation and test share the new nodes.
-    Raises UserError if there are not so many nodes, no training event is left, or the split is of a stream of another length.
+    Raises UserError if there are not so many nodes, no training event is left, the split is of a stream of another length, or the seed
+    is negative.
     """
     if not 0 <= share < 1:
         raise UserError(f"share of hidden nodes: expected 0 or more and below 1, got {share}")
@@ -93,7 +95,7 @@ def hide(events: EventStream, split: Split, share: float = HIDDEN, seed: int = 0
     if count > candidates.size:
         raise UserError(f"{count} nodes are to be hidden, only {candidates.size} have an event after training")
     hidden = np.zeros(events.num_nodes, np.bool_)
-    hidden[np.random.default_rng(seed).choice(candidates, count, replace=False)] = True
+    hidden[np.random.default_rng(draws.key_of(seed)).choice(candidates, count, replace=False)] = True
     training = ~(hidden[src] | hidden[dst])
     if not training.any():
         raise UserError(f"hiding {count} nodes leaves no event to train on; hide fewer")

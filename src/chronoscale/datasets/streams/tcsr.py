@@ -15,6 +15,7 @@ from chronoscale.cuda_ext.temporal import Policy, Sampled
 from chronoscale.datasets.archive import read_array
 from chronoscale.datasets.arrays import Int32, Int64, require
 from chronoscale.datasets.draft import drafted
+from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
@@ -100,11 +101,13 @@ class TCSR:
     def hops(
         self, node: Int32, before: Int32, fanouts: Sequence[int], policy: Policy = "recent", seed: int = 0, threads: int = 0
     ) -> list[Hop]:
-        """A hop for each of the fanouts: the roots of the second are the slots of the first, in order, those without a neighbour -1."""
+        """A hop for each of the fanouts: the roots of the second are the slots of the first, in order, those without a neighbour -1.
+
+        Each hop of each seed draws by a key of its own. Raises as `sample`, and UserError for a seed below 0 or above 2^128 - 1.
+        """
         found: list[Hop] = []
         for hop, fanout in enumerate(fanouts):
-            own = int(np.random.SeedSequence(seed, spawn_key=(hop,)).generate_state(1, np.uint64)[0])  # another seed's hops draw otherwise
-            sampled = self.sample(node, before, fanout, policy, own, threads)
+            sampled = self.sample(node, before, fanout, policy, draws.key_of(seed, hop), threads)
             found.append(Hop(node, before, sampled))
             node, before = sampled.neighbor.ravel(), sampled.event.ravel()
         return found

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -17,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap
+from chronoscale.datasets.draft import drafted
 from chronoscale.kept import reading
 from chronoscale.real_exec.snapshots.material import Change, Full
 
@@ -31,8 +30,7 @@ def ship(folder: Path, stores: Stores, without: Mapping[str, set[int]]) -> None:
 
     A form is a dataclass of tensors, numbers, None and further dataclasses.
     """
-    draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
+    with drafted(folder) as draft:
         with (draft / "data.bin").open("wb") as file:
             index = {
                 kind: {t: _write(store[t], file) for t in sorted(store.keys() - without.get(kind, set()))} for kind, store in stores.items()
@@ -40,9 +38,6 @@ def ship(folder: Path, stores: Stores, without: Mapping[str, set[int]]) -> None:
             file.flush()
             os.fsync(file.fileno())
         (draft / INDEX).write_text(json.dumps(index))
-        draft.rename(folder)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _write(form: object, file: BinaryIO) -> object:
