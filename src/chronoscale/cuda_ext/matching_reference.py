@@ -7,10 +7,10 @@ from bisect import bisect_left
 import numpy as np
 from numpy.typing import NDArray
 
+from chronoscale.cuda_ext.splitmix import STEP, WORD, mixed
 from chronoscale.cuda_ext.walk import Walk
 
 MOVE_WORK, ACCEPT_SHARE = 16, 16
-_64 = 2**64 - 1
 
 Seat = tuple[float, int, int]  # minus the load, first group, second (-1: alone): sorts by falling load
 
@@ -40,15 +40,13 @@ def band(weight: NDArray[np.float64], mate: NDArray[np.int32]) -> float:
     return float(after[0])
 
 
-class _Random:  # splitmix64
+class _Random:
     def __init__(self, seed: int) -> None:
-        self.state = seed & _64
+        self.state = seed & WORD
 
     def next(self) -> int:
-        self.state = z = (self.state + 0x9E3779B97F4A7C15) & _64
-        z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & _64
-        z = ((z ^ z >> 27) * 0x94D049BB133111EB) & _64
-        return z ^ z >> 31
+        self.state = (self.state + STEP) & WORD
+        return mixed(self.state)
 
     def below(self, n: int) -> int:
         return self.next() % n

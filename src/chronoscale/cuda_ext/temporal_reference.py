@@ -7,9 +7,8 @@ from bisect import bisect_left
 import numpy as np
 from numpy.typing import NDArray
 
+from chronoscale.cuda_ext.splitmix import STEP, WORD, mixed
 from chronoscale.errors import UserError
-
-_WORD = 2**64 - 1
 
 
 def count(src: NDArray[np.int32], dst: NDArray[np.int32], both: bool, degree: NDArray[np.int64]) -> None:
@@ -59,7 +58,7 @@ def sample(
         taken = min(there, out_neighbor.shape[1])
         chosen = list(range(there - taken, there))
         if uniform and there > taken:
-            chosen = _chosen(_mixed(seed ^ _mixed((v & 0xFFFFFFFF) << 32 | (bound & 0xFFFFFFFF))), there, taken)
+            chosen = _chosen(mixed(seed ^ mixed((v & 0xFFFFFFFF) << 32 | (bound & 0xFFFFFFFF))), there, taken)
         at = [begin + pick for pick in chosen]
         out_neighbor[i, :taken], out_event[i, :taken], out_count[i] = neighbor[at], event[at], taken
 
@@ -73,18 +72,11 @@ def _ends(src: NDArray[np.int32], dst: NDArray[np.int32], nodes: int, both: bool
     return [entry for e, (u, v) in pairs for entry in ([(u, v, e), (v, u, e)] if both and u != v else [(u, v, e)])]
 
 
-def _mixed(x: int) -> int:
-    """SplitMix64's finaliser (Steele, Lea and Flood, OOPSLA 2014)."""
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & _WORD
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EB & _WORD
-    return x ^ (x >> 31)
-
-
 def _chosen(root: int, length: int, fanout: int) -> list[int]:
     """Different numbers below `length`, ascending (Floyd: Bentley and Floyd, CACM 1987)."""
     chosen: set[int] = set()
     for k in range(fanout):
         last = length - fanout + k
-        pick = _mixed((root + (k + 1) * 0x9E3779B97F4A7C15) & _WORD) * (last + 1) >> 64
+        pick = mixed((root + (k + 1) * STEP) & WORD) * (last + 1) >> 64
         chosen.add(last if pick in chosen else pick)
     return sorted(chosen)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pool.h"
+#include "splitmix.h"
 
 namespace {
 
@@ -54,14 +55,9 @@ double band(int64_t n, int64_t width, const double* weight, int32_t* mate) {
   return next[0];
 }
 
-struct Random {  // splitmix64
+struct Random {
   uint64_t state;
-  uint64_t next() {
-    uint64_t z = (state += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
+  uint64_t next() { return cs::mixed(state += cs::kStep); }
   int64_t below(int64_t n) { return static_cast<int64_t>(next() % static_cast<uint64_t>(n)); }
 };
 

@@ -7,8 +7,11 @@
 #include <limits>
 
 #include "pool.h"
+#include "splitmix.h"
 
 namespace {
+
+using cs::mixed;
 
 constexpr int64_t kGroup = 32;          // roots that a thread has under way
 constexpr int64_t kTask = 1 << 11;      // roots of a task
@@ -31,18 +34,9 @@ struct Sampler {
   int32_t* out_count;
 };
 
-// SplitMix64's finaliser (Steele, Lea and Flood, OOPSLA 2014): a bijection whose output bits all depend on all input bits.
-uint64_t mixed(uint64_t x) {
-  x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return x ^ (x >> 31);
-}
-
-constexpr uint64_t kStep = UINT64_C(0x9e3779b97f4a7c15);
-
 // The draw of a root's slot, below `bound`: of the root, its slot and the seed alone. The bias is below bound / 2^64.
 uint64_t drawn(uint64_t root, uint64_t slot, uint64_t bound) {
-  return static_cast<uint64_t>(static_cast<unsigned __int128>(mixed(root + (slot + 1) * kStep)) * bound >> 64);
+  return static_cast<uint64_t>(static_cast<unsigned __int128>(mixed(root + (slot + 1) * cs::kStep)) * bound >> 64);
 }
 
 // How many of a row's first `length` events come before `bound`; without branches, so that no guess of the processor is wrong.
