@@ -7,11 +7,14 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from chronoscale.cuda_ext.temporal import POLICIES, Policy
 from chronoscale.datasets.arrays import check_columns
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.signals.windows import Windows
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics
-from chronoscale.errors import UserError
+from chronoscale.datasets.streams.protocol import Protocol as Evaluation
+from chronoscale.datasets.streams.work import StreamStatistics
+from chronoscale.errors import UserError, unknown
 from chronoscale.strategies.schedule import Ints
 
 GATES = {"lstm": 4, "gru": 3}
@@ -97,6 +100,28 @@ class ModelChoice:
 
 
 @dataclass(frozen=True, slots=True)
+class EventHyper:
+    """Of training on events: how they are split and evaluated, and how neighbours are sampled (`datasets.streams.neighbourhood`).
+
+    patience: epochs without a better score after which training ends; 0: never. every: one iteration of so many alone; of probes, which
+    have to see an epoch's beginning and its end.
+    """
+
+    evaluation: Evaluation = field(default_factory=Evaluation)
+    policy: Policy = "recent"
+    windows: int = 1
+    duration: float = 0.0
+    patience: int = 0
+    every: int = 1
+
+    def __post_init__(self) -> None:
+        if self.policy not in POLICIES:
+            raise unknown("policy", self.policy, POLICIES)
+        if self.windows < 1 or self.duration < 0 or (self.windows > 1) != (self.duration > 0):
+            raise UserError(f"windows before an event: expected several of a duration, or one of none, got {self.windows} of {self.duration}")
+
+
+@dataclass(frozen=True, slots=True)
 class Hyper:
     """Hyper-parameters of training that planning depends on; a family reads its own."""
 
@@ -112,6 +137,7 @@ class Hyper:
     batches: int = 0  # optimiser steps an epoch at most; 0: all windows
     validate: bool = True  # signals: an epoch ends with the validation windows
     standardise: str = "training"  # signals: period of mean and deviation, see `datasets.signals.standard`
+    events: EventHyper = field(default_factory=EventHyper)
 
     def __post_init__(self) -> None:
         if min(self.group_size, self.stride, self.batch_size, self.window, self.horizon) < 1:
@@ -156,6 +182,11 @@ class Workload:
     def signal(self) -> SignalStatistics:
         """Of a signal. Raises UserError as `of`."""
         return self.of(SignalStatistics)
+
+    @property
+    def events(self) -> StreamStatistics:
+        """Of a stream of events. Raises UserError as `of`."""
+        return self.of(StreamStatistics)
 
     @property
     def windows(self) -> Windows:

@@ -50,6 +50,13 @@ def area(positive: Numbers, negative: Numbers) -> float:
     return float(roc_auc_score(*_labelled(positive, negative)))
 
 
+def area_of_labels(scores: Numbers, labels: Numbers) -> float:
+    """AUC of scores [E] by which labels [E] of 1 should come before those of 0; both occur. Raises UserError for another array."""
+    if scores.ndim != 1 or scores.shape != labels.shape or not np.isin([0, 1], labels).all():
+        raise UserError(f"labels: expected 0 and 1, each at least once, one a score, got {np.unique(labels)[:5].tolist()} {labels.shape}")
+    return float(roc_auc_score(labels, scores))
+
+
 def _labelled(positive: Numbers, negative: Numbers) -> tuple[Numbers, Numbers]:
     """(labels, scores) of all positives and of the negatives that there are."""
     _check(positive, negative)

@@ -1,0 +1,52 @@
+"""Deal: which events each rank has in each optimiser step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chronoscale.datasets.arrays import Int64
+from chronoscale.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Deal:
+    """Chronological batches of `size` events a rank: iteration i has the next ranks x size events, rank r the r-th `size` of them.
+
+    All of an iteration see what was there before its first event, so that P ranks are one rank with batches P times as large.
+    limit: iterations at most, the first ones; 0: all. every: one iteration of so many alone, spread evenly; of probes. Raises UserError for
+    counts below 1.
+    """
+
+    part: range
+    ranks: int
+    size: int
+    limit: int = 0
+    every: int = 1
+
+    def __post_init__(self) -> None:
+        if min(self.ranks, self.size, self.every) < 1 or self.limit < 0:
+            raise UserError(f"batches need ranks, events and a stride of at least 1, got {self.ranks}, {self.size} and {self.every}")
+
+    @property
+    def iterations(self) -> int:
+        """Of all ranks together."""
+        all_of = -(-len(self.part) // (self.ranks * self.size))
+        return -(-(min(all_of, self.limit) if self.limit else all_of) // self.every)
+
+    def together(self, iteration: int) -> range:
+        """Events of all ranks."""
+        first = self.part.start + iteration * self.every * self.ranks * self.size
+        return range(first, min(first + self.ranks * self.size, self.part.stop))
+
+    def own(self, iteration: int, rank: int) -> range:
+        """Events of one rank; none where an iteration has too few."""
+        whole = self.together(iteration)
+        first = min(whole.start + rank * self.size, whole.stop)
+        return range(first, min(first + self.size, whole.stop))
+
+    def sizes(self) -> Int64:
+        """Events of each iteration and rank, int64 [iterations, ranks]."""
+        counts = [[len(self.own(i, rank)) for rank in range(self.ranks)] for i in range(self.iterations)]
+        return np.array(counts, np.int64).reshape(self.iterations, self.ranks)

@@ -1,0 +1,149 @@
+"""Neighbourhood: what the sampler finds around the roots of a batch, as index arrays over the rows that have to be gathered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from chronoscale.cuda_ext.temporal import Policy
+from chronoscale.datasets.arrays import Bool, Float32, Int32, Int64, Numbers
+from chronoscale.datasets.streams import draws
+from chronoscale.datasets.streams.tcsr import TCSR
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the neighbours of a batch are sampled: `fanouts` of each hop, the nearest first.
+
+    windows, duration: of DySAT, whose roots have a neighbourhood in each of so many spans of that length before them (Sankar et al. 2020, on
+    events as TGL §3.1 has it). unique: a node, an edge, and a neighbour with its event stand once in a batch, however often they are sampled
+    (MemShare §4.3); otherwise once a slot, as in TGL. delivers: to how many neighbours of an event's ends its mail goes, too (APAN).
+    """
+
+    fanouts: tuple[int, ...]
+    policy: Policy = "recent"
+    windows: int = 1
+    duration: float = 0.0
+    unique: bool = True
+    delivers: int = 0
+
+
+class Hop(NamedTuple):
+    """K slots of each of T targets; what stands in one that is not `there` has no meaning, but is a row."""
+
+    slot: Int64  # [T, K]: a target of the next level
+    there: Bool  # [T, K]
+    edge: Int64  # [T, K]: a row of the batch's edges
+    elapsed: Float32  # [T, K]: time of the target less that of the event
+
+
+class Tree(NamedTuple):
+    """Hop k leads from the targets of level k to those of level k + 1; the targets of level 0 are the roots."""
+
+    levels: list[Int64]  # [T]: a row of the batch's nodes
+    hops: list[Hop]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbourhood:
+    """nodes int32 [U] and edges int32 [E], events of the stream: rows to gather. trees: one a window, the oldest first.
+
+    sampled: filled slots of all trees and hops.
+    """
+
+    nodes: Int32
+    edges: Int32
+    trees: list[Tree]
+    sampled: int
+
+
+class _Level(NamedTuple):
+    node: Int32
+    before: Int32  # events from here on are not seen
+    since: Int32 | None  # nor those before this
+    time: Numbers
+
+
+class _Grown(NamedTuple):
+    levels: list[_Level]
+    events: list[Int32]  # of each hop [T, K]
+    slots: list[Int64]
+    there: list[Bool]
+
+
+def sample(
+    tcsr: TCSR, t: Numbers, roots: tuple[Int32, Int32, Numbers], sampling: Sampling, seed: int = 0, threads: int = 0
+) -> Neighbourhood:
+    """Around roots: nodes int32 [R], the first event that each does not see, int32 [R], and their times [R]. t [M]: times of the events.
+
+    Raises UserError as `TCSR.sample`.
+    """
+    grown = [_grow(tcsr, t, level, sampling, draws.key_of(seed, number), threads) for number, level in enumerate(_windows(t, roots, sampling))]
+    ids, place = compacted(np.concatenate([level.node for one in grown for level in one.levels]), sampling.unique)
+    filled = [event[there] for one in grown for event, there in zip(one.events, one.there, strict=True)]
+    edges, edge_place = compacted(np.concatenate([*filled, np.empty(0, np.int32)]), sampling.unique)
+    trees, node_at, edge_at = [], 0, 0
+    for one in grown:
+        levels, hops = [], []
+        for level in one.levels:
+            levels.append(place[node_at : node_at + level.node.size])
+            node_at += level.node.size
+        for number, (event, slot, there) in enumerate(zip(one.events, one.slots, one.there, strict=True)):
+            edge, count = np.zeros(there.shape, np.int64), int(np.count_nonzero(there))
+            edge[there] = edge_place[edge_at : edge_at + count]
+            edge_at += count
+            elapsed = (one.levels[number].time[:, None] - t[np.maximum(event, 0)]).astype(np.float32)
+            hops.append(Hop(slot, there, edge, elapsed))
+        trees.append(Tree(levels, hops))
+    return Neighbourhood(ids, edges, trees, edge_at)
+
+
+def compacted(ids: Int32, unique: bool) -> tuple[Int32, Int64]:
+    """Rows to gather, int32 [U], and for each of ids [n] its row: the different ones in ascending order, or as they stand."""
+    if not unique:
+        return ids, np.arange(ids.size)
+    rows, index = np.unique(ids, return_inverse=True)
+    return rows, index.astype(np.int64, copy=False)
+
+
+def _windows(t: Numbers, roots: tuple[Int32, Int32, Numbers], sampling: Sampling) -> Sequence[_Level]:
+    """The roots once a window, the oldest first; one without bounds where there are no windows."""
+    node, before, time = roots
+    if sampling.windows == 1 and not sampling.duration:
+        return [_Level(node, before, None, time)]
+    ends = [np.searchsorted(t, time - number * sampling.duration) for number in range(sampling.windows + 1)]
+    ends[0] = before.astype(np.int64)  # also what is as late as the root, if it came in an earlier batch
+    bounds = [np.minimum(end, before).astype(np.int32) for end in ends]
+    return [_Level(node, bounds[number], bounds[number + 1], time) for number in reversed(range(sampling.windows))]
+
+
+def _grow(tcsr: TCSR, t: Numbers, roots: _Level, sampling: Sampling, seed: int, threads: int) -> _Grown:
+    """Levels and hops of one tree."""
+    grown = _Grown([roots], [], [], [])
+    for hop, fanout in enumerate(sampling.fanouts):
+        level = grown.levels[-1]
+        found = tcsr.sample(level.node, level.before, fanout, sampling.policy, draws.key_of(seed, hop), threads, level.since)
+        there = np.arange(fanout) < found.counts[:, None]
+        event, node = found.event[there], found.neighbor[there]
+        since = None if level.since is None else np.repeat(level.since, found.counts)
+        first = index = np.arange(event.size)
+        if sampling.unique:  # of the last level the node alone is read; of others also when it was met, and how far back is seen
+            keys = node.astype(np.int64)
+            if hop + 1 < len(sampling.fanouts):
+                keys |= event.astype(np.int64) << 32
+                if since is not None:
+                    keys = np.unique(np.stack([keys, since]), axis=1, return_inverse=True)[1].ravel()
+            _, first, index = np.unique(keys, return_index=True, return_inverse=True)
+        slot = np.zeros(there.shape, np.int64)
+        slot[there] = index
+        node, event, since = node[first], event[first], None if since is None else since[first]
+        if not node.size:  # a row that no slot means
+            node, event, since = level.node[:1], np.zeros(1, np.int32), None if since is None else np.zeros(1, np.int32)
+        grown.levels.append(_Level(node, event, since, t[event]))
+        grown.events.append(found.event)
+        grown.slots.append(slot)
+        grown.there.append(there)
+    return grown

@@ -1,0 +1,173 @@
+"""Prepared: a stream as a trainer reads it, split, indexed and with its evaluation's negatives, made once and then mapped."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+
+from chronoscale.datasets import store
+from chronoscale.datasets.arrays import Bool, Int32, Int64
+from chronoscale.datasets.streams import negatives
+from chronoscale.datasets.streams.deal import Deal
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.datasets.streams.neighbourhood import Sampling
+from chronoscale.datasets.streams.negatives import Negatives
+from chronoscale.datasets.streams.protocol import Protocol
+from chronoscale.datasets.streams.source import Source
+from chronoscale.datasets.streams.splits import Split, by_time, hide
+from chronoscale.datasets.streams.tcsr import TCSR
+from chronoscale.datasets.streams.work import BatchStatistics, StreamStatistics, counted
+from chronoscale.errors import UserError
+from chronoscale.kept import read_json
+
+META, TRAINING, NEW, WORK = "prepared.json", "training", "new.npy", "work"
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """META. `stream`: the folder of the events, which may be the user's own."""
+
+    stream: str
+    protocol: Protocol
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """folder: where it lies. training: its events 0 .. `trained` - 1 are trained on; whole: all events, those of hidden nodes too.
+
+    new bool [N]: nodes that training does not see. among int32 [D]: destinations that training's negatives are drawn from.
+    """
+
+    folder: Path
+    protocol: Protocol
+    split: Split
+    whole: Source
+    training: Source
+    trained: int
+    new: Bool
+    among: Int32
+
+    @classmethod
+    def make(cls, folder: Path, stream: Path, protocol: Protocol) -> Prepared:
+        """In a new folder, of a stored stream. Raises UserError where the stream cannot be split, hidden nodes leave nothing, a label
+        is missing, or `stream` holds something else."""
+        events = _events(stream)
+        split = by_time(events, protocol.train, protocol.validation)
+        if protocol.task == "node":
+            _labels(events)
+        folder.mkdir(parents=True)
+        TCSR.of(events, folder=folder / "tcsr")
+        hidden = hide(events, split, protocol.hidden, protocol.seed)
+        np.save(folder / NEW, hidden.new)
+        if protocol.hidden:
+            kept = _kept(events.span(0, split.train_end), hidden.training)
+            store.save(folder / TRAINING / "stream", kept)
+            TCSR.of(kept, folder=folder / TRAINING / "tcsr")
+        for what, part, k, kind in _drawn(split, protocol):
+            negatives.of_evaluation(events, split.train_end, part, k, kind, protocol.seed).save(folder / f"{what}.npz")
+        (folder / WORK).mkdir()
+        (folder / META).write_text(json.dumps(asdict(Meta(str(stream), protocol))))
+        return cls.load(folder)
+
+    @classmethod
+    def load(cls, folder: Path) -> Prepared:
+        """What `make` wrote, mapped. Raises UserError for a file that is missing or damaged."""
+        meta = read_json(folder / META, Meta, "record of a prepared stream")
+        events = _events(Path(meta.stream))
+        split = by_time(events, meta.protocol.train, meta.protocol.validation)
+        whole = Source(events, TCSR.load(folder / "tcsr"))
+        training, trained = whole, split.train_end
+        if (folder / TRAINING).exists():
+            training = Source(_events(folder / TRAINING / "stream"), TCSR.load(folder / TRAINING / "tcsr"))
+            trained = len(training.stream)
+        among = negatives.destinations(np.asarray(training.stream.dst[:trained]), events.num_nodes)
+        return cls(folder, meta.protocol, split, whole, training, trained, np.load(folder / NEW), among)
+
+    def negatives_of_training(self, part: range, epoch: int) -> Int32:
+        """One destination an event that it is told from, [B, 1]; none for a task without: [B, 0]."""
+        if self.protocol.task == "node":
+            return np.empty((len(part), 0), np.int32)
+        dst = np.asarray(self.training.stream.dst[part.start : part.stop])
+        return negatives.of_training(dst, _numbers(part), self.among, seed=self.protocol.seed, epoch=epoch)
+
+    def negatives(self, what: str) -> Negatives:
+        """Fixed ones: "validation" and "test", one an event at random, and "ranked", those that test events are ranked against."""
+        part, k, kind = {name: (part, k, kind) for name, part, k, kind in _drawn(self.split, self.protocol)}[what]
+        wanted = negatives.digest(self.whole.stream, self.split.train_end, part, k, kind, self.protocol.seed)
+        return negatives.load(self.folder / f"{what}.npz", part, wanted)
+
+    def deal(self, validates: bool, ranks: int, size: int, limit: int = 0, every: int = 1) -> Deal:
+        """Batches of the training events, or of those that validate."""
+        return Deal(self.split.validation if validates else range(self.trained), ranks, size, limit, every)
+
+    def work(self, validates: bool, ranks: int, size: int, sampling: Sampling, limit: int = 0, every: int = 1) -> BatchStatistics:
+        """Of a part's batches, of the first epoch's negatives; counted once, then read."""
+        said = f"{validates} {ranks} {size} {limit} {every} {sampling}"
+        path = self.folder / WORK / f"{sha256(said.encode()).hexdigest()[:16]}.npz"
+        if not path.exists():
+            deal, source = self.deal(validates, ranks, size, limit, every), self.whole if validates else self.training
+            self._count(deal, source, validates, sampling).save(path)
+        return BatchStatistics.load(path)
+
+    def _count(self, deal: Deal, source: Source, validates: bool, sampling: Sampling) -> BatchStatistics:
+        if self.protocol.task == "node":
+            return counted(source, deal, sampling, lambda part: np.empty((len(part), 0), np.int32), self.protocol.seed)
+        if not validates:
+            return counted(source, deal, sampling, lambda part: self.negatives_of_training(part, 0), self.protocol.seed)
+        fixed, first = self.negatives("validation").dst, self.split.validation.start
+        return counted(source, deal, sampling, lambda part: present(fixed[part.start - first : part.stop - first]), self.protocol.seed)
+
+    @property
+    def statistics(self) -> StreamStatistics:
+        """What planning needs."""
+        events = self.whole.stream
+        widths = (0 if found is None else found.shape[1] for found in (events.node_features, events.features))
+        classes = int(_labels(events).max()) + 1 if self.protocol.task == "node" else 0
+        return StreamStatistics(events.num_nodes, self.trained, len(self.split.validation), *widths, classes, self.work)
+
+
+def present(destinations: Int32) -> Int32:
+    """Negatives as nodes to read: where there is none, -1, some node; what it scores does not count."""
+    return np.maximum(destinations, 0)
+
+
+def _labels(events: EventStream) -> Int64:
+    """Classes of an event's source, 0, 1, …. Raises UserError where there are none."""
+    if events.labels is None:
+        raise UserError(f"dataset '{events.name}' has no labels: task: node predicts those of each event's source")
+    if events.labels.min() < 0:
+        raise UserError(f"dataset '{events.name}': labels are classes 0, 1, …, got {events.labels.min()}")
+    return events.labels
+
+
+def _drawn(split: Split, protocol: Protocol) -> list[tuple[str, range, int, negatives.Kind]]:
+    if protocol.task == "node":
+        return []
+    return [
+        ("validation", split.validation, 1, "random"),
+        ("test", split.test, 1, "random"),
+        ("ranked", split.test, protocol.ranked, protocol.kind),
+    ]
+
+
+def _events(folder: Path) -> EventStream:
+    found = store.load(folder)
+    if not isinstance(found, EventStream):
+        raise UserError(f"{folder}: not a stream of events, which this experiment's model trains on")
+    return found
+
+
+def _kept(events: EventStream, chosen: Bool) -> EventStream:
+    """Some of the events, under numbers of their own."""
+    columns = {name: getattr(events, name)[chosen] for name in ("src", "dst", "t")}
+    features = None if events.features is None else events.features[chosen]
+    labels = None if events.labels is None else events.labels[chosen]
+    return replace(events, **columns, features=features, labels=labels)
+
+
+def _numbers(part: range) -> Int64:
+    return np.arange(part.start, part.stop, dtype=np.int64)

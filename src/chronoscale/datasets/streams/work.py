@@ -1,0 +1,116 @@
+"""What planning needs of a stream: how much the sampler finds for each batch, counted in one pass and kept with the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from chronoscale.datasets.archive import read_archive, whole
+from chronoscale.datasets.arrays import Int32, Int64
+from chronoscale.datasets.streams import neighbourhood
+from chronoscale.datasets.streams.deal import Deal
+from chronoscale.datasets.streams.delivery import delivered
+from chronoscale.datasets.streams.neighbourhood import Sampling
+from chronoscale.datasets.streams.source import Source
+from chronoscale.errors import UserError
+
+Others = Callable[[range], Int32]  # nodes [B] or [B, k] that the events of a batch are told from
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchStatistics:
+    """One entry a batch, rank by rank of each iteration: int64 [B]; [B, n] where there is one of n levels or hops.
+
+    All trees of a batch are added up. A batch without events has nothing.
+    """
+
+    events: Int64
+    roots: Int64
+    targets: Int64  # [B, hops + 1]: of every level, as they are gathered
+    sampled: Int64  # [B, hops]: filled slots
+    nodes: Int64  # rows of node features and memory that are gathered
+    edges: Int64  # rows of edge features
+    unique_nodes: Int64  # different ones among them
+    unique_edges: Int64
+    updated: Int64  # nodes whose last event of the iteration is this rank's: rows of memory that it contributes
+    written: Int64  # rows of memory that all ranks of the iteration contribute
+    mailed: Int64  # mailboxes that the iteration's mails go to
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            array = getattr(self, field.name)
+            if array.dtype != np.int64 or len(array) != len(self.events) or (array < 0).any():
+                raise UserError(f"work of batches: {field.name} is {array.dtype} {list(array.shape)} of {len(self.events)} batches")
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def save(self, path: Path) -> None:
+        """An archive (.npz), whole or not at all."""
+        with whole(path) as file:
+            np.savez(file, **{field.name: getattr(self, field.name) for field in fields(self)})
+
+    @classmethod
+    def load(cls, path: Path) -> BatchStatistics:
+        """What `save` wrote. Raises UserError naming a file that is damaged."""
+        found = read_archive(path)
+        if set(found) != {field.name for field in fields(cls)}:
+            raise UserError(f"{path}: not the work of batches; delete the file, and it is counted anew")
+        return cls(**found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StreamStatistics:
+    """Of a stream and its split. training, validation: events of each part; node_width, edge_width: of features, 0 without any; classes: of
+    labels that are predicted, 0 where none are.
+
+    work(validates, ranks, batch_size, sampling, limit, every): of the batches of a part, as `Deal` deals them.
+    """
+
+    family: ClassVar[str] = "streams"
+    num_nodes: int
+    training: int
+    validation: int
+    node_width: int
+    edge_width: int
+    classes: int
+    work: Callable[[bool, int, int, Sampling, int, int], BatchStatistics]
+
+
+def counted(source: Source, deal: Deal, sampling: Sampling, others: Others, seed: int) -> BatchStatistics:
+    """Of a deal's batches: the sampler goes over all of them, the roots a batch's sources, destinations, and what they are told from."""
+    events, hops = source.stream, len(sampling.fanouts)
+    count = deal.iterations * deal.ranks
+    made = {name: np.zeros(count, np.int64) for name in ("events", "roots", "nodes", "edges", "unique_nodes", "unique_edges", "updated", "written", "mailed")}
+    made |= {"targets": np.zeros((count, hops + 1), np.int64), "sampled": np.zeros((count, hops), np.int64)}
+    for iteration in range(deal.iterations):
+        together = deal.together(iteration)
+        last = last_events(events.src[together.start : together.stop], events.dst[together.start : together.stop])[1] + together.start
+        mailed = delivered(source, together, sampling.delivers).nodes.size if sampling.delivers else last.size
+        for rank in range(deal.ranks):
+            at, own = iteration * deal.ranks + rank, deal.own(iteration, rank)
+            made["events"][at], made["written"][at], made["mailed"][at] = len(own), last.size, mailed
+            made["updated"][at] = np.count_nonzero((last >= own.start) & (last < own.stop))
+            if not own:
+                continue
+            roots = source.roots(own, others(own), together.start)
+            found = neighbourhood.sample(source.tcsr, events.t, roots, sampling, seed)
+            made["roots"][at] = roots[0].size
+            made["targets"][at] = sum(np.array([level.size for level in tree.levels]) for tree in found.trees)
+            if hops:
+                made["sampled"][at] = sum(np.array([np.count_nonzero(hop.there) for hop in tree.hops]) for tree in found.trees)
+            made["nodes"][at], made["edges"][at] = found.nodes.size, found.edges.size
+            made["unique_nodes"][at] = found.nodes.size if sampling.unique else np.unique(found.nodes).size
+            made["unique_edges"][at] = found.edges.size if sampling.unique else np.unique(found.edges).size
+    return BatchStatistics(**made)
+
+
+def last_events(src: Int32, dst: Int32) -> tuple[Int32, Int64]:
+    """Nodes of a batch's events [B], ascending, int32 [U], and the place in 0 .. B - 1 of the last event of each, int64 [U]."""
+    ends = np.stack([src, dst], axis=1).ravel()[::-1]
+    nodes, first = np.unique(ends, return_index=True)
+    return nodes, (ends.size - 1 - first) // 2

@@ -1,0 +1,23 @@
+"""Binding: from an item to the program that trains on its events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.plans import Kind
+from chronoscale.real_exec.program import Program
+from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.plans import EventPlans
+from chronoscale.real_exec.streams.program import EventProgram
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.workload import ModelChoice
+
+
+def _events(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:
+    material = Material.of(item, choice, context)
+    return EventProgram(schedule, material, material.learner(choice, context), item.hyper, context)
+
+
+KINDS: Mapping[str, Kind] = {"events": Kind(_events, EventPlans)}

@@ -1,0 +1,57 @@
+"""Material: what the programs of one prepared stream read: its tables of features, and the state of its nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from chronoscale.datasets.arrays import Float32
+from chronoscale.datasets.streams.prepared import Prepared
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
+from chronoscale.real_exec.streams.state import NodeState
+from chronoscale.strategies.streams.models import StreamShape
+from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.workload import ModelChoice
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Material:
+    """node_features float32 [N, F] or None: the stream's own, or drawn by the seed for a model that has nothing else to tell nodes by."""
+
+    data: Prepared
+    shape: StreamShape
+    node_features: Float32 | None
+
+    @classmethod
+    def of(cls, item: Item, choice: ModelChoice, context: Context) -> Material:
+        """Made once a rank. Raises UserError for a folder that holds no prepared stream, and as the model's shape does."""
+
+        def make() -> Material:
+            data = Prepared.load(Path(item.dataset))
+            shape, features = shape_for(choice, data.statistics, item.hyper), data.whole.stream.node_features
+            if features is None and shape.features:
+                drawn = torch.Generator().manual_seed(context.settings.seed)
+                features = torch.randn(data.whole.stream.num_nodes, shape.features, generator=drawn).numpy()
+            return cls(data, shape, features if shape.features else None)
+
+        return context.share(("material", item.dataset, choice), make)
+
+    def state(self) -> NodeState:
+        """Tables of their own for every program, empty."""
+        events = self.data.whole.stream
+        return NodeState(events.num_nodes, self.shape, float(events.t[0]))
+
+    def learner(self, choice: ModelChoice, context: Context) -> Learner[StreamModel]:
+        """The untrained model on this rank, its parameters from the job's seed."""
+        return Learner(stream_model(self.shape, context.settings.seed, choice.dropout), context)
+
+
+def rows(table: Float32 | None, index: np.ndarray) -> torch.Tensor | None:
+    """Rows of a table in the host's memory, mapped or not: float32 [n, D]."""
+    return None if table is None else torch.from_numpy(np.ascontiguousarray(table[index]))

@@ -1,0 +1,68 @@
+"""Outcome: what was predicted of the events that are evaluated, on whichever ranks, and the scores of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from chronoscale.datasets.arrays import Bool, Numbers
+from chronoscale.datasets.streams import ranking
+from chronoscale.datasets.streams.prepared import Prepared
+from chronoscale.real_exec.collective import Collective
+
+
+NAN = float("nan")
+
+
+class Outcome:
+    """Logits [n, width] of events `part`, zero where an event was not predicted here; `seen` bool [n]: those that some rank predicts."""
+
+    def __init__(self, part: range, width: int, device: torch.device) -> None:
+        self._part, self._logits, self.seen = part, torch.zeros(len(part), width, device=device), np.zeros(len(part), np.bool_)
+
+    def add(self, events: range, logits: Tensor) -> None:
+        """Of this rank's events."""
+        first = events.start - self._part.start
+        self._logits[first : first + len(events)] = logits.detach()
+
+    def together(self, collective: Collective) -> None:
+        """Those of all ranks, on all ranks."""
+        collective.all_reduce(self._logits)
+
+    def links(self, data: Prepared, there: Bool) -> dict[str, float]:
+        """AP and AUC of each destination against its first negative; where there are more, MRR against the others. `there` bool [n, width - 1]:
+        negatives that are one. Each also of the events that training has not seen a node of, where there are any."""
+        logits = self._logits.cpu().numpy().astype(np.float64)
+        if not np.isfinite(logits).all():
+            return {"ap": NAN, "auc": NAN}
+        negative = np.where(there, logits[:, 1:], -np.inf)
+        events, span = data.whole.stream, slice(self._part.start, self._part.stop)
+        new = data.new[events.src[span]] | data.new[events.dst[span]]
+        found = {}
+        for ending, chosen in (("", self.seen), ("_new", self.seen & new)):
+            chosen = chosen & np.isfinite(negative[:, 0])
+            if chosen.any():
+                positive, first = logits[chosen, 0], negative[chosen, 0]
+                found |= {f"ap{ending}": ranking.average_precision(positive, first), f"auc{ending}": ranking.area(positive, first)}
+                if negative.shape[1] > 1:
+                    found[f"mrr{ending}"] = _mrr(positive, negative[chosen, 1:])
+        return found
+
+    def labels(self, data: Prepared) -> dict[str, float]:
+        """Share of the labels that are right, and, of two kinds of them, the AUC."""
+        logits, span = self._logits.cpu().numpy().astype(np.float64)[self.seen], slice(self._part.start, self._part.stop)
+        if not np.isfinite(logits).all():
+            return {"accuracy": NAN}
+        assert data.whole.stream.labels is not None
+        labels = data.whole.stream.labels[span][self.seen]
+        found = {"accuracy": float((logits.argmax(1) == labels).mean())}
+        if logits.shape[1] == 2 and 0 < labels.sum() < labels.size:
+            found["auc"] = ranking.area_of_labels(logits[:, 1] - logits[:, 0], labels)
+        return found
+
+
+def _mrr(positive: Numbers, negative: Numbers) -> float:
+    """Of the events that have any negative."""
+    some = np.isfinite(negative).any(1)
+    return ranking.reciprocal(ranking.ranks(positive[some], negative[some]))

@@ -1,0 +1,198 @@
+"""EventProgram: one rank's batches of events, executed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from chronoscale.datasets.arrays import Int32
+from chronoscale.datasets.streams.deal import Deal
+from chronoscale.datasets.streams.draws import key_of
+from chronoscale.datasets.streams.source import Source
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.program import EpochResult, Losses, Program
+from chronoscale.real_exec.streams.batch import Batch
+from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.models.model import StreamModel
+from chronoscale.real_exec.streams.outcome import Outcome
+from chronoscale.real_exec.streams.steps import Steps
+from chronoscale.real_exec.streams.updates import Updated, contribution, settle
+from chronoscale.real_exec.task import Task, tasks_of
+from chronoscale.strategies.schedule import Op, Schedule
+from chronoscale.strategies.streams.batches import VALIDATE
+from chronoscale.strategies.streams.feeding import Feeding
+from chronoscale.strategies.workload import Hyper
+
+FIXED = 2**32  # in place of an epoch's number, where what is evaluated draws its neighbours: the same ones in every epoch
+DROPOUT = 3  # what a seed is for, beside what `negatives` draws
+
+
+class EventProgram(Program):
+    """Executes one rank's rows of an epoch on events. A pass is an epoch: node memory begins empty, and negatives are drawn anew.
+
+    The loss is the mean over an iteration's events, on whichever ranks they are: the cross entropy of the destination and that of the
+    negative, added (TGN's and TGL's code), or that of the source's label.
+    """
+
+    def __init__(self, schedule: Schedule, material: Material, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
+        self.tasks, self.material, self.learner, self.hyper = tasks_of(schedule, context.rank), material, learner, hyper
+        self.rank, self.device, self.collective = context.rank, context.device, context.collective
+        self.data, self.sampling = material.data, Feeding.of(schedule).sampling(hyper, material.shape)
+        self.state, self.epoch = material.state(), 0
+        self.steps = Steps(material, learner.model, self.state, self.sampling, self.device, context.settings.threads)
+        limits = (schedule.ranks, hyper.batch_size, hyper.batches, hyper.events.every)
+        self.deals = (self.data.deal(False, *limits), self.data.deal(True, *limits))
+        self._fixed = self.data.negatives("validation").dst if self.data.protocol.task == "link" and hyper.validate else None
+        self._losses = Losses()
+        self._run: Mapping[Op, Callable[[Task], None]] = {
+            Op.SAMPLE: self._sample,
+            Op.GATHER: lambda task: self.steps.gather(self._batch[task.unit]),
+            Op.H2D: self._send,
+            Op.MEMORY_READ: lambda task: self.steps.read(self._batch[task.unit]),
+            Op.MEMORY_UPDATE: lambda task: self._graded(task, self.steps.update),
+            Op.AGGREGATE: lambda task: self._graded(task, lambda batch: self.steps.layer(batch, task.layer)),
+            Op.FORWARD: lambda task: self._graded(task, lambda batch: self._score(task, batch)),
+            Op.BACKWARD: self._backward,
+            Op.ALLREDUCE: self._all_reduce,
+            Op.OPTIMIZE: lambda task: self.learner.step(task.iteration),
+            Op.ALLGATHER: self._gather_memory,
+            Op.D2H: self._bring_back,
+            Op.MEMORY_WRITE: self._write,
+        }
+
+    def begin(self) -> None:
+        """The next epoch, `epoch`: its number decides what is drawn."""
+        self.state.reset()
+        self.learner.clear()
+        torch.manual_seed(key_of(self.data.protocol.seed, DROPOUT, self.epoch, self.rank))
+        self._batch: dict[int, Batch] = {}
+        self._graph: dict[int, Tensor] = {}
+        self._updated: dict[int, Updated] = {}
+        self._memory: dict[int, Tensor] = {}
+        self._outcome = Outcome(self.data.split.validation, self._width(1), self.device)
+        self.learner.model.train()
+
+    def run(self, task: Task) -> None:
+        """Execute one row. Raises KeyError for an operation that events do not have."""
+        self._run[task.op](task)
+
+    def check(self) -> None:
+        """As `Learner.check`."""
+        self.learner.check()
+
+    def finish(self) -> EpochResult:
+        """Losses of the optimiser steps, and scores of what validated."""
+        self.epoch += 1
+        return EpochResult(self._losses.finish(), self._scores())
+
+    def _scores(self) -> dict[str, float]:
+        deal = self.deals[1]
+        for iteration in range(deal.iterations if self.hyper.validate else 0):
+            whole = deal.together(iteration)
+            self._outcome.seen[whole.start - deal.part.start : whole.stop - deal.part.start] = True
+        if not self._outcome.seen.any():
+            return {}
+        return self._outcome.labels(self.data) if self._fixed is None else self._outcome.links(self.data, self._fixed >= 0)
+
+    def _width(self, negatives: int) -> int:
+        return 1 + negatives if self.data.protocol.task == "link" else self.material.shape.outputs
+
+    def _place(self, task: Task) -> tuple[Deal, int]:
+        """A task's batches, and its iteration among them."""
+        validates = task.step == VALIDATE
+        return self.deals[validates], task.unit - self.deals[0].iterations * validates
+
+    def _source(self, task: Task) -> Source:
+        return self.data.whole if task.step == VALIDATE else self.data.training
+
+    def _sample(self, task: Task) -> None:
+        (deal, iteration), validates = self._place(task), task.step == VALIDATE
+        part, before = deal.own(iteration, self.rank), deal.together(iteration).start
+        others = self._others(part) if validates else self.data.negatives_of_training(part, self.epoch)
+        seed = key_of(self.data.protocol.seed, FIXED if validates else self.epoch)
+        self._batch[task.unit] = self.steps.sample(self._source(task), part, others, before, seed)
+
+    def _others(self, part: range) -> Int32:
+        if self._fixed is None:
+            return np.empty((len(part), 0), np.int32)
+        first = self.deals[1].part.start
+        return self._fixed[part.start - first : part.stop - first]
+
+    def _send(self, task: Task) -> None:
+        batch = self._batch[task.unit]
+        if task.layer < 0:
+            self.steps.send(batch)
+        else:
+            self.steps.send_pending(batch)
+
+    def _graded(self, task: Task, step: Callable[[Batch], None]) -> None:
+        model = self.learner.model
+        if model.training == (task.step == VALIDATE):
+            model.train(not model.training)
+        with torch.set_grad_enabled(task.step != VALIDATE):
+            step(self._batch[task.unit])
+
+    def _score(self, task: Task, batch: Batch) -> None:
+        logits = self.steps.logits(batch)
+        if task.step == VALIDATE:
+            self._outcome.add(batch.events, logits)
+            self._leave(task)
+            return
+        deal, iteration = self._place(task)
+        loss = self._loss(batch, logits) / len(deal.together(iteration))
+        self._graph[task.unit] = loss
+        self._losses.add(task.iteration, loss)
+
+    def _loss(self, batch: Batch, logits: Tensor) -> Tensor:
+        """Summed over the batch's events."""
+        if self.data.protocol.task == "link":
+            truth = torch.zeros_like(logits)
+            truth[:, 0] = 1
+            return functional.binary_cross_entropy_with_logits(logits, truth, reduction="sum")
+        labels = self.data.training.stream.labels
+        assert labels is not None
+        own = torch.from_numpy(np.array(labels[batch.events.start : batch.events.stop]))
+        return functional.cross_entropy(logits, own.to(self.device), reduction="sum")
+
+    def _backward(self, task: Task) -> None:
+        self._graph.pop(task.unit).backward()
+        self._leave(task)
+
+    def _leave(self, task: Task) -> None:
+        """A batch whose computation is over: what its memory has become is all that may still be asked for."""
+        batch = self._batch[task.unit]
+        batch.below, batch.trees, batch.features, batch.edges = [], [], None, None
+        if not self.material.shape.memory:
+            del self._batch[task.unit]
+
+    def _all_reduce(self, task: Task) -> None:
+        if task.step == VALIDATE:
+            self._outcome.together(self.collective)
+        else:
+            self.learner.all_reduce()
+
+    def _own(self, task: Task) -> Tensor:
+        """Memory of the nodes that this rank answers for."""
+        deal, iteration = self._place(task)
+        self._updated[task.unit] = updated = Updated.of(self._source(task), deal, iteration)
+        return contribution(updated, self._batch.get(task.unit), self.rank, self.material.shape.memory, self.device)
+
+    def _gather_memory(self, task: Task) -> None:
+        own = self._own(task)
+        self._memory[task.unit] = self.collective.all_gather(own, self._updated[task.unit].counts)
+
+    def _bring_back(self, task: Task) -> None:
+        memory = self._memory.pop(task.unit) if task.unit in self._memory else self._own(task)
+        self._memory[task.unit] = memory.cpu()
+
+    def _write(self, task: Task) -> None:
+        deal, iteration = self._place(task)
+        source = self._source(task)
+        updated, memory = self._updated.pop(task.unit), self._memory.pop(task.unit)
+        settle(deal.together(iteration), updated, memory, source, self.learner.model, self.state, self.sampling.delivers)
+        self._batch.pop(task.unit, None)

@@ -1,0 +1,62 @@
+"""NodeState: memory and mailbox of all nodes, in the host's memory; a copy a rank, equal on all."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from chronoscale.real_exec.streams.pending import Pending
+from chronoscale.strategies.streams.models import StreamShape
+
+NEVER = float("-inf")
+
+
+class NodeState:
+    """memory float32 [N, H]; updated float64 [N], the time of the newest mail in it, the stream's first time before any; mail float32
+    [N, S, W], the newest last; mailed float64 [N, S], -inf where there is none; sent bool [N, S]: the node was the source of its event.
+    """
+
+    def __init__(self, num_nodes: int, shape: StreamShape, begun: float) -> None:
+        self._begun = begun
+        self.memory = torch.zeros(num_nodes, shape.memory)
+        self.updated = torch.full((num_nodes,), begun, dtype=torch.float64)
+        self.mail = torch.zeros(num_nodes, shape.mails, shape.mail)
+        self.mailed = torch.full((num_nodes, shape.mails), NEVER, dtype=torch.float64)
+        self.sent = torch.zeros(num_nodes, shape.mails, dtype=torch.bool)
+
+    def reset(self) -> None:
+        """As before the first event."""
+        for table, value in ((self.memory, 0), (self.updated, self._begun), (self.mail, 0), (self.mailed, NEVER), (self.sent, False)):
+            table.fill_(value)
+
+    def tables(self) -> dict[str, Tensor]:
+        """By name, for a checkpoint."""
+        return {"memory": self.memory, "updated": self.updated, "mail": self.mail, "mailed": self.mailed, "sent": self.sent}
+
+    def restore(self, tables: dict[str, Tensor]) -> None:
+        """What `tables` gave. Raises KeyError or RuntimeError for tables of another model or stream."""
+        for name, table in self.tables().items():
+            if tables[name].shape != table.shape:
+                raise RuntimeError(f"{name} is {list(tables[name].shape)}, expected {list(table.shape)}")
+            table.copy_(tables[name])
+
+    def read(self, nodes: Tensor) -> tuple[Pending, Tensor]:
+        """Rows of nodes int64 [U], and when each was heard of last: float64 [U], the time that its memory will have with its mails in it."""
+        mailed = self.mailed[nodes]
+        there, before = mailed > NEVER, self.updated[nodes]
+        elapsed = torch.where(there, mailed - before[:, None], 0.0).float()
+        pending = Pending(self.memory[nodes], self.mail[nodes], there, elapsed, self.sent[nodes])
+        return pending, torch.where(there[:, -1], mailed[:, -1], before)
+
+    def write(self, nodes: Tensor, memory: Tensor) -> None:
+        """Memory float32 [U, H] of nodes [U], each once, with all of their mails in it."""
+        newest = self.mailed[nodes, -1]
+        self.memory[nodes] = memory
+        self.updated[nodes] = torch.where(newest > NEVER, newest, self.updated[nodes])
+
+    def post(self, nodes: Tensor, mail: Tensor, time: Tensor, sent: Tensor) -> None:
+        """A mail float32 [U, W] to each of nodes [U], each once, at time float64 [U]: the oldest leaves its mailbox."""
+        for table, newest in ((self.mail, mail), (self.mailed, time), (self.sent, sent)):
+            if table.shape[1] > 1:
+                table[nodes, :-1] = table[nodes, 1:]
+            table[nodes, -1] = newest

@@ -1,0 +1,84 @@
+"""Steps: what is done to a batch, one after another, whether a schedule says when or an evaluation does."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from chronoscale.datasets.arrays import Int32
+from chronoscale.datasets.streams import neighbourhood
+from chronoscale.datasets.streams.neighbourhood import Sampling
+from chronoscale.datasets.streams.prepared import present
+from chronoscale.datasets.streams.source import Source
+from chronoscale.real_exec.lanes import uses
+from chronoscale.real_exec.streams.batch import Batch
+from chronoscale.real_exec.streams.material import Material, rows
+from chronoscale.real_exec.streams.models.model import StreamModel
+from chronoscale.real_exec.streams.state import NodeState
+
+
+class Steps:
+    """Of one rank."""
+
+    def __init__(self, material: Material, model: StreamModel, state: NodeState, sampling: Sampling, device: torch.device, threads: int) -> None:
+        self.material, self.model, self.state = material, model, state
+        self._sampling, self._device, self._threads = sampling, device, threads
+        self._classifies = material.data.protocol.task == "node"
+
+    def sample(self, source: Source, part: range, others: Int32, before: int, seed: int) -> Batch:
+        """Of events `part` of a source, told from `others` [B, k], that see no event from `before` on."""
+        roots = source.roots(part, present(others), before)
+        found = neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self._threads)
+        return Batch.of(source, part, others, roots[2], found)
+
+    def gather(self, batch: Batch) -> None:
+        """Features of its nodes and edges, in the host's memory."""
+        batch.features = rows(self.material.node_features, batch.found.nodes)
+        batch.edges = rows(batch.source.stream.features, batch.found.edges) if self.material.shape.edge else None
+
+    def send(self, batch: Batch) -> None:
+        """To the device, with the indices."""
+        batch.send(self._device)
+
+    def read(self, batch: Batch) -> None:
+        """Memory and mailbox of its nodes."""
+        batch.pending, batch.heard = self.state.read(batch.nodes)
+
+    def send_pending(self, batch: Batch) -> None:
+        """To the device."""
+        batch.send_pending(self._device)
+
+    def update(self, batch: Batch) -> None:
+        """Memory with its mails in it."""
+        assert batch.pending is not None
+        uses(*batch.pending)
+        batch.memory = self.model.update(batch.pending)
+
+    def layer(self, batch: Batch, number: int) -> None:
+        """One layer, over all levels of all trees."""
+        self._begin(batch)
+        batch.below = [self.model.layer(number, below, tree) for below, tree in zip(batch.below, batch.trees, strict=True)]
+
+    def logits(self, batch: Batch) -> Tensor:
+        """Of each event, float32 [B, 1 + k]: of its destination and of what it is told from, -inf where that is nothing; or [B, C] of
+        its source's label."""
+        self._begin(batch)
+        events, level = len(batch.events), batch.trees[0].levels[0]
+        waited = torch.zeros(len(level), device=self._device)
+        if batch.heard is not None:
+            uses(batch.heard)
+            waited = (batch.times - batch.heard[level]).float()
+        embedded = self.model.embed([below[0] for below in batch.below], waited)
+        src, rest = embedded[:events], embedded[events:]
+        if self._classifies:
+            return self.model.classify(src)
+        negative = rest[events:].view(events, -1, rest.shape[1])
+        return self.model.score(src, torch.cat([rest[:events, None], negative], 1))
+
+    def _begin(self, batch: Batch) -> None:
+        """Rows of every level, before the first layer."""
+        if not batch.below:
+            uses(batch.features, batch.times, *(part for tree in batch.trees for part in tree.levels))
+            uses(*(part for tree in batch.trees for hop in tree.hops for part in hop))
+            nodes = self.model.inputs(batch.features, batch.memory)
+            batch.below = [[nodes[level] for level in tree.levels] for tree in batch.trees]

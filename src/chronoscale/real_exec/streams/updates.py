@@ -1,0 +1,102 @@
+"""Updates: what an iteration leaves in memory and mailbox, on all ranks alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from chronoscale.datasets.arrays import Bool, Int64
+from chronoscale.datasets.streams.deal import Deal
+from chronoscale.datasets.streams.delivery import delivered
+from chronoscale.datasets.streams.source import Source
+from chronoscale.datasets.streams.work import last_events
+from chronoscale.real_exec.collective import Collective
+from chronoscale.real_exec.streams.batch import Batch
+from chronoscale.real_exec.streams.material import rows
+from chronoscale.real_exec.streams.models.model import StreamModel
+from chronoscale.real_exec.streams.state import NodeState
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Updated:
+    """Nodes of an iteration's events, those of rank 0's last events first: `nodes` int64 [U]; `last` int64 [U], the last event of each;
+    `source` bool [U]: it sends that event. counts: nodes of every rank."""
+
+    nodes: Int64
+    last: Int64
+    source: Bool
+    counts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, source: Source, deal: Deal, iteration: int) -> Updated:
+        """Every rank finds the same: all of them read the stream."""
+        whole = deal.together(iteration)
+        span = slice(whole.start, whole.stop)
+        src = np.asarray(source.stream.src[span])
+        nodes, last = last_events(src, np.asarray(source.stream.dst[span]))
+        owner = last // deal.size
+        order = np.argsort(owner, kind="stable")
+        nodes, last = nodes[order].astype(np.int64), last[order]
+        counts = np.bincount(owner, minlength=deal.ranks)
+        return cls(nodes, last + whole.start, src[last] == nodes, tuple(counts.tolist()))
+
+    def own(self, rank: int) -> slice:
+        """Places of a rank's."""
+        first = sum(self.counts[:rank])
+        return slice(first, first + self.counts[rank])
+
+    def rows(self, batch: Batch, rank: int) -> Tensor:
+        """Where a rank's stand among the nodes of its batch: int64 [u]; its events are the batch's first roots, sources before destinations."""
+        own = self.own(rank)
+        place = self.last[own] - batch.events.start + len(batch.events) * ~self.source[own]
+        return torch.from_numpy(batch.found.trees[0].levels[0][place])
+
+
+def contribution(updated: Updated, batch: Batch | None, rank: int, width: int, device: torch.device) -> Tensor:
+    """Memory of a rank's nodes as its batch has left it: float32 [u, H] on the device; none without events."""
+    if batch is None:
+        return torch.zeros(0, width, device=device)
+    assert batch.memory is not None
+    return batch.memory.detach()[updated.rows(batch, rank).to(device)]
+
+
+def gathered(updated: Updated, own: Tensor, collective: Collective) -> Tensor:
+    """All ranks' contributions, [U, H]. Called on every rank."""
+    return collective.all_gather(own, updated.counts)
+
+
+@torch.no_grad()
+def settle(whole: range, updated: Updated, memory: Tensor, source: Source, model: StreamModel, state: NodeState, delivers: int) -> None:
+    """Write memory [U, H], in the host's memory, of the nodes that an iteration's events `whole` have changed, and deliver their mails."""
+    state.write(torch.from_numpy(updated.nodes), memory)
+    if delivers:
+        _to_neighbours(whole, source, model, state, delivers)
+    else:
+        _to_ends(updated, memory, source, model, state)
+
+
+def _to_ends(updated: Updated, memory: Tensor, source: Source, model: StreamModel, state: NodeState) -> None:
+    """To each node the mail of its last event (TGN §3.2, "last")."""
+    events = source.stream
+    other = np.where(updated.source, events.dst[updated.last], events.src[updated.last])
+    edge = rows(events.features, updated.last) if model.shape.edge else None
+    mail = model.mail(memory, state.memory[torch.from_numpy(other).long()], edge)
+    time = torch.from_numpy(events.t[updated.last]).double()
+    state.post(torch.from_numpy(updated.nodes), mail, time, torch.from_numpy(updated.source))
+
+
+def _to_neighbours(whole: range, source: Source, model: StreamModel, state: NodeState, fanout: int) -> None:
+    """To each node the mean of the mails that it gets, at the time of the latest (APAN §3.4)."""
+    events, found, span = source.stream, delivered(source, whole, fanout), slice(whole.start, whole.stop)
+    src, dst = (torch.from_numpy(np.array(end[span])).long() for end in (events.src, events.dst))
+    edge = rows(events.features, np.arange(whole.start, whole.stop)) if model.shape.edge else None
+    mail = model.mail(state.memory[src], state.memory[dst], edge)
+    nodes, to = torch.from_numpy(found.nodes), torch.from_numpy(found.to)
+    total = mail.new_zeros(len(nodes), mail.shape[1]).index_add_(0, to, mail[torch.from_numpy(found.event - whole.start)])
+    latest = np.searchsorted(found.to, np.arange(found.nodes.size), side="right") - 1
+    time = torch.from_numpy(events.t[found.event[latest]]).double()
+    mean = total / torch.bincount(to, minlength=len(nodes))[:, None]
+    state.post(nodes, mean, time, torch.zeros(len(nodes), dtype=torch.bool))

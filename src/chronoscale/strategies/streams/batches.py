@@ -1,0 +1,206 @@
+"""Batches: an epoch on events as rows. A unit is an iteration's batch on one rank; strategies differ in what is gathered and what overlaps.
+
+Rows of optimiser step i have iteration = unit = i and step 0. Batches that validate follow: unit = steps + j, step 1, in the last iteration.
+Node memory and mailbox lie in the host's memory, one copy a rank; H2D rows of layer 0 bring what of it a batch reads. Ranks read them as
+they were before the iteration, and all-gather the rows that it updates, so that all copies stay equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chronoscale.datasets.streams.neighbourhood import Sampling
+from chronoscale.datasets.streams.work import BatchStatistics
+from chronoscale.errors import UserError
+from chronoscale.strategies.builder import NONE, Builder, Columns
+from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
+from chronoscale.strategies.streams.feeding import Feeding
+from chronoscale.strategies.streams.kernels import kernels_of
+from chronoscale.strategies.streams.models import StreamShape
+from chronoscale.strategies.streams.shapes import shape_of
+from chronoscale.strategies.streams.work import embed_work, layer_work, score_work, update_work
+from chronoscale.strategies.workload import Workload
+
+FP32, INDEX, TRUTH = 4, 8, 1
+TRAIN, VALIDATE = 0, 1  # `step` of an epoch's rows
+FETCH, COMPUTE, WRITE = 1, 1, 2  # places within an iteration's three; the next one's fetch goes before this one's computation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ends:
+    """Handles int64 [ranks] of the last row of an earlier phase: of computing, and of all."""
+
+    computed: Ints
+    over: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Phase:
+    """The batches of one part: what is the same for all of its rows. `first`: its first unit."""
+
+    workload: Workload
+    sampling: Sampling
+    work: BatchStatistics
+    ranks: int
+    step: int
+    first: int
+
+    @property
+    def shape(self) -> StreamShape:
+        return shape_of(self.workload)
+
+    @property
+    def iterations(self) -> int:
+        return len(self.work) // self.ranks
+
+    @property
+    def unit(self) -> Ints:
+        return self.first + np.repeat(np.arange(self.iterations), self.ranks)
+
+    def site(self, place: int) -> Columns:
+        """A row a batch, `place` places after its iteration's begin."""
+        rank = np.tile(np.arange(self.ranks), self.iterations)
+        iteration = self.unit if self.step == TRAIN else self.first - 1
+        return {"rank": rank, "order": 3 * self.unit + place, "unit": self.unit, "step": self.step, "iteration": iteration}
+
+    def features(self) -> Ints:
+        """Bytes of node and edge features."""
+        return FP32 * (self.work.nodes * self.shape.features + self.work.edges * self.shape.edge)
+
+    def index(self) -> Ints:
+        """Bytes of the indices that make trees of rows."""
+        slots = self.work.targets[:, :-1] * np.array(self.sampling.fanouts, np.int64)
+        return INDEX * self.work.targets.sum(1) + (2 * INDEX + FP32 + TRUTH) * slots.sum(1)
+
+
+def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, overlaps: bool) -> Schedule:
+    """One epoch: every training batch once, in order, then every batch that validates."""
+    if ranks < 1:
+        raise UserError(f"a schedule needs at least one rank, got {ranks}")
+    hyper, shape, data = workload.hyper, shape_of(workload), workload.events
+    sampling = feeding.sampling(hyper, shape)
+    resident, host = 4 * shape.parameters * FP32, data.num_nodes * state_bytes(shape)
+    builder = Builder(name, ranks, resident, "events", host, str(feeding), kernels_of(workload, ranks))
+    nothing = Ends(*np.full((2, ranks), NONE, np.int64))
+    limits = (hyper.batch_size, sampling, hyper.batches, hyper.events.every)
+    training = Phase(workload, sampling, data.work(False, ranks, *limits), ranks, TRAIN, 0)
+    done = _phase(builder, training, overlaps, nothing)
+    if hyper.validate:
+        validation = Phase(workload, sampling, data.work(True, ranks, *limits), ranks, VALIDATE, training.iterations)
+        done = _phase(builder, validation, overlaps, done)
+        if ranks > 1:
+            unit = training.iterations + validation.iterations
+            scored = 2 * int(validation.work.events.sum())
+            last: Columns = {"rank": np.arange(ranks), "order": 3 * unit, "iteration": training.iterations - 1, "unit": unit, "step": VALIDATE}
+            builder.add(Op.ALLREDUCE, Lane.COMM, last, {"collective": 2 * unit, "bytes": FP32 * scored}, after=(done.computed,))
+    return builder.finish()
+
+
+def state_bytes(shape: StreamShape) -> int:
+    """Of one node's memory and mailbox, and their times, in the host's tables."""
+    return (FP32 * shape.memory + INDEX + shape.mails * (FP32 * shape.mail + INDEX + TRUTH)) if shape.memory else 0
+
+
+def pending_bytes(shape: StreamShape) -> int:
+    """Of one node's row as it is read: memory, mails, and what tells which there are and how old."""
+    return FP32 * shape.memory + shape.mails * (FP32 * shape.mail + FP32 + 2 * TRUTH)
+
+
+def _phase(builder: Builder, phase: Phase, overlaps: bool, before: Ends) -> Ends:
+    """Rows of one part's batches, after those that ended with `before`."""
+    if not len(phase.work):
+        return before
+    shape, work, ranks, there = phase.shape, phase.work, phase.ranks, phase.work.events > 0
+    fetch, compute, write = (phase.site(place) for place in (FETCH - 3 * overlaps, COMPUTE, WRITE))
+    sizes: Columns = {"nodes": work.roots, "edges": work.sampled.sum(1), "rows": work.targets.sum(1)}
+    sampled = builder.add(Op.SAMPLE, Lane.HOST, fetch, sizes, {"bytes": phase.index()}, where=there)
+    moved, held = phase.features(), phase.features() + phase.index()
+    read = sampled
+    if moved.any():
+        rows: Columns = {"nodes": work.nodes, "edges": work.edges, "rows": work.nodes + work.edges, "bytes": moved}
+        read = builder.add(Op.GATHER, Lane.HOST, fetch, rows, where=there)
+    sizes = {"rows": work.nodes + work.edges, "bytes": held, "alloc": held}
+    sent = builder.add(Op.H2D, Lane.H2D, fetch, sizes, where=there, after=(read,))
+    updated, state = sent, np.zeros(len(work), np.int64)
+    if shape.memory:
+        state = work.nodes * pending_bytes(shape)
+        rows = {"nodes": work.nodes, "rows": work.nodes, "width": shape.memory, "bytes": state}
+        opened = builder.add(Op.MEMORY_READ, Lane.HOST, phase.site(0) if overlaps else compute, rows, where=there, after=(sent,) * (not overlaps))
+        sizes = {"rows": work.nodes, "layer": 0, "bytes": state, "alloc": state}
+        arrived = builder.add(Op.H2D, Lane.H2D, phase.site(0) if overlaps else compute, sizes, where=there, after=(opened,))
+        flops, size = update_work(shape, work.nodes)
+        costs: Columns = {"flops": flops, "bytes": size, "alloc": size // 2 * (phase.step == TRAIN)}
+        updated = builder.add(Op.MEMORY_UPDATE, Lane.COMPUTE, compute, rows, costs, where=there, after=(arrived, sent))
+    last, total = _forward(builder, phase, compute, updated, sent)
+    if phase.step == TRAIN:
+        flops, size, saved = total
+        whole: Columns = {"nodes": work.nodes, "edges": phase.work.targets.sum(1), "rows": work.roots, "width": shape.hidden}
+        back: Columns = {"flops": 2 * flops, "bytes": 2 * size, "free": held + state + saved}
+        last = builder.add(Op.BACKWARD, Lane.COMPUTE, compute, whole, back, where=there)
+        over = _update(builder, phase, compute, last)
+    else:
+        over = last
+    if shape.memory:
+        over = _write(builder, phase, write, over, updated)
+    ends = Ends(_last(last, before.computed, ranks), over.reshape(-1, ranks)[-1])
+    first = np.concatenate([(before.over if not overlaps else before.computed), (over if not overlaps else last)])
+    behind = ranks * (1 + overlaps)  # a batch is fetched when the one before is over, or when the one before that is
+    waits = np.concatenate([np.full(behind - ranks, NONE, np.int64), first])[: len(sampled)]
+    builder.link(sampled, waits)
+    return ends
+
+
+def _last(handles: Ints, before: Ints, ranks: int) -> Ints:
+    """The last row of each rank; its last before where a part's last iteration has none for it."""
+    table = np.concatenate([before[None], handles.reshape(-1, ranks)])
+    return np.asarray(np.maximum.accumulate(table)[-1], np.int64)
+
+
+def _forward(builder: Builder, phase: Phase, site: Columns, updated: Ints, sent: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
+    """Layers over the levels, and the scores: the last row, and flops, bytes and bytes saved for backward of all, each [batches]."""
+    shape, work, there = phase.shape, phase.work, phase.work.events > 0
+    flops, size = update_work(shape, work.nodes) if shape.memory else np.zeros((2, len(work)), np.int64)
+    saved, after = size // 2 * (phase.step == TRAIN), updated  # what is written is kept, and read once more in the forward pass
+    total = [flops, size, saved]
+    for layer in range(shape.layers):
+        levels = range(shape.layers - layer)
+        parts = [layer_work(shape, layer, work.targets[:, level], phase.sampling.fanouts[level]) for level in levels]
+        flops, size = (np.asarray(sum(part[i] for part in parts), np.int64) for i in range(2))
+        saved = size // 2 * (phase.step == TRAIN)
+        targets = work.targets[:, : shape.layers - layer]
+        slots = (targets * np.array(phase.sampling.fanouts[: shape.layers - layer], np.int64)).sum(1)
+        sizes: Columns = {"nodes": work.targets[:, 1 : shape.layers - layer + 1].sum(1), "edges": slots, "rows": targets.sum(1), "layer": layer}
+        costs: Columns = {"width": shape.width(layer), "flops": flops, "bytes": size, "alloc": saved}
+        after = builder.add(Op.AGGREGATE, Lane.COMPUTE, site, sizes, costs, where=there, after=(after, sent))
+        total = [done + more for done, more in zip(total, (flops, size, saved), strict=True)]
+    flops, size = (sum(parts) for parts in zip(embed_work(shape, work.roots), score_work(shape, work.roots), strict=True))
+    over: Columns = {"free": phase.features() + phase.index() + work.nodes * pending_bytes(shape) * bool(shape.memory)}
+    sizes = {"nodes": work.roots, "rows": work.roots, "width": shape.hidden, "flops": flops, "bytes": size}
+    last = builder.add(Op.FORWARD, Lane.COMPUTE, site, sizes, over if phase.step == VALIDATE else {}, where=there, after=(after, sent))
+    return last, (total[0] + flops, total[1] + size, total[2])
+
+
+def _update(builder: Builder, phase: Phase, site: Columns, backward: Ints) -> Ints:
+    """All-reduce of the gradients and the optimiser's step; on every rank, with events or without."""
+    parameters, ready = phase.shape.parameters, backward
+    if phase.ranks > 1:
+        reduced: Columns = {"collective": 2 * phase.unit, "bytes": parameters * FP32}
+        ready = builder.add(Op.ALLREDUCE, Lane.COMM, site, reduced, after=(backward,))
+    moved: Columns = {"bytes": 7 * parameters * FP32, "rows": parameters, "flops": 10 * parameters}  # Adam reads four values, writes three
+    return builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, moved, after=(ready,))
+
+
+def _write(builder: Builder, phase: Phase, site: Columns, over: Ints, updated: Ints) -> Ints:
+    """What the batch did to memory: gathered from all ranks, brought to the host, and written with the mails that follow from it."""
+    shape, work, row = phase.shape, phase.work, phase.shape.memory * FP32
+    ready: tuple[Ints, ...] = (over, updated)
+    if phase.ranks > 1:
+        sent: Columns = {"collective": 2 * phase.unit + 1, "rows": work.updated, "width": shape.memory, "bytes": work.updated * row}
+        ready = (builder.add(Op.ALLGATHER, Lane.COMM, site, sent, after=ready),)
+    brought: Columns = {"rows": work.written, "width": shape.memory, "bytes": work.written * row}
+    down = builder.add(Op.D2H, Lane.D2H, site, brought, after=ready)
+    mails = work.mailed * (state_bytes(shape) - row - INDEX)
+    written: Columns = {"rows": work.written, "edges": work.mailed, "width": shape.memory, "bytes": work.written * (row + INDEX) + mails}
+    return builder.add(Op.MEMORY_WRITE, Lane.HOST, site, written, after=(down,))

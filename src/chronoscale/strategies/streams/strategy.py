@@ -1,0 +1,38 @@
+"""StreamStrategy: a strategy on events is a name, a way to feed batches, and whether anything overlaps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.streams import batches
+from chronoscale.strategies.streams.feeding import Feeding
+from chronoscale.strategies.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStrategy(Strategy):
+    """Plans for a stream of events. overlaps: the next batch is sampled, gathered and sent while this one trains."""
+
+    name: str
+    title: str
+    source: str
+    feeding: Feeding
+    overlaps: bool = True
+    family = "streams"
+    kind = "events"
+
+    def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
+        """One epoch on `ranks` ranks. Raises UserError for another family, and for a model that was not counted."""
+        return batches.epoch(self.name, workload, ranks, self.feeding, self.overlaps)
+
+    def rows(self, workload: Workload, ranks: int) -> int:
+        """Of every batch its operations on every rank that has a part of it."""
+        hyper, data = workload.hyper, workload.events
+        found = 0
+        for events in (data.training, data.validation * hyper.validate):
+            iterations = -(-events // (hyper.batch_size * ranks))
+            found += ranks * (min(iterations, hyper.batches) if hyper.batches else iterations)
+        return (8 + workload.model.layers + 6 * (ranks > 1)) * found
