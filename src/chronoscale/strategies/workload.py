@@ -51,8 +51,8 @@ class ModelShape:
     """The sizes of a model. `parameters` is the number of trained fp32 values."""
 
     name: str
-    spatial: str  # gcn, gat, diffusion, attention
-    temporal: str  # lstm, gru, memory, none
+    spatial: str  # gcn, gat, diffusion, attention, none
+    temporal: str  # lstm, gru, rnn, attention, none
     layers: int
     inputs: int
     hidden: int
@@ -88,7 +88,8 @@ class ModelShape:
 class ModelChoice:
     """A model by name and the widths asked of it; a model reads those that it has.
 
-    inputs: width of generated features where a dataset of snapshots has none. hops, heads: of models that diffuse or attend.
+    inputs: width of generated features where a dataset has none. hops, heads: of models that diffuse or attend. time: width of the
+    encoding of elapsed times; mails: that a node keeps, where a model reads several.
     """
 
     name: str
@@ -97,6 +98,8 @@ class ModelChoice:
     inputs: int = 64
     hops: int = 2
     heads: int = 4
+    time: int = 100
+    mails: int = 10
 
 
 @dataclass(frozen=True, slots=True)

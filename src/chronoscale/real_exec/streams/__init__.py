@@ -1,0 +1,1 @@
+"""Training on event streams."""

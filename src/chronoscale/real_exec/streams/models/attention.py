@@ -1,0 +1,86 @@
+"""Attention of one query to a few slots: multi-head, scaled dot products, slots padded.
+
+Where a query has its own slots, weights need not be applied to these: with x_k a slot, q W_K x_k = (W_K^T q) x_k, and the sum of
+a_k W_V x_k is W_V applied to the sum of a_k x_k. So a query asks for a vector of the slot's width, a head, and weighs the slots as they
+are: with K slots that is 1/K of the products, and no keys and values are stored.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from chronoscale.real_exec.streams.models.clock import Clock
+from chronoscale.real_exec.streams.tree import Hop
+
+
+def asked(query: Tensor, key: Tensor, heads: int) -> Tensor:
+    """W_K^T q a head, over the root of a head's width: queries [T, H] and key weights [H, X] to [T, heads, X]."""
+    width = query.shape[1] // heads
+    split = (query / width**0.5).view(-1, heads, width).transpose(0, 1)
+    return torch.bmm(split, key.view(heads, width, -1)).transpose(0, 1)
+
+
+def shares(scores: Tensor, there: Tensor, dropout: float = 0.0) -> Tensor:
+    """Softmax over the slots that are there: scores [T, heads, K], there bool [T, K] to weights of the scores' shape, 0 where none is.
+
+    A target without any slot has zeros. dropout: of weights.
+    """
+    empty = ~there[:, None]
+    weights = scores.masked_fill(empty, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(empty, 0)
+    return nn.functional.dropout(weights, dropout) if dropout else weights
+
+
+def answered(sums: Tensor, value: Tensor) -> Tensor:
+    """W_V applied to weighted sums of slots [T, heads, X], each head's part of value weights [H, X] to its own: [T, H]."""
+    rows, heads, across = sums.shape
+    split = torch.bmm(sums.transpose(0, 1), value.view(heads, -1, across).transpose(1, 2))
+    return split.transpose(0, 1).reshape(rows, -1)
+
+
+class TemporalAttention(nn.Module):
+    """A temporal graph attention layer: TGAT eqs. 6-8 and its FFN, TGN §3.1.
+
+    q = W_Q [h_v, phi(0)];  k, v = W_K, W_V [h_u, e, phi(t - t_u)], without biases;  h' = W_2 relu(W_1 [attended, h_v] + b_1) + b_2
+
+    A target without neighbours attends to nothing: zeros stand for `attended`. As in TGN, and in TGAT's code, [attended, h_v] holds the row
+    of the layer below, where TGAT's text has the raw features; for the first layer that is the same. Heads are beside each other, without
+    the output matrix of TGAT's code, which W_1 would follow at once, and there is no residual and no normalisation, which the code has
+    and the text has not. TGL instead ends with one linear layer, relu and normalisation, and passes scores through a leaky relu.
+    """
+
+    def __init__(self, width: int, edge: int, time: int, hidden: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.sizes, self.heads, self.dropout = (width, edge, time), heads, dropout
+        self.query = nn.Linear(width + time, hidden, bias=False)
+        self.key = nn.Linear(width + edge + time, hidden, bias=False)
+        self.value = nn.Linear(width + edge + time, hidden, bias=False)
+        self.merge = nn.Linear(hidden + width, hidden)
+        self.out = nn.Linear(hidden, hidden)
+
+    def forward(self, target: Tensor, source: Tensor, hop: Hop, clock: Clock) -> Tensor:
+        """Rows of a level's targets [T, D] and of the next level's [T', D], joined by `hop`, to [T, hidden]."""
+        width = self.sizes[0]
+        weight = self.query.weight
+        query = torch.addmm(weight[:, width:] @ clock.zero(), target, weight[:, :width].t())
+        rows = source.index_select(0, hop.slot.flatten()).view(*hop.slot.shape, width)
+        slots = [rows, clock(hop.elapsed)]
+        if hop.edge is not None and self.sizes[1]:
+            slots.insert(1, hop.edge)
+        wanted = asked(query, self.key.weight, self.heads).split([part.shape[2] for part in slots], 2)
+        scores = sum_of([torch.bmm(part, slot.transpose(1, 2)) for part, slot in zip(wanted, slots, strict=True)])
+        weights = shares(scores, hop.there, self.dropout if self.training else 0.0)
+        sums = torch.cat([torch.bmm(weights, slot) for slot in slots], 2)
+        attended, hidden = answered(sums, self.value.weight), self.out.in_features
+        own = torch.addmm(self.merge.bias, target, self.merge.weight[:, hidden:].t())
+        return cast(Tensor, self.out(torch.addmm(own, attended, self.merge.weight[:, :hidden].t()).relu()))
+
+
+def sum_of(parts: list[Tensor]) -> Tensor:
+    """Of tensors of one shape."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total

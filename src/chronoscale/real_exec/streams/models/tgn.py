@@ -1,0 +1,40 @@
+"""TGN: attention over memories (Rossi et al.: Temporal Graph Networks for Deep Learning on Dynamic Graphs, 2020)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from chronoscale.real_exec.streams.models.tgat import TGAT
+from chronoscale.real_exec.streams.pending import Pending
+from chronoscale.strategies.streams.models import StreamShape
+
+
+class TGN(TGAT):
+    """TGN-attn, the paper's best: TGAT's layers on h = s + features, with memory s (§3.1, eqs. 1-5).
+
+    Message: identity, m_i = [s_i, s_j, e_ij, phi(t - t_i)], t_i the time of the memory's last update; aggregator: the last message;
+    updater: s_i' = GRU(m_i, s_i). A node without mail keeps its memory. Where the paper and its code add features of the memory's width, a linear
+    layer makes those that there are fit (as TGL).
+
+    The raw message holds [s_i, s_j, e_ij] as they were after the batch of its event; phi is added when it is applied, so that the clock
+    learns (§3.2). TGL encodes the time that has passed when the node is read in place of the time between its events.
+    """
+
+    def __init__(self, shape: StreamShape, dropout: float) -> None:
+        super().__init__(shape, dropout)
+        self.cell = nn.GRUCell(shape.mail + shape.time, shape.hidden)
+
+    def update(self, pending: Pending) -> Tensor:
+        """As StreamModel says."""
+        cell, width, hidden = self.cell, self.shape.mail, self.shape.hidden
+        given = torch.addmm(cell.bias_ih, pending.mail[:, 0], cell.weight_ih[:, :width].t())
+        given = torch.addmm(given, self.clock(pending.elapsed[:, 0]), cell.weight_ih[:, width:].t())
+        kept = torch.addmm(cell.bias_hh, pending.memory, cell.weight_hh.t())
+        reset, stay = (given[:, : 2 * hidden] + kept[:, : 2 * hidden]).sigmoid().chunk(2, 1)
+        candidate = torch.addcmul(given[:, 2 * hidden :], reset, kept[:, 2 * hidden :]).tanh()
+        return torch.where(pending.there, torch.lerp(candidate, pending.memory, stay), pending.memory)
+
+    def mail(self, own: Tensor, other: Tensor, edge: Tensor | None) -> Tensor:
+        """As StreamModel says: [s_own, s_other, e]."""
+        return torch.cat([own, other] if edge is None or not self.shape.edge else [own, other, edge], 1)

@@ -1,0 +1,31 @@
+"""Tree: the sampled neighbourhood that a batch's roots are computed from, level by level."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+
+class Hop(NamedTuple):
+    """The sampled events of the T targets of one level, K slots each; what stands in an empty slot is not read, but has to be finite.
+
+    slot int64 [T, K], row of the next level's targets, 0 where the slot is empty; there bool [T, K], filled slots first, in the order of
+    their events; elapsed float32 [T, K], time of the target less that of the event; edge float32 [T, K, De], features of the events.
+    """
+
+    slot: Tensor
+    there: Tensor
+    elapsed: Tensor
+    edge: Tensor | None = None
+
+
+class Tree(NamedTuple):
+    """One neighbourhood of the roots; models of windows have one for each window, oldest first.
+
+    levels: L + 1 of int64 [T_k], T_k at least 1, the row of the batch's nodes that each target of the level is; level 0 are the roots.
+    hops: L, of which hop k joins level k to level k + 1.
+    """
+
+    levels: list[Tensor]
+    hops: list[Hop]

@@ -1,0 +1,1 @@
+"""How work on event streams becomes rows."""
