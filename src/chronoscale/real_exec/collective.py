@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
@@ -10,11 +11,15 @@ from torch import Tensor
 
 
 class Collective(Protocol):
-    """Sums over all ranks, in place."""
+    """Sums over all ranks, in place; rows of all ranks."""
 
     ranks: int
 
     def all_reduce(self, values: Tensor) -> None: ...
+
+    def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
+        """Rows [counts[r], W] of every rank r, on all ranks: [sum(counts), W]."""
+        ...
 
     def barrier(self) -> None: ...
 
@@ -26,6 +31,10 @@ class Alone:
 
     def all_reduce(self, values: Tensor) -> None:
         """A sum over one rank."""
+
+    def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
+        """This rank's are all there are."""
+        return rows
 
     def barrier(self) -> None:
         """Nobody to wait for."""
@@ -40,6 +49,15 @@ class TorchCollective:
     def all_reduce(self, values: Tensor) -> None:
         """Sum over ranks, in place."""
         dist.all_reduce(values)
+
+    def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
+        """Rows of all ranks: padded to the most that one has, as the backends ask for equal shares."""
+        most = max(counts)
+        own = rows.new_zeros(most, rows.shape[1])
+        own[: len(rows)] = rows
+        made = rows.new_empty(self.ranks * most, rows.shape[1])
+        dist.all_gather_into_tensor(made, own)
+        return torch.cat([made[rank * most : rank * most + count] for rank, count in enumerate(counts)])
 
     def barrier(self) -> None:
         """Wait for every rank."""

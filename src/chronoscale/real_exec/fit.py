@@ -20,6 +20,7 @@ CANDIDATES: Mapping[Op, tuple[str, ...]] = {
     Op.H2D: ("bytes", "rows-bytes"),
     Op.FETCH: ("bytes", "traffic"),
     Op.AGGREGATE: ("eq16", "u-curve", "traffic"),
+    Op.SAMPLE: ("rows-edges", "traffic", "bytes"),
     Op.INCREMENT: ("rows-edges", "u-curve", "traffic"),
     Op.RECONSTRUCT: ("eq16", "rows-edges"),
 }

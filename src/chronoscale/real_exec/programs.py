@@ -15,6 +15,7 @@ from chronoscale.real_exec.plans import Kind
 from chronoscale.real_exec.program import CollectiveProgram, Program
 from chronoscale.real_exec.signals import binding as signals
 from chronoscale.real_exec.snapshots import binding as snapshots
+from chronoscale.real_exec.streams import binding as streams
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
 
@@ -23,7 +24,7 @@ def _collectives(item: Item, schedule: Schedule, choice: ModelChoice, context: C
     return CollectiveProgram(schedule, context)
 
 
-KINDS: Mapping[str, Kind] = {"collectives": Kind(_collectives), **snapshots.KINDS, **signals.KINDS}
+KINDS: Mapping[str, Kind] = {"collectives": Kind(_collectives), **snapshots.KINDS, **signals.KINDS, **streams.KINDS}
 
 
 def kind_of(schedule: Schedule) -> Kind:

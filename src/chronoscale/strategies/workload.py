@@ -89,7 +89,7 @@ class ModelChoice:
     """A model by name and the widths asked of it; a model reads those that it has.
 
     inputs: width of generated features where a dataset has none. hops, heads: of models that diffuse or attend. time: width of the
-    encoding of elapsed times; mails: that a node keeps, where a model reads several.
+    encoding of elapsed times; mails: that a node keeps, where a model reads several; dropout: of attention.
     """
 
     name: str
@@ -100,6 +100,7 @@ class ModelChoice:
     heads: int = 4
     time: int = 100
     mails: int = 10
+    dropout: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class EventHyper:
         if self.policy not in POLICIES:
             raise unknown("policy", self.policy, POLICIES)
         if self.windows < 1 or self.duration < 0 or (self.windows > 1) != (self.duration > 0):
-            raise UserError(f"windows before an event: expected several of a duration, or one of none, got {self.windows} of {self.duration}")
+            raise UserError(f"windows: expected several of a duration, or one without, got {self.windows} of duration {self.duration:g}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from chronoscale.datasets.streams.source import Source
 
 
 class Delivery(NamedTuple):
-    """Mails of events, each to a node once. nodes int64 [U], ascending; to, event int64 [D]: a place among the nodes, and an event's number;
-    ascending by both."""
+    """Mails of events, each to a node once. nodes int64 [U], ascending; to, event int64 [D], ascending by both: a place among the nodes,
+    and an event's number."""
 
     nodes: Int64
     to: Int64

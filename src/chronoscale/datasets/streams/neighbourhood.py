@@ -18,9 +18,9 @@ from chronoscale.datasets.streams.tcsr import TCSR
 class Sampling:
     """How the neighbours of a batch are sampled: `fanouts` of each hop, the nearest first.
 
-    windows, duration: of DySAT, whose roots have a neighbourhood in each of so many spans of that length before them (Sankar et al. 2020, on
-    events as TGL §3.1 has it). unique: a node, an edge, and a neighbour with its event stand once in a batch, however often they are sampled
-    (MemShare §4.3); otherwise once a slot, as in TGL. delivers: to how many neighbours of an event's ends its mail goes, too (APAN).
+    windows, duration: of DySAT, whose roots have a neighbourhood in each of so many spans of that length before them (Sankar et al. 2020,
+    on events as TGL §3.1 has it). unique: a node, an edge, and a neighbour with its event stand once in a batch, however often they are
+    sampled (MemShare §4.3); otherwise once a slot, as in TGL. delivers: to how many neighbours of an event's ends its mail goes, too (APAN).
     """
 
     fanouts: tuple[int, ...]
@@ -81,7 +81,9 @@ def sample(
 
     Raises UserError as `TCSR.sample`.
     """
-    grown = [_grow(tcsr, t, level, sampling, draws.key_of(seed, number), threads) for number, level in enumerate(_windows(t, roots, sampling))]
+    grown = [
+        _grow(tcsr, t, level, sampling, draws.key_of(seed, number), threads) for number, level in enumerate(_windows(t, roots, sampling))
+    ]
     ids, place = compacted(np.concatenate([level.node for one in grown for level in one.levels]), sampling.unique)
     filled = [event[there] for one in grown for event, there in zip(one.events, one.there, strict=True)]
     edges, edge_place = compacted(np.concatenate([*filled, np.empty(0, np.int32)]), sampling.unique)

@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.datasets import store
+from chronoscale.datasets.archive import read_array
 from chronoscale.datasets.arrays import Bool, Int32, Int64
 from chronoscale.datasets.streams import negatives
 from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.neighbourhood import Sampling
 from chronoscale.datasets.streams.negatives import Negatives
+from chronoscale.datasets.streams.neighbourhood import Sampling
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.datasets.streams.source import Source
 from chronoscale.datasets.streams.splits import Split, by_time, hide
@@ -29,7 +30,7 @@ META, TRAINING, NEW, WORK = "prepared.json", "training", "new.npy", "work"
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """META. `stream`: the folder of the events, which may be the user's own."""
+    """META. `stream`: the folder of the events, relative to this one, or absolute where it is the user's own."""
 
     stream: str
     protocol: Protocol
@@ -37,12 +38,11 @@ class Meta:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """folder: where it lies. training: its events 0 .. `trained` - 1 are trained on; whole: all events, those of hidden nodes too.
+    """training: its events 0 .. `trained` - 1 are trained on; whole: all events, those of hidden nodes too. folder: where it is kept.
 
     new bool [N]: nodes that training does not see. among int32 [D]: destinations that training's negatives are drawn from.
     """
 
-    folder: Path
     protocol: Protocol
     split: Split
     whole: Source
@@ -50,26 +50,38 @@ class Prepared:
     trained: int
     new: Bool
     among: Int32
+    folder: Path | None = None
 
     @classmethod
-    def make(cls, folder: Path, stream: Path, protocol: Protocol) -> Prepared:
-        """In a new folder, of a stored stream. Raises UserError where the stream cannot be split, hidden nodes leave nothing, a label
-        is missing, or `stream` holds something else."""
-        events = _events(stream)
+    def of(cls, events: EventStream, protocol: Protocol) -> Prepared:
+        """In memory. Raises UserError where the stream cannot be split, hidden nodes leave nothing to train on, or labels are missing."""
         split = by_time(events, protocol.train, protocol.validation)
         if protocol.task == "node":
             _labels(events)
-        folder.mkdir(parents=True)
-        TCSR.of(events, folder=folder / "tcsr")
+        hidden, whole = hide(events, split, protocol.hidden, protocol.seed), Source(events, TCSR.of(events))
+        if not protocol.hidden:
+            return cls._of(protocol, split, whole, whole, split.train_end, hidden.new)
+        kept = _kept(events.span(0, split.train_end), hidden.training)
+        return cls._of(protocol, split, whole, Source(kept, TCSR.of(kept)), len(kept), hidden.new)
+
+    @classmethod
+    def make(cls, folder: Path, stream: Path, protocol: Protocol) -> Prepared:
+        """In a new folder, of a stored stream (relative to the folder, or absolute). Raises UserError as `of`, and where `stream` holds
+        something else."""
+        events = _events(folder / stream)
+        split = by_time(events, protocol.train, protocol.validation)
+        if protocol.task == "node":
+            _labels(events)
         hidden = hide(events, split, protocol.hidden, protocol.seed)
+        (folder / WORK).mkdir(parents=True)
+        TCSR.of(events, folder=folder / "tcsr")
         np.save(folder / NEW, hidden.new)
         if protocol.hidden:
             kept = _kept(events.span(0, split.train_end), hidden.training)
             store.save(folder / TRAINING / "stream", kept)
             TCSR.of(kept, folder=folder / TRAINING / "tcsr")
-        for what, part, k, kind in _drawn(split, protocol):
-            negatives.of_evaluation(events, split.train_end, part, k, kind, protocol.seed).save(folder / f"{what}.npz")
-        (folder / WORK).mkdir()
+        for what in _drawn(split, protocol):
+            _negatives(events, split, protocol, what).save(folder / f"{what}.npz")
         (folder / META).write_text(json.dumps(asdict(Meta(str(stream), protocol))))
         return cls.load(folder)
 
@@ -77,15 +89,18 @@ class Prepared:
     def load(cls, folder: Path) -> Prepared:
         """What `make` wrote, mapped. Raises UserError for a file that is missing or damaged."""
         meta = read_json(folder / META, Meta, "record of a prepared stream")
-        events = _events(Path(meta.stream))
-        split = by_time(events, meta.protocol.train, meta.protocol.validation)
-        whole = Source(events, TCSR.load(folder / "tcsr"))
+        events = _events(folder / meta.stream)
+        split, whole = by_time(events, meta.protocol.train, meta.protocol.validation), Source(events, TCSR.load(folder / "tcsr"))
         training, trained = whole, split.train_end
         if (folder / TRAINING).exists():
             training = Source(_events(folder / TRAINING / "stream"), TCSR.load(folder / TRAINING / "tcsr"))
             trained = len(training.stream)
-        among = negatives.destinations(np.asarray(training.stream.dst[:trained]), events.num_nodes)
-        return cls(folder, meta.protocol, split, whole, training, trained, np.load(folder / NEW), among)
+        return replace(cls._of(meta.protocol, split, whole, training, trained, read_array(folder / NEW)), folder=folder)
+
+    @classmethod
+    def _of(cls, protocol: Protocol, split: Split, whole: Source, training: Source, trained: int, new: Bool) -> Prepared:
+        among = negatives.destinations(np.asarray(training.stream.dst[:trained]), whole.stream.num_nodes)
+        return cls(protocol, split, whole, training, trained, new, among)
 
     def negatives_of_training(self, part: range, epoch: int) -> Int32:
         """One destination an event that it is told from, [B, 1]; none for a task without: [B, 0]."""
@@ -96,8 +111,11 @@ class Prepared:
 
     def negatives(self, what: str) -> Negatives:
         """Fixed ones: "validation" and "test", one an event at random, and "ranked", those that test events are ranked against."""
-        part, k, kind = {name: (part, k, kind) for name, part, k, kind in _drawn(self.split, self.protocol)}[what]
-        wanted = negatives.digest(self.whole.stream, self.split.train_end, part, k, kind, self.protocol.seed)
+        events, protocol = self.whole.stream, self.protocol
+        if self.folder is None:
+            return _negatives(events, self.split, protocol, what)
+        part, k, kind = _drawn(self.split, protocol)[what]
+        wanted = negatives.digest(events, self.split.train_end, part, k, kind, protocol.seed)
         return negatives.load(self.folder / f"{what}.npz", part, wanted)
 
     def deal(self, validates: bool, ranks: int, size: int, limit: int = 0, every: int = 1) -> Deal:
@@ -106,10 +124,11 @@ class Prepared:
 
     def work(self, validates: bool, ranks: int, size: int, sampling: Sampling, limit: int = 0, every: int = 1) -> BatchStatistics:
         """Of a part's batches, of the first epoch's negatives; counted once, then read."""
-        said = f"{validates} {ranks} {size} {limit} {every} {sampling}"
-        path = self.folder / WORK / f"{sha256(said.encode()).hexdigest()[:16]}.npz"
+        deal, source = self.deal(validates, ranks, size, limit, every), self.whole if validates else self.training
+        if self.folder is None:
+            return self._count(deal, source, validates, sampling)
+        path = self.folder / WORK / f"{sha256(f'{deal} {sampling}'.encode()).hexdigest()[:16]}.npz"
         if not path.exists():
-            deal, source = self.deal(validates, ranks, size, limit, every), self.whole if validates else self.training
             self._count(deal, source, validates, sampling).save(path)
         return BatchStatistics.load(path)
 
@@ -144,14 +163,20 @@ def _labels(events: EventStream) -> Int64:
     return events.labels
 
 
-def _drawn(split: Split, protocol: Protocol) -> list[tuple[str, range, int, negatives.Kind]]:
+def _drawn(split: Split, protocol: Protocol) -> dict[str, tuple[range, int, negatives.Kind]]:
+    """Negatives that a protocol fixes, by what they are for: events, how many each has, of what kind."""
     if protocol.task == "node":
-        return []
-    return [
-        ("validation", split.validation, 1, "random"),
-        ("test", split.test, 1, "random"),
-        ("ranked", split.test, protocol.ranked, protocol.kind),
-    ]
+        return {}
+    return {
+        "validation": (split.validation, 1, "random"),
+        "test": (split.test, 1, "random"),
+        "ranked": (split.test, protocol.ranked, protocol.kind),
+    }
+
+
+def _negatives(events: EventStream, split: Split, protocol: Protocol, what: str) -> Negatives:
+    part, k, kind = _drawn(split, protocol)[what]
+    return negatives.of_evaluation(events, split.train_end, part, k, kind, protocol.seed)
 
 
 def _events(folder: Path) -> EventStream:

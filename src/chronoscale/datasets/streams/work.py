@@ -85,7 +85,10 @@ def counted(source: Source, deal: Deal, sampling: Sampling, others: Others, seed
     """Of a deal's batches: the sampler goes over all of them, the roots a batch's sources, destinations, and what they are told from."""
     events, hops = source.stream, len(sampling.fanouts)
     count = deal.iterations * deal.ranks
-    made = {name: np.zeros(count, np.int64) for name in ("events", "roots", "nodes", "edges", "unique_nodes", "unique_edges", "updated", "written", "mailed")}
+    made = {
+        name: np.zeros(count, np.int64)
+        for name in ("events", "roots", "nodes", "edges", "unique_nodes", "unique_edges", "updated", "written", "mailed")
+    }
     made |= {"targets": np.zeros((count, hops + 1), np.int64), "sampled": np.zeros((count, hops), np.int64)}
     for iteration in range(deal.iterations):
         together = deal.together(iteration)

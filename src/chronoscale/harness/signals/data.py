@@ -18,7 +18,7 @@ from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.open import opened
 from chronoscale.harness.runs import Run
 from chronoscale.harness.signals.experiment import SignalData, SignalExperiment
-from chronoscale.harness.streams.family import Streams, today
+from chronoscale.harness.streams.refusal import refused
 from chronoscale.strategies.signals.forecasters import forecaster_shape
 from chronoscale.strategies.workload import Workload
 
@@ -40,7 +40,7 @@ def signal(experiment: SignalExperiment) -> Signal:
     data = experiment.dataset
     found = opened(data, experiment.seed)
     if isinstance(found, EventStream):
-        raise UserError(today(data.label))
+        raise UserError(refused(data.label))
     if not isinstance(found, Signal):
         raise UserError(f"dataset '{data.label}' is not a signal, and model '{experiment.model.name}' trains on signals")
     if data.calendar is not None:
@@ -134,8 +134,8 @@ def workload(experiment: SignalExperiment) -> Workload:
 
 def _printed(name: str) -> SignalStatistics:
     counts = next((counts for counts in catalogue.entry(name).published if counts.steps), None)
-    if catalogue.entry(name).family == Streams.name:
-        raise UserError(today(name))
+    if catalogue.entry(name).family == "streams":
+        raise UserError(refused(name))
     if counts is None or catalogue.entry(name).family != "signals":
         raise UserError(f"dataset '{name}' is not a signal whose counts a paper prints")
     message = f"dataset '{name}': counts as printed, {PRINTED_ITEMSIZE} bytes a value; edges are not printed, {DEGREE} a sensor are assumed"

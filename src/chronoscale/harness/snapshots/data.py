@@ -14,7 +14,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.open import opened
 from chronoscale.harness.runs import Run
 from chronoscale.harness.snapshots.experiment import SnapshotData, SnapshotExperiment
-from chronoscale.harness.streams.family import Streams, today
+from chronoscale.harness.streams.refusal import refused
 from chronoscale.strategies.signals.forecasters import FORECASTERS
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import ModelShape, Workload
@@ -28,13 +28,13 @@ def snapshots(experiment: SnapshotExperiment) -> SnapshotSequence:
     data = experiment.dataset
     if data.scale > 1:
         raise UserError(f"dataset '{data.label}': scaled counts can be simulated, not executed")
-    if data.name is not None and data.cut is None and catalogue.entry(data.name).family == Streams.name:
-        raise UserError(today(data.label))
+    if data.name is not None and data.cut is None and catalogue.entry(data.name).family == "streams":
+        raise UserError(refused(data.label))
     found = opened(data, experiment.seed)
     if isinstance(found, EventStream):
         cut = data.cut
         if cut is None:
-            raise UserError(today(data.label))
+            raise UserError(refused(data.label))
         if cut.width is not None:
             found = convert.by_width(found, cut.width, cumulative=cut.cumulative, sliding=cut.sliding)
         else:

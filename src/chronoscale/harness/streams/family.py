@@ -1,33 +1,54 @@
-"""Streams: events (CTDG). They are read, described, converted and cut into snapshots; nothing trains on them yet."""
+"""Streams: events (CTDG), trained in chronological batches."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.statistics import count, shape
 from chronoscale.harness.fact import Fact, Facts
-from chronoscale.harness.family import Family
+from chronoscale.harness.family import Trained
+from chronoscale.harness.runs import Run
+from chronoscale.harness.streams import data, training
+from chronoscale.harness.streams.experiment import StreamExperiment
+from chronoscale.harness.streams.probing import StreamProbes, feeds
+from chronoscale.strategies.baselines.streams.tgl import TGL_UNIQUE
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.streams.models import STREAM_MODELS
+from chronoscale.strategies.workload import Workload
 
 EARLIEST, LATEST = 315_532_800, 4_102_444_800  # 1980 and 2100: a time between them looks like seconds
 
 
-def today(label: str) -> str:
-    """What can be done with a dataset of events, in one line."""
-    return (
-        f"dataset '{label}' is a stream of events: it can be described (`chronoscale data info`), converted, and cut into snapshots, which "
-        "models on snapshots train on, as in `cut: {width: 604800}` or `cut: {count: 1000}`; training on events is not there yet"
-    )
+class Streams(Trained[StreamExperiment]):
+    """As `Trained` says."""
 
+    name, container = "streams", EventStream
+    keys, models, preferred = StreamExperiment, STREAM_MODELS.keys(), TGL_UNIQUE.name
+    workload, train = staticmethod(data.workload), staticmethod(training.train)
+    store, stored = staticmethod(data.stored), staticmethod(data.loaded)
 
-class Streams(Family):
-    """As `Family` says."""
+    def probed(self, planner: Strategy) -> str:
+        return str(feeds(planner).feeding)
 
-    name = "streams"
-    container = EventStream
+    def probes(self, experiment: StreamExperiment, run: Run, folder: Path) -> StreamProbes:
+        return StreamProbes(experiment, run, folder)
+
+    def size(self, work: Workload) -> str:
+        return f"{work.events.training:,} events to train on, {work.events.num_nodes:,} nodes"
+
+    def columns(self, work: Workload, schedule: Schedule) -> Mapping[str, object]:
+        return {"events": work.events.training, "host_bytes": schedule.host}
+
+    def notes(self, experiment: StreamExperiment, run: Run) -> list[str]:
+        batches = experiment.training.batches
+        return [f"{run.folder.name}: an epoch is its first {batches} optimiser steps and as many validation batches."] if batches else []
 
     def describe(self, found: EventStream, horizon: int) -> Facts:
         counted = count(found)

@@ -16,11 +16,12 @@ from chronoscale.real_exec.streams.tree import Hop, Tree
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """source: its stream. events: numbers there. others int32 [B, k]: what they are told from, -1 where there is none. found: the sampler's answer.
+    """source: its stream. events: numbers there. others int32 [B, k]: what they are told from, -1 where there is none. found: what the
+    sampler says.
 
-    What the rows of a schedule make of it follows as they run. nodes int64 [U]; features, edges: gathered rows; trees: on the
-    device once they are sent; times float64 [R] of the roots; pending, heard [U]: of node memory; memory [U, H] with its mails in it; below:
-    of every tree, the rows of each level that is left.
+    What the rows of a schedule make of it follows as they run. nodes int64 [U]; features, edges: gathered rows; trees: on the device once
+    they are sent; times float64 [R] of the roots; pending, heard [U]: of node memory; memory [U, H] with its mails in it; below: of
+    every tree, the rows of each level that is left.
     """
 
     source: Source

@@ -11,7 +11,6 @@ from chronoscale.datasets.streams import ranking
 from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.real_exec.collective import Collective
 
-
 NAN = float("nan")
 
 
@@ -31,15 +30,15 @@ class Outcome:
         collective.all_reduce(self._logits)
 
     def links(self, data: Prepared, there: Bool) -> dict[str, float]:
-        """AP and AUC of each destination against its first negative; where there are more, MRR against the others. `there` bool [n, width - 1]:
-        negatives that are one. Each also of the events that training has not seen a node of, where there are any."""
+        """AP and AUC of each destination against its first negative; where there are more, MRR against the others. Each also of the events
+        that training has not seen a node of, where there are any. `there` bool [n, width - 1]: negatives that are one."""
         logits = self._logits.cpu().numpy().astype(np.float64)
         if not np.isfinite(logits).all():
             return {"ap": NAN, "auc": NAN}
         negative = np.where(there, logits[:, 1:], -np.inf)
         events, span = data.whole.stream, slice(self._part.start, self._part.stop)
         new = data.new[events.src[span]] | data.new[events.dst[span]]
-        found = {}
+        found: dict[str, float] = {}
         for ending, chosen in (("", self.seen), ("_new", self.seen & new)):
             chosen = chosen & np.isfinite(negative[:, 0])
             if chosen.any():

@@ -1,36 +1,36 @@
-"""Plans on events: one schedule for every epoch; the weights, memory and mailbox of the best epoch are kept, and tested at the end."""
+"""Plans on events: one schedule for every epoch; the best epoch's model, memory and mailbox are kept, and tested at the end."""
 
 from __future__ import annotations
 
 import json
-import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from chronoscale.kept import reading
+from chronoscale.real_exec.checkpoint import replaced
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.plans import TEST, Plan
+from chronoscale.real_exec.streams.best import best_of, keep_best, restore_best
 from chronoscale.real_exec.streams.evaluation import evaluate
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.strategies.schedule import Schedule
 
 STAGE = "training"
-BEST = "best.pt"
 
 
 class EventPlans:
-    """Training ends early where `patience` epochs have not brought a better first score (0: never). In the job's folder: BEST, the best
-    epoch's model and node state, and at the end TEST, the scores of the test events.
+    """Training ends early where `patience` epochs have not bettered the first score (0: never). In the job's folder: BEST, and at the end
+    TEST, scores of the test events. An epoch's draws depend on the seed and its number alone, and its node memory begins empty: a run that
+    was cut off ends where one that was not does.
     """
 
     def __init__(self, job: Job, schedule: Schedule, context: Context) -> None:
         """Raises UserError when the schedule is for another number of ranks, and as `Material.of`."""
         item = job.items[0]
-        self._schedule, self._context, self._folder, self._patience = context.admit(schedule), context, Path(job.out), job.patience
+        self._schedule, self._context, self._folder = context.admit(schedule), context, Path(job.out)
+        self._patience = item.hyper.events.patience
         material = Material.of(item, job.model, context)
         self.learner = material.learner(job.model, context)
         self._program = EventProgram(schedule, material, self.learner, item.hyper, context)
@@ -42,3 +42,26 @@ class EventPlans:
             self._program.epoch = epoch
             self._plan = Plan(0, STAGE, self._schedule, self._program)
         return self._plan
+
+    def kept(self) -> dict[str, Any]:
+        """Node memory and mailbox as the epoch has left them."""
+        return self._program.state.tables()
+
+    def restore(self, kept: Mapping[str, Any]) -> None:
+        """As `kept` gave them. Raises as `NodeState.restore`."""
+        self._program.state.restore(kept)
+
+    def over(self, scores: Sequence[Mapping[str, float]]) -> bool:
+        """After the epochs of these scores: keeps the last one's state where it is the best."""
+        best = best_of(scores)
+        if best == len(scores) - 1 and self._context.rank == 0:
+            keep_best(self._folder, best, self.learner.model, self._program.state)
+        return 0 < self._patience <= len(scores) - 1 - best
+
+    def end(self) -> None:
+        """Score the test events with the best epoch's model, its memory going on."""
+        self._context.collective.barrier()
+        restore_best(self._folder, self.learner.model, self._program.state)
+        tested = evaluate(self._program)
+        if self._context.rank == 0:
+            replaced(self._folder / TEST, json.dumps(tested).encode())

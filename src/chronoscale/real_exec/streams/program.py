@@ -44,7 +44,7 @@ class EventProgram(Program):
         self.rank, self.device, self.collective = context.rank, context.device, context.collective
         self.data, self.sampling = material.data, Feeding.of(schedule).sampling(hyper, material.shape)
         self.state, self.epoch = material.state(), 0
-        self.steps = Steps(material, learner.model, self.state, self.sampling, self.device, context.settings.threads)
+        self.steps = Steps(material, learner.model, self.state, self.sampling, context)
         limits = (schedule.ranks, hyper.batch_size, hyper.batches, hyper.events.every)
         self.deals = (self.data.deal(False, *limits), self.data.deal(True, *limits))
         self._fixed = self.data.negatives("validation").dst if self.data.protocol.task == "link" and hyper.validate else None
@@ -74,7 +74,7 @@ class EventProgram(Program):
         self._graph: dict[int, Tensor] = {}
         self._updated: dict[int, Updated] = {}
         self._memory: dict[int, Tensor] = {}
-        self._outcome = Outcome(self.data.split.validation, self._width(1), self.device)
+        self._outcome = Outcome(self.data.split.validation, self.width(1), self.device)
         self.learner.model.train()
 
     def run(self, task: Task) -> None:
@@ -99,7 +99,8 @@ class EventProgram(Program):
             return {}
         return self._outcome.labels(self.data) if self._fixed is None else self._outcome.links(self.data, self._fixed >= 0)
 
-    def _width(self, negatives: int) -> int:
+    def width(self, negatives: int) -> int:
+        """Logits of an event that is told from so many."""
         return 1 + negatives if self.data.protocol.task == "link" else self.material.shape.outputs
 
     def _place(self, task: Task) -> tuple[Deal, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
@@ -33,7 +35,7 @@ class NodeState:
         """By name, for a checkpoint."""
         return {"memory": self.memory, "updated": self.updated, "mail": self.mail, "mailed": self.mailed, "sent": self.sent}
 
-    def restore(self, tables: dict[str, Tensor]) -> None:
+    def restore(self, tables: Mapping[str, Tensor]) -> None:
         """What `tables` gave. Raises KeyError or RuntimeError for tables of another model or stream."""
         for name, table in self.tables().items():
             if tables[name].shape != table.shape:
@@ -41,7 +43,7 @@ class NodeState:
             table.copy_(tables[name])
 
     def read(self, nodes: Tensor) -> tuple[Pending, Tensor]:
-        """Rows of nodes int64 [U], and when each was heard of last: float64 [U], the time that its memory will have with its mails in it."""
+        """Rows of nodes int64 [U], and when each was heard of last: float64 [U], the time of its memory with its mails in it."""
         mailed = self.mailed[nodes]
         there, before = mailed > NEVER, self.updated[nodes]
         elapsed = torch.where(there, mailed - before[:, None], 0.0).float()

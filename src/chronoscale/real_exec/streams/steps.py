@@ -10,19 +10,21 @@ from chronoscale.datasets.streams import neighbourhood
 from chronoscale.datasets.streams.neighbourhood import Sampling
 from chronoscale.datasets.streams.prepared import present
 from chronoscale.datasets.streams.source import Source
+from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.lanes import uses
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import Material, rows
 from chronoscale.real_exec.streams.models.model import StreamModel
+from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.real_exec.streams.state import NodeState
 
 
 class Steps:
     """Of one rank."""
 
-    def __init__(self, material: Material, model: StreamModel, state: NodeState, sampling: Sampling, device: torch.device, threads: int) -> None:
+    def __init__(self, material: Material, model: StreamModel, state: NodeState, sampling: Sampling, context: Context) -> None:
         self.material, self.model, self.state = material, model, state
-        self._sampling, self._device, self._threads = sampling, device, threads
+        self._sampling, self._device, self._threads = sampling, context.device, context.settings.threads
         self._classifies = material.data.protocol.task == "node"
 
     def sample(self, source: Source, part: range, others: Int32, before: int, seed: int) -> Batch:
@@ -74,6 +76,23 @@ class Steps:
             return self.model.classify(src)
         negative = rest[events:].view(events, -1, rest.shape[1])
         return self.model.score(src, torch.cat([rest[:events, None], negative], 1))
+
+    def forward(self, batch: Batch) -> Tensor:
+        """All of it, from gathering to `logits`."""
+        self.gather(batch)
+        self.send(batch)
+        if self.material.shape.memory:
+            self.read(batch)
+            self.send_pending(batch)
+            self.update(batch)
+        for number in range(self.material.shape.layers):
+            self.layer(batch, number)
+        return self.logits(batch)
+
+    def fresh(self, nodes: Tensor) -> Tensor:
+        """Memory of nodes int64 [U] with their mails in it, in the host's memory: float32 [U, H]."""
+        pending, _ = self.state.read(nodes)
+        return self.model.update(Pending(*(part.to(self._device) for part in pending))).cpu()
 
     def _begin(self, batch: Batch) -> None:
         """Rows of every level, before the first layer."""

@@ -39,9 +39,8 @@ class Updated:
         nodes, last = last_events(src, np.asarray(source.stream.dst[span]))
         owner = last // deal.size
         order = np.argsort(owner, kind="stable")
-        nodes, last = nodes[order].astype(np.int64), last[order]
-        counts = np.bincount(owner, minlength=deal.ranks)
-        return cls(nodes, last + whole.start, src[last] == nodes, tuple(counts.tolist()))
+        counts, ends = np.bincount(owner, minlength=deal.ranks), nodes[order].astype(np.int64)
+        return cls(ends, last[order] + whole.start, src[last[order]] == ends, tuple(counts.tolist()))
 
     def own(self, rank: int) -> slice:
         """Places of a rank's."""
@@ -49,7 +48,7 @@ class Updated:
         return slice(first, first + self.counts[rank])
 
     def rows(self, batch: Batch, rank: int) -> Tensor:
-        """Where a rank's stand among the nodes of its batch: int64 [u]; its events are the batch's first roots, sources before destinations."""
+        """Where a rank's stand among the nodes of its batch: int64 [u]. Its events are the first roots, sources before destinations."""
         own = self.own(rank)
         place = self.last[own] - batch.events.start + len(batch.events) * ~self.source[own]
         return torch.from_numpy(batch.found.trees[0].levels[0][place])

@@ -1,6 +1,7 @@
 """Batches: an epoch on events as rows. A unit is an iteration's batch on one rank; strategies differ in what is gathered and what overlaps.
 
-Rows of optimiser step i have iteration = unit = i and step 0. Batches that validate follow: unit = steps + j, step 1, in the last iteration.
+Rows of optimiser step i have iteration = unit = i and step 0. Batches that validate follow: unit = steps + j, step 1, in the last
+iteration.
 Node memory and mailbox lie in the host's memory, one copy a rank; H2D rows of layer 0 bring what of it a batch reads. Ranks read them as
 they were before the iteration, and all-gather the rows that it updates, so that all copies stay equal.
 """
@@ -93,7 +94,13 @@ def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, overlaps:
         if ranks > 1:
             unit = training.iterations + validation.iterations
             scored = 2 * int(validation.work.events.sum())
-            last: Columns = {"rank": np.arange(ranks), "order": 3 * unit, "iteration": training.iterations - 1, "unit": unit, "step": VALIDATE}
+            last: Columns = {
+                "rank": np.arange(ranks),
+                "order": 3 * unit,
+                "iteration": training.iterations - 1,
+                "unit": unit,
+                "step": VALIDATE,
+            }
             builder.add(Op.ALLREDUCE, Lane.COMM, last, {"collective": 2 * unit, "bytes": FP32 * scored}, after=(done.computed,))
     return builder.finish()
 
@@ -127,7 +134,9 @@ def _phase(builder: Builder, phase: Phase, overlaps: bool, before: Ends) -> Ends
     if shape.memory:
         state = work.nodes * pending_bytes(shape)
         rows = {"nodes": work.nodes, "rows": work.nodes, "width": shape.memory, "bytes": state}
-        opened = builder.add(Op.MEMORY_READ, Lane.HOST, phase.site(0) if overlaps else compute, rows, where=there, after=(sent,) * (not overlaps))
+        opened = builder.add(
+            Op.MEMORY_READ, Lane.HOST, phase.site(0) if overlaps else compute, rows, where=there, after=(sent,) * (not overlaps)
+        )
         sizes = {"rows": work.nodes, "layer": 0, "bytes": state, "alloc": state}
         arrived = builder.add(Op.H2D, Lane.H2D, phase.site(0) if overlaps else compute, sizes, where=there, after=(opened,))
         flops, size = update_work(shape, work.nodes)
@@ -171,7 +180,12 @@ def _forward(builder: Builder, phase: Phase, site: Columns, updated: Ints, sent:
         saved = size // 2 * (phase.step == TRAIN)
         targets = work.targets[:, : shape.layers - layer]
         slots = (targets * np.array(phase.sampling.fanouts[: shape.layers - layer], np.int64)).sum(1)
-        sizes: Columns = {"nodes": work.targets[:, 1 : shape.layers - layer + 1].sum(1), "edges": slots, "rows": targets.sum(1), "layer": layer}
+        sizes: Columns = {
+            "nodes": work.targets[:, 1 : shape.layers - layer + 1].sum(1),
+            "edges": slots,
+            "rows": targets.sum(1),
+            "layer": layer,
+        }
         costs: Columns = {"width": shape.width(layer), "flops": flops, "bytes": size, "alloc": saved}
         after = builder.add(Op.AGGREGATE, Lane.COMPUTE, site, sizes, costs, where=there, after=(after, sent))
         total = [done + more for done, more in zip(total, (flops, size, saved), strict=True)]

@@ -21,7 +21,7 @@ class Feeding(StrEnum):
     @classmethod
     def of(cls, schedule: Schedule) -> Feeding:
         """What `Schedule.feeding` says. Raises UserError for one that does not exist: the schedule is of another version."""
-        if schedule.feeding not in cls:
+        if schedule.feeding not in tuple(cls):
             raise UserError(f"schedule '{schedule.name}': feeding '{schedule.feeding}' is unknown; valid: {', '.join(cls)}")
         return cls(schedule.feeding)
 

@@ -1,0 +1,73 @@
+"""StreamExperiment: the keys of an experiment on a stream of events."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveFloat
+
+from chronoscale.datasets.streams.protocol import Protocol
+from chronoscale.harness.experiment import LISTED, Counts, Data, Experiment, Model, Names, Size, Steps, Training, Width, named
+from chronoscale.strategies.workload import EventHyper, Hyper
+
+Share = Annotated[NonNegativeFloat, Field(lt=1)]
+
+
+class StreamModel(Model):
+    """A model on streams, and its widths."""
+
+    hidden: Width = Field(100, description="width of hidden states")
+    heads: Size = Field(2, description="of models that attend")
+    time: Width = Field(100, description="width of the encoding of elapsed times")
+    mails: Size = Field(10, description="mails that a node keeps, of APAN")
+    inputs: Width = Field(100, description="width of generated features, where the dataset has none")
+    dropout: Share = Field(0.0, description="share of the attention's weights that training leaves out")
+
+
+class StreamTraining(Training):
+    """Hyper-parameters; batches are of events."""
+
+    learning_rate: PositiveFloat = Field(0.0001, le=1e30, description="of Adam")
+    batch_size: Size = Field(200, description="events a rank and optimiser step")
+    fanout: Counts = Field((10,), description="neighbours a node of each layer, nearest first; the last serves the layers beyond")
+    sampling: Literal["recent", "uniform"] = Field("recent", description="neighbours of the latest events, or of any earlier ones")
+    windows: Size = Field(1, description="spans of time that a root has neighbours in, of DySAT")
+    duration: NonNegativeFloat = Field(0.0, description="of a window, in the stream's unit of time")
+    task: Literal["link", "node"] = Field("link", description="predict destinations, or the label of an event's source")
+    split: Annotated[tuple[Share, Share], LISTED] = Field((0.70, 0.15), description="shares of the events that train and that validate")
+    hidden: Share = Field(0.0, description="share of the nodes that training never sees")
+    ranked: Size = Field(20, description="negatives that a test event is ranked against")
+    negatives: Literal["mixed", "historical", "random"] = Field("mixed", description="kind of those")
+    patience: Steps = Field(0, description="epochs without a better score after which training ends; 0: never")
+    batches: Steps = Field(0, description="optimiser steps an epoch, the first ones, and as many validation batches; 0: all")
+    validation: bool = Field(True, description="whether an epoch ends with the events that validate")
+
+
+class StreamExperiment(Experiment):
+    """An experiment on a stream of events."""
+
+    family: ClassVar[str] = "streams"
+    dataset: Annotated[Data, BeforeValidator(named)]
+    model: Annotated[StreamModel, BeforeValidator(named)]
+    training: StreamTraining = StreamTraining()
+    strategies: Names = ("sequential", "tgl", "tgl-unique")
+
+    @property
+    def protocol(self) -> Protocol:
+        """How events are split and evaluated."""
+        t = self.training
+        return Protocol(t.task, *t.split, t.hidden, t.ranked, t.negatives, self.seed)
+
+    @property
+    def hyper(self) -> Hyper:
+        """The part that planning reads."""
+        t = self.training
+        return Hyper(
+            batch_size=t.batch_size,
+            fanout=t.fanout,
+            variant=t.variant,
+            seed=self.seed,
+            batches=t.batches,
+            validate=t.validation,
+            events=EventHyper(self.protocol, t.sampling, t.windows, t.duration, t.patience),
+        )
