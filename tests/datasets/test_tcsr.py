@@ -19,6 +19,7 @@ from chronoscale.errors import UserError
 
 NODES = 7  # 6 is isolated
 nodes = st.integers(0, NODES - 2)
+bound = st.integers(-1, 61)
 streams = st.lists(st.tuples(nodes, nodes, st.integers(0, 5)), max_size=60).map(
     lambda events: stream_of(sorted(events, key=lambda event: event[2]))  # ties, self-loops, repeated edges
 )
@@ -30,10 +31,10 @@ def stream_of(events: list[tuple[int, int, int]]) -> EventStream:
     return EventStream(NODES, src, dst, t)
 
 
-def earlier(stream: EventStream, v: int, bound: int, both: bool) -> list[tuple[int, int]]:
+def earlier(stream: EventStream, v: int, bound: int, both: bool, since: int = 0) -> list[tuple[int, int]]:
     """(event, other end) by the definition."""
     pairs = zip(stream.src.tolist(), stream.dst.tolist(), strict=True)
-    found = [(e, b if v == a else a) for e, (a, b) in enumerate(pairs) if e < bound and (v == a or (both and v == b))]
+    found = [(e, b if v == a else a) for e, (a, b) in enumerate(pairs) if since <= e < bound and (v == a or (both and v == b))]
     return sorted(found)
 
 
@@ -49,7 +50,7 @@ def shared(stream: EventStream, bounds: list[int]) -> tuple[np.ndarray, np.ndarr
 
 
 @settings(deadline=None, max_examples=150)
-@given(streams, st.booleans(), st.integers(0, 12), st.lists(st.integers(-1, 61), min_size=1, max_size=6), st.integers(0, 2**64 - 1))
+@given(streams, st.booleans(), st.integers(0, 12), st.lists(bound, min_size=1, max_size=6), st.integers(0, 2**64 - 1))
 def test_neighbours_are_those_of_the_definition(stream: EventStream, both: bool, fanout: int, bounds: list[int], seed: int) -> None:
     graph, (node, before) = TCSR.of(stream, both), shared(stream, bounds)
     all_of = [earlier(stream, v, b, both) for v, b in zip(node.tolist(), before.tolist(), strict=True)]
@@ -61,15 +62,41 @@ def test_neighbours_are_those_of_the_definition(stream: EventStream, both: bool,
         assert (column[np.arange(fanout) >= found.counts[:, None]] == -1).all()
 
 
+@settings(deadline=None, max_examples=150)
+@given(streams, st.booleans(), st.integers(0, 12), st.lists(st.tuples(bound, bound), min_size=1, max_size=6), st.integers(0, 2**64 - 1))
+def test_neighbours_lie_between_two_bounds(stream: EventStream, both: bool, fanout: int, bounds: list[tuple[int, int]], seed: int) -> None:
+    """Windows may be empty, or end before they begin."""
+    graph, (node, before), (_, since) = TCSR.of(stream, both), *(shared(stream, list(ends)) for ends in zip(*bounds, strict=True))
+    asked = zip(node.tolist(), before.tolist(), since.tolist(), strict=True)
+    all_of = [earlier(stream, v, b, both, first) for v, b, first in asked]
+    assert rows(graph.sample(node, before, fanout, since=since)) == [there[max(0, len(there) - fanout) :] for there in all_of]
+    found = graph.sample(node, before, fanout, "uniform", seed, since=since)
+    for some, there in zip(rows(found), all_of, strict=True):
+        assert len(some) == min(fanout, len(there)) and some == sorted(set(some)) and set(some) <= set(there)
+    for column in (found.neighbor, found.event):
+        assert (column[np.arange(fanout) >= found.counts[:, None]] == -1).all()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_lower_bound_that_leaves_nothing_out_changes_nothing(policy: Policy) -> None:
+    stream = hubs(5000, 80)
+    graph, node, before = TCSR.of(stream), stream.src, np.arange(5000, dtype=np.int32)
+    first = np.array([graph.event[graph.indptr[v]] for v in node], np.int32)
+    for since in (np.zeros_like(node), np.full_like(node, -(2**31)), first):
+        for a, b in zip(graph.sample(node, before, 3, policy, 7), graph.sample(node, before, 3, policy, 7, since=since), strict=True):
+            assert np.array_equal(a, b)
+
+
 @settings(deadline=None, max_examples=60)
-@given(streams, st.sampled_from(POLICIES), st.integers(0, 5), st.integers(0, 2**64 - 1))
-def test_the_native_sampler_equals_its_reference(stream: EventStream, policy: Policy, fanout: int, seed: int) -> None:
+@given(streams, st.sampled_from(POLICIES), st.integers(0, 5), st.integers(0, 2**64 - 1), st.sampled_from((None, -1, 0, 1, 7, 30, 70)))
+def test_the_native_sampler_equals_its_reference(stream: EventStream, policy: Policy, fanout: int, seed: int, low: int | None) -> None:
     if "cpu" not in backends():
         pytest.skip("backend 'cpu' is not available on this machine")
     graph, (node, before) = TCSR.of(stream), shared(stream, [0, 20, 60])
-    mine = graph.sample(node, before, fanout, policy, seed)
+    since = None if low is None else np.full_like(node, low)
+    mine = graph.sample(node, before, fanout, policy, seed, since=since)
     theirs = [np.empty_like(column) for column in mine]
-    temporal_reference.sample((graph.indptr, graph.neighbor, graph.event), node, before, policy == "uniform", seed, *theirs)
+    temporal_reference.sample((graph.indptr, graph.neighbor, graph.event), node, before, since, policy == "uniform", seed, *theirs)
     for a, b in zip(mine, theirs, strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -80,19 +107,22 @@ def hubs(events: int = 60_000, count: int = 500) -> EventStream:
     return EventStream(count, src.astype(np.int32), dst.astype(np.int32), np.arange(events))
 
 
+@pytest.mark.parametrize("span", [None, 2000])
 @pytest.mark.parametrize("policy", POLICIES)
-def test_answers_depend_on_neither_threads_nor_batches(policy: Policy) -> None:
+def test_answers_depend_on_neither_threads_nor_batches(policy: Policy, span: int | None) -> None:
     stream = hubs()
     graph, node = TCSR.of(stream), np.concatenate([stream.src, stream.dst])
     before = np.tile(np.arange(len(stream)), 2).astype(np.int32)
-    whole = graph.sample(node, before, 10, policy, seed=3, threads=1)
+    since = None if span is None else before - span
+    whole = graph.sample(node, before, 10, policy, 3, 1, since)
     for threads in range(2, 9):
-        for a, b in zip(whole, graph.sample(node, before, 10, policy, seed=3, threads=threads), strict=True):
+        for a, b in zip(whole, graph.sample(node, before, 10, policy, 3, threads, since), strict=True):
             assert np.array_equal(a, b)
     order = np.random.default_rng(0).permutation(len(node))[:5000]
-    for a, b in zip(whole, graph.sample(node[order], before[order], 10, policy, seed=3), strict=True):
+    some = None if since is None else since[order]
+    for a, b in zip(whole, graph.sample(node[order], before[order], 10, policy, 3, since=some), strict=True):
         assert np.array_equal(a[order], b)
-    other = graph.sample(node, before, 10, policy, seed=4)
+    other = graph.sample(node, before, 10, policy, 4, since=since)
     assert np.array_equal(whole.event, other.event) == (policy == "recent")
 
 
@@ -122,6 +152,20 @@ def test_hops_go_on_from_the_events_that_led_there() -> None:
     with pytest.raises(UserError, match="a seed"):
         graph.hops(node, before, (4, 3), "uniform", seed=-1)
     assert (second.sampled.event[at] < second.before[at][:, None]).all() and (first.sampled.event < before[:, None]).all()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_all_hops_of_a_root_keep_to_its_lower_bound(policy: Policy) -> None:
+    stream = hubs(3000, 60)
+    graph, node = TCSR.of(stream), np.arange(60, dtype=np.int32)
+    before = 50 * node
+    since = before - 40 * (node % 5)
+    for hop in (hops := graph.hops(node, before, (4, 3, 2), policy, 5, since=since)):
+        low = since.repeat(len(hop.node) // 60)
+        there = [earlier(stream, v, b, True, s) for v, b, s in zip(hop.node.tolist(), hop.before.tolist(), low.tolist(), strict=True)]
+        assert hop.sampled.counts.tolist() == [min(len(some), hop.sampled.event.shape[1]) for some in there]
+        assert all(set(some) <= set(every) for some, every in zip(rows(hop.sampled), there, strict=True))
+    assert hops[2].sampled.counts.any()
 
 
 def test_a_mapped_stream_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,6 +199,10 @@ def test_bad_arguments_are_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> No
             graph.sample(one, one, **bad)
     with pytest.raises(UserError, match=r"before \[2\]"):
         graph.sample(one, np.zeros(2, np.int32), 2)
+    with pytest.raises(UserError, match=r"since \[2\]"):
+        graph.sample(one, one, 2, since=np.zeros(2, np.int32))
+    with pytest.raises(UserError, match="since holds float64 numbers"):
+        graph.sample(one, one, 2, since=np.zeros(1))
     with pytest.raises(UserError, match="must ascend from 0 to 2"):
         TCSR(np.array([0, 3, 2]), one.repeat(2), one.repeat(2))
     with pytest.raises(UserError, match="must ascend from 0 to 1"):
@@ -220,7 +268,9 @@ def test_without_a_library_the_reference_runs(monkeypatch: pytest.MonkeyPatch) -
     slow = TCSR.of(stream)
     assert np.array_equal(slow.neighbor, graph.neighbor) and np.array_equal(slow.event, graph.event)
     monkeypatch.undo()
-    fast = sample((graph.indptr, graph.neighbor, graph.event), stream.src, np.arange(300, dtype=np.int32), 4, "uniform", 9)
+    before = np.arange(300, dtype=np.int32)
+    fast = [graph.sample(stream.src, before, 4, "uniform", 9, since=since) for since in (None, before // 2)]
     monkeypatch.setattr(temporal, "scheduler", lambda what: None)
-    for a, b in zip(fast, slow.sample(stream.src, np.arange(300, dtype=np.int32), 4, "uniform", 9), strict=True):
-        assert np.array_equal(a, b)
+    for mine, since in zip(fast, (None, before // 2), strict=True):
+        for a, b in zip(mine, slow.sample(stream.src, before, 4, "uniform", 9, since=since), strict=True):
+            assert np.array_equal(a, b)

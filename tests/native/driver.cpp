@@ -76,10 +76,12 @@ struct Results {
                        g.column.data(), nullptr, g.out_ptr.data(), rebuilt.data(), rebuilt_values.data()));
     require(cs_greedy(kGroups, g.times.data(), kBand, g.reuse.data(), 4, 0, 0, iteration.data(), gpu.data(), slot.data()));
     require(cs_band_matching(kGroups, kBand, g.reuse.data(), mate.data(), &total));
-    std::vector<int32_t> node(kRoots), before(kRoots);  // rows' ids ascend but for the first: events as good as any
-    for (int64_t i = 0; i < kRoots; ++i) node[i] = static_cast<int32_t>(i % kNodes), before[i] = static_cast<int32_t>(i % 997);
+    std::vector<int32_t> node(kRoots), before(kRoots), since(kRoots);  // rows' ids ascend but for the first: events as good as any
+    for (int64_t i = 0; i < kRoots; ++i) {
+      node[i] = static_cast<int32_t>(i % kNodes), before[i] = static_cast<int32_t>(i % 997), since[i] = before[i] / 2 - 1;
+    }
     require(cs_sample(kNodes, g.indptr.data(), g.indices.data(), g.indices.data(), g.indptr.back(), kRoots, node.data(), before.data(),
-                      kFanout, 1, 5, 0, neighbor.data(), event.data(), found.data()));
+                      since.data(), kFanout, 1, 5, 0, neighbor.data(), event.data(), found.data()));
     require(cs_exchange(kGroups, g.times.data(), kBand, g.reuse.data(), 4, 0.1, 0.1, 0.1, 20000, 3, exchanged.data(), &makespan));
   }
 

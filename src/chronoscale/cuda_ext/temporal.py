@@ -75,24 +75,29 @@ def sample(
     policy: Policy = "recent",
     seed: int = 0,
     threads: int = 0,
+    since: NDArray[np.int32] | None = None,
 ) -> Sampled:
     """Up to `fanout` neighbours of each root, node[i] before event before[i], both int32 [R]; -1 is no node, and has no neighbours.
 
-    rows: indptr int64 [N + 1], neighbor and event int32 [K], of a T-CSR, whose events ascend in each row. recent: the latest events.
-    uniform: all earlier events alike, without replacement, drawn from the seed (below 2^64), the root and the slot alone: the same root
-    gets the same neighbours in whatever batch, order or thread. threads 0: as many as set_threads allows. Raises UserError for an unknown
-    policy, a fanout outside [0, 1024], arrays of another kind, ids outside [-1, N) and rows beyond the entries, MachineError when memory
-    runs out. Work grows with the fanout's square for `uniform`.
+    rows: indptr int64 [N + 1], neighbor and event int32 [K], of a T-CSR, whose events ascend in each row. since int32 [R]: only events
+    from since[i] on are neighbours; None: from the first on. recent: the latest of those events. uniform: all of them alike, without
+    replacement, drawn from the seed (below 2^64), the root (node and `before`) and the slot alone: the same root gets the same neighbours
+    in whatever batch, order or thread. `since` takes no part in that, so that one which leaves no event out changes nothing; windows that
+    follow one another draw apart by their `before`. threads 0: as many as set_threads allows. Raises UserError for an unknown policy, a
+    fanout outside [0, 1024], arrays of another kind, ids outside [-1, N) and rows beyond the entries, MachineError when memory runs out.
+    Work grows with the fanout's square for `uniform`.
     """
     if policy not in POLICIES:
         raise unknown("policy", policy, POLICIES)
     node, before = _ids("node", node), _ids("before", before)
+    since = None if since is None else _ids("since", since)
     fanout, seed, threads = index(fanout), index(seed), index(threads)
-    fits = node.ndim == 1 and node.shape == before.shape and 0 <= fanout <= MOST_FANOUT
+    fits = node.ndim == 1 and node.shape == before.shape and (since is None or since.shape == node.shape) and 0 <= fanout <= MOST_FANOUT
     if not fits or not (0 <= seed < 2**64 and 0 <= threads < LIMIT):
         raise UserError(
-            f"sample: node {list(node.shape)}, before {list(before.shape)}, fanout={fanout}, seed={seed}, threads={threads}; expected "
-            f"[R] twice, at most {MOST_FANOUT}, below 2^64, and none that is negative"
+            f"sample: node {list(node.shape)}, before {list(before.shape)}, {'' if since is None else f'since {list(since.shape)}, '}"
+            f"fanout={fanout}, seed={seed}, threads={threads}; expected [R] of each, at most {MOST_FANOUT}, below 2^64, and none that is "
+            "negative"
         )
     entries = len(rows[1])
     _given("indptr", rows[0], np.int64, None)
@@ -103,9 +108,10 @@ def sample(
     neighbor, event = (np.empty((len(node), fanout), np.int32) for _ in range(2))
     made = Sampled(neighbor, event, np.empty(len(node), np.int32))
     if (library := scheduler(_SLOW)) is None:
-        temporal_reference.sample(rows, node, before, policy == "uniform", seed, *made)
+        temporal_reference.sample(rows, node, before, since, policy == "uniform", seed, *made)
         return made
-    given = (*(_at(array) for array in rows), entries, len(node), _at(node), _at(before), fanout, policy == "uniform", seed, threads)
+    roots = (len(node), _at(node), _at(before), None if since is None else _at(since))
+    given = (*(_at(array) for array in rows), entries, *roots, fanout, policy == "uniform", seed, threads)
     _fits("sample", library.cs_sample(len(rows[0]) - 1, *given, *(_at(array) for array in made)), len(rows[0]) - 1)
     return made
 

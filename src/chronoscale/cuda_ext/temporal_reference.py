@@ -38,6 +38,7 @@ def sample(
     rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]],
     node: NDArray[np.int32],
     before: NDArray[np.int32],
+    since: NDArray[np.int32] | None,
     uniform: bool,
     seed: int,
     out_neighbor: NDArray[np.int32],
@@ -50,11 +51,14 @@ def sample(
         raise UserError(f"sample: node ids must lie in [-1, {len(indptr) - 1})")
     out_neighbor.fill(-1)
     out_event.fill(-1)
-    for i, (v, bound) in enumerate(zip(node.tolist(), before.tolist(), strict=True)):
+    least = [0] * len(node) if since is None else since.tolist()
+    for i, (v, bound, low) in enumerate(zip(node.tolist(), before.tolist(), least, strict=True)):
         begin, end = (0, 0) if v < 0 else (int(indptr[v]), int(indptr[v + 1]))
         if not 0 <= begin <= end <= len(event):
             raise UserError("sample: a row does not lie within the entries")
-        there = bisect_left(event, bound, begin, end) - begin
+        end = bisect_left(event, bound, begin, end)
+        begin = bisect_left(event, low, begin, end)
+        there = end - begin
         taken = min(there, out_neighbor.shape[1])
         chosen = list(range(there - taken, there))
         if uniform and there > taken:

@@ -53,6 +53,7 @@ def neighbours(generator: np.random.Generator) -> Call:
         generator.random(),
     )
 
+    since = _ids(generator, roots, events + 1) if generator.random() < 0.5 else None
     strange, at = int(generator.integers(len(STRANGE))) if generator.random() < 0.2 else -1, int(generator.integers(3))
 
     def call(backend: str) -> tuple[Any, ...]:
@@ -66,7 +67,7 @@ def neighbours(generator: np.random.Generator) -> Call:
             rows = [indptr, neighbor, event]
             if strange >= 0:
                 rows[at] = STRANGE[strange](rows[at])
-            found = temporal.sample(tuple(rows), node, before, fanout, policy, seed, threads)  # type: ignore[arg-type]
+            found = temporal.sample(tuple(rows), node, before, fanout, policy, seed, threads, since)  # type: ignore[arg-type]
             return (neighbor, event, *found) if strange < 5 else ()  # of rows that do not ascend nothing is promised
 
     return call

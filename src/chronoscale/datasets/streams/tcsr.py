@@ -90,24 +90,42 @@ class TCSR:
         """One that `of` has left in a folder, mapped. Raises UserError naming a file that is missing or damaged."""
         return cls(*(read_array(folder / f"{name}.npy", mmap=True) for name in ("indptr", "neighbor", "event")))
 
-    def sample(self, node: Int32, before: Int32, fanout: int, policy: Policy = "recent", seed: int = 0, threads: int = 0) -> Sampled:
-        """Up to `fanout` neighbours of each node [R] among the events below before [R]; see temporal.sample.
+    def sample(
+        self,
+        node: Int32,
+        before: Int32,
+        fanout: int,
+        policy: Policy = "recent",
+        seed: int = 0,
+        threads: int = 0,
+        since: Int32 | None = None,
+    ) -> Sampled:
+        """Up to `fanout` neighbours of each node [R] among the events from since [R] (None: 0) to below before [R]; see temporal.sample.
 
         For the events of a batch that begins with event b, `before` is b: no event of the batch itself is seen. For a neighbour that was
-        sampled, it is the event that it was sampled with.
+        sampled, it is the event that it was sampled with. Both bounds: the events of a window of time.
         """
-        return temporal.sample((self.indptr, self.neighbor, self.event), node, before, fanout, policy, seed, threads)
+        return temporal.sample((self.indptr, self.neighbor, self.event), node, before, fanout, policy, seed, threads, since)
 
     def hops(
-        self, node: Int32, before: Int32, fanouts: Sequence[int], policy: Policy = "recent", seed: int = 0, threads: int = 0
+        self,
+        node: Int32,
+        before: Int32,
+        fanouts: Sequence[int],
+        policy: Policy = "recent",
+        seed: int = 0,
+        threads: int = 0,
+        since: Int32 | None = None,
     ) -> list[Hop]:
         """A hop for each of the fanouts: the roots of the second are the slots of the first, in order, those without a neighbour -1.
 
-        Each hop of each seed draws by a key of its own. Raises as `sample`, and UserError for a seed below 0 or above 2^128 - 1.
+        `since` [R] is the lower bound of a root's neighbours and of theirs. Each hop of each seed draws by a key of its own. Raises as
+        `sample`, and UserError for a seed below 0 or above 2^128 - 1.
         """
         found: list[Hop] = []
         for hop, fanout in enumerate(fanouts):
-            sampled = self.sample(node, before, fanout, policy, draws.key_of(seed, hop), threads)
+            sampled = self.sample(node, before, fanout, policy, draws.key_of(seed, hop), threads, since)
             found.append(Hop(node, before, sampled))
             node, before = sampled.neighbor.ravel(), sampled.event.ravel()
+            since = None if since is None else since.repeat(fanout)
         return found

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define CS_ABI_VERSION 5
+#define CS_ABI_VERSION 6
 #define CS_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
@@ -105,12 +105,13 @@ CS_API int cs_tcsr_count(int64_t nodes, int64_t events, const int32_t* src, cons
 CS_API int cs_tcsr_fill(int64_t nodes, int64_t events, int64_t first, const int32_t* src, const int32_t* dst, int both, int64_t room,
                         int64_t* cursor, int32_t* neighbor, int32_t* event);
 
-// For each root, up to `fanout` (at most 1,024) entries of row node[i] among the events below before[i], in their order: the latest, or
-// `uniform` all alike, drawn without replacement from (seed, node, before) and the slot alone. Slots beyond out_count[i] are -1; so are
-// all of a root of node -1. Rows' events ascend. threads 0: as cs_set_threads; the result does not depend on it.
+// For each root, up to `fanout` (at most 1,024) entries of row node[i] among the events below before[i] and, unless `since` is null, not
+// below since[i], in their order: the latest, or `uniform` all alike, drawn without replacement from (seed, node, before) and the slot
+// alone. Slots beyond out_count[i] are -1; so are all of a root of node -1. Rows' events ascend. threads 0: as cs_set_threads; the result
+// does not depend on it.
 CS_API int cs_sample(int64_t nodes, const int64_t* indptr, const int32_t* neighbor, const int32_t* event, int64_t entries, int64_t roots,
-                     const int32_t* node, const int32_t* before, int64_t fanout, int uniform, uint64_t seed, int threads,
-                     int32_t* out_neighbor, int32_t* out_event, int32_t* out_count);
+                     const int32_t* node, const int32_t* before, const int32_t* since, int64_t fanout, int uniform, uint64_t seed,
+                     int threads, int32_t* out_neighbor, int32_t* out_event, int32_t* out_count);
 
 // ---- libchronoscale_cuda ---- the same, enqueued on a stream of a device: no allocation, no synchronisation.
 //

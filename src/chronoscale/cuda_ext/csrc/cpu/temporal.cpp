@@ -26,6 +26,7 @@ struct Sampler {
   int64_t roots;
   const int32_t* node;
   const int32_t* before;
+  const int32_t* since;  // or null: no lower bound
   int64_t fanout;
   bool uniform;
   uint64_t seed;
@@ -86,6 +87,15 @@ bool sample(const Sampler& s, int64_t first, int64_t last) {
     const int64_t recent = begin[i - first] + std::max<int64_t>(count - s.fanout, 0);
     if (!s.uniform || count <= s.fanout) __builtin_prefetch(s.neighbor + recent), __builtin_prefetch(s.event + recent);
   }
+  if (s.since) {
+    for (int64_t i = first; i < last; ++i) {
+      int64_t& count = length[i - first];
+      const int64_t seen = s.uniform ? 0 : std::max<int64_t>(count - s.fanout, 0);  // what comes before is not taken in any case
+      const int64_t left = seen + earlier(s.event + begin[i - first] + seen, count - seen, s.since[i]);
+      begin[i - first] += left;
+      count -= left;
+    }
+  }
   for (int64_t i = first; i < last; ++i) {
     const int64_t from = begin[i - first], count = length[i - first], taken = std::min(count, s.fanout);
     int32_t* const neighbor = s.out_neighbor + i * s.fanout;
@@ -145,14 +155,15 @@ int cs_tcsr_fill(int64_t nodes, int64_t events, int64_t first, const int32_t* sr
 }
 
 int cs_sample(int64_t nodes, const int64_t* indptr, const int32_t* neighbor, const int32_t* event, int64_t entries, int64_t roots,
-              const int32_t* node, const int32_t* before, int64_t fanout, int uniform, uint64_t seed, int threads, int32_t* out_neighbor,
-              int32_t* out_event, int32_t* out_count) {
+              const int32_t* node, const int32_t* before, const int32_t* since, int64_t fanout, int uniform, uint64_t seed, int threads,
+              int32_t* out_neighbor, int32_t* out_event, int32_t* out_count) {
   if (nodes < 0 || entries < 0 || roots < 0 || fanout < 0 || fanout > kMostFanout || threads < 0 || !indptr) return CS_ERROR_ARGUMENT;
   if (roots == 0) return CS_OK;
   if (!node || !before || !out_count || (fanout > 0 && (!out_neighbor || !out_event))) return CS_ERROR_ARGUMENT;
   if (entries > 0 && (!neighbor || !event)) return CS_ERROR_ARGUMENT;
   if (!within(node, roots, -1, nodes)) return CS_ERROR_ARGUMENT;
-  const Sampler s{indptr, neighbor, event, entries, roots, node, before, fanout, uniform != 0, seed, out_neighbor, out_event, out_count};
+  const Sampler s{indptr, neighbor, event, entries, roots, node, before, since, fanout, uniform != 0, seed, out_neighbor, out_event,
+                  out_count};
   std::atomic<bool> sound{true};
   auto task = [&](int64_t at, int) {
     const int64_t last = std::min(s.roots, (at + 1) * kTask);
