@@ -144,9 +144,9 @@ class Prepared:
     def statistics(self) -> StreamStatistics:
         """What planning needs."""
         events = self.whole.stream
-        widths = (0 if found is None else found.shape[1] for found in (events.node_features, events.features))
+        nodes, edges = (0 if found is None else found.shape[1] for found in (events.node_features, events.features))
         classes = int(_labels(events).max()) + 1 if self.protocol.task == "node" else 0
-        return StreamStatistics(events.num_nodes, self.trained, len(self.split.validation), *widths, classes, self.work)
+        return StreamStatistics(events.num_nodes, self.trained, len(self.split.validation), nodes, edges, classes, self.work)
 
 
 def present(destinations: Int32) -> Int32:

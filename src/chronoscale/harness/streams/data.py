@@ -20,8 +20,8 @@ def events(experiment: StreamExperiment) -> EventStream:
     data, model = experiment.dataset, experiment.model.name
     if data.name is not None and catalogue.entry(data.name).origin == "published":
         raise UserError(
-            f"dataset '{data.name}': a paper prints its counts, and its events are not at hand; `chronoscale data make` draws a stream with "
-            "given counts"
+            f"dataset '{data.name}': a paper prints its counts, and its events are not at hand; `chronoscale data make` draws a stream "
+            "with given counts"
         )
     found = opened(data, experiment.seed)
     if not isinstance(found, EventStream):

@@ -8,6 +8,6 @@ from chronoscale.strategies.streams.models import STREAM_MODELS
 def refused(label: str) -> str:
     """What can be done with a dataset of events, in one line."""
     return (
-        f"dataset '{label}' is a stream of events: {', '.join(STREAM_MODELS)} train on it as it is, models on snapshots where it is cut, as "
-        "in `cut: {width: 604800}` or `cut: {count: 1000}`"
+        f"dataset '{label}' is a stream of events: {', '.join(STREAM_MODELS)} train on it as it is, models on snapshots where it is "
+        "cut, as in `cut: {width: 604800}` or `cut: {count: 1000}`"
     )

@@ -68,12 +68,13 @@ class Phase:
 
     def features(self) -> Ints:
         """Bytes of node and edge features."""
-        return FP32 * (self.work.nodes * self.shape.features + self.work.edges * self.shape.edge)
+        found: Ints = FP32 * (self.work.nodes * self.shape.features + self.work.edges * self.shape.edge)
+        return found
 
     def index(self) -> Ints:
         """Bytes of the indices that make trees of rows."""
         slots = self.work.targets[:, :-1] * np.array(self.sampling.fanouts, np.int64)
-        return INDEX * self.work.targets.sum(1) + (2 * INDEX + FP32 + TRUTH) * slots.sum(1)
+        return np.asarray(INDEX * self.work.targets.sum(1) + (2 * INDEX + FP32 + TRUTH) * slots.sum(1), np.int64)
 
 
 def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, overlaps: bool) -> Schedule:
@@ -189,7 +190,7 @@ def _forward(builder: Builder, phase: Phase, site: Columns, updated: Ints, sent:
         costs: Columns = {"width": shape.width(layer), "flops": flops, "bytes": size, "alloc": saved}
         after = builder.add(Op.AGGREGATE, Lane.COMPUTE, site, sizes, costs, where=there, after=(after, sent))
         total = [done + more for done, more in zip(total, (flops, size, saved), strict=True)]
-    flops, size = (sum(parts) for parts in zip(embed_work(shape, work.roots), score_work(shape, work.roots), strict=True))
+    flops, size = (one + other for one, other in zip(embed_work(shape, work.roots), score_work(shape, work.roots), strict=True))
     over: Columns = {"free": phase.features() + phase.index() + work.nodes * pending_bytes(shape) * bool(shape.memory)}
     sizes = {"nodes": work.roots, "rows": work.roots, "width": shape.hidden, "flops": flops, "bytes": size}
     last = builder.add(Op.FORWARD, Lane.COMPUTE, site, sizes, over if phase.step == VALIDATE else {}, where=there, after=(after, sent))

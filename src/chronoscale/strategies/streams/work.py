@@ -85,7 +85,7 @@ def layer_work(shape: StreamShape, layer: int, targets: Count, fanout: int) -> t
         return _total(gathered, vectors, scores, answer, _passes(targets * heads * (fanout + 1), 12), _passes(targets * hidden, 2))
     across = width + shape.edge + shape.time
     gathered = gathered.plus(_passes(slots * shape.time, 4))
-    query = _product(targets, width, hidden).plus(_product(targets, hidden, across)).plus(_product(1, shape.time, hidden))
+    query = _product(targets, width, hidden).plus(_product(targets, hidden, across))
     scores, answer = _Work(), _Work()
     for part in (width, shape.edge, shape.time):
         if part:

@@ -7,14 +7,23 @@ from collections.abc import Callable, Mapping
 import torch
 
 from chronoscale.errors import unknown
+from chronoscale.real_exec.streams.models.apan import APAN
 from chronoscale.real_exec.streams.models.base import StreamModel
+from chronoscale.real_exec.streams.models.dysat import DySAT
+from chronoscale.real_exec.streams.models.jodie import JODIE
 from chronoscale.real_exec.streams.models.tgat import TGAT
 from chronoscale.real_exec.streams.models.tgn import TGN
 from chronoscale.strategies.streams.models import StreamShape
 
 __all__ = ["StreamModel", "stream_model"]
 
-MODELS: Mapping[str, Callable[[StreamShape, float], StreamModel]] = {"tgn": TGN, "tgat": TGAT}
+MODELS: Mapping[str, Callable[[StreamShape, float], StreamModel]] = {
+    "tgn": TGN,
+    "tgat": TGAT,
+    "dysat": DySAT,
+    "jodie": JODIE,
+    "apan": APAN,
+}
 
 
 def stream_model(shape: StreamShape, seed: int, dropout: float = 0.0) -> StreamModel:

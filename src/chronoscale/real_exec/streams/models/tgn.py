@@ -14,8 +14,8 @@ class TGN(TGAT):
     """TGN-attn, the paper's best: TGAT's layers on h = s + features, with memory s (§3.1, eqs. 1-5).
 
     Message: identity, m_i = [s_i, s_j, e_ij, phi(t - t_i)], t_i the time of the memory's last update; aggregator: the last message;
-    updater: s_i' = GRU(m_i, s_i). A node without mail keeps its memory. Where the paper and its code add features of the memory's
-    width, a linear layer makes those that there are fit (as TGL).
+    updater: s_i' = GRU(m_i, s_i). A node without mail keeps its memory. The paper adds features that are as wide as the memory; here
+    a linear layer makes all fit (as in TGL).
 
     The raw message holds [s_i, s_j, e_ij] as they were after the batch of its event; phi is added when it is applied, so that the clock
     learns (§3.2). TGL encodes the time that has passed when the node is read in place of the time between its events.
