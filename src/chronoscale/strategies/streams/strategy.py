@@ -35,4 +35,4 @@ class StreamStrategy(Strategy):
         for events in (data.training, data.validation * hyper.validate):
             iterations = -(-events // (hyper.batch_size * ranks))
             found += ranks * (min(iterations, hyper.batches) if hyper.batches else iterations)
-        return (8 + workload.model.layers + 6 * (ranks > 1)) * found
+        return (11 + workload.model.layers + 2 * (ranks > 1)) * found
