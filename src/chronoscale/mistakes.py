@@ -70,7 +70,9 @@ def mistake(error: ValidationError, keys: type[BaseModel] | None = None) -> str:
     if first["type"] == "extra_forbidden" and keys is not None:
         where = [str(part) for part in first["loc"]]
         return str(unknown("key", ".".join(where), _valid(keys, where[:-1])))
-    where = [str(part) for part in first["loc"] if isinstance(part, int) or not (part in TYPES or part.startswith(("_", "function-")))]
+    where = [
+        str(part) for part in first["loc"] if isinstance(part, int) or not (part in TYPES or part.startswith(("_", "function-", "[key]")))
+    ]
     given = "" if first["type"] in ("missing", "json_invalid") else f" (got {shown(first['input'])})"
     return f"{'.'.join(where)}{': ' if where else ''}{sentence(first)}{given}"
 

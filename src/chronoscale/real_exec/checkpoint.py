@@ -8,15 +8,18 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from chronoscale.datasets.scores import Scores
 from chronoscale.kept import read_json, reading
 from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.plans import Plans
 
 CHECKPOINT = "checkpoint.pt"
 
@@ -25,8 +28,8 @@ CHECKPOINT = "checkpoint.pt"
 class EpochRecord:
     """One epoch, as rank 0 saw it. Times are ns of the system's clock; `switch_ns` was spent on taking up a new plan before it.
 
-    losses: one value an iteration. errors: MAE, RMSE and MAPE of what validated, where anything did. rates: the lowest and the highest
-    learning rate of a step.
+    losses: one value an iteration. scores: of what validated, by key; none where nothing did. rates: the lowest and the highest learning
+    rate of a step.
     """
 
     epoch: int
@@ -37,7 +40,7 @@ class EpochRecord:
     start_ns: int
     end_ns: int
     losses: tuple[float, ...]
-    errors: tuple[float, ...] = ()
+    scores: Scores
     rates: tuple[float, ...] = ()
 
     @property
@@ -52,20 +55,21 @@ def records(folder: Path, known: Container[int] = ()) -> list[EpochRecord]:
     return [read_json(path, EpochRecord, "record of an epoch") for path in files if int(path.stem) not in known]
 
 
-def keep(folder: Path, record: EpochRecord, learner: Learner[Any]) -> None:
-    """Write what an epoch came to, and the checkpoint to go on from; each is there whole or not at all."""
-    _replace(folder / "epochs" / f"{record.epoch:06d}.json", json.dumps(asdict(record)).encode())
+def keep(folder: Path, record: EpochRecord, learner: Learner[Any], kept: Mapping[str, Tensor]) -> None:
+    """Write what an epoch came to, and the checkpoint to go on from; each is there whole or not at all. `kept`: as of `Plans`."""
+    replaced(folder / "epochs" / f"{record.epoch:06d}.json", json.dumps(asdict(record)).encode())
     content = io.BytesIO()  # torch says in its own words, and by another error, that a disk is full
-    torch.save({"epoch": record.epoch + 1, "model": learner.model.state_dict(), "optimizer": learner.optimizer.state_dict()}, content)
-    _replace(folder / CHECKPOINT, content.getvalue())
+    state = {"model": learner.model.state_dict(), "optimizer": learner.optimizer.state_dict(), "kept": dict(kept)}
+    torch.save({"epoch": record.epoch + 1, **state}, content)
+    replaced(folder / CHECKPOINT, content.getvalue())
 
 
-def restore(folder: Path, learner: Learner[Any], device: torch.device) -> int:
-    """Bring model and optimiser to the last checkpoint; the epoch to go on with, 0 without one.
+def restore(folder: Path, plans: Plans, device: torch.device) -> int:
+    """Bring model, optimiser and whatever else the plans keep to the last checkpoint; the epoch to go on with, 0 without one.
 
     Raises UserError for a checkpoint that is not of this model.
     """
-    path = folder / CHECKPOINT
+    path, learner = folder / CHECKPOINT, plans.learner
     if not path.exists():
         return 0
     with reading(path, "checkpoint of this model", "delete it to train from the first epoch on"):
@@ -78,10 +82,12 @@ def restore(folder: Path, learner: Learner[Any], device: torch.device) -> int:
                     raise ValueError(f"{name} of the optimiser is {list(value.shape)}, its parameter {list(parameter.shape)}")
         if type(saved["epoch"]) is not int or saved["epoch"] < 0:
             raise ValueError(f"epoch {saved['epoch']!r}")
+        plans.restore(saved["kept"])
         return int(saved["epoch"])
 
 
-def _replace(path: Path, content: bytes) -> None:
+def replaced(path: Path, content: bytes) -> None:
+    """A file that is there whole or not at all."""
     part = path.with_name(f".{path.name}")
     part.write_bytes(content)
     os.replace(part, path)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
+
+from torch import Tensor
 
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Item, Job
@@ -13,7 +15,7 @@ from chronoscale.real_exec.program import Program
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
 
-TEST = "test.json"  # in a training's folder, where it has tested at its end: MAE, RMSE and MAPE
+TEST = "test.json"  # in a training's folder, where it has tested at its end: scores by key
 
 
 class Plan(NamedTuple):
@@ -33,6 +35,18 @@ class Plans(Protocol):
     def at(self, epoch: int) -> Plan:
         """The plan of an epoch that is about to begin: the same object as before, or a new one."""
         ...
+
+    def kept(self) -> Mapping[str, Tensor]:
+        """What a checkpoint holds beside model and optimiser; most plans go on from these alone."""
+        return {}
+
+    def restore(self, kept: Mapping[str, Tensor]) -> None:
+        """What `kept` gave, before the next epoch. Raises KeyError or RuntimeError for another model's."""
+        return None
+
+    def over(self, scores: Sequence[Mapping[str, float]]) -> bool:
+        """After each epoch, before it is recorded; `scores` of all so far. Whether training ends with it."""
+        return False
 
     def end(self) -> None:
         """After the last epoch, also where an earlier process has trained it."""

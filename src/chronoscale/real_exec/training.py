@@ -9,10 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
-
 from chronoscale.errors import UserError
-from chronoscale.real_exec.checkpoint import EpochRecord, keep, restore
+from chronoscale.real_exec.checkpoint import EpochRecord, keep, records, restore
 from chronoscale.real_exec.context import joined
 from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.interpreter import execute
@@ -36,26 +34,32 @@ def train(job: Job) -> None:
         raise UserError(f"schedule '{first.name}' is of kind '{first.kind}', which is not trained epoch after epoch")
     with joined(job.settings) as context:
         plans = follow(job, first, context)
-        begin = restore(folder, plans.learner, context.device)
+        begin = restore(folder, plans, context.device)
         context.collective.barrier()
         held: Plan | None = None
         looked = time.time_ns()
         prepared(item, job.model, context)
-        for epoch in range(begin, job.repeats):
+        scores = [record.scores for record in records(folder) if record.epoch < begin]
+        over = bool(scores) and plans.over(scores)
+        for epoch in range(begin, 0 if over else job.repeats):
             plan, switch = plans.at(epoch), 0
             start = time.time_ns()
             if plan is not held:
                 held, lanes, traced, switch = plan, context.lanes(plan.schedule), 0, start - looked
             done = execute(plan.schedule, plan.program, lanes, device_name(context.device), f"epoch {epoch}")
             end = time.time_ns()
+            over = plans.over([*scores, done.scores])
+            scores.append(dict(done.scores))
             if context.rank == 0:
                 if traced < TRACED:
                     done.trace.save(folder / "epochs" / f"{epoch:06d}.parquet")
                 losses = tuple(done.losses.tolist())
-                errors = tuple(done.errors.tolist()) if np.isfinite(done.errors).any() else ()
                 said = (plan.number, plan.stage, plan.schedule.name, switch)
-                keep(folder, EpochRecord(epoch, *said, start, end, losses, errors, plans.learner.rates()), plans.learner)
+                record = EpochRecord(epoch, *said, start, end, losses, dict(done.scores), plans.learner.rates())
+                keep(folder, record, plans.learner, plans.kept())
             traced, looked = traced + 1, time.time_ns()
+            if over:
+                break
         plans.end()
 
 

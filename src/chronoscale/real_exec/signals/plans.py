@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.plans import TEST, Plan
+from chronoscale.real_exec.plans import TEST, Plan, Plans
 from chronoscale.real_exec.signals.program import WindowProgram
 from chronoscale.real_exec.signals.recipe import learner_of, program_of
 from chronoscale.strategies.schedule import Schedule
@@ -17,9 +17,9 @@ from chronoscale.strategies.signals.feeding import Feeding
 STAGE = "training"
 
 
-class OnePlan:
+class OnePlan(Plans):
     """An epoch's order of windows depends on the seed and its number alone: a run that was cut off ends at the weights of one that was
-    not. At the end the job's folder has TEST: MAE, RMSE and MAPE of the test windows."""
+    not. At the end the job's folder has TEST, the scores of the test windows."""
 
     def __init__(self, job: Job, schedule: Schedule, context: Context) -> None:
         """Raises UserError when the schedule is for another number of ranks."""
@@ -44,4 +44,4 @@ class OnePlan:
         deal = Feeding.of(self._schedule).test(self._program.feed.windows, self._job.items[0].hyper, self._context.ranks)
         tested = self._program.evaluate(deal)
         if self._context.rank == 0:
-            (Path(self._job.out) / TEST).write_text(json.dumps(tested.means.tolist()))
+            (Path(self._job.out) / TEST).write_text(json.dumps(tested.scores))

@@ -14,7 +14,7 @@ import torch
 from chronoscale.kept import read_json
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.plans import Plan
+from chronoscale.real_exec.plans import Plan, Plans
 from chronoscale.real_exec.snapshots.material import material_of
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
@@ -40,7 +40,7 @@ def newest(folder: Path) -> int:
     return max((int(path.name) for path in (folder / "plans").glob("[0-9]*") if path.name.isdecimal()), default=-1)
 
 
-class PublishedPlans:
+class PublishedPlans(Plans):
     """The newest of a folder. At an epoch's end rank 0 looks, and all follow."""
 
     def __init__(self, job: Job, first: Schedule, context: Context) -> None:

@@ -10,6 +10,7 @@ import torch
 
 from chronoscale.datasets.arrays import Float32
 from chronoscale.datasets.streams.prepared import Prepared
+from chronoscale.datasets.streams.waits import waits
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.learner import Learner
@@ -49,7 +50,9 @@ class Material:
 
     def learner(self, choice: ModelChoice, context: Context) -> Learner[StreamModel]:
         """The untrained model on this rank, its parameters from the job's seed."""
-        return Learner(stream_model(self.shape, context.settings.seed, choice.dropout), context)
+        model = stream_model(self.shape, context.settings.seed, choice.dropout)
+        model.standardise(*context.share(("waits", self.data.folder), lambda: waits(self.data.training, self.data.trained)))
+        return Learner(model, context)
 
 
 def rows(table: Float32 | None, index: np.ndarray) -> torch.Tensor | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+
+from torch import Tensor
 
 from chronoscale.real_exec.checkpoint import replaced
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.plans import TEST, Plan
+from chronoscale.real_exec.plans import TEST, Plan, Plans
 from chronoscale.real_exec.streams.best import best_of, keep_best, restore_best
 from chronoscale.real_exec.streams.evaluation import evaluate
 from chronoscale.real_exec.streams.material import Material
@@ -20,7 +21,7 @@ from chronoscale.strategies.schedule import Schedule
 STAGE = "training"
 
 
-class EventPlans:
+class EventPlans(Plans):
     """Training ends early where `patience` epochs have not bettered the first score (0: never). In the job's folder: BEST, and at the end
     TEST, scores of the test events. An epoch's draws depend on the seed and its number alone, and its node memory begins empty: a run that
     was cut off ends where one that was not does.
@@ -43,11 +44,11 @@ class EventPlans:
             self._plan = Plan(0, STAGE, self._schedule, self._program)
         return self._plan
 
-    def kept(self) -> dict[str, Any]:
+    def kept(self) -> Mapping[str, Tensor]:
         """Node memory and mailbox as the epoch has left them."""
         return self._program.state.tables()
 
-    def restore(self, kept: Mapping[str, Any]) -> None:
+    def restore(self, kept: Mapping[str, Tensor]) -> None:
         """As `kept` gave them. Raises as `NodeState.restore`."""
         self._program.state.restore(kept)
 
