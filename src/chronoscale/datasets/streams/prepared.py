@@ -68,12 +68,12 @@ class Prepared:
     def make(cls, folder: Path, stream: Path, protocol: Protocol) -> Prepared:
         """In a new folder, of a stored stream (relative to the folder, or absolute). Raises UserError as `of`, and where `stream` holds
         something else."""
+        (folder / WORK).mkdir(parents=True)
         events = _events(folder / stream)
         split = by_time(events, protocol.train, protocol.validation)
         if protocol.task == "node":
             _labels(events)
         hidden = hide(events, split, protocol.hidden, protocol.seed)
-        (folder / WORK).mkdir(parents=True)
         TCSR.of(events, folder=folder / "tcsr")
         np.save(folder / NEW, hidden.new)
         if protocol.hidden:
