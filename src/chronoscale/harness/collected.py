@@ -93,7 +93,6 @@ def _executed(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[Me
             shown = schedule if ranks == max(experiment.ranks) else None
             before = folder / f"{name}-prepare-r0.parquet"
             losses = np.concatenate([one.losses for one in done]).tolist()
-            mae, rmse, mape = done[-1].errors.tolist()
             if schedule.note:
                 notes.append(f"{name} on {ranks} rank{'s' * (ranks > 1)}: {schedule.note}.")
             yield replace(
@@ -101,9 +100,7 @@ def _executed(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[Me
                 gap=schedule.gap,
                 prepare_s=Trace.load(before).span_ns / 1e9 if before.exists() else float("nan"),
                 host_bytes=schedule.host,
-                mae=mae,
-                rmse=rmse,
-                mape=mape,
+                scores=done[-1].scores,
                 losses=tuple(losses),
                 failed=unsound(losses),
                 prediction=_prediction(run, ranks, name, [one.trace for one in done]),

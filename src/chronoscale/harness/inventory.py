@@ -30,7 +30,12 @@ class Lack(NamedTuple):
 def executed(run: Run, experiment: Experiment, ranks: int, name: str) -> list[str]:
     """Files that an executed result is missing, of those that `real_exec.worker` leaves."""
     folder = run.folder / f"ranks-{ranks}"
-    wanted = [f"{name}{SCHEDULE}", f"{name}-losses.npy", f"{name}-errors.npy", *(f"{name}-r{i}.parquet" for i in range(experiment.repeats))]
+    wanted = [
+        f"{name}{SCHEDULE}",
+        f"{name}-losses.npy",
+        f"{name}-scores.json",
+        *(f"{name}-r{i}.parquet" for i in range(experiment.repeats)),
+    ]
     if (folder / f"{name}.prepare.parquet").exists():
         wanted.append(f"{name}-prepare-r0.parquet")
     return [file for file in wanted if not (folder / file).exists()]

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from chronoscale.datasets.scores import Scores
 from chronoscale.harness.experiment import Experiment
-from chronoscale.kept import read_array
+from chronoscale.kept import read_array, read_json, reading
 from chronoscale.real_exec.interpreter import Pass
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.strategies.schedule import Schedule
@@ -33,8 +34,11 @@ def job(experiment: Experiment, name: str, items: list[Item], out: Path) -> Job:
 def load_passes(folder: Path, label: str) -> list[Pass]:
     """What a worker saved of one item, a pass a repeat. Raises UserError for a file that is missing or damaged."""
     losses = read_array(folder / f"{label}-losses.npy", np.float64, (None, None), "losses")
-    errors = read_array(folder / f"{label}-errors.npy", np.float64, (len(losses), 3), "errors")
-    return [Pass(Trace.load(folder / f"{label}-r{repeat}.parquet"), *one) for repeat, one in enumerate(zip(losses, errors, strict=True))]
+    scores = read_json(path := folder / f"{label}-scores.json", list[Scores], "scores")
+    with reading(path, "scores"):
+        if len(scores) != len(losses):
+            raise ValueError(f"expected {len(losses)} repeats, got {len(scores)}")
+    return [Pass(Trace.load(folder / f"{label}-r{repeat}.parquet"), *one) for repeat, one in enumerate(zip(losses, scores, strict=True))]
 
 
 def schedules(folder: Path) -> dict[str, Schedule]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from chronoscale.datasets.scores import SCORES
 from chronoscale.errors import UserError
 from chronoscale.harness import execution, simulation
 from chronoscale.harness.collected import collect
@@ -22,14 +23,14 @@ from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
 COLUMNS = (
-    "strategy", "ranks", "epoch_s", "spread_s", "prepare_s", "speedup", "parallel_efficiency", "mae", "gap", "imbalance", "utilisation",
+    "strategy", "ranks", "epoch_s", "spread_s", "prepare_s", "speedup", "parallel_efficiency", *SCORES, "gap", "imbalance", "utilisation",
     "learning_rate", "sources", "failed",
 )  # fmt: skip
 PREDICTED = ("strategy", "ranks", "op", "predicted_ms", "measured_ms", "error_pct", "spread_pct", "sources")
 
 
 def compared(run: Run) -> pd.DataFrame:
-    """The comparison of one run, for the terminal."""
+    """The comparison of one run, for the terminal: of its scores the first."""
     table = pd.concat([comparison(section) for section in collect([run]).sections], ignore_index=True)
     keys = [(str(name), int(ranks)) for name, ranks in zip(table["strategy"], table["ranks"], strict=True)]
     experiment = of_run(run)
@@ -38,7 +39,8 @@ def compared(run: Run) -> pd.DataFrame:
     if rates:
         table["learning_rate"] = [rates[key] for key in keys]
     found = {**execution.idle(run), **simulation.idle(run)}
-    return table[[name for name in COLUMNS if name in table]].assign(idle_ranks=[found.get(key, 0) for key in keys])
+    others = [key for key in SCORES if key in table][1:]
+    return table[[name for name in COLUMNS if name in table and name not in others]].assign(idle_ranks=[found.get(key, 0) for key in keys])
 
 
 def fidelity_table(run: Run) -> pd.DataFrame:

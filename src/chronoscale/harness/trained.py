@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 
+from chronoscale.datasets.scores import Scores, present
 from chronoscale.harness.idle import Idle
 from chronoscale.harness.runs import Run
 from chronoscale.kept import read_json
@@ -16,8 +18,7 @@ from chronoscale.reports.stages import Activity, Epoch, Staged
 from chronoscale.strategies.schedule import Schedule
 
 FOLDER, CONTROL, JOB = "train", "control.json", "train.job.json"
-NAIVE = "naive.json"  # errors of naive predictions by name, on what a model is tested on
-ERRORS = ("mae", "rmse", "mape")
+NAIVE = "naive.json"  # scores of naive predictions by name, on what a model is tested on
 NAN = float("nan")
 
 
@@ -37,21 +38,20 @@ def result(run: Run, ranks: int) -> Staged:
     epochs = tuple(map(_shown, done))
     left = control(folder)
     notes = (*left.notes, *scaled(folder, done), *tested(folder))
-    return Staged(run.folder.name, ranks, epochs, tuple(left.activities), notes, left.missed, errors(folder))
+    return Staged(run.folder.name, ranks, epochs, tuple(left.activities), notes, left.missed, scores(folder))
 
 
-def errors(folder: Path) -> dict[str, dict[str, float]]:
-    """Errors on the test windows by predictor, the model first, if training has come to its end."""
+def scores(folder: Path) -> dict[str, Scores]:
+    """Scores of the test by predictor, the model first, if training has come to its end."""
     if not (folder / TEST).exists():
         return {}
-    model = dict(zip(ERRORS, read_json(folder / TEST, tuple[float, float, float], "test"), strict=True))
-    naive = read_json(folder / NAIVE, dict[str, dict[str, float]], "record of naive forecasts") if (folder / NAIVE).exists() else {}
+    model = read_json(folder / TEST, Scores, "test")
+    naive = read_json(folder / NAIVE, dict[str, Scores], "record of naive predictions") if (folder / NAIVE).exists() else {}
     return {Job.load(folder / JOB).model.name: model, **naive}
 
 
 def _shown(r: EpochRecord) -> Epoch:
-    mae, rmse, mape = r.errors or (NAN, NAN, NAN)
-    return Epoch(r.epoch, r.stage, r.strategy, r.switch_ns, r.start_ns, r.end_ns, r.loss, mae, rmse, mape, max(r.rates, default=NAN))
+    return Epoch(r.epoch, r.stage, r.strategy, r.switch_ns, r.start_ns, r.end_ns, r.loss, r.scores, max(r.rates, default=NAN))
 
 
 def scaled(folder: Path, done: Sequence[EpochRecord]) -> list[str]:
@@ -71,13 +71,17 @@ def scaled(folder: Path, done: Sequence[EpochRecord]) -> list[str]:
 
 
 def tested(folder: Path) -> list[str]:
-    """The errors of a test in words, if training has come to its end."""
+    """The scores of a test in words, if training has come to its end; and which naive predictions have the first of them as good."""
     if not (folder / TEST).exists():
         return []
-    mae, rmse, mape = read_json(folder / TEST, tuple[float, float, float], "test")
-    beaten = [name for name, error in list(errors(folder).items())[1:] if not mae < error["mae"]]
-    said = f"Test windows, after the last epoch: MAE {mae:.4g}, RMSE {rmse:.4g}, MAPE {mape:.2%}."
-    return [said, *(f"The model's MAE is no better than that of the {name} alone." for name in beaten)]
+    (_, model), *naive = scores(folder).items()
+    if not (shown := present([model])):
+        return ["Test period, after the last epoch: there is nothing to test on."]
+    first = shown[0]
+    known = {name: other[first.key] for name, other in naive if not isnan(other.get(first.key, NAN))}
+    said = f"Test period, after the last epoch: {', '.join(score.told(model[score.key]) for score in shown)}."
+    beaten = [name for name, value in known.items() if not first.beats(model[first.key], value)]
+    return [said, *(f"The model's {first.title} is no better than that of the {name} alone." for name in beaten)]
 
 
 def idle(run: Run) -> Idle:

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from chronoscale.datasets.scores import Scores
 from chronoscale.kept import read_json, reading
 from chronoscale.real_exec.learner import Learner
 
@@ -25,8 +26,8 @@ CHECKPOINT = "checkpoint.pt"
 class EpochRecord:
     """One epoch, as rank 0 saw it. Times are ns of the system's clock; `switch_ns` was spent on taking up a new plan before it.
 
-    losses: one value an iteration. errors: MAE, RMSE and MAPE of what validated, where anything did. rates: the lowest and the highest
-    learning rate of a step.
+    losses: one value an iteration. scores: of what validated, by key; none where nothing did. rates: the lowest and the highest learning
+    rate of a step.
     """
 
     epoch: int
@@ -37,7 +38,7 @@ class EpochRecord:
     start_ns: int
     end_ns: int
     losses: tuple[float, ...]
-    errors: tuple[float, ...] = ()
+    scores: Scores
     rates: tuple[float, ...] = ()
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+from chronoscale.datasets.scores import present
 from chronoscale.errors import NotFiniteError
 from chronoscale.real_exec.lanes import Lanes
 from chronoscale.real_exec.program import Program
@@ -25,12 +27,12 @@ Numbers = TypeVar("Numbers", Ints, Floats)
 class Pass:
     """One pass over a schedule: its trace and the loss of every iteration, float64 [iterations].
 
-    errors: MAE, RMSE and MAPE of what validated at its end, float64 [3] in the units of the data, the last a share; NaN where nothing did.
+    scores: of what validated at its end, by key; none where nothing did.
     """
 
     trace: Trace
     losses: Floats
-    errors: Floats = field(default_factory=lambda: np.full(3, np.nan))
+    scores: Mapping[str, float] = field(default_factory=dict)
 
 
 def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, during: str = "") -> Pass:
@@ -58,12 +60,13 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
         times, losses = _sum(times), _sum(losses)
     if not np.isfinite(losses).all():  # of finite gradients: a square that overflows
         raise NotFiniteError(_blame(Unsound(int(np.argmin(np.isfinite(losses))), "the loss"), schedule, program, result.losses, during))
-    if result.validated and not np.isfinite(result.errors[:2]).all():
-        raise NotFiniteError(_blame(Unsound(None, "the validation error"), schedule, program, {}, during))
+    for score in present([result.scores]):
+        if not score.may_be_undefined and not math.isfinite(result.scores[score.key]):
+            raise NotFiniteError(_blame(Unsound(None, f"the validation {score.title}"), schedule, program, {}, during))
     times[0] = rendezvous(schedule, times[0], times[1])
     times -= times[0].min() if len(schedule) else 0
     source = np.full(len(schedule), Source.MEASURED, np.uint8)
-    return Pass(Trace.of(schedule, times[0], times[1], source, device), losses, result.errors)
+    return Pass(Trace.of(schedule, times[0], times[1], source, device), losses, result.scores)
 
 
 def _blame(found: Unsound, schedule: Schedule, program: Program, losses: Mapping[int, float], during: str) -> str:

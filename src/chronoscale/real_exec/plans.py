@@ -13,7 +13,7 @@ from chronoscale.real_exec.program import Program
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
 
-TEST = "test.json"  # in a training's folder, where it has tested at its end: MAE, RMSE and MAPE
+TEST = "test.json"  # in a training's folder, where it has tested at its end: scores by key
 
 
 class Plan(NamedTuple):

@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from chronoscale.datasets.scores import known
 from chronoscale.real_exec.collective import Collective
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.task import Task, tasks_of
-from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.schedule import Schedule
 
 
@@ -22,13 +21,15 @@ from chronoscale.strategies.schedule import Schedule
 class EpochResult:
     """`losses`: this rank's share of the loss of each iteration; shares of all ranks sum to the loss.
 
-    errors: MAE, RMSE and MAPE of what validated on all ranks, float64 [3] in the units of the data, the last a share; NaN where none did.
-    validated: targets that they are of, on all ranks.
+    scores: of what validated on all ranks, by key and the same on each rank; none where nothing did. Raises ValueError for another key.
     """
 
     losses: Mapping[int, float] = field(default_factory=dict)
-    errors: Floats = field(default_factory=lambda: np.full(3, np.nan))
-    validated: int = 0
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for key in self.scores:
+            known(key)
 
 
 class Program(Protocol):

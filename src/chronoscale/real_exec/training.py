@@ -9,8 +9,6 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
-
 from chronoscale.errors import UserError
 from chronoscale.real_exec.checkpoint import EpochRecord, keep, restore
 from chronoscale.real_exec.context import joined
@@ -52,9 +50,9 @@ def train(job: Job) -> None:
                 if traced < TRACED:
                     done.trace.save(folder / "epochs" / f"{epoch:06d}.parquet")
                 losses = tuple(done.losses.tolist())
-                errors = tuple(done.errors.tolist()) if np.isfinite(done.errors).any() else ()
                 said = (plan.number, plan.stage, plan.schedule.name, switch)
-                keep(folder, EpochRecord(epoch, *said, start, end, losses, errors, plans.learner.rates()), plans.learner)
+                record = EpochRecord(epoch, *said, start, end, losses, dict(done.scores), plans.learner.rates())
+                keep(folder, record, plans.learner)
             traced, looked = traced + 1, time.time_ns()
         plans.end()
 

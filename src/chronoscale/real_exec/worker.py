@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Mapping
@@ -44,17 +45,19 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
 
 
 def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
-    """Of every item one trace a repeat, losses float64 [repeats, iterations] and errors float64 [repeats, 3] as .npy; a file appears whole
-    or not at all."""
+    """Of every item one trace a repeat, losses float64 [repeats, iterations] as .npy, and scores, a mapping a repeat, as .json; a file
+    appears whole or not at all."""
     for label, done in passes.items():
         for repeat, one in enumerate(done):
             part = out / f".{label}-r{repeat}.parquet"
             one.trace.save(part)
             os.replace(part, out / f"{label}-r{repeat}.parquet")
-        for kind, values in (("losses", [one.losses for one in done]), ("errors", [one.errors for one in done])):
-            part = out / f".{label}-{kind}.npy"
-            np.save(part, np.stack(values))
-            os.replace(part, out / f"{label}-{kind}.npy")
+        part = out / f".{label}-losses.npy"
+        np.save(part, np.stack([one.losses for one in done]))
+        os.replace(part, out / f"{label}-losses.npy")
+        part = out / f".{label}-scores.json"
+        part.write_text(json.dumps([dict(one.scores) for one in done]))
+        os.replace(part, out / f"{label}-scores.json")
 
 
 def main(path: str) -> int:

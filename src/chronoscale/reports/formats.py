@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 
 import pandas as pd
 
+from chronoscale.datasets.scores import SCORES
+
 MISSING, INFINITE, MARK = "–", "∞", "†"
 MARKED = f"{MARK} extrapolated: from costs used outside what they were fitted on."
 Marked = frozenset[tuple[int, str]]  # cells that bear MARK: row from 0, column
@@ -77,6 +79,10 @@ READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
         (_finite(lambda value: f"{value:.1f} %"), {"spread_pct": "spread"}),
     )
     for column, heading in headings.items()
+} | {
+    f"{front}{key}": (f"{front.replace('_', ' ')}{score.title}", _PERCENT if score.format == "share" else _finite(number))
+    for key, score in SCORES.items()
+    for front in ("", "best_", "last_")
 }
 
 

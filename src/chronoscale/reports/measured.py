@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -39,9 +39,9 @@ class Measured:
 
     op_seconds: seconds in each operation, summed over ranks, index the op's name. run: the folder that it is from. gap: of the schedule to
     its scheduler's bound (`Schedule.gap`), NaN where no scheduler planned. prepare_s: what happens once before the first epoch; NaN where a
-    strategy prepares nothing by itself. host_bytes: planned, of a rank (`Schedule.host`). mae, rmse, mape: of the validation that ended the
-    last epoch, the last a share; NaN without one. losses: one value a step. prediction: of the same schedule, where it was replayed.
-    failed: why its figures compare with nothing, '' where they do.
+    strategy prepares nothing by itself. host_bytes: planned, of a rank (`Schedule.host`). scores: of the validation that ended the last
+    epoch, by key; none without one. losses: one value a step. prediction: of the same schedule, where it was replayed. failed: why its
+    figures compare with nothing, '' where they do.
     """
 
     setting: Setting
@@ -52,9 +52,7 @@ class Measured:
     gap: float = float("nan")
     prepare_s: float = float("nan")
     host_bytes: int = 0
-    mae: float = float("nan")
-    rmse: float = float("nan")
-    mape: float = float("nan")
+    scores: Mapping[str, float] = field(default_factory=dict)
     losses: tuple[float, ...] = ()
     prediction: Prediction | None = None
     failed: str = ""

@@ -20,7 +20,7 @@ HEADINGS = {
     "time_by_op": "Seconds in each operation, summed over ranks",
     "fidelity": "Prediction against measurement",
     "stages": "Stages of training",
-    "errors": "Errors on the test windows",
+    "errors": "Test period, after the last epoch",
 }
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
+from chronoscale.datasets.scores import SCORES
 from chronoscale.errors import unknown
 
-Quantity = Literal["speedup", "flops", "share", "efficiency", "error", "seconds", "gb", "mae"]
+QUANTITIES = ("speedup", "flops", "share", "efficiency", "error", "seconds", "gb", *SCORES)
 
 
 class _Strict(BaseModel):
@@ -24,7 +24,7 @@ class Range(_Strict):
 
     strategy: str
     over: str = ""
-    quantity: Quantity = "speedup"
+    quantity: str = Field("speedup", description=f"one of {', '.join(QUANTITIES)}")
     layers: PositiveInt | None = None
     gpus: PositiveInt | None = None
     low: PositiveFloat | None = None
@@ -36,6 +36,8 @@ class Range(_Strict):
         known = [value for value in (self.low, self.mean, self.high) if value is not None]
         if not known or known != sorted(known):
             raise ValueError(f"{self.strategy} over {self.over}: expected low <= mean <= high, at least one of them")
+        if self.quantity not in QUANTITIES:
+            raise ValueError(f"{self.strategy}: a quantity is one of {', '.join(QUANTITIES)}, not {self.quantity}")
         if (self.quantity in ("speedup", "flops")) != bool(self.over):
             raise ValueError(f"{self.strategy}: a {self.quantity} {'has no' if self.over else 'needs a'} rival")
         return self

@@ -12,17 +12,19 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from chronoscale.datasets.scores import present
 from chronoscale.reports.drawing import Drawing, draw
 from chronoscale.reports.setting import EXECUTED, Setting
 from chronoscale.reports.style import COLOURS, MUTED
 
+NAN = float("nan")
 WAITING = "runtime statistics"  # the control plane looks at epochs as they come; it has nothing to do meanwhile
 
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """One epoch of the data plane; ns of one clock. `switch_ns` went before it into taking up a new schedule. mae, rmse, mape: of what
-    validated at its end, NaN where nothing did."""
+    """One epoch of the data plane; ns of one clock. `switch_ns` went before it into taking up a new schedule. scores: of what
+    validated at its end, by key; none where nothing did."""
 
     number: int
     stage: str
@@ -31,10 +33,8 @@ class Epoch:
     start_ns: int
     end_ns: int
     loss: float
-    mae: float = float("nan")
-    rmse: float = float("nan")
-    mape: float = float("nan")  # a share
-    learning_rate: float = float("nan")  # of its largest step
+    scores: Mapping[str, float] = field(default_factory=dict)
+    learning_rate: float = NAN  # of its largest step
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class Activity:
 @dataclass(frozen=True, slots=True)
 class Staged:
     """A training run: epochs in order, activities in order, and what has to be said. `missed`: stage and strategy that were asked for and
-    in which no epoch was trained. errors: on the test windows, by predictor and kind; naive ones beside the model. stopped: by a number
-    that is not finite, which and where; '' where it was not."""
+    in which no epoch was trained. tested: scores of the test by predictor and key, the model's first, naive ones beside it. stopped: by a
+    number that is not finite, which and where; '' where it was not."""
 
     name: str
     ranks: int
@@ -58,7 +58,7 @@ class Staged:
     activities: tuple[Activity, ...]
     notes: tuple[str, ...] = ()
     missed: tuple[str, str] | None = None
-    errors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    tested: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     setting: Setting = field(default=EXECUTED, kw_only=True)
     stopped: str = field(default="", kw_only=True)
 
@@ -78,9 +78,10 @@ class Staged:
 
     def table(self) -> pd.DataFrame:
         """One row a stage: epochs, seconds an epoch (median, half the interquartile range), seconds spent on taking the schedule up, the
-        learning rate of its largest step, first and last loss, seconds that the control plane worked meanwhile, and the best MAE and the
-        last errors where anything validated. A stage that was missed has none of them, and a run that failed no best, and says so."""
-        rows = []
+        learning rate of its largest step, first and last loss, seconds that the control plane worked meanwhile; where anything validated,
+        the best of the first score that there is, and all scores of the last epoch. A stage that was missed has none of them, and a run
+        that failed no best, and says so."""
+        rows, shown = [], present(epoch.scores for epoch in self.epochs)
         for stage, epochs in self.stages.items():
             seconds = np.array([epoch.end_ns - epoch.start_ns for epoch in epochs]) / 1e9
             low, high = np.quantile(seconds, [0.25, 0.75])
@@ -101,22 +102,27 @@ class Staged:
                     "last_loss": epochs[-1].loss,
                     "control_s": sum(max(ns, 0) for ns in busy) / 1e9,
                     "failed": self.failed,
-                    "best_mae": float("nan") if self.failed else min(epoch.mae for epoch in epochs),
-                    **{f"last_{name}": getattr(epochs[-1], name) for name in ("mae", "rmse", "mape")},
+                    **{
+                        f"best_{one.key}": NAN if self.failed else one.best(epoch.scores.get(one.key, NAN) for epoch in epochs)
+                        for one in shown[:1]
+                    },
+                    **{f"last_{one.key}": epochs[-1].scores.get(one.key, NAN) for one in shown},
                 }
             )
         if self.missed is not None:
             rows.append({"stage": self.missed[0], "strategy": self.missed[1], "epochs": "none"})
         table = pd.DataFrame(rows)
-        unknown = [
-            name for name in ("learning_rate", "best_mae", "last_mae", "last_rmse", "last_mape") if len(table) and table[name].isna().all()
-        ]
+        rare = ["learning_rate", *(f"best_{one.key}" for one in shown[:1]), *(f"last_{one.key}" for one in shown)]
+        unknown = [name for name in rare if len(table) and table[name].isna().all()]
         unknown += [] if self.failed or not len(table) else ["failed"]
         return table.drop(columns=unknown if self.activities or not len(table) else [*unknown, "control_s"])
 
     def compared(self) -> pd.DataFrame:
-        """One row a predictor: its errors on the test windows; no rows where nothing was tested."""
-        return pd.DataFrame([{"predictor": name, **error} for name, error in self.errors.items()])
+        """One row a predictor: its scores of the test; no rows where nothing was tested."""
+        shown = present(self.tested.values())
+        return pd.DataFrame(
+            [{"predictor": name, **{one.key: scores.get(one.key, NAN) for one in shown}} for name, scores in self.tested.items()]
+        )
 
     def chrome(self) -> str:
         """Chrome trace-event JSON: the control plane is process 0, the data plane process 1."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import pandas as pd
 
+from chronoscale.datasets.scores import SCORES, present
 from chronoscale.reports.formats import Marked
 from chronoscale.reports.measured import EXTRAPOLATED, Measured
 from chronoscale.reports.section import Section
@@ -15,8 +16,8 @@ from chronoscale.strategies.schedule import Op
 
 NAN = float("nan")
 HEARD = {"sources": "durations"}
-MEASURED = ("measured_ms", "spread_pct", "mae", "rmse", "mape")  # no prediction, also where others of a row are
-RARE = ("prepare_s", "mae", "rmse", "mape", "gap", "host_bytes", "failed")  # columns of families and strategies that have them
+MEASURED = ("measured_ms", "spread_pct", *SCORES)  # no prediction, also where others of a row are
+RARE = ("prepare_s", "gap", "host_bytes", "failed")  # columns of families and strategies that have them
 
 
 class Timed(Protocol):
@@ -54,10 +55,10 @@ def comparison(section: Section) -> pd.DataFrame:
     """One row a result, ordered by ranks, strategy, run.
 
     speedup: over the section's baseline on the same ranks, NaN where it did not run. parallel_efficiency: against the curve's smallest run.
-    Both NaN for a result that `failed`. prepare_s, mae, rmse, mape, gap, host_bytes, failed: as in `Measured`, columns where any is known.
+    Both NaN for a result that `failed`. prepare_s, scores, gap, host_bytes, failed: as in `Measured`, columns where any is known.
     Seconds and bytes as in `Summary`; efficiency and utilisation are shares of 1.
     """
-    rows = []
+    rows, shown = [], present(run.scores for run in section.runs)
     shares = {label: efficiency(section.curve(label)) for label in section.labels}
     for ranks, runs in section.by_ranks().items():
         for run in runs:
@@ -77,9 +78,7 @@ def comparison(section: Section) -> pd.DataFrame:
                     "speedup_spread": ratio_spread if found.repeats > 1 and run is not base else NAN,
                     "parallel_efficiency": NAN if run.failed else shares[section.label(run)][ranks],
                     "prepare_s": run.prepare_s,
-                    "mae": run.mae,
-                    "rmse": run.rmse,
-                    "mape": run.mape,
+                    **{one.key: run.scores.get(one.key, NAN) for one in shown},
                     "gap": run.gap,
                     "imbalance": found.imbalance,
                     "utilisation": found.utilisation,
@@ -92,7 +91,7 @@ def comparison(section: Section) -> pd.DataFrame:
             )
     table = pd.DataFrame(rows)
     unknown = [name for name in RARE if name in table and (table[name].isna() | (table[name] == 0) | (table[name] == "")).all()]
-    return table.drop(columns=unknown)
+    return table.drop(columns=[*unknown, *(one.key for one in shown if table[one.key].isna().all())])
 
 
 def time_by_op(section: Section) -> pd.DataFrame:
@@ -132,17 +131,18 @@ def stages(section: Section) -> pd.DataFrame:
     return table[front + [name for name in table.columns if name not in front]]
 
 
-def errors(section: Section) -> pd.DataFrame:
-    """Errors of tests: a trained model's, and beside it those of the naive ways that its run has tested."""
+def tested(section: Section) -> pd.DataFrame:
+    """Scores of tests: a trained model's, and beside it those of the naive ways that its run has tested."""
+    shown = present(found for run in section.staged for found in run.tested.values())
     rows = [
-        {**_origin(section, run.name), "ranks": run.ranks, "predictor": name, **found}
+        {**_origin(section, run.name), "ranks": run.ranks, "predictor": name, **{one.key: found.get(one.key, NAN) for one in shown}}
         for run in section.staged
-        for name, found in run.errors.items()
+        for name, found in run.tested.items()
     ]
     return pd.DataFrame(rows)
 
 
-TABLES = {"comparison": comparison, "time_by_op": time_by_op, "fidelity": fidelity, "stages": stages, "errors": errors}
+TABLES = {"comparison": comparison, "time_by_op": time_by_op, "fidelity": fidelity, "stages": stages, "errors": tested}
 
 
 def tables(section: Section) -> dict[str, pd.DataFrame]:

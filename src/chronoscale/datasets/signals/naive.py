@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from chronoscale.datasets.arrays import Float64
@@ -14,9 +16,9 @@ BLOCK_BYTES = 1 << 24
 SMALL = 1e-3  # targets of magnitude up to here have no relative error
 
 
-def naive_errors(signal: Signal, windows: Windows, chosen: range | None = None) -> dict[str, Float64]:
-    """MAE, RMSE and MAPE (a share) of channel 0, float64 [3] each, over the horizons of the `chosen` windows (the test windows), in the
-    units of the data; readings that are missing are left out, as in a model's errors. NaN where none is there.
+def naive_errors(signal: Signal, windows: Windows, chosen: range | None = None) -> dict[str, dict[str, float]]:
+    """MAE, RMSE and MAPE by key, of each prediction: of channel 0, over the horizons of the `chosen` windows (the test windows), in the
+    units of the data; readings that are missing are left out, as in a model's errors. No scores where none is there.
 
     LAST: the last reading of the window; MEAN where it has none. MEAN: the sensor's mean over the steps that training windows read; of all
     sensors where it has none there.
@@ -34,8 +36,13 @@ def naive_errors(signal: Signal, windows: Windows, chosen: range | None = None) 
             target = x[starts + windows.window + ahead]
             sums[LAST] += _sums(last, target)
             sums[MEAN] += _sums(np.broadcast_to(mean, target.shape), target)
-    with np.errstate(invalid="ignore"):
-        return {name: np.array([s[0] / s[3], np.sqrt(s[1] / s[3]), s[2] / s[4]]) for name, s in sums.items()}
+    return {name: _scores(*map(float, found)) for name, found in sums.items()}
+
+
+def _scores(absolute: float, squared: float, relative: float, targets: float, counted: float) -> dict[str, float]:
+    if not targets:
+        return {}
+    return {"mae": absolute / targets, "rmse": math.sqrt(squared / targets), "mape": relative / counted if counted else math.nan}
 
 
 def training_means(signal: Signal, windows: Windows) -> Float64:

@@ -50,9 +50,9 @@ def train(
     title = f"trained {len(done.epochs)} epochs on {done.ranks} rank{'s' * (done.ranks != 1)}"
     said = set(control(run.folder / FOLDER).notes)  # by the control plane, when it made them
     table = table.assign(idle_ranks=sum(idle(run).values()))
-    if as_json and done.errors:
+    if as_json and done.tested:
         last = [*[None] * (len(table) - 1), done.compared().to_dict("records")]
         table = table.assign(test=pd.Series(last, dtype=object))
-    elif done.errors:
-        say(done.compared(), "errors on the test windows", as_json=False)
+    elif done.tested:
+        say(done.compared(), "test period, after the last epoch", as_json=False)
     end(run, table, title, as_json, [note for note in done.notes if note not in said])

@@ -15,7 +15,7 @@ from chronoscale.harness.runs import Run, write_text
 from chronoscale.harness.signals.data import loaded, mapped, stored
 from chronoscale.harness.signals.experiment import SignalExperiment
 from chronoscale.harness.signals.probing import feeds
-from chronoscale.harness.trained import ERRORS, FOLDER, NAIVE
+from chronoscale.harness.trained import FOLDER, NAIVE
 from chronoscale.real_exec.checkpoint import records
 from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.job import Item
@@ -54,5 +54,4 @@ def train(experiment: SignalExperiment, run: Run, rough: Callable[[], CostModel]
     except MachineError as error:
         done = len(records(folder))
         raise MachineError(f"{error}; {done} of {experiment.epochs} epochs are kept, the same command goes on after them") from None
-    naive = naive_errors(mapped(data), work.windows)
-    write_text(folder / NAIVE, json.dumps({name: dict(zip(ERRORS, errors.tolist(), strict=True)) for name, errors in naive.items()}))
+    write_text(folder / NAIVE, json.dumps(naive_errors(mapped(data), work.windows)))

@@ -19,7 +19,7 @@ STAGE = "training"
 
 class OnePlan:
     """An epoch's order of windows depends on the seed and its number alone: a run that was cut off ends at the weights of one that was
-    not. At the end the job's folder has TEST: MAE, RMSE and MAPE of the test windows."""
+    not. At the end the job's folder has TEST, the scores of the test windows."""
 
     def __init__(self, job: Job, schedule: Schedule, context: Context) -> None:
         """Raises UserError when the schedule is for another number of ranks."""
@@ -44,4 +44,4 @@ class OnePlan:
         deal = Feeding.of(self._schedule).test(self._program.feed.windows, self._job.items[0].hyper, self._context.ranks)
         tested = self._program.evaluate(deal)
         if self._context.rank == 0:
-            (Path(self._job.out) / TEST).write_text(json.dumps(tested.means.tolist()))
+            (Path(self._job.out) / TEST).write_text(json.dumps(tested.scores))

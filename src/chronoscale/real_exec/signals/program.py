@@ -107,9 +107,9 @@ class WindowProgram(Program):
         self._run[task.op](task)
 
     def finish(self) -> EpochResult:
-        """Losses of the optimiser steps, and errors of what validated."""
+        """Losses of the optimiser steps, and scores of what validated."""
         self.epoch += 1
-        return EpochResult(self._losses.finish(), self.errors.means, self.errors.targets)
+        return EpochResult(self._losses.finish(), self.errors.scores)
 
     def check(self) -> None:
         """As `Learner.check`."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-import numpy as np
-
 from chronoscale.datasets.signals.naive import naive_errors
 from chronoscale.datasets.signals.windows import Windows
 from chronoscale.harness.reproduce.pgti.trained import Training, signal
@@ -24,7 +22,7 @@ def _errors(dataset: str, horizon: int, phase: str, limit: int = 0) -> Mapping[s
     data = signal(dataset)
     windows: range = getattr(whole := Windows(len(data), horizon, horizon), phase)
     found = naive_errors(data, whole, windows[:limit] if limit else windows)
-    return {name: (float(errors[0]), float(np.square(errors[1]))) for name, errors in found.items()}
+    return {name: (scores["mae"], scores["rmse"] ** 2) for name, scores in found.items()}
 
 
 def validation(one: Training, squared: bool = False) -> Errors:

@@ -82,10 +82,10 @@ def trained(one: Training) -> dict[str, Trained]:
         done = executed.in_turn(plans, data, work.model, one.epochs, learning_rate=RATE)
     sampled, found = float(held.bytes) if len(plans) == 1 else NAN, {}
     for name, passes in done.items():
-        errors = np.array([epoch.errors for epoch in passes])
+        mae, rmse = (np.array([epoch.scores[key] for epoch in passes]) for key in ("mae", "rmse"))
         seconds = np.array([epoch.trace.span_ns / 1e9 for epoch in passes])
         loss = np.array([float(epoch.losses.mean()) for epoch in passes])
-        found[name] = Trained(seconds, loss, errors[:, 0], errors[:, 1] ** 2, float(plans[name].schedule.host), sampled)
+        found[name] = Trained(seconds, loss, mae, rmse**2, float(plans[name].schedule.host), sampled)
     return found
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 
@@ -59,6 +57,6 @@ class MaskedErrors:
         return float(self.sums[2] / self.sums[4])
 
     @property
-    def means(self) -> NDArray[np.float64]:
-        """MAE, RMSE and MAPE, float64 [3]."""
-        return np.array([self.mae, self.rmse, self.mape])
+    def scores(self) -> dict[str, float]:
+        """MAE, RMSE and MAPE by key; none where there was no target."""
+        return {"mae": self.mae, "rmse": self.rmse, "mape": self.mape} if self.targets else {}

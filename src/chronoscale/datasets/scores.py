@@ -1,0 +1,72 @@
+"""Scores: the numbers that say how good predictions are. A key that is not in the table is no score, wherever it turns up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
+
+NEW = "on events with a node that training has not seen"
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """key: in files, JSON and names of columns. title, meaning: for people. format: a share of 1 is shown as per cent. may_be_undefined:
+    NaN or infinite also where training is sound, as there may be nothing to take it of."""
+
+    key: str
+    title: str
+    meaning: str
+    better: Literal["lower", "higher"]
+    format: Literal["number", "share"] = "number"
+    may_be_undefined: bool = False
+
+    def beats(self, one: float, other: float) -> bool:
+        """Whether `one` is better; not where they are equal, or either is NaN."""
+        return one < other if self.better == "lower" else one > other
+
+    def best(self, values: Iterable[float]) -> float:
+        """The best value, NaN left out; NaN where there is no other."""
+        known = [value for value in values if value == value]
+        return (min if self.better == "lower" else max)(known, default=float("nan"))
+
+    def told(self, value: float) -> str:
+        """Title and value, as a sentence has them."""
+        if value != value:
+            return f"{self.title} undefined"
+        return f"{self.title} {value:.2%}" if self.format == "share" else f"{self.title} {value:.4g}"
+
+
+SCORES: Mapping[str, Score] = {
+    score.key: score
+    for score in (
+        Score("mae", "MAE", "mean absolute error in units of the data", "lower"),
+        Score("rmse", "RMSE", "root mean square error in units of the data", "lower"),
+        Score("mape", "MAPE", "mean absolute error over the reading, zeros left out", "lower", "share", may_be_undefined=True),
+        Score("ap", "AP", "average precision", "higher"),
+        Score("auc", "AUC", "area under the ROC curve", "higher"),
+        Score("mrr", "MRR", "mean reciprocal rank", "higher"),
+        Score("accuracy", "accuracy", "share of predictions that are right", "higher", "share"),
+        Score("ap_new", "AP (new nodes)", f"average precision {NEW}", "higher", may_be_undefined=True),
+        Score("auc_new", "AUC (new nodes)", f"area under the ROC curve {NEW}", "higher", may_be_undefined=True),
+        Score("mrr_new", "MRR (new nodes)", f"mean reciprocal rank {NEW}", "higher", may_be_undefined=True),
+    )
+}  # in the order of columns; the first that a result has stands for it where there is room for one
+
+
+def known(key: str) -> str:
+    """The key. Raises ValueError for one that is no score's."""
+    if key not in SCORES:
+        raise ValueError(f"'{key}' is no score; there are {', '.join(SCORES)}")
+    return key
+
+
+Scores = dict[Annotated[str, AfterValidator(known)], float]  # by key; read by pydantic, a key that is none is a mistake
+
+
+def present(found: Iterable[Mapping[str, float]]) -> list[Score]:
+    """Scores that any of the results has, in the order of SCORES. Raises ValueError for a key that is none."""
+    keys = {known(key) for one in found for key in one}
+    return [score for key, score in SCORES.items() if key in keys]
