@@ -16,16 +16,20 @@ from chronoscale.harness.runs import Run, as_given
 from chronoscale.harness.simulation import simulate
 from chronoscale.harness.snapshots.data import kept, stored
 from chronoscale.harness.started import start
-from chronoscale.harness.trained import CONTROL, FOLDER
+from chronoscale.harness.trained import CONTROL, FOLDER, JOB, NAIVE
 from chronoscale.real_exec.checkpoint import EpochRecord, keep
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.plans import TEST
 from chronoscale.real_exec.snapshots.model import SnapshotModel, learner_of
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import DatasheetCosts, Fit, FittedCosts
 
 STRATEGY = "psg"
+SCORED: tuple[dict[str, float], ...] = ({"mrr": 0.25, "ap": 0.9}, {"mrr": 0.5, "ap": 0.8})  # invented, an epoch each; higher is better
+TESTED = {"ap": 0.75, "mrr": 0.5, "accuracy": 0.625}
+KNOWN = {"better": {"ap": 0.8, "mrr": 0.1}, "equal": {"ap": 0.75}, "worse": {"ap": 0.7, "mrr": 0.9}}  # what naive predictions have
 BUSY = {"edges": 10, "rows": 10}
 
 
@@ -71,8 +75,12 @@ def make(folder: Path) -> Run:
     for parameter in trained.model.parameters():
         parameter.grad.fill_(1.0)
     trained.optimizer.step()
-    for epoch in range(2):
-        keep(run.folder / FOLDER, EpochRecord(epoch, 0, "cold start", STRATEGY, 5, 10 + 100 * epoch, 90 + 100 * epoch, (2.0, 1.5)), trained)
+    for epoch, scores in enumerate(SCORED):
+        record = EpochRecord(epoch, 0, "cold start", STRATEGY, 5, 10 + 100 * epoch, 90 + 100 * epoch, (2.0, 1.5), scores)
+        keep(run.folder / FOLDER, record, trained)
+    job(asked, "train", [], run.folder / FOLDER).save(run.folder / FOLDER / JOB)
+    run.write(f"{FOLDER}/{TEST}", TESTED)
+    run.write(f"{FOLDER}/{NAIVE}", KNOWN)
     run.write(f"{FOLDER}/{CONTROL}", {"activities": [{"what": "fit", "start_ns": 10, "end_ns": 60}], "notes": ["a note"]})
     run.write(f"{FOLDER}/timeline.json", {"traceEvents": []})
     return run

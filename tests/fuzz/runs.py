@@ -51,7 +51,11 @@ def content(run: Run, area: str) -> str:
         return repr((epoch, [parameter.tolist() for parameter in model.model.parameters()], moments))
     report = publish.collect([run])
     said = [f"{name}\n{table.to_csv()}" for section in report.sections for name, table in tables(section).items()]
-    said += [repr((report.title, [one.losses for one in report.runs], report.notes, report.environments, report.staged, run.status))]
+    said += [
+        repr(
+            (report.title, [(one.losses, one.scores) for one in report.runs], report.notes, report.environments, report.staged, run.status)
+        )
+    ]
     with tempfile.TemporaryDirectory() as out:
         said += [path.read_text() for path in publish.chrome(run, Path(out))]
     assert find(run.folder.parent) == [run]

@@ -150,12 +150,18 @@ RUNS = [
     ("ranks-1/psg-losses.npy", cut, r"not a readable losses"),
     ("ranks-1/psg-losses.npy", array(2, 2, dtype="int32"), r"expected float64 anyxany, got int32 2x2"),
     ("ranks-1/psg-losses.npy", array(2), r"expected float64 anyxany, got float64 2\)"),
-    ("ranks-1/psg-errors.npy", array(1, 3), r"expected float64 2x3, got float64 1x3"),
+    ("ranks-1/psg-scores.json", put("[{}]"), r"not a readable scores \(ValueError: expected 2 repeats, got 1\)"),
+    ("ranks-1/psg-scores.json", put("[[1.0, 2.0, 0.1], []]"), r"0: expected keys and values \(got \[1\.0, 2\.0, 0\.1\]\)"),
+    ("ranks-1/psg-scores.json", put('[{"mae": 1.0}, {"precision": 1.0}]'), r"1\.precision: 'precision' is no score; there are mae, rmse,"),
+    ("ranks-1/psg-scores.json", put('[{"mae": "1"}, {}]'), r"0\.mae: expected a number \(got '1'\)"),
     ("replay-1/psg.parquet", cut, r"not a readable trace"),
     ("train/control.json", emptied, r"not a readable record of the control plane \(activities: required"),
     ("train/epochs/000001.json", cut, r"not a readable record of an epoch \(not JSON"),
     ("train/epochs/000001.json", without("losses"), r"losses: required, and not there"),
     ("train/epochs/000001.json", put("[1]"), r"expected keys and values"),
+    ("train/epochs/000001.json", without("scores"), r"scores: required, and not there"),  # as of an earlier version, which had errors
+    ("train/test.json", put("[1.0, 2.0, 0.1]"), r"not a readable test \(expected keys and values"),  # as of an earlier version
+    ("train/test.json", put('{"precision": 1.0}'), r"'precision' is no score"),
     ("environment.json", cut, r"not a readable environment of a run \(not JSON"),
 ]
 

@@ -208,7 +208,9 @@ def test_a_lost_rank_ends_the_epoch_and_training_goes_on_from_the_checkpoint(exp
     assert json.loads(Path("runs/small-train-1/status.json").read_text())["state"] == "running"
     command("train", file, "--strategy", "dist-index", "--json")
     (row,) = json.loads(capsys.readouterr().out)
-    assert row["epochs"] == [0, 39] and row["last_mae"] < records(folder)[0].errors[0]
+    assert [record.scores for record in records(folder)] == [record.scores for record in records(whole)]
+    errors = [record.scores["mae"] for record in records(folder)]
+    assert row["epochs"] == [0, 39] and (row["best_mae"], row["last_mae"]) == (min(errors), errors[-1]) and errors[-1] < errors[0]
     broken, sound = (torch.load(train / "checkpoint.pt", weights_only=True) for train in (folder, whole))
     assert broken["epoch"] == sound["epoch"] == 40
     for name, value in sound["model"].items():
@@ -258,12 +260,12 @@ def test_training_ends_with_the_errors_of_the_test_windows(experiment, inline, c
         wrong = (learner.model(inputs) * scale.deviation[0] + scale.mean[0] - batch[:, 4:, :, 0]).abs()
     assert found["pgt-dcrnn"]["mae"] == pytest.approx(float(wrong.nanmean()), rel=1e-4)
     for name, errors in naive_errors(data, windows).items():
-        assert list(found[name].values()) == pytest.approx(errors.tolist())
-    assert f"Test windows, after the last epoch: MAE {found['pgt-dcrnn']['mae']:.4g}, RMSE" in " ".join(said.err.split())
+        assert list(found[name]) == ["mae", "rmse", "mape"] and found[name] == pytest.approx(errors)
+    assert f"Test period, after the last epoch: MAE {found['pgt-dcrnn']['mae']:.4g}, RMSE" in " ".join(said.err.split())
     assert "The model's MAE is no better than that of the last value alone." in " ".join(said.err.split())
     command("train", experiment("shown", strategies=["index"], epochs=1))
     out = capsys.readouterr().out
-    assert "errors on the test windows" in out and re.search(r"last value +[\d.]+ +[\d.]+ +[\d.]+", out)
+    assert "test period, after the last epoch" in out and re.search(r"last value +[\d.]+ +[\d.]+ +[\d.]+", out)
 
 
 def test_a_model_finds_the_clock_among_the_channels(experiment, inline, capsys):

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from notation import write
@@ -144,18 +143,22 @@ class Ended(CollectiveProgram):
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_a_pass_is_looked_at_when_it_has_ended(bad: float) -> None:
-    """Parameters, losses whose gradients were finite, and validation errors where anything validated."""
+    """Parameters, losses whose gradients were finite, and scores, of which some may be undefined: there may be nothing to take them of."""
     schedule = write("o: OPTIMIZE@COMPUTE\np: OPTIMIZE@COMPUTE iteration=1").schedule
 
     def run(result: EpochResult, wrong: Unsound | None = None) -> Pass:
         return execute(schedule, Ended(result, wrong), CpuLanes(False), "cpu", "pass 3")
 
-    errors = np.array([1.0, bad, 0.1])
     for result, wrong, said in (
         (EpochResult({0: 1.0}), Unsound(None, "parameter w after the last step"), "parameter w after the last step"),
         (EpochResult({0: 1.0, 1: bad}), None, "iteration 1, pass 3: the loss"),
-        (EpochResult({0: 1.0}, errors, 7), None, "the validation error"),
+        (EpochResult({0: 1.0}, {"mae": 1.0, "rmse": bad, "mape": 0.1}), None, "pass 3: the validation RMSE"),
+        (EpochResult({0: 1.0}, {"ap": 0.5, "mrr": bad}), None, "pass 3: the validation MRR"),
     ):
         with pytest.raises(NotFiniteError, match=f"{said}.* not finite"):
             run(result, wrong)
-    assert run(EpochResult({0: 1.0, 1: 2.0}, np.array([1.0, 2.0, bad]), 7)).losses.tolist() == [1.0, 2.0]  # a share of zero is none
+    for scores in ({"mae": 1.0, "rmse": 2.0, "mape": bad}, {"ap": 0.5, "ap_new": bad}):  # a share of zero is none
+        done = run(EpochResult({0: 1.0, 1: 2.0}, scores))
+        assert done.losses.tolist() == [1.0, 2.0] and done.scores == scores
+    with pytest.raises(ValueError, match="'precision' is no score; there are mae, rmse,"):
+        EpochResult({}, {"precision": 1.0})

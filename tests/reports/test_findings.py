@@ -126,7 +126,8 @@ def test_what_failed_is_never_crowned_and_is_named() -> None:
 
 @pytest.mark.parametrize(("stopped", "why"), [("", "loss not finite in epoch 1"), ("rank 0: the loss", "rank 0: the loss")])
 def test_a_training_that_failed_has_no_best(stopped: str, why: str) -> None:
-    epochs = [Epoch(i, "training", "index", 0, i, i + 1, 1.0 if i == 0 or stopped else math.nan, 4.0, 5.0, 0.1) for i in range(2)]
+    losses = (1.0, 1.0 if stopped else math.nan)
+    epochs = [Epoch(i, "training", "index", 0, i, i + 1, loss, {"mae": 4.0, "rmse": 5.0}) for i, loss in enumerate(losses)]
     run = Staged("run-1", 1, tuple(epochs), (), stopped=stopped)
     assert run.failed == why
     assert run.table()["failed"].tolist() == [why] and "best_mae" not in run.table()

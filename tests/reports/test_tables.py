@@ -176,9 +176,10 @@ def test_a_failed_result_is_marked_and_no_base() -> None:
 
 
 def test_naive_forecasts_stand_beside_the_model() -> None:
-    epochs = (Epoch(0, "training", "index", 0, 0, 10**9, 1.0, 4.0, 6.0, 0.1),)
-    errors = {"dcrnn": {"mae": 3.0, "rmse": 5.0}, "last value": {"mae": 2.5}}
-    section = Report("t", staged=(Staged("run", 1, epochs, (), errors=errors),)).sections[0]
-    table = tables.errors(section)
+    epochs = (Epoch(0, "training", "index", 0, 0, 10**9, 1.0, {"mae": 4.0, "rmse": 6.0}),)
+    tested = {"dcrnn": {"rmse": 5.0, "mae": 3.0}, "last value": {"mae": 2.5}}
+    section = Report("t", staged=(Staged("run", 1, epochs, (), tested=tested),)).sections[0]
+    table = tables.tested(section)
+    assert table.columns.tolist()[-3:] == ["predictor", "mae", "rmse"]
     assert table["predictor"].tolist() == ["dcrnn", "last value"] and table["mae"].tolist() == [3.0, 2.5]
     assert math.isnan(table["rmse"][1])
