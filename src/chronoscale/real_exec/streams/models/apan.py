@@ -20,9 +20,9 @@ class APAN(StreamModel):
     to that.
 
     z' = MLP(norm(attention(z, M + P) + z)). A mail is [z_i + z_j, e]: the paper adds e_ij, which has to be as wide as z for that. Every
-    mail that is still in the box is read each time. A node without mail keeps its embedding, 0 at first. Slots stand for the order of the mails,
-    the newest in the last; the authors' code adds a time encoding, TGL has it in place of P, the paper has neither. TGL ends with
-    one linear layer and a relu. Features, where there are some, are added to the embedding.
+    mail that is still in the box is read each time. A node without mail keeps its embedding, 0 at first. A row of P stands for a place in
+    the order of mails, the last for the newest; the authors' code adds a time encoding, TGL has one in place of P. TGL ends with one linear
+    layer and a relu. Features, where there are some, are added to the embedding.
     """
 
     def __init__(self, shape: StreamShape, dropout: float) -> None:
