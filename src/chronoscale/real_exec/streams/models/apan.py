@@ -7,8 +7,9 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from chronoscale.real_exec.streams.models.attention import answered, asked, shares
+from chronoscale.real_exec.streams.models.attention import answered, asked
 from chronoscale.real_exec.streams.models.base import StreamModel
+from chronoscale.real_exec.streams.models.slots import shares
 from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.strategies.streams.models import StreamShape
 
@@ -39,7 +40,7 @@ class APAN(StreamModel):
         """As StreamModel says."""
         wanted = asked(self.query(pending.memory), self.key.weight, self.shape.heads)
         scores = torch.bmm(wanted, pending.mail.transpose(1, 2)) + wanted @ self.position.t()
-        weights = shares(scores, pending.there, self.dropout if self.training else 0.0)
+        weights = nn.functional.dropout(shares(scores, pending.there), self.dropout, self.training)
         attended = answered(torch.bmm(weights, pending.mail) + weights @ self.position, self.value.weight)
         state = self.outer(self.inner(self.norm(attended + pending.memory)).relu())
         return torch.where(pending.there.any(1, keepdim=True), cast(Tensor, state), pending.memory)
