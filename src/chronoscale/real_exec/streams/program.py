@@ -117,6 +117,8 @@ class EventProgram(Program):
         others = self._others(part) if validates else self.data.negatives_of_training(part, self.epoch)
         seed = key_of(self.data.protocol.seed, FIXED if validates else self.epoch)
         self._batch[task.unit] = self.steps.sample(self._source(task), part, others, before, seed)
+        if self.material.shape.memory:
+            self._updated[task.unit] = Updated.of(self._source(task), deal, iteration)
 
     def _others(self, part: range) -> Int32:
         if self._fixed is None:
@@ -178,10 +180,10 @@ class EventProgram(Program):
             self.learner.all_reduce()
 
     def _own(self, task: Task) -> Tensor:
-        """Memory of the nodes that this rank answers for."""
-        deal, iteration = self._place(task)
-        self._updated[task.unit] = updated = Updated.of(self._source(task), deal, iteration)
-        return contribution(updated, self._batch.get(task.unit), self.rank, self.material.shape.memory, self.device)
+        """Memory of the nodes that this rank answers for; a rank without events has not sampled, and finds only now who writes."""
+        if task.unit not in self._updated:
+            self._updated[task.unit] = Updated.of(self._source(task), *self._place(task))
+        return contribution(self._updated[task.unit], self._batch.get(task.unit), self.rank, self.material.shape.memory, self.device)
 
     def _gather_memory(self, task: Task) -> None:
         own = self._own(task)

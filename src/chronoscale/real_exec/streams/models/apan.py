@@ -7,8 +7,9 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from chronoscale.real_exec.streams.models.attention import answered, asked, shares
+from chronoscale.real_exec.streams.models.attention import answered, asked
 from chronoscale.real_exec.streams.models.base import StreamModel
+from chronoscale.real_exec.streams.models.slots import shares
 from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.strategies.streams.models import StreamShape
 
@@ -20,9 +21,9 @@ class APAN(StreamModel):
     to that.
 
     z' = MLP(norm(attention(z, M + P) + z)). A mail is [z_i + z_j, e]: the paper adds e_ij, which has to be as wide as z for that. Every
-    mail that is still in the box is read each time. A node without mail keeps its embedding, 0 at first. Slots stand for the order of the
-    mails, the newest in the last; the authors' code adds a time encoding, TGL has it in place of P, the paper has neither. TGL ends with
-    one linear layer and a relu. Features, where there are some, are added to the embedding.
+    mail that is still in the box is read each time. A node without mail keeps its embedding, 0 at first. A row of P stands for a place in
+    the order of mails, the last for the newest; the authors' code adds a time encoding, TGL has one in place of P. TGL ends with one linear
+    layer and a relu. Features, where there are some, are added to the embedding.
     """
 
     def __init__(self, shape: StreamShape, dropout: float) -> None:
@@ -39,7 +40,7 @@ class APAN(StreamModel):
         """As StreamModel says."""
         wanted = asked(self.query(pending.memory), self.key.weight, self.shape.heads)
         scores = torch.bmm(wanted, pending.mail.transpose(1, 2)) + wanted @ self.position.t()
-        weights = shares(scores, pending.there, self.dropout if self.training else 0.0)
+        weights = nn.functional.dropout(shares(scores, pending.there), self.dropout, self.training)
         attended = answered(torch.bmm(weights, pending.mail) + weights @ self.position, self.value.weight)
         state = self.outer(self.inner(self.norm(attended + pending.memory)).relu())
         return torch.where(pending.there.any(1, keepdim=True), cast(Tensor, state), pending.memory)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from chronoscale.real_exec.streams.models.clock import Clock
+from chronoscale.real_exec.streams.models.slots import weighed
 from chronoscale.real_exec.streams.tree import Hop
 
 
@@ -21,16 +22,6 @@ def asked(query: Tensor, key: Tensor, heads: int) -> Tensor:
     width = query.shape[1] // heads
     split = (query / width**0.5).view(-1, heads, width).transpose(0, 1)
     return torch.bmm(split, key.view(heads, width, -1)).transpose(0, 1)
-
-
-def shares(scores: Tensor, there: Tensor, dropout: float = 0.0) -> Tensor:
-    """Softmax over the slots that are there: scores [T, heads, K], there bool [T, K] to weights of the scores' shape, 0 where none is.
-
-    A target without any slot has zeros. dropout: of weights.
-    """
-    empty = ~there[:, None]
-    weights = scores.masked_fill(empty, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(empty, 0)
-    return nn.functional.dropout(weights, dropout) if dropout else weights
 
 
 def answered(sums: Tensor, value: Tensor) -> Tensor:
@@ -53,7 +44,7 @@ class TemporalAttention(nn.Module):
 
     def __init__(self, width: int, edge: int, time: int, hidden: int, heads: int, dropout: float) -> None:
         super().__init__()
-        self.sizes, self.heads, self.dropout = (width, edge, time), heads, dropout
+        self.heads, self.dropout = heads, dropout
         self.query = nn.Linear(width + time, hidden, bias=False)
         self.key = nn.Linear(width + edge + time, hidden, bias=False)
         self.value = nn.Linear(width + edge + time, hidden, bias=False)
@@ -62,25 +53,13 @@ class TemporalAttention(nn.Module):
 
     def forward(self, target: Tensor, source: Tensor, hop: Hop, clock: Clock) -> Tensor:
         """Rows of a level's targets [T, D] and of the next level's [T', D], joined by `hop`, to [T, hidden]."""
-        width = self.sizes[0]
-        weight = self.query.weight
+        width, weight = target.shape[1], self.query.weight
         query = torch.addmm(weight[:, width:] @ clock.zero(), target, weight[:, :width].t())
-        rows = source.index_select(0, hop.slot.flatten()).view(*hop.slot.shape, width)
-        slots = [rows, clock(hop.elapsed)]
-        if hop.edge is not None and self.sizes[1]:
-            slots.insert(1, hop.edge)
-        wanted = asked(query, self.key.weight, self.heads).split([part.shape[2] for part in slots], 2)
-        scores = sum_of([torch.bmm(part, slot.transpose(1, 2)) for part, slot in zip(wanted, slots, strict=True)])
-        weights = shares(scores, hop.there, self.dropout if self.training else 0.0)
-        sums = torch.cat([torch.bmm(weights, slot) for slot in slots], 2)
+        wanted = asked(query, self.key.weight, self.heads)
+        keep = None
+        if self.training and self.dropout:
+            keep = nn.functional.dropout(wanted.new_ones(*wanted.shape[:2], hop.slot.shape[1]), self.dropout)
+        sums = weighed(wanted, source, hop, clock.frequency, clock.phase, keep)
         attended, hidden = answered(sums, self.value.weight), self.out.in_features
         own = torch.addmm(self.merge.bias, target, self.merge.weight[:, hidden:].t())
         return cast(Tensor, self.out(torch.addmm(own, attended, self.merge.weight[:, :hidden].t()).relu()))
-
-
-def sum_of(parts: list[Tensor]) -> Tensor:
-    """Of tensors of one shape."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total

@@ -7,8 +7,9 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from chronoscale.real_exec.streams.models.attention import answered, asked, shares
+from chronoscale.real_exec.streams.models.attention import answered, asked
 from chronoscale.real_exec.streams.models.base import StreamModel
+from chronoscale.real_exec.streams.models.slots import shares
 from chronoscale.real_exec.streams.tree import Hop, Tree
 from chronoscale.strategies.streams.models import StreamShape
 
@@ -36,7 +37,7 @@ class StructuralAttention(nn.Module):
         near = torch.cat([(target @ left)[:, None], (rows @ left).view(*slots, self.heads)], 1)
         scores = nn.functional.leaky_relu(near + (target @ right)[:, None], 0.2).transpose(1, 2)
         there = torch.cat([hop.there.new_ones(slots[0], 1), hop.there], 1)
-        weights = shares(scores, there, self.dropout if self.training else 0.0)
+        weights = nn.functional.dropout(shares(scores, there), self.dropout, self.training)
         sums = torch.bmm(weights[:, :, 1:], rows.view(*slots, -1)) + weights[:, :, :1] * target[:, None]
         return nn.functional.elu(answered(sums, weight))
 

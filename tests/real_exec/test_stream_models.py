@@ -1,0 +1,370 @@
+"""Models of event streams against the oracle's equations, event by event; their sizes, work and gradients; what they must not read."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stream_oracle import StreamOracle
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.utils.flop_counter import FlopCounterMode
+
+from chronoscale.errors import UserError
+from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
+from chronoscale.real_exec.streams.models.slots import weighed
+from chronoscale.real_exec.streams.pending import Pending
+from chronoscale.real_exec.streams.tree import Hop, Tree
+from chronoscale.strategies.streams.models import STREAM_MODELS, StreamShape, stream_shape
+from chronoscale.strategies.streams.work import embed_work, layer_work, score_work, update_work
+from chronoscale.strategies.workload import ModelChoice
+
+NODES, EVENTS, HIDDEN, EDGE, FEATURES = 7, 40, 6, 3, 4  # node 6 has no event
+FANOUTS = (3, 2)
+DURATION, WINDOWS = 9.0, 3
+CASES = [(name, layers) for name in STREAM_MODELS for layers in (1, 2) if layers == 1 or STREAM_MODELS[name].spatial != "none"]
+MEMORIES = [name for name in STREAM_MODELS if STREAM_MODELS[name].memory]
+
+
+def shape_of(name: str, layers: int = 1, features: int = 0, edge: int = EDGE, outputs: int = 0) -> StreamShape:
+    return stream_shape(ModelChoice(name, HIDDEN, layers, FEATURES, heads=2, time=5, mails=3), features, edge, outputs, WINDOWS)
+
+
+def build(name: str, layers: int = 1, features: int = 0, edge: int = EDGE, outputs: int = 0, dropout: float = 0.0) -> StreamModel:
+    model = stream_model(shape_of(name, layers, features, edge, outputs), 5, dropout).double()
+    model.standardise(2.0, 3.0)
+    return model
+
+
+class Given:
+    """A random stream with ties, repeated events and one with itself, an oracle that is some batches into it, and the next batch."""
+
+    def __init__(self, model: StreamModel, seed: int = 0, batches: int = 4, size: int = 6) -> None:
+        random = np.random.default_rng(seed)
+        self.random, shape = random, model.shape
+        src, dst = random.integers(0, NODES - 1, (2, EVENTS))
+        dst[3] = src[3]
+        t = np.sort(random.integers(0, EVENTS // 2, EVENTS)).astype(float)
+        self.edge = random.normal(size=(EVENTS, EDGE)) if shape.edge else None
+        self.features = random.normal(size=(NODES, shape.features)) if shape.features else None
+        optimiser = partial(torch.optim.SGD, lr=0.1)
+        duration = DURATION if shape.name == "dysat" else 0.0
+        self.oracle = StreamOracle(model, src, dst, t, NODES, optimiser, FANOUTS, self.edge, self.features, duration)
+        self.first, self.last = batches * size, (batches + 1) * size
+        self.others = random.integers(0, NODES, (size, 2))
+        for batch in range(batches):
+            self.oracle.logits(batch * size, (batch + 1) * size, self.others)
+            self.oracle.write(batch * size, (batch + 1) * size)
+
+    def pending(self) -> Pending:
+        """Of all nodes; garbage where no mail is."""
+        shape, oracle, random = self.oracle.shape, self.oracle, self.random
+        mail, elapsed = random.normal(size=(NODES, shape.mails, shape.mail)), random.normal(size=(NODES, shape.mails))
+        there, sent = np.zeros((NODES, shape.mails), bool), random.random((NODES, shape.mails)) < 0.5
+        for node, box in oracle.boxes.items():
+            for slot, (raw, time, source) in enumerate(box, shape.mails - len(box)):
+                mail[node, slot], elapsed[node, slot] = raw.numpy(), time - oracle.updated[node]
+                there[node, slot], sent[node, slot] = True, source
+        memory = torch.stack([oracle.memory[v] for v in range(NODES)])
+        return Pending(memory, *(torch.from_numpy(part) for part in (mail, there, elapsed, sent)))
+
+    def roots(self) -> list[tuple[int, float]]:
+        """Sources, destinations, then the others event by event; with their times."""
+        oracle, events = self.oracle, range(self.first, self.last)
+        nodes = [*oracle.src[self.first : self.last], *oracle.dst[self.first : self.last], *self.others.ravel().tolist()]
+        return list(zip(nodes, [oracle.t[e] for e in (*events, *events, *np.repeat(events, 2))], strict=True))
+
+    def trees(self) -> list[Tree]:
+        """A target for every filled slot; garbage in the others."""
+        windows = [self.oracle.windows(time, self.first) for _, time in self.roots()]
+        return [self._tree([window[number] for window in windows]) for number in range(len(windows[0]))]
+
+    def _tree(self, spans: list[tuple[int, int]]) -> Tree:
+        oracle, random = self.oracle, self.random
+        level = [(node, time, before, since) for (node, time), (since, before) in zip(self.roots(), spans, strict=True)]
+        levels, hops = [torch.tensor([node for node, *_ in level])], []
+        for fanout in FANOUTS[: oracle.shape.layers]:
+            size = (len(level), fanout)
+            slot, there = np.zeros(size, np.int64), np.zeros(size, bool)
+            elapsed, edge = random.normal(size=size), random.normal(size=(*size, EDGE))
+            after = []
+            for row, (node, time, before, since) in enumerate(level):
+                for place, (other, e) in enumerate(oracle.neighbours(node, before, since, fanout)):
+                    slot[row, place], there[row, place], elapsed[row, place] = len(after), True, time - oracle.t[e]
+                    edge[row, place] = 0 if self.edge is None else self.edge[e]
+                    after.append((other, oracle.t[e], e, since))
+            level = after or [(0, 0.0, 0, 0)]
+            parts = (torch.from_numpy(part) for part in (slot, there, elapsed))
+            hops.append(Hop(*parts, None if self.edge is None else torch.from_numpy(edge)))
+            levels.append(torch.tensor([node for node, *_ in level]))
+        return Tree(levels, hops)
+
+    def waited(self) -> Tensor:
+        return torch.tensor([time - self.oracle.heard(node) for node, time in self.roots()]).double()
+
+
+def through(model: StreamModel, rows: Tensor, trees: list[Tree], waited: Tensor) -> Tensor:
+    """Embeddings of the roots."""
+    belows = [[rows[level] for level in tree.levels] for tree in trees]
+    for number in range(model.shape.layers):
+        belows = [model.layer(number, below, tree) for below, tree in zip(belows, trees, strict=True)]
+    return model.embed([below[0] for below in belows], waited)
+
+
+def logits_of(model: StreamModel, batch: Given) -> Tensor:
+    """[B, 3]: of destinations and the two others."""
+    features = None if batch.features is None else torch.from_numpy(batch.features)
+    rows = model.inputs(features, model.update(batch.pending()) if model.shape.memory else None)
+    found, count = through(model, rows, batch.trees(), batch.waited()), batch.last - batch.first
+    return model.score(found[:count], torch.cat([found[count : 2 * count, None], found[2 * count :].view(count, 2, -1)], 1))
+
+
+@pytest.mark.parametrize("features", [0, FEATURES])
+@pytest.mark.parametrize("edge", [0, EDGE])
+@pytest.mark.parametrize(("name", "layers"), CASES)
+def test_scores_and_gradients_are_the_oracles(name: str, layers: int, edge: int, features: int) -> None:
+    model = build(name, layers, features, edge)
+    batch = Given(model)
+    found, expected = logits_of(model, batch), batch.oracle.logits(batch.first, batch.last, batch.others)
+    torch.testing.assert_close(found, expected)
+    truth = torch.zeros_like(found)
+    truth[:, 0] = 1
+    for logits in (found, expected):
+        binary_cross_entropy_with_logits(logits, truth).backward()
+    for part, parameter in model.named_parameters():
+        torch.testing.assert_close(
+            parameter.grad, batch.oracle.p[part].grad, rtol=1e-6, atol=1e-9, msg=lambda text, part=part: f"{part}: {text}"
+        )
+
+
+@settings(max_examples=15, deadline=None)
+@given(case=st.sampled_from(CASES), seed=st.integers(0, 1000), batches=st.integers(0, 5))
+def test_scores_are_the_oracles_on_any_stream(case: tuple[str, int], seed: int, batches: int) -> None:
+    model = build(*case)
+    batch = Given(model, seed, batches)
+    torch.testing.assert_close(logits_of(model, batch), batch.oracle.logits(batch.first, batch.last, batch.others))
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+def test_mails_are_the_oracles(name: str) -> None:
+    model = build(name)
+    batch = Given(model, batches=0, size=1)
+    oracle = batch.oracle
+    oracle.memory = {v: torch.from_numpy(batch.random.normal(size=HIDDEN)) for v in range(NODES)}
+    oracle.logits(0, 1, batch.others)
+    oracle.write(0, 1)
+    edge = torch.from_numpy(batch.edge[:1])
+    for own, other in ((oracle.src[0], oracle.dst[0]), (oracle.dst[0], oracle.src[0])):
+        found = model.mail(oracle.memory[own][None], oracle.memory[other][None], edge)
+        assert found.shape == (1, model.shape.mail) and torch.equal(found[0], oracle.boxes[own][-1][0])
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+def test_a_node_without_mail_keeps_its_memory_bit_for_bit(name: str) -> None:
+    pending = Given(build(name)).pending()
+    memory = torch.randn(NODES, HIDDEN)
+    pending = Pending(memory, pending.mail.float(), pending.there, pending.elapsed.float(), pending.sent)
+    alone = ~pending.there.any(1)
+    after = build(name).float().update(pending)
+    assert alone.any() and not alone.all()
+    assert torch.equal(after[alone], memory[alone]) and (after[~alone] != memory[~alone]).any(1).all()
+
+
+@pytest.mark.parametrize(("name", "layers"), CASES)
+def test_what_stands_in_empty_slots_changes_nothing(name: str, layers: int) -> None:
+    results = []
+    for garbage in (0.0, 1e6):
+        model, batch = build(name, layers), Given(build(name, layers))
+        batch.features = batch.features if batch.features is None else batch.features.copy()
+        pending, trees = batch.pending(), batch.trees()
+        if model.shape.memory:
+            for part in (pending.mail, pending.elapsed):
+                part[~pending.there] = garbage
+        for hop in (hop for tree in trees for hop in tree.hops):
+            for values in (hop.elapsed, hop.edge):
+                if values is not None:
+                    values[~hop.there] = garbage
+            hop.slot[~hop.there] = int(garbage > 0) * int(hop.slot.max())
+        leaf = pending.memory.requires_grad_() if model.shape.memory else torch.from_numpy(batch.features).requires_grad_()
+        rows = model.inputs(*((None, model.update(pending)) if model.shape.memory else (leaf, None)))
+        found = through(model, rows, trees, batch.waited())
+        found.square().sum().backward()
+        results.append([found, leaf.grad, *(p.grad for p in model.parameters() if p.grad is not None)])
+    for one, other in zip(*results, strict=True):
+        assert torch.isfinite(one).all()
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["tgn", "dysat"])
+def test_targets_do_not_see_each_other(name: str) -> None:
+    model = build(name)
+    batch = Given(model)
+    tree, order = batch.trees()[0], torch.from_numpy(batch.random.permutation(len(batch.roots())))
+    rows = torch.randn(NODES, model.shape.inputs).double()
+    below = [rows[level] for level in tree.levels]
+    hop = Hop(*(None if part is None else part[order] for part in tree.hops[0]))
+    mixed = model.layer(0, [below[0][order], below[1]], Tree([tree.levels[0][order], tree.levels[1]], [hop]))[0]
+    torch.testing.assert_close(mixed, model.layer(0, below, tree)[0][order])
+
+
+def test_a_target_without_neighbours_is_merged_with_zeros() -> None:
+    model, own = build("tgat"), torch.randn(2, FEATURES).double()
+    hop = Hop(torch.zeros(2, 3).long(), torch.zeros(2, 3).bool(), torch.rand(2, 3).double(), torch.randn(2, 3, EDGE).double())
+    found = model.layer(0, [own, torch.randn(1, FEATURES).double()], Tree([torch.arange(2), torch.arange(1)], [hop]))[0]
+    layer = model.layers[0]
+    torch.testing.assert_close(found, layer.out(layer.merge(torch.cat([torch.zeros(2, HIDDEN).double(), own], 1)).relu()))
+
+
+@pytest.mark.parametrize(("name", "layers"), CASES)
+def test_gradients_are_those_of_differences(name: str, layers: int) -> None:
+    model = build(name, layers, FEATURES, outputs=2)
+    batch = Given(model, size=2)
+    trees, waited = batch.trees(), batch.waited()
+    pending = batch.pending() if model.shape.memory else None
+    features, names = torch.from_numpy(batch.features).requires_grad_(), [name for name, _ in model.named_parameters()]
+
+    class Whole(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
+            rows = model.inputs(features, None if pending is None else model.update(pending))
+            found = through(model, rows, trees, waited)
+            return model.score(found[:2], found[2:6].view(2, 2, -1)), model.classify(found)
+
+    def run(features: Tensor, *parameters: Tensor) -> tuple[Tensor, Tensor]:
+        state = {f"model.{name}": parameter for name, parameter in zip(names, parameters, strict=True)}
+        return torch.func.functional_call(Whole(), state, (features,))
+
+    parameters = [parameter.detach().clone().requires_grad_() for parameter in model.parameters()]
+    assert torch.autograd.gradcheck(run, (features, *parameters), fast_mode=True)
+
+
+@pytest.mark.parametrize("edges", [False, True])
+@pytest.mark.parametrize("drops", [False, True])
+def test_gradients_of_weighed_slots(edges: bool, drops: bool) -> None:
+    torch.manual_seed(0)
+    there = torch.tensor([[1, 1, 1], [1, 0, 0], [0, 0, 0], [1, 1, 0]]).bool()
+    edge = torch.randn(4, 3, 2).double() if edges else None
+    hop = Hop(torch.randint(0, 5, (4, 3)), there, torch.rand(4, 3).double(), edge)
+    keep = torch.tensor([0.0, 2.0]).double()[torch.randint(0, 2, (4, 2, 3))] if drops else None
+    leaves = [torch.randn(*size).double().requires_grad_() for size in ((4, 2, 9 + 2 * edges), (5, 4), (5,), (5,))]
+
+    def run(wanted: Tensor, source: Tensor, frequency: Tensor, phase: Tensor) -> Tensor:
+        return weighed(wanted, source, hop, frequency, phase, keep)
+
+    wanted, source, frequency, phase = leaves
+    parts = [source[hop.slot], *([] if edge is None else [edge]), torch.cos(hop.elapsed[:, :, None] * frequency + phase)]
+    slots = torch.cat(parts, 2)
+    scores = torch.einsum("thx,tkx->thk", wanted, slots).masked_fill(~there[:, None], -torch.inf)
+    weights = torch.softmax(scores, 2).nan_to_num(0.0) * (1 if keep is None else keep)
+    torch.testing.assert_close(run(*leaves), torch.einsum("thk,tkx->thx", weights, slots))
+    assert torch.autograd.gradcheck(run, leaves)
+
+
+@pytest.mark.parametrize("outputs", [0, 3])
+@pytest.mark.parametrize(("features", "edge"), [(0, 0), (FEATURES, EDGE)])
+@pytest.mark.parametrize(("name", "layers"), CASES)
+def test_parameters_are_counted(name: str, layers: int, features: int, edge: int, outputs: int) -> None:
+    model = build(name, layers, features, edge, outputs)
+    assert model.shape.parameters == sum(p.numel() for p in model.parameters())
+
+
+@pytest.mark.parametrize("name", STREAM_MODELS)
+def test_parameters_come_from_the_seed_alone(name: str) -> None:
+    shape = shape_of(name, outputs=2)
+    torch.manual_seed(1)
+    one = stream_model(shape, 3).state_dict()
+    state = torch.get_rng_state()
+    torch.randn(9)
+    other, third = stream_model(shape, 3).state_dict(), stream_model(shape, 4).state_dict()
+    torch.manual_seed(1)
+    assert torch.equal(state, torch.get_rng_state())
+    assert all(torch.equal(value, other[key]) for key, value in one.items())
+    assert any(not torch.equal(value, third[key]) for key, value in one.items())
+
+
+@pytest.mark.parametrize("name", ["tgn", "tgat", "dysat", "apan"])
+def test_dropout_works_in_training_alone(name: str) -> None:
+    model, plain = build(name, dropout=0.5), build(name)
+    batch = Given(plain)
+    trained = [logits_of(model, batch) for _ in range(2)]
+    assert not torch.equal(*trained)
+    torch.testing.assert_close(logits_of(model.eval(), batch), logits_of(plain, batch))
+
+
+def test_waiting_is_standardised() -> None:
+    model = build("jodie")
+    model.standardise(5.0, 0.0)  # all gaps equal
+    row = torch.randn(1, HIDDEN).double()
+    found = model.embed([row], torch.tensor([7.0]).double())
+    torch.testing.assert_close(found, (1 + 2 * model.projection) * row)
+    torch.testing.assert_close(model.embed([row], torch.tensor([5.0]).double()), row)
+
+
+def test_the_clock_begins_as_published() -> None:
+    clock = stream_model(stream_shape(ModelChoice("tgn"), 0, 0, 0, 1), 0).clock
+    elapsed = np.array([0.0, 1.0, 1e4])
+    expected = np.cos(elapsed[:, None] / 10 ** np.linspace(0, 9, 100))
+    np.testing.assert_allclose(clock(torch.from_numpy(elapsed)).detach(), expected, atol=1e-3)
+    assert torch.equal(clock.zero(), torch.ones(100))
+
+
+@pytest.mark.parametrize(("features", "edge"), [(0, 0), (FEATURES, EDGE)])
+@pytest.mark.parametrize(("name", "layers"), CASES)
+def test_flops_are_those_of_the_products(name: str, layers: int, features: int, edge: int) -> None:
+    model = build(name, layers, features, edge)
+    batch, shape = Given(model), model.shape
+    trees, roots = batch.trees(), len(batch.roots())
+    rows = torch.from_numpy(batch.features) if batch.features is not None else None
+    with FlopCounterMode(display=False) as counter:
+        rows = model.inputs(rows, model.update(batch.pending()) if shape.memory else None)
+    assert counter.get_total_flops() == update_work(shape, NODES)[0]
+    below = [rows[level] for level in trees[0].levels]
+    for number in range(layers if shape.layers else 0):
+        with FlopCounterMode(display=False) as counter:
+            below = model.layer(number, below, trees[0])
+        work = [layer_work(shape, number, len(target), FANOUTS[k])[0] for k, target in enumerate(below)]
+        assert counter.get_total_flops() == sum(work)
+    with FlopCounterMode(display=False) as counter:
+        found = model.embed([below[0]] * shape.windows, batch.waited())
+    assert counter.get_total_flops() == embed_work(shape, roots)[0]
+    with FlopCounterMode(display=False) as counter:
+        model.score(found[:2], found[2:8].view(2, 3, -1))
+    assert counter.get_total_flops() == score_work(shape, 6, 2)[0]
+
+
+def test_work_is_counted_by_arrays() -> None:
+    shape, rows = shape_of("tgn"), np.array([0, 5, 1 << 20])
+    for work in (update_work(shape, rows), layer_work(shape, 0, rows, 10), score_work(shape, rows), embed_work(shape, rows)):
+        for values in work:
+            assert values.dtype == np.int64 and values.shape == rows.shape and (np.diff(values) >= 0).all()
+    assert update_work(shape_of("tgat"), rows)[0].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        (ModelChoice("tgm"), "unknown model of event streams 'tgm'; did you mean 'tgn'?"),
+        (ModelChoice("tgn", 10, heads=3), "model 'tgn': hidden must be a multiple of heads, got 10 and 3"),
+        (ModelChoice("apan", 10, heads=4), "model 'apan': hidden must be a multiple of heads, got 10 and 4"),
+        (ModelChoice("tgat", layers=3), "model 'tgat' has 1 or 2 layers, got layers: 3"),
+        (ModelChoice("jodie", layers=2), "model 'jodie' aggregates no neighbours and has no layers, got layers: 2"),
+        (ModelChoice("tgn", time=0), "model 'tgn': hidden, layers, inputs, heads, time, mails and windows must be at least 1"),
+    ],
+)
+def test_choices_that_cannot_be(choice: ModelChoice, said: str) -> None:
+    with pytest.raises(UserError) as error:
+        stream_shape(choice, 0, 0, 0, 1)
+    assert str(error.value) == said
+
+
+def test_widths_that_cannot_be() -> None:
+    with pytest.raises(UserError, match="features, edge and outputs must be at least 0, got -1, 0 and 0"):
+        stream_shape(ModelChoice("tgn"), -1, 0, 0, 1)
+    assert stream_shape(ModelChoice("jodie", 10, heads=3), 0, 0, 0, 4).windows == 1
