@@ -1,0 +1,91 @@
+"""Training on events: one rank against an oracle that goes event by event, strategies against each other."""
+
+from copy import deepcopy
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from chronoscale.datasets.streams.prepared import Prepared
+from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.lanes import CpuLanes
+from chronoscale.real_exec.launch import start, wait
+from stream_case import MODELS, choice, hyper, one_pass, planned, prepared, program, stream
+from stream_oracle import StreamOracle
+
+NAMES = ("sequential", "tgl", "tgl-unique")
+
+
+def oracle_of(folder, model, given, made):
+    """With the parameters that the program begins with."""
+    events = Prepared.load(folder).whole.stream
+    features = made.material.node_features
+    start = deepcopy(made.learner.model)
+    return StreamOracle(
+        start,
+        *(np.array(column) for column in (events.src, events.dst, events.t)),
+        events.num_nodes,
+        lambda parameters: torch.optim.SGD(parameters, 0.05),
+        list(given.fanout) * 2,
+        edge=None if events.features is None else np.array(events.features),
+        features=features,
+        duration=given.events.duration,
+    )
+
+
+def batches(deal):
+    return [(whole.start, whole.stop) for whole in map(deal.together, range(deal.iterations))]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("model", MODELS)
+def test_an_epoch_is_the_oracles(tmp_path, model, layers, name):
+    if layers == 2 and model in ("jodie", "apan"):
+        pytest.skip("no layers")
+
+    folder, given, chosen = prepared(tmp_path, stream()), hyper(model), choice(model, layers=layers)
+    schedule = planned(folder, chosen, given, name)
+    made = program(folder, schedule, chosen, given)
+    oracle = oracle_of(folder, model, given, made)
+    done = execute(schedule, made, CpuLanes(False), "cpu")
+    data = made.data
+    drawn = data.negatives_of_training(range(data.trained), 0)[:, 0]
+    losses = oracle.train(batches(made.deals[0]), drawn)
+    np.testing.assert_allclose(done.losses, losses, rtol=1e-4)
+    fixed = data.negatives("validation").dst
+    for first, last in batches(made.deals[1]):
+        at = slice(first - data.split.validation.start, last - data.split.validation.start)
+        logits = oracle.logits(first, last, np.maximum(fixed[at], 0)).detach().numpy()
+        oracle.write(first, last)
+        np.testing.assert_allclose(made._outcome._logits[at].numpy(), logits, atol=1e-4)
+    if made.material.shape.memory:
+        memory, updated, mail, mailed = oracle.tables()
+        np.testing.assert_allclose(made.state.memory, memory, atol=1e-4)
+        np.testing.assert_allclose(made.state.mail, mail, atol=1e-4)
+        assert (made.state.updated.numpy() == updated).all() and (made.state.mailed.numpy() == mailed).all()
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory):
+    """What every rank of one, two and four ends with, by model: arrays by name."""
+    folder = tmp_path_factory.mktemp("ranks")
+    prepared(folder, stream())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+        for count in (1, 2, 4):
+            wait(start("stream_ranks", folder, count, 1), "ranks")
+    found = sorted(folder.glob("*-*-*.npz"))
+    return {tuple(path.stem.split("-")): dict(np.load(path)) for path in found}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_ranks_are_one_with_a_larger_batch(ranks, model):
+    alone = ranks[model, "1", "0"]
+    for count in ("2", "4"):
+        for rank in range(int(count)):
+            one = ranks[model, count, str(rank)]
+            assert one.keys() == alone.keys()
+            for name, value in one.items():
+                np.testing.assert_allclose(value, alone[name], atol=1e-4, err_msg=f"{count} ranks, rank {rank}: {name}")

@@ -1,0 +1,75 @@
+"""A small stream with everything that can go wrong in it, prepared on disk, and programs that train on it."""
+
+import numpy as np
+import torch
+
+from chronoscale.datasets import store
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.datasets.streams.prepared import Prepared
+from chronoscale.datasets.streams.protocol import Protocol
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.lanes import CpuLanes
+from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.program import EventProgram
+from chronoscale.strategies.costs import UNUSED
+from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
+
+MODELS = ("tgn", "tgat", "dysat", "jodie", "apan")
+
+
+def stream(seed=0, nodes=9, events=60, edge=2, features=0, labels=False):
+    """Ties, self-loops, repeated edges, and a node without events."""
+    rng = np.random.default_rng(seed)
+    src, dst = rng.integers(0, nodes - 1, (2, events)).astype(np.int32)
+    t = np.sort(rng.integers(0, events // 2, events)).astype(np.int64)
+    drawn = rng.standard_normal((events, edge)).astype(np.float32) if edge else None
+    of_nodes = rng.standard_normal((nodes, features)).astype(np.float32) if features else None
+    return EventStream(nodes, src, dst, t, drawn, (src % 2).astype(np.int64) if labels else None, name="small", node_features=of_nodes)
+
+
+def prepared(folder, events, **protocol):
+    """The stream's folder, as ranks read it."""
+    store.save(folder / "stream", events)
+    Prepared.make(folder / "prepared", folder / "stream", Protocol(**{"ranked": 3, **protocol}))
+    return folder / "prepared"
+
+
+def choice(model, **other):
+    return ModelChoice(model, **{"hidden": 6, "heads": 2, "inputs": 4, "time": 4, "mails": 3, **other})
+
+
+def hyper(model, batch_size=7, windows=3, duration=6.0, events=None, **other):
+    own = EventHyper(windows=windows, duration=duration) if model == "dysat" else EventHyper()
+    return Hyper(batch_size=batch_size, fanout=(3,), **{"events": events or own, **other})
+
+
+def workload(folder, model, **other):
+    given = other.pop("hyper", None) or hyper(model)
+    data = Prepared.load(folder).statistics
+    return Workload("small", data, shape_for(choice(model, **other), data, given), given)
+
+
+def program(folder, schedule, chosen, given, context=None, rate=0.05):
+    """With plain gradient descent: Adam would hide a gradient that counts twice."""
+    context = context or Context()
+    material = Material.of(Item(schedule.name, "", str(folder), given), chosen, context)
+    learner = material.learner(chosen, context)
+    learner.optimizer = torch.optim.SGD(learner.model.parameters(), rate)
+    return EventProgram(schedule, material, learner, given, context)
+
+
+def planned(folder, chosen, given, name="tgl-unique", ranks=1):
+    data = Prepared.load(folder).statistics
+    return strategy(name).plan(Workload("small", data, shape_for(chosen, data, given), given), ranks, UNUSED)
+
+
+def one_pass(folder, model, name="tgl-unique", threaded=False, given=None, **other):
+    """A program and what its first epoch came to, on one rank."""
+    chosen, given = choice(model, **other), given or hyper(model)
+    schedule = planned(folder, chosen, given, name)
+    made = program(folder, schedule, chosen, given)
+    return made, execute(schedule, made, CpuLanes(threaded), "cpu")

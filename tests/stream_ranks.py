@@ -1,0 +1,40 @@
+"""One rank of several that train every model on a prepared stream, one after another: `python -m stream_ranks FOLDER`, under torchrun.
+
+Two epochs each, of batches that are as large together as one rank's of `GLOBAL` events. Every rank leaves what it ends with.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from chronoscale.real_exec.context import joined
+from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.job import Settings
+from chronoscale.real_exec.lanes import CpuLanes
+from chronoscale.real_exec.rank import leave, serve
+from chronoscale.real_exec.streams.evaluation import evaluate
+from stream_case import MODELS, choice, hyper, planned, program
+
+GLOBAL = 8
+
+
+def found(folder, model, context):
+    given, chosen = hyper(model, GLOBAL // context.ranks), choice(model, layers=1 + (model in ("tgn", "tgat")))
+    schedule = planned(folder, chosen, given, ranks=context.ranks)
+    made = program(folder, schedule, chosen, given, context)
+    passes = [execute(schedule, made, CpuLanes(False), "cpu") for _ in range(2)]
+    ends = {f"parameter {name}": value.detach().numpy() for name, value in made.learner.model.named_parameters()}
+    ends |= {name: value.numpy().copy() for name, value in made.state.tables().items()} if made.material.shape.memory else {}
+    scores = {f"score {key}": np.array(value) for key, value in (*passes[-1].scores.items(), *((f"test {k}", v) for k, v in evaluate(made).items()))}
+    return {"losses": np.concatenate([one.losses for one in passes]), **scores, **ends}
+
+
+def work(folder):
+    with joined(Settings(device="cpu")) as context:
+        for model in MODELS:
+            np.savez(folder / f"{model}-{context.ranks}-{context.rank}.npz", **found(folder / "prepared", model, context))
+
+
+if __name__ == "__main__":
+    leave(serve("cpu", lambda: work(Path(sys.argv[1]))))
