@@ -23,7 +23,7 @@ from chronoscale.strategies.streams.models import STREAM_MODELS, StreamShape, st
 from chronoscale.strategies.streams.work import embed_work, layer_work, score_work, update_work
 from chronoscale.strategies.workload import ModelChoice
 
-NODES, EVENTS, HIDDEN, EDGE, FEATURES = 7, 40, 6, 3, 4  # node 6 has no event
+NODES, EVENTS, HIDDEN, EDGE, FEATURES = 10, 40, 6, 3, 4  # the last node has no event
 FANOUTS = (3, 2)
 DURATION, WINDOWS = 9.0, 3
 CASES = [(name, layers) for name in STREAM_MODELS for layers in (1, 2) if layers == 1 or STREAM_MODELS[name].spatial != "none"]
@@ -43,7 +43,7 @@ def build(name: str, layers: int = 1, features: int = 0, edge: int = EDGE, outpu
 class Given:
     """A random stream with ties, repeated events and one with itself, an oracle that is some batches into it, and the next batch."""
 
-    def __init__(self, model: StreamModel, seed: int = 0, batches: int = 4, size: int = 6) -> None:
+    def __init__(self, model: StreamModel, seed: int = 0, batches: int = 2, size: int = 6) -> None:
         random = np.random.default_rng(seed)
         self.random, shape = random, model.shape
         src, dst = random.integers(0, NODES - 1, (2, EVENTS))
@@ -181,6 +181,8 @@ def test_what_stands_in_empty_slots_changes_nothing(name: str, layers: int) -> N
         model, batch = build(name, layers), Given(build(name, layers))
         batch.features = batch.features if batch.features is None else batch.features.copy()
         pending, trees = batch.pending(), batch.trees()
+        filled = {count for tree in trees for hop in tree.hops for count in hop.there.sum(1).tolist()}
+        assert not model.shape.layers or {0, 1} <= filled
         if model.shape.memory:
             for part in (pending.mail, pending.elapsed):
                 part[~pending.there] = garbage
