@@ -1,0 +1,124 @@
+"""Rivals of the trainer of event streams: a TGN of PyTorch Geometric's parts and naive ones, on the same split and the same negatives.
+
+    python benchmarks/bench_stream_rivals.py [--datasets uci_messages jodie_wikipedia] [--rates 1e-4 1e-3] [--epochs 8] [--seeds 0]
+        [--batch 200] [--threads 1] [--ranked 20] [--patience 0] [--hidden 0] [--unit 1] [--rivals pyg edgebank popularity both]
+
+Features are left out: structure alone. Split 70/15/15 in time; AP and AUC against one random negative an event, MRR among mixed ones, which
+are the same for all; `new`: test events that have a node never trained on. Epochs, and where their seconds go, are told as they end.
+The row of pyg is the epoch of the best validation AP. Needs torch_geometric, unless --rivals leaves pyg out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib import import_module
+from importlib.metadata import version
+
+import torch
+from rivals import naive
+from rivals.protocol import Figures, Protocol
+
+from chronoscale.datasets.catalogue import load
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.errors import UserError
+from chronoscale.real_exec.environment import device_name
+
+RIVALS = ("pyg", "edgebank", "popularity", "both")
+HEAD = "| stream | rival | seed | epoch | validation AP | test AP | AUC | MRR | AP new | AUC new | MRR new | s an epoch | s to validate |"
+
+
+def row(*cells: object) -> str:
+    return "| " + " | ".join(f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in cells) + " |"
+
+
+def shown(test: Figures, new: Figures) -> tuple[float, ...]:
+    return test.ap, test.auc, test.mrr, new.ap, new.auc, new.mrr
+
+
+def networks(stream: EventStream, options: argparse.Namespace) -> Iterator[str]:
+    """A row for every learning rate and seed."""
+    rival = import_module("rivals.pyg_tgn")
+    for rate in options.rates:
+        for seed in options.seeds:
+
+            def told(epoch: rival.Epoch, name: str = f"{stream.name}, rate {rate:g}, unit {options.unit:g}, seed {seed}") -> None:
+                parts = ", ".join(f"{part} {seconds:.2f}" for part, seconds in epoch.parts.items())
+                figures = f"loss {epoch.loss:.4f}, validation AP {epoch.validation_ap:.4f}"
+                seconds = f"{epoch.training:.2f} s ({parts}), validation {epoch.validation:.2f} s"
+                print(f"{name}: {figures}, {seconds}", file=sys.stderr, flush=True)
+
+            found = rival.run(
+                stream,
+                batch_size=options.batch,
+                epochs=options.epochs,
+                learning_rate=rate,
+                seed=seed,
+                threads=options.threads,
+                ranked=options.ranked,
+                patience=options.patience,
+                hidden=options.hidden,
+                unit=options.unit,
+                told=told,
+            )
+            training = statistics.median(epoch.training for epoch in found.epochs)
+            validation = statistics.median(epoch.validation for epoch in found.epochs)
+            best = f"{found.best + 1} of {len(found.epochs)}"
+            figures = (found.epochs[found.best].validation_ap, *shown(found.test, found.new))
+            name = f"TGN of torch_geometric, rate {rate:g}, unit {options.unit:g}"
+            yield row(stream.name, name, seed, best, *figures, training, validation)
+
+
+def simple(stream: EventStream, options: argparse.Namespace) -> Iterator[str]:
+    protocol = Protocol.of(stream, options.batch, options.ranked, options.hidden)
+    for name in options.rivals:
+        if name == "pyg":
+            continue
+        if name == "edgebank":
+            answers = naive.edgebank(stream)
+        else:
+            half_life, answers = naive.chosen(protocol, getattr(naive, name))
+            name = f"{name}, half-life {half_life:,} events"
+        validation, test, new = naive.tested(protocol, answers)
+        yield row(stream.name, name, "", "", validation, *shown(test, new), "", "")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--datasets", nargs="+", default=["uci_messages", "jodie_wikipedia"])
+    parser.add_argument("--rates", type=float, nargs="+", default=[1e-4, 1e-3])
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--batch", type=int, default=200)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--ranked", type=int, default=20, help="negatives of MRR; 0: no MRR")
+    parser.add_argument("--patience", type=int, default=0, help="epochs without a better validation AP; 0: all epochs")
+    parser.add_argument("--hidden", type=float, default=0.0, help="share of the nodes that are hidden from training")
+    parser.add_argument("--unit", type=float, default=1.0, help="what pyg encodes time in, in the stream's unit; 3600: hours of seconds")
+    parser.add_argument("--rivals", nargs="+", choices=RIVALS, default=list(RIVALS))
+    options = parser.parse_args()
+    try:
+        if "pyg" in options.rivals:
+            import_module("rivals.pyg_tgn")  # before any work
+        print(f"{HEAD}\n|{'---|' * (HEAD.count('|') - 1)}", flush=True)
+        for name in options.datasets:
+            stream = load(name)
+            assert isinstance(stream, EventStream)
+            stream = replace(stream, features=None, node_features=None)
+            for line in simple(stream, options):
+                print(line, flush=True)
+            if "pyg" in options.rivals:
+                for line in networks(stream, options):
+                    print(line, flush=True)
+        if "pyg" in options.rivals:
+            packages = ", ".join(f"{name} {version(name)}" for name in ("torch", "torch_geometric"))
+            print(f"\n{device_name(torch.device('cpu'))}, {options.threads} thread(s), {packages}")
+    except UserError as error:
+        sys.exit(f"bench_stream_rivals: {error}")
+
+
+if __name__ == "__main__":
+    main()
