@@ -26,7 +26,10 @@ def found(folder, model, context):
     passes = [execute(schedule, made, CpuLanes(False), "cpu") for _ in range(2)]
     ends = {f"parameter {name}": value.detach().numpy() for name, value in made.learner.model.named_parameters()}
     ends |= {name: value.numpy().copy() for name, value in made.state.tables().items()} if made.material.shape.memory else {}
-    scores = {f"score {key}": np.array(value) for key, value in (*passes[-1].scores.items(), *((f"test {k}", v) for k, v in evaluate(made).items()))}
+    scores = {
+        f"score {key}": np.array(value)
+        for key, value in (*passes[-1].scores.items(), *((f"test {k}", v) for k, v in evaluate(made).items()))
+    }
     return {"losses": np.concatenate([one.losses for one in passes]), **scores, **ends}
 
 

@@ -89,7 +89,8 @@ class ModelChoice:
     """A model by name and the widths asked of it; a model reads those that it has.
 
     inputs: width of generated features where a dataset has none. hops, heads: of models that diffuse or attend. time: width of the
-    encoding of elapsed times; mails: that a node keeps, where a model reads several; dropout: of attention.
+    encoding of elapsed times; mails: that a node keeps, where a model reads several; dropout: of attention; clock: the scale
+    of elapsed times, linear or log.
     """
 
     name: str
@@ -101,6 +102,7 @@ class ModelChoice:
     time: int = 100
     mails: int = 10
     dropout: float = 0.0
+    clock: str = "linear"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ from chronoscale.strategies.workload import ModelChoice
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Material:
-    """node_features float32 [N, F] or None: the stream's own, or drawn by the seed for a model that has nothing else to tell nodes by."""
+    """node_features float32 [N, F] or None: the stream's own; where it has none, rows drawn by the seed for a model that reads nothing else,
+    and zeros for one that reads elapsed times, too, as TGAT's code has them: random rows are learned by heart."""
 
     data: Prepared
     shape: StreamShape
@@ -37,8 +38,8 @@ class Material:
             data = Prepared.load(Path(item.dataset))
             shape, features = shape_for(choice, data.statistics, item.hyper), data.whole.stream.node_features
             if features is None and shape.features:
-                drawn = torch.Generator().manual_seed(context.settings.seed)
-                features = torch.randn(data.whole.stream.num_nodes, shape.features, generator=drawn).numpy()
+                size, drawn = (data.whole.stream.num_nodes, shape.features), torch.Generator().manual_seed(context.settings.seed)
+                features = (torch.zeros(size) if shape.time else torch.randn(size, generator=drawn)).numpy()
             return cls(data, shape, features if shape.features else None)
 
         return context.share(("material", item.dataset, choice), make)

@@ -10,6 +10,7 @@ from chronoscale.errors import UserError, unknown
 from chronoscale.strategies.workload import ModelChoice, ModelShape
 
 DEPTHS = (1, 2)  # sampled layers that a model may have
+CLOCKS = ("linear", "log")  # scales on which elapsed times are encoded
 
 
 class Parts(NamedTuple):
@@ -42,6 +43,7 @@ class StreamShape(ModelShape):
 
     edge: int = 0  # features of events that are read
     time: int = 0  # width of the encoding of elapsed times
+    clock: str = "linear"  # their scale
     memory: int = 0  # width of a node's memory, 0 for none
     mail: int = 0  # width of a mail
     mails: int = 0  # a node keeps
@@ -69,6 +71,8 @@ def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, wi
         raise UserError(f"model '{name}': hidden, layers, inputs, heads, time, mails and windows must be at least 1")
     if min(features, edge, outputs) < 0:
         raise UserError(f"model '{name}': features, edge and outputs must be at least 0, got {features}, {edge} and {outputs}")
+    if choice.clock not in CLOCKS:
+        raise unknown("clock", choice.clock, CLOCKS)
     attends = "attention" in parts[:2]
     if attends and hidden % choice.heads:
         raise UserError(f"model '{name}': hidden must be a multiple of heads, got {hidden} and {choice.heads}")
@@ -93,6 +97,7 @@ def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, wi
         choice.heads if attends else 1,
         edge=edge,
         time=choice.time if parts.clock else 0,
+        clock=choice.clock,
         memory=hidden if parts.memory else 0,
         mail=mail,
         mails=choice.mails if name == "apan" else int(parts.memory),

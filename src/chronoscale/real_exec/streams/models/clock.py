@@ -11,17 +11,23 @@ class Clock(nn.Module):
     """cos(w t + b), both trained: TGAT §3.1 in the form of its code, which TGN (Rossi et al. 2020, §3.1) and TGL took over.
 
     The paper has pairs cos(w t), sin(w t), which a phase makes of a cosine. At first w_i = 10^(-9 i / (width - 1)) and b = 0, as in these
-    codes: periods from 6 to 6e9 units of time.
+    codes: periods from 6 to 6e9 units of time. On the scale `log` t is 10 log10(1 + t), in decibels, so that the same ratio is the same step
+    whatever the unit; the papers have no such scale.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, scale: str = "linear") -> None:
         super().__init__()
+        self._log = scale == "log"
         self.frequency = nn.Parameter(torch.from_numpy(10.0 ** -np.linspace(0, 9, width)).float())
         self.phase = nn.Parameter(torch.zeros(width))
 
     def forward(self, elapsed: Tensor) -> Tensor:
         """Elapsed times [...] to encodings [..., width]."""
-        return torch.addcmul(self.phase, elapsed[..., None], self.frequency).cos()
+        return torch.addcmul(self.phase, self.reading(elapsed)[..., None], self.frequency).cos()
+
+    def reading(self, elapsed: Tensor) -> Tensor:
+        """Elapsed times on the clock's scale."""
+        return 10 * torch.log10(1 + elapsed) if self._log else elapsed
 
     def zero(self) -> Tensor:
         """The encoding of 0, [width]."""

@@ -22,7 +22,7 @@ class TGAT(StreamModel):
 
     def __init__(self, shape: StreamShape, dropout: float) -> None:
         super().__init__(shape)
-        self.clock = Clock(shape.time)
+        self.clock = Clock(shape.time, shape.clock)
         self.layers = nn.ModuleList(
             TemporalAttention(shape.width(layer), shape.edge, shape.time, shape.hidden, shape.heads, dropout)
             for layer in range(shape.layers)
