@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from chronoscale.datasets.formats import dcrnn, jodie, konect, network_repository, node_values, npz, plain, pygt, snap, stored, tgcn, tgl
-from chronoscale.datasets.formats.columns import first_line
+from chronoscale.datasets.formats.lines import first_line
 from chronoscale.datasets.formats.options import checked
+from chronoscale.datasets.formats.ordering import order_of
 from chronoscale.datasets.formats.roles import Unfit
 from chronoscale.datasets.formats.timed_edges import Paths, listed
 from chronoscale.datasets.store import Dataset
@@ -90,6 +91,7 @@ def open_dataset(path: Paths, format: str | None = None, **options: Any) -> Data
         raise UserError(f"format '{name}' reads one file, got {len(files)}")
     try:
         taken = checked(name, form.read, options)
+        order_of(taken.get("sort", False), taken.get("strict", False))
     except UserError as error:
         raise UserError(f"{files[0]}: {error}") from None
     try:

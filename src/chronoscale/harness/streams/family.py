@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
-import numpy as np
-
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.statistics import count, shape
+from chronoscale.datasets.streams.statistics import count, distinct_labels, shape
 from chronoscale.harness.fact import Fact, Facts
 from chronoscale.harness.family import Family
 
@@ -40,7 +38,7 @@ class Streams(Family):
         facts += [Fact("features", 0 if found.features is None else found.features.shape[1])]
         if found.node_features is not None:
             facts.append(Fact("node features", found.node_features.shape[1]))
-        return facts if found.labels is None else [*facts, Fact("distinct labels", len(np.unique(found.labels)))]
+        return facts if found.labels is None else [*facts, Fact("distinct labels", distinct_labels(found))]
 
 
 def _shape(found: EventStream, repetition: float) -> Facts:
