@@ -118,7 +118,8 @@ READ = [
     Read("out.x", "% asym\n1 2 5 9\n", {"columns": USUAL}, [(1, 2)], [9], [[5]], {"dropped": []}),
     Read("r.edges", "1,2,5\n", {}, [(1, 2)], [5], None, {"columns": ["src", "dst", "time"]}),
     Read("sx.txt", "# FromNodeId ToNodeId Sign\n0 1 -1\n", {"columns": "src,dst,weight"}, [(0, 1)], [0], [[-1]], {"reader": "snap"}),
-    Read("edges.csv", ",src,dst,time,ext_roll\n0,1,2,5,0\n", {}, [(1, 2)], [5], None, {"dropped": ["column 1", "column 5 (ext_roll)"]}),
+    Read("edges.csv", ",src,dst,time,ext_roll\n0,1,2,5,0\n", {}, [(1, 2)], [5], None,
+         {"columns": ["id", "src", "dst", "time", "split"], "split": "1 to train (in this order): read, and not used", "dropped": []}),
     Read("w.csv", "user_id,item_id,timestamp,state_label,f\n0,1,2,0,.5,.5,.5,.5\n", {}, [(0, 1)], [2], [[0.5] * 4],
          {"columns": ["src", "dst", "time", "label", "4 x feature"]}),
 ]  # fmt: skip

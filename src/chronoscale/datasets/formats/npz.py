@@ -103,7 +103,7 @@ def _events(path: Path, arrays: Arrays, order: Order) -> tuple[EventStream, list
     require(dst, "dst", "int64", (t.size,))
     placed = Placed(time, order, lambda at, what: UserError(f"t[{at}]: {what}" if order == "refused" else f"{path}: t[{at}]: {what}"))
     src, dst, time, features = map(placed.of, (src.astype(np.int32), dst.astype(np.int32), time, features))
-    stream = EventStream(nodes, src, dst, time, features, name=path.parent.name, account={"order": placed.said} if placed.said else {})
+    stream = EventStream(nodes, src, dst, time, features, name=path.parent.name, account=placed.account)
     return stream, read + [f"{key} (feature)" for key in extra]
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from chronoscale.datasets.account import Account
 from chronoscale.datasets.arrays import Int32, Int64, falls, release
 from chronoscale.datasets.spool import taken
 from chronoscale.errors import ChronoscaleWarning, UserError
@@ -49,6 +50,11 @@ class Placed:
         places = np.argsort(time, kind="stable")
         release(time)
         self.places = places.astype(np.int32) if len(places) < 2**31 else places
+
+    @property
+    def account(self) -> Account:
+        """What is to be said, if anything."""
+        return {"order": self.said} if self.said else {}
 
     def of(self, column: Any) -> Any:
         """A column [M, …], or none, in that order."""

@@ -39,7 +39,7 @@ STORED = "store"  # keeps what the reader before it has said
 
 # The first that matches reads; `plain` last, since anything with two columns looks like it.
 FORMATS: dict[str, Format] = {
-    STORED: Format("folder written by chronoscale", lambda path, first: path.is_dir(), stored.read),
+    STORED: Format("folder written by chronoscale", lambda path, first: path.is_dir() and not tgl.is_folder(path), stored.read),
     "npz": Format("NumPy archive: snapshots, events or signal", lambda path, first: path.suffix == ".npz", npz.read),
     "node_values": Format(
         "PyTorch Geometric Temporal node_values.npy", lambda path, first: path.name.endswith(node_values.SUFFIX), node_values.read
@@ -56,7 +56,7 @@ FORMATS: dict[str, Format] = {
     "konect": Format("KONECT out.*", lambda path, first: first.startswith("%"), konect.read, True, konect.TABLE.layouts),
     "snap": Format("SNAP temporal network", lambda path, first: first.startswith("#"), snap.read, True, snap.TABLE.layouts),
     "jodie": Format("JODIE csv", lambda path, first: jodie.HEADER.match(first) is not None, jodie.read, True),
-    "tgl": Format("TGL edges.csv", lambda path, first: {*map(str.strip, first.split(","))} >= tgl.HEADER, tgl.read, True),
+    "tgl": Format("TGL folder or edges.csv", tgl.matches, tgl.read, True),
     "tgcn": Format("T-GCN csv: readings beside an adjacency matrix", _readings, tgcn.read),
     "plain": Format("src dst time", lambda path, first: len(first.replace(",", " ").split()) >= 2, plain.read, True, plain.TABLE.layouts),
 }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chronoscale.datasets.account import Account, shortened
 from chronoscale.datasets.arrays import MAX_NODES, release
@@ -35,33 +37,31 @@ def events_of(
     are two id spaces, destinations come after the sources. Without a time, it is the place in the file, from 0 on. Raises UserError,
     `file:line: what`, as `Gathered`, and as `order` has it for time that falls.
     """
-    return stream_of(Gathered(tables, roles, smallest_id), bipartite=bipartite, order=order)
+    found = Gathered(tables, roles, smallest_id)
+    account: Account = {"files": [table.path.name for table in tables], "columns": shortened(roles)}
+    if "time" not in roles:
+        account = {**account, "time": "the order of the events, from 0 on: no column holds a time"}
+    placed = Placed(found.columns["time"], order, found.error, found.timed)
+    return stream_of(tables[0].path, found.columns, placed, {**account, **placed.account, "dropped": dropped(roles)}, bipartite)
 
 
-def stream_of(found: Gathered, *, bipartite: bool = False, order: Order = "told") -> EventStream:
-    """As `events_of`, of columns that have been read."""
+def stream_of(path: Path, columns: Mapping[str, NDArray[Any]], placed: Placed, account: Account, bipartite: bool = False) -> EventStream:
+    """As `events_of`, of columns that have been read. The stream has the name of the file, or folder. Raises UserError for more nodes than
+    int32 can name."""
     if bipartite:
-        ((u,), users), ((v,), items) = compact(found.sources), compact(found.targets)
+        ((u,), users), ((v,), items) = compact(columns["src"]), compact(columns["dst"])
         node_ids = np.concatenate([users, items])
         v = changed(v, lambda block: block + np.int32(users.size), np.int32)
     else:
-        (u, v), node_ids = compact(found.sources, found.targets)
+        (u, v), node_ids = compact(columns["src"], columns["dst"])
     if node_ids.size > MAX_NODES:
-        raise UserError(f"{found.tables[0].path}: {node_ids.size} distinct nodes are more than int32 ids can name")
-    read = f"; field {found.roles.index('time') + 1} is read as the time" if "time" in found.roles else ""
-    placed = Placed(found.time, order, found.error, read)
-    u, v, time, features, labels = map(placed.of, (u, v, found.time, found.features, found.labels))
-    account = _account(found, placed)
-    stream = EventStream(node_ids.size, u, v, time, features, labels, node_ids, found.tables[0].path.stem, account)
+        raise UserError(f"{path}: {node_ids.size} distinct nodes are more than int32 ids can name")
+    kept = [u, v, *(columns.get(role) for role in ("time", "features", "label"))]
+    u, v, time, features, labels = map(placed.of, kept)
+    try:
+        stream = EventStream(node_ids.size, u, v, time, features, labels, node_ids, path.stem, account)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
     for column in (u, v, time, features, labels):
         release(column)
     return stream
-
-
-def _account(found: Gathered, placed: Placed) -> Account:
-    account: dict[str, str | list[str]] = {"files": [table.path.name for table in found.tables], "columns": shortened(found.roles)}
-    if "time" not in found.roles:
-        account["time"] = "the order of the events, from 0 on: no column holds a time"
-    if placed.said:
-        account["order"] = placed.said
-    return {**account, "dropped": dropped(found.roles)}
