@@ -38,6 +38,26 @@ class Table:
     def parts(self, rows: int | None = None) -> Iterator[Columns]:
         """The lines, some at a time, or `rows` of them. Raises UserError, `file:line: what`, for a line with another number of fields or an
         entry that is no finite number."""
+        for frame in self._frames(rows or max(ENTRIES // self.fields, 1), low_memory=False, quoting=csv.QUOTE_NONE):
+            self._check(frame)
+            yield Columns(self, frame, self.rows)
+            self.rows += len(frame)
+        if self.promised not in (None, self.rows):
+            raise UserError(f"{self.path}:2: promises {self.promised} edges, the file has {self.rows}")
+
+    def words(self) -> Iterator[pd.DataFrame]:
+        """The lines as text, some at a time, the first being row `rows`; a field in quotes may hold separators. Raises UserError,
+        `file:line: what`, for a line with another number of fields."""
+        whole = False
+        for frame in self._frames(max(ENTRIES // self.fields, 1), dtype=str):
+            if not whole and (frame.shape[1] != self.fields or (frame.iloc[:, -1] == "").any()):  # or it is not there: pandas does not tell
+                if (fault := self._fault(numbers=False)) is not None:
+                    raise fault
+                whole = True
+            yield frame
+            self.rows += len(frame)
+
+    def _frames(self, rows: int, **how: Any) -> Iterator[pd.DataFrame]:
         self.rows = 0
         try:
             # as text, since pandas loses a field after a line that ends in a carriage return alone
@@ -48,24 +68,18 @@ class Table:
                     comment=self.comment,
                     skiprows=self.skip,
                     header=None,
-                    low_memory=False,
                     keep_default_na=False,
                     na_values=["nan", "NaN", "NAN"] if self.gaps else None,
-                    quoting=csv.QUOTE_NONE,
-                    chunksize=rows or max(ENTRIES // self.fields, 1),
+                    chunksize=rows,
+                    **how,
                 )
-                for frame in frames:
-                    self._check(frame)
-                    yield Columns(self, frame, self.rows)
-                    self.rows += len(frame)
-            if self.promised not in (None, self.rows):
-                raise UserError(f"{self.path}:2: promises {self.promised} edges, the file has {self.rows}")
+                yield from frames
         except pd.errors.EmptyDataError:
             raise UserError(f"{self.path}: no data") from None
         except DAMAGED as error:
             raise damaged(self.path, error) from None
         except (pd.errors.ParserError, ValueError) as error:
-            raise self._malformed(str(error)) from None
+            raise self._malformed(str(error), numbers=how.get("dtype") is not str) from None
 
     def whole(self) -> Columns:
         """All lines at once. Raises as `parts`."""
@@ -99,18 +113,18 @@ class Table:
             if number > self.skip and content.strip():
                 yield number, content
 
-    def _malformed(self, reason: str) -> UserError:
-        return self._fault() or UserError(f"{self.path}: not readable ({' '.join(reason.split())})")
+    def _malformed(self, reason: str, numbers: bool = True) -> UserError:
+        return self._fault(numbers) or UserError(f"{self.path}: not readable ({' '.join(reason.split())})")
 
-    def _fault(self) -> UserError | None:
+    def _fault(self, numbers: bool = True) -> UserError | None:
         """The first line that is not as it should be, if any."""
         expected = 0
         for number, line in self._lines():
-            entries = [entry.strip() for entry in line.split(self.separator)]
+            entries = [entry.strip() for entry in (line.split(self.separator) if numbers else next(csv.reader([line])))]
             expected = expected or len(entries)
             if len(entries) != expected:
                 return UserError(f"{self.path}:{number}: expected {expected} fields, found {len(entries)}")
-            for entry in entries:
+            for entry in entries if numbers else ():
                 if not is_number(entry) and not (self.gaps and entry.lower() == "nan"):
                     return UserError(f"{self.path}:{number}: expected a finite number, found '{entry[:40]}'")
         return None

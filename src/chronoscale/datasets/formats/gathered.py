@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from chronoscale.errors import UserError
 
 EXACT = 2**53  # integers that float64 holds
 INTEGERS = {"src": "node id", "dst": "node id", "node": "node id", "id": "event id", "label": "label", "split": "part of the split"}
+Where = Callable[[int, str], UserError]
 BELOW = ("label", "split")  # these may be
 
 
@@ -31,14 +32,14 @@ class Gathered:
         self.tables, self.roles = tables, roles
         whole = {role: Spool(np.int64) for role in INTEGERS if role in roles}
         wide = places(roles, "weight", "feature")
-        times, matrix = _Times(), Spool(np.float32, (len(wide),))
+        times, matrix = Times(), Spool(np.float32, (len(wide),))
         for table in tables:
             for part in table.parts():
                 for role, spool in whole.items():
                     smallest = None if role in BELOW else 0 if role == "id" else smallest_id
                     spool.append(_integers(part, roles.index(role), INTEGERS[role], smallest))
                 if "time" in roles:
-                    times.append(part, part.column(roles.index("time")))
+                    times.append(part.column(roles.index("time")), part.error)
                 if wide:
                     matrix.append(part.matrix(wide))
         self.columns: dict[str, NDArray[Any]] = {role: spool.array() for role, spool in whole.items()}
@@ -70,18 +71,19 @@ class Gathered:
         return f"; field {self.roles.index('time') + 1} is read as the time" if "time" in self.roles else ""
 
 
-class _Times:
+class Times:
     """Integers until the first entry with a fraction, from then on float64."""
 
     def __init__(self) -> None:
         self._spool = Spool(np.int64)
-        self._wide: tuple[Columns, int] | None = None  # the first that float64 would round
+        self._wide: tuple[Where, int] | None = None  # the first that float64 would round
 
-    def append(self, part: Columns, times: NDArray[Any]) -> None:
+    def append(self, times: NDArray[Any], error: Where) -> None:
+        """int64 or float64; `error` puts file and line of one of these before its words. Raises UserError where float64 would round one."""
         if times.dtype.kind == "i" and self._wide is None and (wide := np.abs(times) > EXACT).any():
-            self._wide = part, int(np.argmax(wide))
+            self._wide = error, int(np.argmax(wide))
         if self._wide is not None and "f" in (times.dtype.kind, self._spool.dtype.kind):
-            raise self._wide[0].error(self._wide[1], "a time beyond 2**53, and other times have fractions")
+            raise self._wide[0](self._wide[1], "a time beyond 2**53, and other times have fractions")
         if times.dtype.kind == "f" and self._spool.dtype.kind == "i":
             exact, self._spool = self._spool.array(), Spool(np.float64)
             for begin in range(0, len(exact), BLOCK):

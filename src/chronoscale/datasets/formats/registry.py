@@ -7,7 +7,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from chronoscale.datasets.formats import dcrnn, jodie, konect, network_repository, node_values, npz, plain, pygt, snap, stored, tgcn, tgl
+from chronoscale.datasets.formats import (
+    dcrnn,
+    jodie,
+    konect,
+    network_repository,
+    node_values,
+    npz,
+    plain,
+    pygt,
+    snap,
+    stored,
+    tgb,
+    tgcn,
+    tgl,
+)
 from chronoscale.datasets.formats.lines import first_line
 from chronoscale.datasets.formats.options import checked
 from chronoscale.datasets.formats.ordering import order_of
@@ -40,6 +54,7 @@ STORED = "store"  # keeps what the reader before it has said
 # The first that matches reads; `plain` last, since anything with two columns looks like it.
 FORMATS: dict[str, Format] = {
     STORED: Format("folder written by chronoscale", lambda path, first: path.is_dir() and not tgl.is_folder(path), stored.read),
+    "tgb": Format("Temporal Graph Benchmark, tgbl-*_edgelist.csv", tgb.matches, tgb.read),
     "npz": Format("NumPy archive: snapshots, events or signal", lambda path, first: path.suffix == ".npz", npz.read),
     "node_values": Format(
         "PyTorch Geometric Temporal node_values.npy", lambda path, first: path.name.endswith(node_values.SUFFIX), node_values.read
