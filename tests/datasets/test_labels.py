@@ -37,5 +37,5 @@ def test_labels_that_a_reader_has_left_out_are_named(tmp_path) -> None:
     folder.mkdir()
     (folder / "edges.csv").write_text(",src,dst,time\n0,1,2,5\n1,2,1,6\n")
     (folder / "labels.csv").write_text(",node,time,label\n0,1,5,1\n")
-    with pytest.raises(UserError, match="dataset 'GDELT' has no labels of events.*: 1 in labels.csv, not one for each source and time"):
+    with pytest.raises(UserError, match=r"dataset 'GDELT' has no labels of events.*: 1 in labels\.csv, not one for each source and time"):
         require_labels(open_dataset(folder))
