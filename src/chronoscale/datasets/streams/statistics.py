@@ -62,20 +62,20 @@ def distinct_pairs(src: Int32, dst: Int32) -> int:
     Pairs are dealt out by a hash to up to 16 parts, and a pass over all of them counts those of one part: a pass keeps each pair of the
     part once a block, some M / 16 of 8 bytes, and sorts them.
     """
-    parts = min(max(src.size // _BLOCK, 1), 16)
+    bits = min(max(src.size // _BLOCK, 1).bit_length() - 1, 4)
     found = 0
-    for part in range(parts):
+    for part in range(1 << bits):
         kept = []
         for block in _blocks(src.size):
             keys = edge_keys.pack(src[block], dst[block])
-            kept.append(np.unique(keys[_part_of(keys, parts) == part] if parts > 1 else keys))
+            kept.append(np.unique(keys[_part_of(keys, bits) == part] if bits else keys))
         found += np.unique(np.concatenate(kept)).size if kept else 0
     return found
 
 
-def _part_of(keys: Int64, parts: int) -> NDArray[np.uint64]:
-    """The high bits of the keys times an odd number near 2 ** 64 / golden ratio (Knuth, 1998, section 6.4): even over many pairs."""
-    return ((keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)) % np.uint64(parts)
+def _part_of(keys: Int64, bits: int) -> NDArray[np.uint64]:
+    """The highest bits of the keys times an odd number near 2 ** 64 / golden ratio (Knuth, 1998, section 6.4): even over many pairs."""
+    return (keys.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)
 
 
 def _repeated(events: EventStream) -> int:
