@@ -11,7 +11,7 @@ from chronoscale.datasets import store
 from chronoscale.datasets.formats.registry import FORMATS, detect, open_dataset
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.errors import UserError
+from chronoscale.errors import ChronoscaleWarning, UserError
 
 KONECT = "% asym positive\n% 3 9 9\n1 2 1 100\n2 9 1 100\n9 1 1 105\n"
 SNAP = "# FromNodeId ToNodeId t\n5 7 10\n7 5 11\n\n5 300 12\n"
@@ -70,6 +70,33 @@ def test_jodie_keeps_features_and_labels_through_sorting(tmp_path):
 def test_sorting_is_stable(tmp_path):
     events = open_dataset(write(tmp_path, "a.txt", "1 1 9\n2 2 5\n3 3 5\n"), sort=True)
     assert_array_equal(events.node_ids[events.src], [2, 3, 1])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "where"),
+    [
+        ("a.txt", "1 1 9\n2 2 5\n3 3 5\n", ":2: time 5 is before the 9 that precedes it; field 3 is read as the time"),
+        ("out.x", "% asym\n1 1 7 9\n2 2 7 5\n3 3 7 5\n", ":3: time 5 is before the 9 that precedes it; field 4"),
+        ("edges.csv", ",src,dst,time\n0,1,1,9\n1,2,2,5\n2,3,3,5\n", ":3: time 5 is before the 9"),
+        ("e.npz", {"src": np.array([1, 2, 3]), "dst": np.array([1, 2, 3]), "t": np.array([9, 5, 5])}, ": t[1]: time 5 is before the 9"),
+    ],
+)
+def test_events_out_of_order_are_sorted_with_a_notice_or_refused(tmp_path, name, content, where):
+    path = write(tmp_path, name, content)
+    with pytest.warns(ChronoscaleWarning) as told:
+        events = open_dataset(path)
+    (said,) = [str(one.message) for one in told]
+    assert said.startswith(f"{path}{where}") and "\n" not in said
+    assert "sorted by time: 1 of 3 events came after a later one; sort=true says that this is meant, strict=true refuses it" in said
+    assert_array_equal(events.t, [5, 5, 9])
+    assert_array_equal((np.arange(4) if events.node_ids is None else events.node_ids)[events.src], [2, 3, 1])
+    assert events.account["order"] == "sorted by time: 1 of 3 events came after a later one"
+    assert_array_equal(open_dataset(path, sort=True).src, events.src)  # and no warning, which would fail here
+    with pytest.raises(UserError, match="without the option strict=true, events are sorted") as caught:
+        open_dataset(path, strict=True)
+    assert str(caught.value).startswith(f"{path}{where}")
+    with pytest.raises(UserError, match=f"{name}: sort and strict exclude each other"):
+        open_dataset(path, sort=True, strict=True)
 
 
 def test_signals(tmp_path):
@@ -199,7 +226,7 @@ PACKED = gzip.compress(("# x\n" + "".join(f"{i % 97} {i % 89} {i}\n" for i in ra
         ("e.npz", b"PK\x03\x04 and no more", "truncated or not a .npz archive"),
         ("e.npz", b"", "truncated or not a .npz archive"),
         ("e.npz", {"src": np.array([0]), "dst": np.array([5]), "t": np.array([1]), "num_nodes": np.int64(3)}, "node id 5 is outside 0..2"),
-        ("e.npz", {"src": np.array([0, 1]), "dst": np.array([1, 1]), "t": np.array([2, 1])}, "time 1 is before 2"),
+        ("e.npz", {"src": np.array([0, 1]), "dst": np.array([1, 1]), "t": np.array([2, 1])}, "t[1]: time 1 is before the 2"),
         ("e.npz", {"src": np.array([0.5]), "dst": np.array([1]), "t": np.array([2])}, "src: expected integers"),
         ("e.npz", {"src": np.array([0]), "dst": np.array([1]), "t": np.array(["noon"])}, "t: expected numbers"),
         ("e.npz", {"src": np.array([0]), "dst": np.array([1, 2]), "t": np.array([2])}, "dst: expected shape"),
@@ -212,7 +239,7 @@ PACKED = gzip.compress(("# x\n" + "".join(f"{i % 97} {i % 89} {i}\n" for i in ra
 def test_a_malformed_file_is_one_line_that_says_where(tmp_path, name, content, message):
     path = write(tmp_path, name, content)
     with pytest.raises(UserError) as caught:
-        open_dataset(path)
+        open_dataset(path, **({"strict": True} if "is before" in message else {}))
     assert message in str(caught.value)
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
@@ -228,7 +255,7 @@ def test_a_file_cut_or_spoilt_anywhere_reads_or_is_a_user_error(tmp_path, name, 
         for spoilt in (content[:end], content[:end] + "\0é" + content[end + 1 :]):
             path = write(tmp_path, name, spoilt)
             try:
-                open_dataset(path)
+                open_dataset(path, **({} if name == "c.json" else {"strict": True}))
             except UserError as error:
                 refused += 1
                 assert str(path) in str(error)

@@ -56,13 +56,13 @@ REFUSED = [
     Refused("edges.csv", "src,dst,time,time\n0,1,2,5\n", (":1: expected a header with src, dst and time",)),
     Refused("w.txt", "1 2 1\n2 3 1\n", ("field 3, where this format has the time, is 1 in every line", "columns=src,dst,weight")),
     Refused("mac.csv", "\r,2,5\n2,10000\n", (":2: expected a finite number, found ''",), {"format": "plain"}),
-    Refused("t.txt", "1 2 9\n1 2 8\n", (":2: time 8 is before the 9", "field 3 is read as the time", "sort=true")),
+    Refused("t.txt", "1 2 9\n1 2 8\n", (":2: time 8 is before the 9", "field 3 is read as the time", "strict=true"), {"strict": True}),
     Refused("a.csv", SIGNED, ("unknown role in columns: 'tiem'; did you mean 'time'?",), {"columns": "src,dst,weight,tiem"}),
     Refused("a.csv", SIGNED, ("columns: src comes 2 times",), {"columns": "src,src,dst,time"}),
     Refused("a.csv", SIGNED, ("columns: expected src and dst among src,time,_,_",), {"columns": "src,time,_,_"}),
     Refused("a.csv", SIGNED, ("4 fields", "expected the 3 of columns=src,dst,time"), {"columns": "src,dst,time"}),
     Refused("a.csv", SIGNED, ("expected an integer node id",), {"columns": "src,weight,_,dst"}),
-    Refused("a.csv", SIGNED, ("'srot'; did you mean 'sort'?", "valid: bipartite, columns, skip, sort"), {"srot": True}),
+    Refused("a.csv", SIGNED, ("'srot'; did you mean 'sort'?", "valid: bipartite, columns, skip, sort, strict"), {"srot": True}),
     Refused("a.csv", SIGNED, ("option sort:", "got 'perhaps'"), {"sort": "perhaps"}),
     Refused("e.npz", EVENTS, ("values: no array 'delay'; found dst, src, t",), {"values": "delay"}),
     Refused("e.npz", EVENTS, ("values: an option of a signal",), {"values": "t"}),
@@ -70,7 +70,7 @@ REFUSED = [
     Refused("e.npz", EVENTS, ("ignore: no array 'lat'",), {"ignore": "lat"}),
     Refused("e.npz", EVENTS | {"t": np.array([1, 2**64 - 1], np.uint64)}, ("t: 18446744073709551615 is beyond int64",)),
     Refused("x.npz", GRAPH, ("weight: no array 'count'; found edge_index, x",), {"weight": "count"}),
-    Refused("x.npz", GRAPH, ("unknown option of format 'npz': 'sort'", "valid: ignore, missing"), {"sort": True}),
+    Refused("x.npz", GRAPH, ("unknown option of format 'npz': 'columns'", "valid: ignore, missing"), {"columns": "src,dst"}),
     Refused("c.json", '{"edges": [[0, 1.5]], "FX": [[1, 2]]}', ("edges: expected a rectangular array of integers",)),
     Refused("c.json", '{"edges": [[0, true]], "FX": [[1, 2]]}', ("edges: expected a rectangular array of integers",)),
     Refused("c.json", '{"edges": [[0, 1]], "FX": [["1", 2]]}', ("FX: expected a rectangular array of numbers",)),
@@ -118,7 +118,8 @@ READ = [
     Read("out.x", "% asym\n1 2 5 9\n", {"columns": USUAL}, [(1, 2)], [9], [[5]], {"dropped": []}),
     Read("r.edges", "1,2,5\n", {}, [(1, 2)], [5], None, {"columns": ["src", "dst", "time"]}),
     Read("sx.txt", "# FromNodeId ToNodeId Sign\n0 1 -1\n", {"columns": "src,dst,weight"}, [(0, 1)], [0], [[-1]], {"reader": "snap"}),
-    Read("edges.csv", ",src,dst,time,ext_roll\n0,1,2,5,0\n", {}, [(1, 2)], [5], None, {"dropped": ["column 1", "column 5 (ext_roll)"]}),
+    Read("edges.csv", ",src,dst,time,ext_roll\n0,1,2,5,0\n", {}, [(1, 2)], [5], None,
+         {"columns": ["id", "src", "dst", "time", "split"], "split": "1 to train (in this order): read, and not used", "dropped": []}),
     Read("w.csv", "user_id,item_id,timestamp,state_label,f\n0,1,2,0,.5,.5,.5,.5\n", {}, [(0, 1)], [2], [[0.5] * 4],
          {"columns": ["src", "dst", "time", "label", "4 x feature"]}),
 ]  # fmt: skip
@@ -153,7 +154,7 @@ def test_files_of_one_stream_are_read_together(tmp_path: Path) -> None:
     assert events.t.tolist() == [10, 11, 12.5] and events.features is not None and events.features.ravel().tolist() == [4, 1, 5]
     assert events.account["files"] == ["a.csv", "b.csv"]
     with pytest.raises(UserError, match=r"a\.csv:1: time 10\.0 is before the 12\.5"):
-        open_dataset([second, first], columns=USUAL)
+        open_dataset([second, first], columns=USUAL, strict=True)
     assert open_dataset([second, first], columns=USUAL, sort=True).t.tolist() == [10, 11, 12.5]  # type: ignore[union-attr]
     with pytest.raises(UserError, match=r"a\.csv: 4 fields, and another file of the stream has a different number"):
         open_dataset([write(tmp_path, "a.edges", "1 2 3 4\n").rename(first), write(tmp_path, "b.edges", "1 2 3\n")], "network_repository")

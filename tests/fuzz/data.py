@@ -34,13 +34,13 @@ def attempt(generator: np.random.Generator, folder: Path) -> str | None:
         return said and f"{sample.format}, {sample.options}: {said}\n{sample.spoil}: {file.read_bytes()[:400]!r}"
 
 
-def _judged(sample: Sample, folder: Path, format: str | None, sort: bool, whole: bytes) -> str | None:
+def _judged(sample: Sample, folder: Path, format: str | None, strict: bool, whole: bytes) -> str | None:
     path = folder / sample.open
     options: dict[str, Any] = dict(sample.options)
     try:
         format = format or detect(path)
-        if sort and format in independent.LAYOUTS:
-            options["sort"] = True
+        if strict and format in independent.LAYOUTS:
+            options["strict"] = True
         found = open_dataset(path, format, **options)
     except UserError as error:
         if (folder / sample.spoil).read_bytes() == whole and format == sample.format:
@@ -61,7 +61,7 @@ def _differs(found: Dataset, path: Path, format: str, options: dict[str, Any]) -
         wrong += [name for name, value in meta["scalars"].items() if getattr(found, name) != value]
         return f"{wrong} differ" if wrong else None
     if isinstance(found, EventStream):
-        return stream_differs(found, independent.events(path, format, options), bool(options.get("sort")))
+        return stream_differs(found, independent.events(path, format, options), bool(options.get("strict")))
     assert isinstance(found, Signal)
     values, edges = independent.readings(path, format)
     here = np.where(found.missing, np.nan, found.values) if found.missing is not None else found.values
@@ -72,9 +72,9 @@ def _differs(found: Dataset, path: Path, format: str, options: dict[str, Any]) -
     return None
 
 
-def stream_differs(found: EventStream, told: independent.Events, sort: bool) -> str | None:
+def stream_differs(found: EventStream, told: independent.Events, strict: bool) -> str | None:
     """Where a stream is not what another reading of its file tells."""
-    order = sorted(range(len(told.time)), key=told.time.__getitem__) if sort else [*range(len(told.time))]
+    order = [*range(len(told.time))] if strict else sorted(range(len(told.time)), key=told.time.__getitem__)
     assert found.node_ids is not None
     pairs = {
         "src": (found.node_ids[found.src].tolist(), [told.src[i] for i in order]),

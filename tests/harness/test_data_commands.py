@@ -225,8 +225,11 @@ def test_files_of_one_stream_are_converted_together_and_the_folder_remembers(tmp
     for name, lines in (("b.csv", SIGNED), ("a b.csv", SIGNED.replace("12892419", "12892418"))):
         (tmp_path / name).write_text(lines)
     files = (tmp_path / "b.csv", tmp_path / "a b.csv")
-    command("data", "convert", *files, tmp_path / "d", "--option", USUAL, expect=2)
+    command("data", "convert", *files, tmp_path / "d", "--option", USUAL, "--strict", expect=2)
     assert "a b.csv:1: time 1289241811 is before" in one_line(capsys)
+    command("data", "convert", *files, tmp_path / "told", "--option", USUAL)
+    said_so = " ".join(capsys.readouterr().err.split())
+    assert "warning: " in said_so and "order: sorted by time: 1 of 8 events came after a later one" in said_so
     made = said(capsys, "data", "convert", *files, tmp_path / "d", "--option", USUAL, "--sort")
     assert made["folder"] == str(tmp_path / "d") and made["columns"] == ["src", "dst", "weight", "time"]
     assert len(store.load(tmp_path / "d")) == 8
@@ -240,8 +243,12 @@ def test_files_of_one_stream_are_converted_together_and_the_folder_remembers(tmp
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--option", "srot=true"], "unknown option of format 'plain': 'srot'; did you mean 'sort'? valid: bipartite, columns, skip, sort"),
+        (
+            ["--option", "srot=true"],
+            "unknown option of format 'plain': 'srot'; did you mean 'sort'? valid: bipartite, columns, skip, sort, strict",
+        ),
         (["--option", "sort"], "--option sort: expected NAME=VALUE"),
+        (["--strict", "--sort"], "a.txt: sort and strict exclude each other: one sorts, the other refuses"),
         (["--option", "sort=false", "--sort"], "--option sort=false: sort is given twice"),
         (["--option", "skip=two"], "option skip: expected a whole number"),
         (["--format", "konekt"], "unknown format 'konekt'; did you mean 'konect'?"),

@@ -48,15 +48,33 @@ def read_array(path: str | Path, mmap: bool = False) -> NDArray[Any]:
     return array if mmap else np.array(array)
 
 
-def read_archive(path: str | Path) -> dict[str, NDArray[Any]]:
-    """All arrays of a .npz by key. Raises UserError naming a file that is missing, truncated or something else."""
+def read_shapes(path: str | Path) -> dict[str, tuple[int, ...]]:
+    """Shapes of the arrays of a .npz by key; nothing else of it is read. Raises UserError as `read_archive`."""
+    found = {}
+    with _opened(path) as file, zipfile.ZipFile(file) as archive:
+        for name in archive.namelist():
+            with archive.open(name) as member:
+                version = np.lib.format.read_magic(member)
+                header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                found[name.removesuffix(".npy")] = header(member)[0]
+    return found
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[BinaryIO]:
     try:
         with Path(path).open("rb") as file:
-            content = np.load(file, allow_pickle=False)
-            if not isinstance(content, np.lib.npyio.NpzFile):
-                raise UserError(f"{path}: not a .npz archive")
-            return {key: content[key] for key in content.files}
+            yield file
     except _DAMAGED as error:
         raise UserError(f"{path}: truncated or not a .npz archive ({error})") from None
     except OSError as error:
         raise UserError(f"{path}: {(error.strerror or 'not readable').lower()}") from None
+
+
+def read_archive(path: str | Path) -> dict[str, NDArray[Any]]:
+    """All arrays of a .npz by key. Raises UserError naming a file that is missing, truncated or something else."""
+    with _opened(path) as file:
+        content = np.load(file, allow_pickle=False)
+        if not isinstance(content, np.lib.npyio.NpzFile):
+            raise UserError(f"{path}: not a .npz archive")
+        return {key: content[key] for key in content.files}

@@ -24,6 +24,7 @@ Float64 = NDArray[np.float64]
 Numbers = NDArray[np.number[Any]]
 
 MAX_NODES = 2**31 - 1  # node ids are int32
+SCANNED = 1 << 20  # bytes that are looked at together, so that no check copies a column
 
 
 def require(array: NDArray[Any] | None, name: str, dtypes: str, shape: tuple[int | None, ...]) -> None:
@@ -54,9 +55,35 @@ def require_ids(ids: NDArray[Any], name: str, num_nodes: int) -> None:
 
 
 def require_finite(array: NDArray[Any] | None, name: str) -> None:
-    """Check that there is no NaN or infinity. An absent array passes."""
-    if array is not None and not np.isfinite(array).all():
-        raise UserError(f"{name}: not finite")
+    """Check that there is no NaN or infinity, some megabytes at a time. An absent array passes."""
+    step = 1 if array is None else max(SCANNED // max(array[:1].nbytes, 1), 1)
+    for begin in range(0, 0 if array is None else len(array), step):
+        if array is not None and not np.isfinite(array[begin : begin + step]).all():
+            raise UserError(f"{name}: not finite")
+
+
+def not_finite(array: NDArray[Any]) -> int | None:
+    """Place of the first NaN or infinity of a column, some megabytes at a time."""
+    if array.dtype.kind in "iu":
+        return None
+    for begin in range(0, len(array), SCANNED // 8):
+        finite = np.isfinite(array[begin : begin + SCANNED // 8])
+        if not finite.all():
+            return begin + int(np.argmin(finite))
+    return None
+
+
+def falls(column: NDArray[Any]) -> tuple[int, int]:
+    """How many entries are below the one before them, and the place of the first that is (0 where there is none); some megabytes at a
+    time."""
+    count, first = 0, 0
+    for begin in range(1, len(column), SCANNED // 8):
+        end = min(begin + SCANNED // 8, len(column))
+        below = column[begin:end] < column[begin - 1 : end - 1]
+        if below.any():
+            first = first or begin + int(np.argmax(below))
+            count += int(np.count_nonzero(below))
+    return count, first
 
 
 def require_num_nodes(num_nodes: int) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 from chronoscale.datasets.archive import read_array
-from chronoscale.datasets.arrays import Float32, Int32, require, require_finite
+from chronoscale.datasets.arrays import Float32, Int32, release, require, require_finite
 from chronoscale.datasets.draft import drafted
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
@@ -204,6 +204,7 @@ def _write(folder: Path, dataset: Dataset) -> None:
         value = getattr(dataset, field.name)
         if isinstance(value, np.ndarray):
             np.save(folder / f"{field.name}.npy", value)
+            release(value)
             meta.arrays[field.name] = _Array(dtype=value.dtype.name, shape=list(value.shape))
         elif value is not None and value != {}:
             meta.scalars[field.name] = value

@@ -3,93 +3,109 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
-import math
-import zlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Float32
+from chronoscale.datasets.formats.lines import DAMAGED, damaged, is_number, open_binary, text_lines
 from chronoscale.errors import UserError
 
-_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError)
+ENTRIES = 1 << 18  # that are in memory together
 
 
-class Columns:
-    """The columns of one text file, `fields` numbers a line. `column(i)` is int64 where every entry is an integer, else float64.
+class Table:
+    """A text file of `fields` numbers a line. `rows`: lines, once `parts` has come to the end; `promised`: what the second line of the file
+    says of them.
 
     `separator` None means white space. Empty lines and lines that start with `comment` do not count; nor do the first `skip` lines.
-    Reads .gz. Raises UserError, `file:line: what`, for a line with another number of fields or an entry that is no finite
-    number, and naming the file where it is missing, empty, truncated or not text. With `gaps` an entry may be nan.
+    Reads .gz. With `gaps` an entry may be nan. Raises UserError naming the file where it is missing, empty, truncated or not text.
     """
 
     def __init__(
         self, path: str | Path, separator: str | None = None, comment: str | None = None, skip: int = 0, gaps: bool = False
     ) -> None:
         self.path, self.separator, self.comment, self.skip, self.gaps = Path(path), separator, comment, skip, gaps
+        self.rows = 0
+        self.promised: int | None = None
+        self.fields = len(self.first_line()[1].split(separator))
+
+    def parts(self, rows: int | None = None) -> Iterator[Columns]:
+        """The lines, some at a time, or `rows` of them. Raises UserError, `file:line: what`, for a line with another number of fields or an
+        entry that is no finite number."""
+        for frame in self._frames(rows or max(ENTRIES // self.fields, 1), low_memory=False, quoting=csv.QUOTE_NONE):
+            self._check(frame)
+            yield Columns(self, frame, self.rows)
+            self.rows += len(frame)
+        if self.promised not in (None, self.rows):
+            raise UserError(f"{self.path}:2: promises {self.promised} edges, the file has {self.rows}")
+
+    def words(self) -> Iterator[pd.DataFrame]:
+        """The lines as text, some at a time, the first being row `rows`; a field in quotes may hold separators. Raises UserError,
+        `file:line: what`, for a line with another number of fields."""
+        whole = False
+        for frame in self._frames(max(ENTRIES // self.fields, 1), dtype=str):
+            if not whole and (frame.shape[1] != self.fields or (frame.iloc[:, -1] == "").any()):  # or it is not there: pandas does not tell
+                if (fault := self._fault(numbers=False)) is not None:
+                    raise fault
+                whole = True
+            yield frame
+            self.rows += len(frame)
+
+    def _frames(self, rows: int, **how: Any) -> Iterator[pd.DataFrame]:
+        self.rows = 0
         try:
             # as text, since pandas loses a field after a line that ends in a carriage return alone
             with open_binary(self.path) as file, io.TextIOWrapper(file, encoding="utf-8-sig") as text:
-                table = pd.read_csv(
+                frames = pd.read_csv(
                     text,
-                    sep=separator or r"\s+",
-                    comment=comment,
-                    skiprows=skip,
+                    sep=self.separator or r"\s+",
+                    comment=self.comment,
+                    skiprows=self.skip,
                     header=None,
-                    low_memory=False,
                     keep_default_na=False,
-                    na_values=["nan", "NaN", "NAN"] if gaps else None,
-                    quoting=csv.QUOTE_NONE,
+                    na_values=["nan", "NaN", "NAN"] if self.gaps else None,
+                    chunksize=rows,
+                    **how,
                 )
+                yield from frames
         except pd.errors.EmptyDataError:
             raise UserError(f"{self.path}: no data") from None
-        except _DAMAGED as error:
+        except DAMAGED as error:
             raise damaged(self.path, error) from None
         except (pd.errors.ParserError, ValueError) as error:
-            raise self._malformed(str(error)) from None
-        # C-parser failures that do not raise: a short row leaves NaN, a word leaves text
-        if any(kind.kind not in "if" for kind in table.dtypes):
-            raise self._malformed("an integer beyond 64 bits")
-        if not np.isfinite(table.select_dtypes("float").to_numpy()).all() and (fault := self._fault()) is not None:
-            raise fault
-        self._table = table
+            raise self._malformed(str(error), numbers=how.get("dtype") is not str) from None
 
-    def __len__(self) -> int:
-        return len(self._table)
-
-    @property
-    def fields(self) -> int:
-        """Numbers a line."""
-        return self._table.shape[1]
-
-    def column(self, i: int) -> NDArray[Any]:
-        """Column i, int64 or float64 [rows]."""
-        array = self._table.iloc[:, i].to_numpy()
-        return array.astype(np.int64 if array.dtype.kind == "i" else np.float64, copy=False)
-
-    def matrix(self, places: Sequence[int] | None = None) -> Float32:
-        """These columns (all without any), float32 [rows, columns]. Raises UserError for numbers that float32 cannot hold."""
-        table = self._table if places is None else self._table.iloc[:, list(places)]
-        with np.errstate(over="ignore"):
-            numbers = np.ascontiguousarray(table.to_numpy(dtype=np.float32))
-        if not (held := (~np.isinf(numbers)).all(axis=1)).all():
-            raise self.error(int(np.argmin(held)), "a number beyond the range of float32")
-        return numbers
+    def whole(self) -> Columns:
+        """All lines at once. Raises as `parts`."""
+        return next(self.parts(1 << 62))
 
     def first_line(self) -> tuple[int, str]:
-        """Number and text of the first line that counts."""
-        return next(self._lines())
+        """Number and text of the first line that counts. Raises UserError where there is none."""
+        first = next(self._lines(), None)
+        if first is None:
+            raise UserError(f"{self.path}: no data")
+        return first
 
     def error(self, row: int, what: str) -> UserError:
         """The error at data row `row` (from 0), with the line of the file that holds it."""
-        line = next(line for i, (line, _) in enumerate(self._lines()) if i == row)
-        return UserError(f"{self.path}:{line}: {what}")
+        return UserError(f"{self.path}:{self.line(row)}: {what}")
+
+    def line(self, row: int) -> int:
+        """Number of the line that holds a data row."""
+        return next(line for i, (line, _) in enumerate(self._lines()) if i == row)
+
+    def _check(self, frame: pd.DataFrame) -> None:
+        """C-parser failures that do not raise: a short row leaves NaN, a word leaves text."""
+        if frame.shape[1] != self.fields or any(kind.kind not in "if" for kind in frame.dtypes):
+            raise self._malformed("an integer beyond 64 bits")
+        if not np.isfinite(frame.select_dtypes("float").to_numpy()).all() and (fault := self._fault()) is not None:
+            raise fault
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         for number, line in enumerate(text_lines(self.path), start=1):
@@ -97,61 +113,51 @@ class Columns:
             if number > self.skip and content.strip():
                 yield number, content
 
-    def _malformed(self, reason: str) -> UserError:
-        return self._fault() or UserError(f"{self.path}: not readable ({' '.join(reason.split())})")
+    def _malformed(self, reason: str, numbers: bool = True) -> UserError:
+        return self._fault(numbers) or UserError(f"{self.path}: not readable ({' '.join(reason.split())})")
 
-    def _fault(self) -> UserError | None:
+    def _fault(self, numbers: bool = True) -> UserError | None:
         """The first line that is not as it should be, if any."""
         expected = 0
         for number, line in self._lines():
-            entries = [entry.strip() for entry in line.split(self.separator)]
+            entries = [entry.strip() for entry in (line.split(self.separator) if numbers else next(csv.reader([line])))]
             expected = expected or len(entries)
             if len(entries) != expected:
                 return UserError(f"{self.path}:{number}: expected {expected} fields, found {len(entries)}")
-            for entry in entries:
+            for entry in entries if numbers else ():
                 if not is_number(entry) and not (self.gaps and entry.lower() == "nan"):
                     return UserError(f"{self.path}:{number}: expected a finite number, found '{entry[:40]}'")
         return None
 
 
-def open_binary(path: Path) -> IO[bytes]:
-    """Open a file, through gzip where its first bytes say so. Raises UserError if it cannot be opened."""
-    try:
-        with path.open("rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-        return io.BufferedReader(gzip.GzipFile(path)) if packed else path.open("rb")
-    except OSError as error:
-        raise UserError(f"{path}: {(error.strerror or 'not readable').lower()}") from None
+class Columns:
+    """Consecutive rows of a table, from row `start` on. `column(i)` is int64 where every entry is an integer, else float64."""
 
+    def __init__(self, table: Table, frame: pd.DataFrame, start: int) -> None:
+        self.table, self.start, self._frame = table, start, frame
 
-def text_lines(path: Path) -> Generator[str, None, None]:
-    """The lines of a text file or a .gz. Raises UserError where it is truncated or not UTF-8."""
-    try:
-        with open_binary(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig") as text:
-            yield from text
-    except _DAMAGED as error:
-        raise damaged(path, error) from None
+    def __len__(self) -> int:
+        return len(self._frame)
 
+    @property
+    def fields(self) -> int:
+        """Numbers a line."""
+        return self._frame.shape[1]
 
-def first_line(path: Path) -> str:
-    """The first line, empty for an empty file. Raises UserError as `text_lines` does."""
-    lines = text_lines(path)
-    try:
-        return next(lines, "")
-    finally:
-        lines.close()
+    def column(self, i: int) -> NDArray[Any]:
+        """Column i, int64 or float64 [rows]."""
+        array = self._frame.iloc[:, i].to_numpy()
+        return array.astype(np.int64 if array.dtype.kind == "i" else np.float64, copy=False)
 
+    def matrix(self, places: Sequence[int] | None = None) -> Float32:
+        """These columns (all without any), float32 [rows, columns]. Raises UserError for numbers that float32 cannot hold."""
+        frame = self._frame if places is None else self._frame.iloc[:, list(places)]
+        with np.errstate(over="ignore"):
+            numbers = np.ascontiguousarray(frame.to_numpy(dtype=np.float32))
+        if not (held := (~np.isinf(numbers)).all(axis=1)).all():
+            raise self.error(int(np.argmin(held)), "a number beyond the range of float32")
+        return numbers
 
-def damaged(path: Path, error: Exception) -> UserError:
-    """The error for a file that ends early or holds other bytes than its format allows."""
-    if isinstance(error, UnicodeDecodeError):
-        return UserError(f"{path}: not a text file (byte {error.start} is not UTF-8)")
-    return UserError(f"{path}: truncated or damaged ({error})")
-
-
-def is_number(entry: str) -> bool:
-    """Whether a finite number is written."""
-    try:
-        return math.isfinite(float(entry)) and "_" not in entry
-    except ValueError:
-        return False
+    def error(self, row: int, what: str) -> UserError:
+        """The error at row `row` of these, with the line of the file that holds it."""
+        return self.table.error(self.start + row, what)

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from chronoscale.datasets.formats.columns import Columns, is_number, text_lines
+from chronoscale.datasets.formats.columns import Table
+from chronoscale.datasets.formats.lines import is_number, text_lines
+from chronoscale.datasets.formats.ordering import Order
 from chronoscale.datasets.formats.roles import SHOWN, Roles, Unfit, parse
 from chronoscale.datasets.formats.timed_edges import Paths, events_of, listed
 from chronoscale.datasets.streams.events import EventStream
@@ -17,7 +19,6 @@ ColumnRoles = Annotated[
     str | tuple[str, ...] | None, "the role of every column, in order: src, dst, time, weight, label, feature; _ skips one"
 ]
 Bipartite = Annotated[bool, "sources and destinations are two id spaces"]
-Sort = Annotated[bool, "bring events into the order of time"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +31,18 @@ class EdgeList:
     smallest_id: int = 0
 
     def read(
-        self, path: Paths, columns: str | Sequence[str] | None, *, bipartite: bool = False, sort: bool = False, skip: int = 0
+        self, path: Paths, columns: str | Sequence[str] | None, *, bipartite: bool = False, order: Order = "told", skip: int = 0
     ) -> EventStream:
         """Events of one or several files. Raises UserError, `file:line: what`, for a table of another number of fields, and where what
         is documented as the time never changes: weights are like that."""
-        return self.events(self.tables(path, skip), columns, bipartite=bipartite, sort=sort)
+        return self.events(self.tables(path, skip), columns, bipartite=bipartite, order=order)
 
-    def tables(self, path: Paths, skip: int = 0) -> list[Columns]:
+    def tables(self, path: Paths, skip: int = 0) -> list[Table]:
         """The numbers of every file. Raises UserError, `file:line: what`."""
         return [self._table(file, skip) for file in listed(path)]
 
     def events(
-        self, tables: Sequence[Columns], columns: str | Sequence[str] | None, *, bipartite: bool = False, sort: bool = False
+        self, tables: Sequence[Table], columns: str | Sequence[str] | None, *, bipartite: bool = False, order: Order = "told"
     ) -> EventStream:
         """As `read`, of tables."""
         try:
@@ -51,14 +52,14 @@ class EdgeList:
         roles = [self._roles(table, said) for table in tables]
         if len({*roles}) > 1:
             raise UserError(f"{tables[0].path}: {len(roles[0])} fields, and another file of the stream has a different number")
-        events = events_of(tables, roles[0], bipartite=bipartite, sort=sort, smallest_id=self.smallest_id)
+        events = events_of(tables, roles[0], bipartite=bipartite, order=order, smallest_id=self.smallest_id)
         if said is None and "time" in roles[0] and len(events) > 1 and events.t[0] == events.t[-1]:
             field, one = roles[0].index("time") + 1, events.t[0]
             meant = "say what each is, as in columns=src,dst,weight or columns=src,dst,time, an option of the reader"
             raise UserError(f"{tables[0].path}: field {field}, where this format has the time, is {one} in every line; {meant}")
         return events
 
-    def _table(self, file: Path, skip: int) -> Columns:
+    def _table(self, file: Path, skip: int) -> Table:
         number, first = next(
             (
                 (number, line)
@@ -72,9 +73,9 @@ class EdgeList:
         if entries and not any(map(is_number, entries)):
             header = "the options skip=1, which passes over a header, and columns, as in columns=src,dst,weight,time, say how to read it"
             raise UserError(f"{file}:{number}: expected numbers, found '{first.strip()[:SHOWN]}'; {header}")
-        return Columns(file, separator=separator, comment=self.comment, skip=skip)
+        return Table(file, separator=separator, comment=self.comment, skip=skip)
 
-    def _roles(self, table: Columns, said: Roles | None) -> Roles:
+    def _roles(self, table: Table, said: Roles | None) -> Roles:
         documented = {len(layout.split()): tuple(layout.split()) for layout in self.layouts}
         if said is not None and len(said) == table.fields:
             return said

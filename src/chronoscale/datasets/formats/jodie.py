@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from chronoscale.datasets.formats.columns import Columns, first_line
-from chronoscale.datasets.formats.edge_list import Sort
+from chronoscale.datasets.formats.columns import Table
+from chronoscale.datasets.formats.lines import first_line
+from chronoscale.datasets.formats.ordering import Sort, Strict, order_of
 from chronoscale.datasets.formats.timed_edges import Paths, events_of, listed
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
@@ -13,7 +14,7 @@ from chronoscale.errors import UserError
 HEADER = re.compile(r"user\w*,\s*item\w*,\s*time\w*,\s*\w*label\b")
 
 
-def read(path: Paths, *, sort: Sort = False) -> EventStream:
+def read(path: Paths, *, sort: Sort = False, strict: Strict = False) -> EventStream:
     """Read a JODIE file (wikipedia, reddit, mooc, lastfm): items get ids after the users, features and labels are kept.
 
     Raises UserError, `file:line: what`.
@@ -22,7 +23,7 @@ def read(path: Paths, *, sort: Sort = False) -> EventStream:
     for file in listed(path):
         if not HEADER.match(first_line(file)):
             raise UserError(f"{file}:1: expected the header 'user_id,item_id,timestamp,state_label,…'")
-        table = Columns(file, separator=",", skip=1)
+        table = Table(file, separator=",", skip=1)
         number, _ = table.first_line()
         if table.fields < 4:
             raise UserError(f"{file}:{number}: expected user,item,timestamp,state_label,features…, found {table.fields} fields")
@@ -30,4 +31,4 @@ def read(path: Paths, *, sort: Sort = False) -> EventStream:
         if table.fields != tables[0].fields:
             raise UserError(f"{file}: {table.fields} fields, {tables[0].path} has {tables[0].fields}")
     roles = ("src", "dst", "time", "label", *["feature"] * (tables[0].fields - 4))
-    return events_of(tables, roles, bipartite=True, sort=sort)
+    return events_of(tables, roles, bipartite=True, order=order_of(sort, strict))

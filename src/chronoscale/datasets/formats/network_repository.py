@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chronoscale.datasets.formats.columns import first_line
-from chronoscale.datasets.formats.edge_list import Bipartite, ColumnRoles, EdgeList, Sort
+from chronoscale.datasets.formats.edge_list import Bipartite, ColumnRoles, EdgeList
+from chronoscale.datasets.formats.lines import first_line
+from chronoscale.datasets.formats.ordering import Sort, Strict, order_of
 from chronoscale.datasets.formats.timed_edges import Paths, listed
 from chronoscale.datasets.streams.events import EventStream
 
 TABLE = EdgeList(("src dst _weight time", "src dst time"), comment="%")
 
 
-def read(path: Paths, *, columns: ColumnRoles = None, bipartite: Bipartite = False, sort: Sort = False) -> EventStream:
+def read(
+    path: Paths, *, columns: ColumnRoles = None, bipartite: Bipartite = False, sort: Sort = False, strict: Strict = False
+) -> EventStream:
     """Read a temporal graph; `bipartite` (the rec-* collection) puts items after users; weights are not kept unless `columns` names them.
 
     Raises UserError, `file:line: what`, also for the files of this collection that have no time.
     """
     table = replace(TABLE, comment="#") if first_line(listed(path)[0]).startswith("#") else TABLE
-    return table.read(path, columns, bipartite=bipartite, sort=sort)
+    return table.read(path, columns, bipartite=bipartite, order=order_of(sort, strict))

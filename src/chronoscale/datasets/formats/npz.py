@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from chronoscale.datasets.account import Account
 from chronoscale.datasets.archive import read_archive
-from chronoscale.datasets.arrays import MAX_NODES, Int64, require_ids
+from chronoscale.datasets.arrays import MAX_NODES, Int64, not_finite, require, require_ids
+from chronoscale.datasets.formats.ordering import Order, Placed, Sort, Strict, order_of
 from chronoscale.datasets.formats.readings import Missing, TimeOfDay, completed
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
@@ -30,6 +31,8 @@ def read(
     ignore: Annotated[str | tuple[str, ...], "keys of arrays that are meant to be left out"] = (),
     missing: Missing = None,
     time_of_day: TimeOfDay = False,
+    sort: Sort = False,
+    strict: Strict = False,
 ) -> SnapshotSequence | EventStream | Signal:
     """Read an archive of the keys
 
@@ -54,10 +57,12 @@ def read(
             raise UserError(
                 f"{asked[0]}: an option of a signal, which needs {values or 'x'} and edge_index; found {', '.join(sorted(arrays))}"
             )
-        for keys, kind in (({"src", "dst", "ptr"}, _snapshots), ({"src", "dst", "t"}, _events)):
-            if keys <= chosen.keys():
-                found, read = kind(path, chosen)
-                return replace(found, account={**_account(path, arrays, read, left_out), **found.account})
+        if {"src", "dst", "ptr"} <= chosen.keys():
+            snapshots, read = _snapshots(path, chosen)
+            return replace(snapshots, account={**_account(path, arrays, read, left_out), **snapshots.account})
+        if {"src", "dst", "t"} <= chosen.keys():
+            events, read = _events(path, chosen, order_of(sort, strict))
+            return replace(events, account={**_account(path, arrays, read, left_out), **events.account})
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     raise UserError(f"{path}: expected the keys src, dst, ptr or src, dst, t or x, edge_index; found {', '.join(sorted(arrays)) or 'none'}")
@@ -81,7 +86,7 @@ def _snapshots(path: Path, arrays: Arrays) -> tuple[SnapshotSequence, list[str]]
     return replace(found, account={"merged": f"{src.size - found.num_edges:,} repeated edges"}), read
 
 
-def _events(path: Path, arrays: Arrays) -> tuple[EventStream, list[str]]:
+def _events(path: Path, arrays: Arrays, order: Order) -> tuple[EventStream, list[str]]:
     src, dst = (_numbers(arrays, key, "iu", 1) for key in ("src", "dst"))
     t = _numbers(arrays, "t", "iuf", 1)
     read = ["src", "dst", "t"]
@@ -92,7 +97,13 @@ def _events(path: Path, arrays: Arrays) -> tuple[EventStream, list[str]]:
     wide = [(arrays[key] if arrays[key].ndim == 2 else arrays[key][:, None]).astype(np.float32) for key in extra]
     features = np.concatenate(wide, axis=1) if extra else None
     time = t.astype(np.int64) if t.dtype.kind in "iu" else t.astype(np.float64)
-    stream = EventStream(nodes, src.astype(np.int32), dst.astype(np.int32), time, features, name=path.parent.name)
+    if (at := not_finite(time)) is not None:
+        raise UserError(f"t[{at}]: expected a finite number, found {time[at]}")
+    require(src, "src", "int64", (t.size,))
+    require(dst, "dst", "int64", (t.size,))
+    placed = Placed(time, order, lambda at, what: UserError(f"t[{at}]: {what}" if order == "refused" else f"{path}: t[{at}]: {what}"))
+    src, dst, time, features = map(placed.of, (src.astype(np.int32), dst.astype(np.int32), time, features))
+    stream = EventStream(nodes, src, dst, time, features, name=path.parent.name, account=placed.account)
     return stream, read + [f"{key} (feature)" for key in extra]
 
 

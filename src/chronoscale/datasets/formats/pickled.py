@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from chronoscale.errors import UserError
 
-_DAMAGED = (EOFError, ValueError, TypeError, AttributeError, LookupError, OverflowError, MemoryError, AssertionError, struct.error)
+DAMAGED = (EOFError, ValueError, TypeError, AttributeError, LookupError, OverflowError, MemoryError, AssertionError, struct.error)
 
 
 def read_pickle(path: Path) -> Any:
@@ -25,7 +25,7 @@ def read_pickle(path: Path) -> Any:
         raise UserError(f"{path}: {(error.strerror or 'not readable').lower()}") from None
     except pickle.UnpicklingError as error:
         raise UserError(f"{path}: not an adjacency pickle ({' '.join(str(error).split())})") from None
-    except _DAMAGED as error:
+    except DAMAGED as error:
         raise UserError(f"{path}: truncated or not an adjacency pickle ({error})") from None
 
 

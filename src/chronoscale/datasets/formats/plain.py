@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from chronoscale.datasets.formats.edge_list import Bipartite, ColumnRoles, EdgeList, Sort
+from chronoscale.datasets.formats.edge_list import Bipartite, ColumnRoles, EdgeList
+from chronoscale.datasets.formats.ordering import Sort, Strict, order_of
 from chronoscale.datasets.formats.timed_edges import Paths
 from chronoscale.datasets.streams.events import EventStream
 
@@ -17,8 +18,9 @@ def read(
     columns: ColumnRoles = None,
     bipartite: Bipartite = False,
     sort: Sort = False,
+    strict: Strict = False,
     skip: Annotated[int, "lines before the data, such as a header"] = 0,
 ) -> EventStream:
     """Read a table with ids from 0 or 1 or sparse; without a time, the order of the lines is it. Raises UserError, `file:line: what`,
     also for more columns than three that nothing says the roles of."""
-    return TABLE.read(path, columns, bipartite=bipartite, sort=sort, skip=skip)
+    return TABLE.read(path, columns, bipartite=bipartite, order=order_of(sort, strict), skip=skip)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.datasets.formats.columns import damaged, open_binary
+from chronoscale.datasets.formats.lines import damaged, open_binary
 from chronoscale.datasets.formats.readings import Missing, TimeOfDay, completed
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError

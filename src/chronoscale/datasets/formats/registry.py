@@ -7,9 +7,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from chronoscale.datasets.formats import dcrnn, jodie, konect, network_repository, node_values, npz, plain, pygt, snap, stored, tgcn, tgl
-from chronoscale.datasets.formats.columns import first_line
+from chronoscale.datasets.formats import (
+    dcrnn,
+    jodie,
+    konect,
+    network_repository,
+    node_values,
+    npz,
+    plain,
+    pygt,
+    snap,
+    stored,
+    tgb,
+    tgcn,
+    tgl,
+)
+from chronoscale.datasets.formats.lines import first_line
 from chronoscale.datasets.formats.options import checked
+from chronoscale.datasets.formats.ordering import order_of
 from chronoscale.datasets.formats.roles import Unfit
 from chronoscale.datasets.formats.timed_edges import Paths, listed
 from chronoscale.datasets.store import Dataset
@@ -38,7 +53,8 @@ STORED = "store"  # keeps what the reader before it has said
 
 # The first that matches reads; `plain` last, since anything with two columns looks like it.
 FORMATS: dict[str, Format] = {
-    STORED: Format("folder written by chronoscale", lambda path, first: path.is_dir(), stored.read),
+    STORED: Format("folder written by chronoscale", lambda path, first: path.is_dir() and not tgl.is_folder(path), stored.read),
+    "tgb": Format("Temporal Graph Benchmark, tgbl-*_edgelist.csv", tgb.matches, tgb.read),
     "npz": Format("NumPy archive: snapshots, events or signal", lambda path, first: path.suffix == ".npz", npz.read),
     "node_values": Format(
         "PyTorch Geometric Temporal node_values.npy", lambda path, first: path.name.endswith(node_values.SUFFIX), node_values.read
@@ -55,7 +71,7 @@ FORMATS: dict[str, Format] = {
     "konect": Format("KONECT out.*", lambda path, first: first.startswith("%"), konect.read, True, konect.TABLE.layouts),
     "snap": Format("SNAP temporal network", lambda path, first: first.startswith("#"), snap.read, True, snap.TABLE.layouts),
     "jodie": Format("JODIE csv", lambda path, first: jodie.HEADER.match(first) is not None, jodie.read, True),
-    "tgl": Format("TGL edges.csv", lambda path, first: {*map(str.strip, first.split(","))} >= tgl.HEADER, tgl.read, True),
+    "tgl": Format("TGL folder or edges.csv", tgl.matches, tgl.read, True),
     "tgcn": Format("T-GCN csv: readings beside an adjacency matrix", _readings, tgcn.read),
     "plain": Format("src dst time", lambda path, first: len(first.replace(",", " ").split()) >= 2, plain.read, True, plain.TABLE.layouts),
 }
@@ -90,6 +106,7 @@ def open_dataset(path: Paths, format: str | None = None, **options: Any) -> Data
         raise UserError(f"format '{name}' reads one file, got {len(files)}")
     try:
         taken = checked(name, form.read, options)
+        order_of(taken.get("sort", False), taken.get("strict", False))
     except UserError as error:
         raise UserError(f"{files[0]}: {error}") from None
     try:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from itertools import takewhile
 
-from chronoscale.datasets.formats.columns import text_lines
-from chronoscale.datasets.formats.edge_list import ColumnRoles, EdgeList, Sort
+from chronoscale.datasets.formats.edge_list import ColumnRoles, EdgeList
+from chronoscale.datasets.formats.lines import text_lines
+from chronoscale.datasets.formats.ordering import Sort, Strict, order_of
 from chronoscale.datasets.formats.timed_edges import Paths, listed
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
@@ -14,7 +15,7 @@ TABLE = EdgeList(("src dst time",), comment="#")
 TIMES = ("t", "time", "timestamp", "unixts", "date", "datetime", "unixtime", "unix_time")
 
 
-def read(path: Paths, *, columns: ColumnRoles = None, sort: Sort = False) -> EventStream:
+def read(path: Paths, *, columns: ColumnRoles = None, sort: Sort = False, strict: Strict = False) -> EventStream:
     """Read a file of SNAP's temporal collection (sx-stackoverflow, wiki-talk-temporal).
 
     Raises UserError, `file:line: what`, also where the comment above the data names a third column that is no time, as in SNAP's signed
@@ -26,4 +27,4 @@ def read(path: Paths, *, columns: ColumnRoles = None, sort: Sort = False) -> Eve
         if len(names) == 3 and names[0].lower().startswith(("from", "src", "source")) and names[2].lower() not in TIMES:
             meant = f"columns=src,dst,{'weight' if names[2].lower() in ('weight', 'sign', 'rating') else 'feature'}"
             raise UserError(f"{file}:{len(comments)}: the third column is '{names[2]}', not a time; say what it is, as in {meant}")
-    return TABLE.read(path, columns, sort=sort)
+    return TABLE.read(path, columns, order=order_of(sort, strict))

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.datasets.arrays import Int64
-from chronoscale.datasets.formats.columns import Columns, first_line, is_number
+from chronoscale.datasets.formats.columns import Table
+from chronoscale.datasets.formats.lines import first_line, is_number
 from chronoscale.datasets.formats.readings import Adjacency, Missing, TimeOfDay, completed
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
@@ -23,7 +24,10 @@ def read(path: str | Path, *, adjacency: Adjacency = None, missing: Missing = No
     path = Path(path)
     adjacency = adjacency_of(path) if adjacency is None else Path(adjacency)
     header = [name.strip() for name in first_line(path).split(",")]
-    readings, matrix = Columns(path, separator=",", skip=1, gaps=True), Columns(adjacency, separator=",")
+    readings, matrix = (
+        Table(path, separator=",", skip=1, gaps=True).whole(),
+        Table(adjacency, separator=",").whole(),
+    )
     nodes = readings.fields
     if any(is_number(name) and not name.isdecimal() for name in header):
         raise UserError(f"{path}:1: expected a header of sensor ids, found the numbers {','.join(header)[:40]}")

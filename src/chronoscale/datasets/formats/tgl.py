@@ -1,31 +1,128 @@
-"""TGL `edges.csv`: a header that names src, dst and time among its columns; ids are already one space."""
+"""TGL: a folder, or its `edges.csv` alone: a header that names src, dst and time among its columns; ids are already one space.
+
+What the files hold: TGL's README, gen_graph.py and train.py (Zhou et al., VLDB 2022).
+"""
 
 from __future__ import annotations
 
-from chronoscale.datasets.formats.columns import Columns, first_line
-from chronoscale.datasets.formats.edge_list import Sort
-from chronoscale.datasets.formats.timed_edges import Paths, events_of, listed
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from chronoscale.datasets.account import Account, shortened
+from chronoscale.datasets.arrays import Int64
+from chronoscale.datasets.formats import tgl_folder
+from chronoscale.datasets.formats.columns import Table
+from chronoscale.datasets.formats.gathered import Gathered, counts
+from chronoscale.datasets.formats.lines import first_line
+from chronoscale.datasets.formats.ordering import Order, Placed, Sort, Strict, order_of
+from chronoscale.datasets.formats.roles import Roles, dropped
+from chronoscale.datasets.formats.timed_edges import Paths, listed, stream_of
+from chronoscale.datasets.spool import BLOCK
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
 HEADER = {"src", "dst", "time"}
+ROLES = {"": "id", "Unnamed: 0": "id", "ext_roll": "split"}  # the first is the number of the row, as pandas writes it
+PARTS = {0: "to train", 1: "to validate", 2: "to test"}
 
 
-def read(path: Paths, *, sort: Sort = False) -> EventStream:
-    """Read TGL's edge list. Its features (`edge_features.pt`), its split (`ext_roll`) and columns of other names are not read.
+def is_folder(path: Path) -> bool:
+    """Whether it looks like one of TGL's."""
+    here = path / tgl_folder.EDGES, path / tgl_folder.GRAPH
+    return path.is_dir() and not (path / "meta.json").exists() and any(file.exists() for file in here)
 
-    Raises UserError, `file:line: what`.
+
+def matches(path: Path, first: str) -> bool:
+    """Whether a folder or a file's first line looks like TGL's."""
+    return is_folder(path) or {*map(str.strip, first.split(","))} >= HEADER
+
+
+def read(path: Paths, *, sort: Sort = False, strict: Strict = False) -> EventStream:
+    """Read TGL's folder, or edge lists. Of a folder: `edges.csv`, or without it `ext_full.npz` where every event stands in it once;
+    `edge_features` and `node_features` (.pt or .npy), `labels.csv` where it has one label an event. Its split (`ext_roll`) is told, and
+    columns of other names are not read.
+
+    Raises UserError, `file:line: what`, and where files of a folder do not fit one another, or an event id stands twice.
     """
-    files = listed(path)
+    files, order = listed(path), order_of(sort, strict)
+    if len(files) == 1 and files[0].is_dir():
+        return _folder(files[0], order)
+    found = _edges(files)
+    placed = Placed(found.columns["time"], order, found.error, found.timed)
+    return stream_of(files[0], found.columns, placed, {"files": [file.name for file in files], **_said(found), **placed.account})
+
+
+def _folder(folder: Path, order: Order) -> EventStream:
+    edges, graph = folder / tgl_folder.EDGES, folder / tgl_folder.GRAPH
+    account: Account
+    if edges.exists():
+        found = _edges([edges])
+        columns, files = found.columns, [edges.name]
+        placed = Placed(columns["time"], order, found.error, found.timed)
+        account = _said(found)
+        if graph.exists():
+            tgl_folder.check_graph(graph, len(found), int(max(columns["src"].max(), columns["dst"].max())) + 1)
+            account = {**account, "dropped": [*account["dropped"], f"{graph.name}, but for its number of events"]}
+    else:
+        columns, files = tgl_folder.events_of_graph(graph), [graph.name]
+        placed = Placed(columns["time"], order, lambda at, what: UserError(f"{graph}: event {at}: {what}"))
+        account = {"columns": ["indptr", "indices", "ts", "eid"], "dropped": []}
+    if features := tgl_folder.edge_features(folder, columns):
+        columns["features"] = features[1]
+        files.append(features[0].name)
+    if (folder / tgl_folder.LABELS).exists():
+        files.append(tgl_folder.LABELS)
+        account = {**account, "labels": tgl_folder.add_labels(folder / tgl_folder.LABELS, columns)}
+    stream = stream_of(folder, columns, placed, {"files": files, **account, **placed.account})
+    return tgl_folder.with_node_features(folder, stream)
+
+
+def _edges(files: Sequence[Path]) -> Gathered:
     headers = {file: tuple(name.strip() for name in first_line(file).split(",")) for file in files}
     for file, header in headers.items():
-        if not {*header} >= HEADER or any(header.count(name) > 1 for name in HEADER):
+        if not {*header} >= HEADER or any(header.count(name) > 1 for name in (*HEADER, *ROLES)):
             raise UserError(f"{file}:1: expected a header with src, dst and time, found '{','.join(header)[:60]}'")
         if header != headers[files[0]]:
             raise UserError(f"{file}:1: another header than {files[0]} has")
-    tables = [Columns(file, separator=",", skip=1) for file in files]
+    tables = [Table(file, separator=",", skip=1) for file in files]
     header = headers[files[0]]
     for table in tables:
         if table.fields != len(header):
             raise UserError(f"{table.path}:{table.first_line()[0]}: expected {len(header)} fields as in the header, found {table.fields}")
-    return events_of(tables, tuple(name if name in HEADER else f"_{name}" for name in header), sort=sort)
+    names = (name if place == 0 or name else f"_{name}" for place, name in enumerate(header))
+    roles: Roles = tuple(name if name in HEADER else ROLES.get(name, f"_{name}") for name in names)
+    found, begin = Gathered(tables, roles), 0
+    for table in tables:
+        if "id" in roles:
+            _once(found, found.columns["id"][begin : begin + table.rows], begin)
+        begin += table.rows
+    return found
+
+
+def _once(found: Gathered, ids: Int64, begin: int) -> None:
+    """That no event id of a file, whose rows begin with row `begin`, stands twice."""
+    if counts(ids):
+        return
+    order = np.argsort(ids, kind="stable")
+    again = np.flatnonzero(ids[order[1:]] == ids[order[:-1]])
+    if again.size:
+        at = int(np.argmin(order[again + 1]))
+        first, second = int(order[again[at]]), int(order[again[at] + 1])
+        raise found.error(begin + second, f"event id {ids[second]} stands twice, first in line {found.line(begin + first)}")
+
+
+def _said(found: Gathered) -> dict[str, str | list[str]]:
+    account: dict[str, str | list[str]] = {"columns": shortened(found.roles)}
+    if (split := found.columns.get("split")) is not None:
+        parts: dict[int, int] = {}
+        ascends = True
+        for begin in range(0, len(split), BLOCK):
+            part = split[begin : begin + BLOCK + 1]
+            ascends &= bool((part[1:] >= part[:-1]).all())
+            for value, count in zip(*np.unique(part[:BLOCK], return_counts=True), strict=True):
+                parts[int(value)] = parts.get(int(value), 0) + int(count)
+        counts = ", ".join(f"{count:,} {PARTS.get(value, f'of ext_roll {value}')}" for value, count in sorted(parts.items()))
+        account["split"] = f"{counts} ({'in this order' if ascends else 'mixed'}): read, and not used"
+    return {**account, "dropped": dropped(found.roles)}

@@ -8,7 +8,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from chronoscale.datasets.account import Account
-from chronoscale.datasets.arrays import Float32, Float64, Int32, Int64, require, require_finite, require_ids, require_num_nodes
+from chronoscale.datasets.arrays import (
+    Float32,
+    Float64,
+    Int32,
+    Int64,
+    falls,
+    not_finite,
+    require,
+    require_finite,
+    require_ids,
+    require_num_nodes,
+)
 from chronoscale.errors import UserError
 
 
@@ -18,8 +29,8 @@ class EventStream:
 
     src, dst int32 [M]; t int64 or float64 [M], non-decreasing, in the source's unit (mostly seconds);
     features float32 [M, D] or None; labels int64 [M] or None (state after the event); node_ids int64 [N] or None (ids in
-    the source). account: how it was read. node_features float32 [N, F] or None. Arrays may be memory-mapped. Raises UserError for ids out
-    of range, time that falls, or NaN.
+    the source). account: how it was read. node_features float32 [N, F] or None. Arrays may be memory-mapped: they are checked block by
+    block. Raises UserError for ids out of range, time that falls, or NaN.
     """
 
     num_nodes: int
@@ -45,10 +56,9 @@ class EventStream:
         require(self.node_features, "EventStream.node_features", "float32", (self.num_nodes, None))
         require_ids(self.src, "EventStream.src", self.num_nodes)
         require_ids(self.dst, "EventStream.dst", self.num_nodes)
-        if not np.isfinite(self.t).all():
-            raise UserError(f"EventStream.t[{int(np.argmin(np.isfinite(self.t)))}]: time is not finite")
-        if (falls := self.t[1:] < self.t[:-1]).any():
-            at = int(np.argmax(falls)) + 1
+        if (at := not_finite(self.t)) is not None:
+            raise UserError(f"EventStream.t[{at}]: time is not finite")
+        if (at := falls(self.t)[1]) > 0:
             raise UserError(f"EventStream.t[{at}]: time {self.t[at]} is before {self.t[at - 1]}")
         require_finite(self.features, "EventStream.features")
         require_finite(self.node_features, "EventStream.node_features")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from chronoscale.datasets.arrays import Float64, Int32, Int64, check_columns
+from chronoscale.datasets.arrays import Float64, Int32, Int64, check_columns, release
 from chronoscale.datasets.snapshots import edge_keys
 from chronoscale.datasets.streams.events import EventStream
 
-_BLOCK = 1 << 20  # events read at a time
+_BLOCK = 1 << 16  # events read at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,14 +48,63 @@ class Counts(NamedTuple):
 
 
 def count(events: EventStream) -> Counts:
-    """In one sort."""
-    keys = edge_keys.pack(events.src, events.dst)
-    order = np.lexsort((keys, events.t))
-    keys_by_time, time = keys[order], np.asarray(events.t)[order]
-    again = (keys_by_time[1:] == keys_by_time[:-1]) & (time[1:] == time[:-1])
-    pairs = np.unique(keys).size
-    loops = int(np.count_nonzero(events.src == events.dst))
-    return Counts(loops, pairs, int(np.count_nonzero(again)), 1 - pairs / max(len(events), 1))
+    """Exact, in blocks of events: beside what is mapped, memory is some two bytes an event (`distinct_pairs`)."""
+    loops = sum(int(np.count_nonzero(events.src[block] == events.dst[block])) for block in _blocks(len(events)))
+    pairs = distinct_pairs(events.src, events.dst)
+    for column in (events.src, events.dst, events.t):
+        release(column)
+    return Counts(loops, pairs, _repeated(events), 1 - pairs / max(len(events), 1))
+
+
+def distinct_pairs(src: Int32, dst: Int32) -> int:
+    """How many distinct (src, dst) there are, src and dst int32 [M].
+
+    Pairs are dealt out by a hash to up to 16 parts, and a pass over all of them counts those of one part: a pass keeps each pair of the
+    part once a block, some M / 16 of 8 bytes, and sorts them.
+    """
+    bits = min(max(src.size // _BLOCK, 1).bit_length() - 1, 4)
+    found = 0
+    for part in range(1 << bits):
+        kept = []
+        for block in _blocks(src.size):
+            keys = edge_keys.pack(src[block], dst[block])
+            kept.append(np.unique(keys[_part_of(keys, bits) == part] if bits else keys))
+        found += np.unique(np.concatenate(kept)).size if kept else 0
+    return found
+
+
+def _part_of(keys: Int64, bits: int) -> NDArray[np.uint64]:
+    """The highest bits of the keys times an odd number near 2 ** 64 / golden ratio (Knuth, 1998, section 6.4): even over many pairs."""
+    return (keys.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)
+
+
+def _repeated(events: EventStream) -> int:
+    """Events that repeat source, destination and time of another. Those of one time are consecutive: blocks end where the time changes."""
+    time, found, begin = events.t, 0, 0
+    while begin < len(events):
+        end = len(events) if begin + _BLOCK >= len(events) else int(np.searchsorted(time, time[begin + _BLOCK], "left"))
+        if end <= begin:  # a time with more events than a block
+            end = int(np.searchsorted(time, time[begin], "right"))
+            found += end - begin - distinct_pairs(events.src[begin:end], events.dst[begin:end])
+        else:
+            keys = edge_keys.pack(events.src[begin:end], events.dst[begin:end])
+            order = np.lexsort((keys, time[begin:end]))
+            keys, at = keys[order], time[begin:end][order]
+            found += int(np.count_nonzero((keys[1:] == keys[:-1]) & (at[1:] == at[:-1])))
+        begin = end
+    return found
+
+
+def _blocks(size: int) -> Iterator[slice]:
+    return (slice(begin, begin + _BLOCK) for begin in range(0, size, _BLOCK))
+
+
+def distinct_labels(events: EventStream) -> int:
+    """How many values the labels have; 0 without labels."""
+    found = np.empty(0, np.int64)
+    for block in _blocks(0 if events.labels is None else events.labels.size):
+        found = np.union1d(found, [] if events.labels is None else events.labels[block])
+    return found.size
 
 
 class Shape(NamedTuple):
@@ -69,14 +120,16 @@ class Shape(NamedTuple):
 def shape(events: EventStream) -> Shape:
     """In blocks of events: beside what is mapped, memory is counts of the nodes."""
     sent, received = (_tally(end, events.num_nodes) for end in (events.src, events.dst))
+    release(events.src)
+    release(events.dst)
     active = int(np.count_nonzero(sent + received))
     return Shape(active, zipf_exponent(sent), zipf_exponent(received), burstiness(events.t))
 
 
 def _tally(ids: Int32, num_nodes: int) -> Int64:
     counts = np.zeros(num_nodes, np.int64)
-    for begin in range(0, ids.size, _BLOCK):
-        found, times = np.unique(ids[begin : begin + _BLOCK], return_counts=True)
+    for block in _blocks(ids.size):
+        found, times = np.unique(ids[block], return_counts=True)
         counts[found] += times
     return counts
 

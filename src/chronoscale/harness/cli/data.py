@@ -12,7 +12,7 @@ from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.datasets.generate import spec
 from chronoscale.errors import MachineError, UserError
-from chronoscale.harness.cli.options import AsJson, Form, Settings, Sort, settings
+from chronoscale.harness.cli.options import AsJson, Form, Settings, Sort, Strict, settings
 from chronoscale.harness.cli.output import err
 from chronoscale.harness.fact import understood
 
@@ -63,6 +63,7 @@ def convert(
     out: Annotated[Path, typer.Argument(show_default=False)],
     form: Form = None,
     sort: Sort = False,
+    strict: Strict = False,
     option: Settings = None,
     as_json: AsJson = False,
 ) -> None:
@@ -70,7 +71,7 @@ def convert(
     for source in sources:
         if not source.exists():
             raise UserError(f"{source}: no such file or folder")
-    found = open_dataset(sources, form, **settings(option, sort))
+    found = open_dataset(sources, form, **settings(option, sort, strict))
     store.save(out, found)
     if not as_json:
         for fact in understood(found.account):

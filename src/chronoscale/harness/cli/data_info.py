@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from chronoscale.harness import describe
-from chronoscale.harness.cli.options import AsJson, Form, Settings, Sort, settings
+from chronoscale.harness.cli.options import AsJson, Form, Settings, Sort, Strict, settings
 from chronoscale.harness.cli.output import facts
 
 
@@ -15,8 +15,9 @@ def info(
     names: Annotated[list[str], typer.Argument(help="Name or path, or the paths of one stream.", metavar="NAME...", show_default=False)],
     form: Form = None,
     sort: Sort = False,
+    strict: Strict = False,
     option: Settings = None,
     as_json: AsJson = False,
 ) -> None:
     """What was understood of a dataset, what it holds, and what the papers print of it."""
-    facts(describe.dataset(names, form, settings(option, sort)), " ".join(names), as_json)
+    facts(describe.dataset(names, form, settings(option, sort, strict)), " ".join(names), as_json)

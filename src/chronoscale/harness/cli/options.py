@@ -15,7 +15,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 Seed = Annotated[int | None, typer.Option(help="Overrides the experiment's seed.")]
 Dry = Annotated[bool, typer.Option("--dry-run", help="Say what would run, and stop.")]
 Form = Annotated[str | None, typer.Option("--format", help="Format, where the file does not tell.", show_default=False)]
-Sort = Annotated[bool, typer.Option("--sort", help="Sort events by time: --option sort=true.")]
+Sort = Annotated[bool, typer.Option("--sort", help="Sort events by time without a notice: --option sort=true.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse events that are not in the order of time: --option strict=true.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -28,9 +29,9 @@ Settings = Annotated[
 RUNS = Path("runs")
 
 
-def settings(given: list[str] | None, sort: bool) -> dict[str, str]:
+def settings(given: list[str] | None, sort: bool, strict: bool) -> dict[str, str]:
     """Options of a reader. Raises UserError for one that is not NAME=VALUE, or comes twice."""
-    found = {"sort": "true"} if sort else {}
+    found = {name: "true" for name, asked in (("sort", sort), ("strict", strict)) if asked}
     for entry in given or []:
         name, separator, value = entry.partition("=")
         if not separator:

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
-
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.statistics import count, shape
+from chronoscale.datasets.streams.statistics import count, distinct_labels, shape
 from chronoscale.harness.fact import Fact, Facts
 from chronoscale.harness.family import Trained
 from chronoscale.harness.runs import Run
@@ -61,7 +59,7 @@ class Streams(Trained[StreamExperiment]):
         facts += [Fact("features", 0 if found.features is None else found.features.shape[1])]
         if found.node_features is not None:
             facts.append(Fact("node features", found.node_features.shape[1]))
-        return facts if found.labels is None else [*facts, Fact("distinct labels", len(np.unique(found.labels)))]
+        return facts if found.labels is None else [*facts, Fact("distinct labels", distinct_labels(found))]
 
 
 def _shape(found: EventStream, repetition: float) -> Facts:

@@ -23,7 +23,7 @@ from chronoscale.strategies.workload import ModelChoice
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Material:
-    """node_features float32 [N, F] or None: the stream's own; where it has none, rows drawn by the seed for a model that reads nothing else,
+    """node_features float32 [N, F] or None: the stream's own; else rows drawn by the seed for a model that reads nothing else,
     and zeros for one that reads elapsed times, too, as TGAT's code has them: random rows are learned by heart."""
 
     data: Prepared

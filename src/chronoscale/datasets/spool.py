@@ -1,0 +1,66 @@
+"""Spool: rows that are appended, on disk beyond a megabyte, and then read as one array."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from chronoscale.datasets.arrays import release
+
+HELD = 1 << 20  # bytes that stay in memory
+BLOCK = 1 << 16  # rows that are looked at together
+
+
+class Spool:
+    """Rows [n, *row] of one type. What is beyond a megabyte is in a file without a name, in the folder for temporary files (TMPDIR); it
+    goes with the last array that maps it."""
+
+    def __init__(self, dtype: DTypeLike, row: tuple[int, ...] = ()) -> None:
+        self.dtype, self.row, self.rows = np.dtype(dtype), row, 0
+        self._held: list[NDArray[Any]] = []
+        self._file: IO[bytes] | None = None
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Rows of this type and shape."""
+        kept = np.ascontiguousarray(rows, self.dtype)
+        self.rows += len(kept)
+        if self._file is None:
+            self._held.append(kept.copy() if np.shares_memory(kept, rows) else kept)
+            if sum(part.nbytes for part in self._held) <= HELD:
+                return
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as its maps)
+            for part in self._held:
+                part.tofile(self._file)
+            self._held.clear()
+        else:
+            kept.tofile(self._file)
+
+    def array(self) -> NDArray[Any]:
+        """All rows; what is on disk is mapped, and not to be written."""
+        if self._file is None:
+            return np.concatenate([np.empty((0, *self.row), self.dtype), *self._held])
+        self._file.flush()
+        return np.memmap(self._file, self.dtype, "r", shape=(self.rows, *self.row))
+
+
+def changed(array: NDArray[Any], change: Callable[[NDArray[Any]], NDArray[Any]], dtype: DTypeLike) -> NDArray[Any]:
+    """`change` of an array, block of rows by block; the change keeps the shape. What was read of a mapped array is given back."""
+    spool = Spool(dtype, array.shape[1:])
+    for begin in range(0, len(array), BLOCK):
+        spool.append(change(array[begin : begin + BLOCK]))
+    release(array)
+    return spool.array()
+
+
+def taken(array: NDArray[Any], places: NDArray[np.integer[Any]], dtype: DTypeLike | None = None) -> NDArray[Any]:
+    """array[places], block of places by block."""
+    spool = Spool(array.dtype if dtype is None else dtype, array.shape[1:])
+    step = max(BLOCK * 8 // max(array[:1].nbytes, 8), 1)
+    for begin in range(0, len(places), step):
+        spool.append(array[places[begin : begin + step]])
+    release(array)
+    return spool.array()

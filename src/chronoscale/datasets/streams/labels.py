@@ -1,0 +1,22 @@
+"""Labels of events, where something is to be learnt from them."""
+
+from __future__ import annotations
+
+from chronoscale.datasets.arrays import Int64
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.errors import UserError
+
+
+def require_labels(stream: EventStream) -> Int64:
+    """The labels, int64 [M]. Raises UserError, naming the dataset, where there are none, one is negative, or all are one: classes are
+    numbered from 0, and one class alone leaves nothing to tell apart."""
+    labels = stream.labels
+    if labels is None or len(labels) == 0:
+        told = stream.account.get("labels", "its files hold none")
+        raise UserError(f"dataset '{stream.name}' has no labels of events, which node classification needs: {told}")
+    least, most = int(labels.min()), int(labels.max())
+    if least < 0:
+        raise UserError(f"dataset '{stream.name}': label {least} of event {int(labels.argmin())} is below 0")
+    if least == most:
+        raise UserError(f"dataset '{stream.name}': every event has the label {least}, and node classification needs two classes or more")
+    return labels
