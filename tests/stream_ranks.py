@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from stream_case import MODELS, choice, hyper, planned, program
 
 from chronoscale.real_exec.context import joined
 from chronoscale.real_exec.interpreter import execute
@@ -14,7 +15,6 @@ from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.rank import leave, serve
 from chronoscale.real_exec.streams.evaluation import evaluate
-from stream_case import MODELS, choice, hyper, planned, program
 
 GLOBAL = 8
 

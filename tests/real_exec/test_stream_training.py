@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from stream_case import MODELS, choice, hyper, planned, prepared, program, stream
+from stream_oracle import StreamOracle
 
 from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.launch import start, wait
-from stream_case import MODELS, choice, hyper, one_pass, planned, prepared, program, stream
-from stream_oracle import StreamOracle
 
 NAMES = ("sequential", "tgl", "tgl-unique")
 

@@ -11,8 +11,8 @@ class Clock(nn.Module):
     """cos(w t + b), both trained: TGAT §3.1 in the form of its code, which TGN (Rossi et al. 2020, §3.1) and TGL took over.
 
     The paper has pairs cos(w t), sin(w t), which a phase makes of a cosine. At first w_i = 10^(-9 i / (width - 1)) and b = 0, as in these
-    codes: periods from 6 to 6e9 units of time. On the scale `log` t is 10 log10(1 + t), in decibels, so that the same ratio is the same step
-    whatever the unit; the papers have no such scale.
+    codes: periods from 6 to 6e9 units of time. On the scale `log` t is 10 log10(1 + t), in decibels, so that a ratio is the same step
+    wherever it is, and nearly whatever the unit; the papers have no such scale.
     """
 
     def __init__(self, width: int, scale: str = "linear") -> None:
