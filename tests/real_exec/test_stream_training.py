@@ -51,7 +51,7 @@ def test_an_epoch_is_the_oracles(tmp_path, model, layers, name):
     oracle = oracle_of(folder, model, given, made)
     done = execute(schedule, made, CpuLanes(False), "cpu")
     data = made.data
-    drawn = data.negatives_of_training(range(data.trained), 0)[:, 0]
+    drawn = data.negatives_of_training(range(data.trained), 0, 0)[:, 0]
     losses = oracle.train(batches(made.deals[0]), drawn)
     np.testing.assert_allclose(done.losses, losses, rtol=1e-4)
     fixed = data.negatives("validation").dst

@@ -102,12 +102,12 @@ class Prepared:
         among = negatives.destinations(np.asarray(training.stream.dst[:trained]), whole.stream.num_nodes)
         return cls(protocol, split, whole, training, trained, new, among)
 
-    def negatives_of_training(self, part: range, epoch: int) -> Int32:
-        """One destination an event that it is told from, [B, 1]; none for a task without: [B, 0]."""
+    def negatives_of_training(self, part: range, epoch: int, seed: int) -> Int32:
+        """One destination an event that it is told from, [B, 1]; none for a task without: [B, 0]. `seed`: the training's."""
         if self.protocol.task == "node":
             return np.empty((len(part), 0), np.int32)
         dst = np.asarray(self.training.stream.dst[part.start : part.stop])
-        return negatives.of_training(dst, _numbers(part), self.among, seed=self.protocol.seed, epoch=epoch)
+        return negatives.of_training(dst, _numbers(part), self.among, seed=seed, epoch=epoch)
 
     def negatives(self, what: str) -> Negatives:
         """Fixed ones: "validation" and "test", one an event at random, and "ranked", those that test events are ranked against."""
@@ -136,7 +136,7 @@ class Prepared:
         if self.protocol.task == "node":
             return counted(source, deal, sampling, lambda part: np.empty((len(part), 0), np.int32), self.protocol.seed)
         if not validates:
-            return counted(source, deal, sampling, lambda part: self.negatives_of_training(part, 0), self.protocol.seed)
+            return counted(source, deal, sampling, lambda part: self.negatives_of_training(part, 0, self.protocol.seed), self.protocol.seed)
         fixed, first = self.negatives("validation").dst, self.split.validation.start
         return counted(source, deal, sampling, lambda part: present(fixed[part.start - first : part.stop - first]), self.protocol.seed)
 

@@ -57,7 +57,7 @@ class StreamExperiment(Experiment):
     def protocol(self) -> Protocol:
         """How events are split and evaluated."""
         t = self.training
-        return Protocol(t.task, *t.split, t.hidden, t.ranked, t.negatives, self.seed)
+        return Protocol(t.task, *t.split, t.hidden, t.ranked, t.negatives)
 
     @property
     def hyper(self) -> Hyper:

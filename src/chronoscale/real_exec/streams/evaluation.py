@@ -30,7 +30,7 @@ def evaluate(program: EventProgram) -> dict[str, float]:
     outcome = Outcome(deal.part, program.width(others.shape[1]), program.device)
     outcome.seen[:] = True
     program.learner.model.eval()
-    seed, size = key_of(data.protocol.seed, FIXED + 1), max(ROOTS // (2 + others.shape[1]), 1)
+    seed, size = key_of(program.seed, FIXED + 1), max(ROOTS // (2 + others.shape[1]), 1)
     for iteration in range(deal.iterations):
         whole, own = deal.together(iteration), deal.own(iteration, program.rank)
         for begin in range(own.start, own.stop, size):
