@@ -21,7 +21,8 @@ class Clock(nn.Module):
 
     def forward(self, elapsed: Tensor) -> Tensor:
         """Elapsed times [...] to encodings [..., width]."""
-        return torch.addcmul(self.phase, elapsed[..., None], self.frequency).cos()
+        angle = torch.addcmul(self.phase.double(), elapsed[..., None].double(), self.frequency.double())
+        return angle.cos().to(self.phase.dtype)
 
     def zero(self) -> Tensor:
         """The encoding of 0, [width]."""
