@@ -52,4 +52,26 @@ struct SoftmaxGrad : Scores<T> {
   T *edges, *row;
 };
 
+// As cs_slots. X = width + edges + clock.
+template <class T>
+struct Slots {
+  int64_t targets, fanout, heads, width, edges, clock, sources;
+  const T *wanted, *source;
+  const int64_t* slot;
+  const uint8_t* there;
+  const T *elapsed, *edge;
+  const double *frequency, *phase;  // [padded(clock)], zeros at the end
+  double fastest, latest;           // the largest of either, by absolute value
+  const T* keep;
+};
+
+// As cs_slots_grad. slope [targets, heads, fanout] is handed from the pass over targets to the one over sources.
+template <class T>
+struct SlotsGrad : Slots<T> {
+  const T *weights, *into;
+  T *into_wanted, *into_source, *into_edge;
+  bool into_clock;
+  T* slope;
+};
+
 }  // namespace cs

@@ -12,8 +12,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from chronoscale.cuda_ext.slots import Slots, attend
 from chronoscale.real_exec.streams.models.clock import Clock
-from chronoscale.real_exec.streams.models.slots import weighed
 from chronoscale.real_exec.streams.tree import Hop
 
 
@@ -59,7 +59,8 @@ class TemporalAttention(nn.Module):
         keep = None
         if self.training and self.dropout:
             keep = nn.functional.dropout(wanted.new_ones(*wanted.shape[:2], hop.slot.shape[1]), self.dropout)
-        sums = weighed(wanted, source, hop._replace(elapsed=clock.reading(hop.elapsed)), clock.frequency, clock.phase, keep)
+        slots = Slots(*hop._replace(elapsed=clock.reading(hop.elapsed)))
+        sums = attend(wanted.contiguous(), source.contiguous(), slots, (clock.frequency, clock.phase), keep)
         attended, hidden = answered(sums, self.value.weight), self.out.in_features
         own = torch.addmm(self.merge.bias, target, self.merge.weight[:, hidden:].t())
         return cast(Tensor, self.out(torch.addmm(own, attended, self.merge.weight[:, :hidden].t()).relu()))

@@ -23,7 +23,8 @@ class Clock(nn.Module):
 
     def forward(self, elapsed: Tensor) -> Tensor:
         """Elapsed times [...] to encodings [..., width]."""
-        return torch.addcmul(self.phase, self.reading(elapsed)[..., None], self.frequency).cos()
+        angle = torch.addcmul(self.phase.double(), self.reading(elapsed)[..., None].double(), self.frequency.double())
+        return angle.cos().to(self.phase.dtype)
 
     def reading(self, elapsed: Tensor) -> Tensor:
         """Elapsed times on the clock's scale."""

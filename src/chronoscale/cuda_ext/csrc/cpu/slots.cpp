@@ -1,0 +1,366 @@
+// Attention to sampled slots. As rows.cpp, CS_ISA names the instruction set this copy is compiled for, CS_VECTOR its register in bytes,
+// and nothing from the standard library may be instantiated here.
+//
+// The slots of a target are laid beside each other first, each part padded with zeros to whole registers: they stay in the nearest cache
+// while they are scored, weighed and graded, and no loop has a tail.
+#include <math.h>
+#include <string.h>
+
+#include "exponential.h"
+#include "kernels.h"
+#include "slots.h"
+
+namespace cs {
+namespace CS_ISA {
+namespace {
+
+constexpr double kFar = 2147483648.0;  // angles from here on are left to the C library
+
+template <class T, int W = CS_VECTOR / sizeof(T)>
+struct Pack {
+  typedef T type __attribute__((vector_size(W * sizeof(T))));
+};
+template <class T>
+struct Pack<T, 1> {
+  typedef T type;
+};
+template <class T>
+constexpr int64_t kWide = CS_VECTOR / sizeof(T);
+
+template <class V, class T>
+inline V load(const T* from) {
+  V v;
+  __builtin_memcpy(&v, from, sizeof v);
+  return v;
+}
+template <class V, class T>
+inline void store(T* to, V v) { __builtin_memcpy(to, &v, sizeof v); }
+
+template <class T, int W>
+inline T total(typename Pack<T, W>::type v) {
+  if constexpr (W == 1) {
+    return v;
+  } else {
+    using Half = typename Pack<T, W / 2>::type;
+    T all[W];
+    store(all, v);
+    return total<T, W / 2>(load<Half>(all) + load<Half>(all + W / 2));
+  }
+}
+
+// The room of one target: its slots that are there, what its heads want, and so on. All begin at whole registers.
+template <class T>
+struct Room {
+  Layout layout;
+  T *x;           // [fanout, across]: slots
+  T *sine;        // [fanout, clock]: of the angles whose cosines stand in x
+  T *wanted;      // [heads, across]
+  T *into;        // [heads, across]
+  T *sums;        // [heads, across]
+  T *scores;      // [heads, fanout]
+  T *other;       // [heads, fanout]
+  T *rest;        // [clock]: angles less whole quarters of a turn
+  T *turns;       // [2, clock]
+  int32_t* quarter;  // [clock]
+  int32_t* place;    // [fanout]: which slots are there
+
+  Room(const Slots<T>& s, T* room) : layout(layout_of(s)) {
+    const int64_t fanout = padded<T>(s.fanout);
+    const auto take = [&](int64_t count) { T* const from = room; room += count; return from; };
+    x = take(s.fanout * layout.across);
+    sine = take(s.fanout * layout.clock);
+    wanted = take(s.heads * layout.across);
+    into = take(s.heads * layout.across);
+    sums = take(s.heads * layout.across);
+    scores = take(s.heads * fanout);
+    other = take(s.heads * fanout);
+    rest = take(layout.clock);
+    turns = take(2 * layout.clock);
+    quarter = reinterpret_cast<int32_t*>(take(layout.clock));
+    place = reinterpret_cast<int32_t*>(take(fanout));
+    memset(x, 0, static_cast<size_t>(room - x) * sizeof(T));
+  }
+};
+
+// cos and sin of frequency * elapsed + phase. The product is exact in double, whatever it is rounded to afterwards.
+template <class T>
+void turn_far(const Slots<T>& s, double elapsed, T* cosine, T* sine) {
+  for (int64_t c = 0; c < s.clock; ++c) {
+    const double angle = s.frequency[c] * elapsed + s.phase[c];
+    cosine[c] = static_cast<T>(cos(angle));
+    if (sine) sine[c] = static_cast<T>(sin(angle));
+  }
+}
+
+// Quarters of a turn are taken off in double: 1.5 * 2^52 leaves their rounded number in the low bits, and pi / 2 comes in three parts, of
+// which the first two times that number are exact. What is left is at most pi / 4; polynomials as in Cephes' sinf and cosf.
+template <bool Sine>
+void turn_near(const Slots<float>& s, const Room<float>& room, double elapsed, float* __restrict cosine, float* __restrict sine) {
+  const int64_t clock = room.layout.clock;
+  const double *const __restrict frequency = s.frequency, *const __restrict phase = s.phase;
+  float* const __restrict rest = room.rest;
+  int32_t* const __restrict quarter = room.quarter;
+  for (int64_t c = 0; c < clock; ++c) {
+    const double angle = frequency[c] * elapsed + phase[c];
+    const double shifted = angle * 0.6366197723675814 + 6755399441055744.0;
+    const double n = shifted - 6755399441055744.0;
+    int64_t bits;
+    __builtin_memcpy(&bits, &shifted, sizeof bits);
+    rest[c] = static_cast<float>(((angle - n * 1.570796012878418) - n * 3.139164164167596e-07) - n * 6.223372171896613e-14);
+    quarter[c] = static_cast<int32_t>(bits);
+  }
+  for (int64_t c = 0; c < clock; ++c) {
+    const float r = rest[c], square = r * r;
+    const float odd = r + r * square * (-1.6666654611e-1f + square * (8.3321608736e-3f + square * -1.9515295891e-4f));
+    const float even =
+        1.0f - 0.5f * square + square * square * (4.166664568298827e-2f + square * (-1.388731625493765e-3f + square * 2.443315711809948e-5f));
+    const uint32_t q = static_cast<uint32_t>(quarter[c]);
+    const float first = q & 1 ? odd : even;
+    uint32_t bits;
+    __builtin_memcpy(&bits, &first, sizeof bits);
+    bits ^= ((q + 1) & 2) << 30;
+    __builtin_memcpy(&cosine[c], &bits, sizeof bits);
+    if (Sine) {
+      const float second = q & 1 ? even : odd;
+      __builtin_memcpy(&bits, &second, sizeof bits);
+      bits ^= (q & 2) << 30;
+      __builtin_memcpy(&sine[c], &bits, sizeof bits);
+    }
+  }
+}
+
+void turn(const Slots<double>& s, const Room<double>&, double elapsed, double* cosine, double* sine) { turn_far(s, elapsed, cosine, sine); }
+void turn(const Slots<float>& s, const Room<float>& room, double elapsed, float* cosine, float* sine) {
+  if (!(fabs(elapsed) * s.fastest + s.latest < kFar)) return turn_far(s, elapsed, cosine, sine);
+  if (sine) turn_near<true>(s, room, elapsed, cosine, sine); else turn_near<false>(s, room, elapsed, cosine, sine);
+}
+
+// [X] to and from its padded parts.
+template <class T>
+void spread(const Slots<T>& s, const Layout& l, const T* from, T* to) {
+  memcpy(to, from, static_cast<size_t>(s.width) * sizeof(T));
+  memcpy(to + l.width, from + s.width, static_cast<size_t>(s.edges) * sizeof(T));
+  memcpy(to + l.width + l.edges, from + s.width + s.edges, static_cast<size_t>(s.clock) * sizeof(T));
+}
+template <class T>
+void gather(const Slots<T>& s, const Layout& l, const T* from, T* to) {
+  memcpy(to, from, static_cast<size_t>(s.width) * sizeof(T));
+  memcpy(to + s.width, from + l.width, static_cast<size_t>(s.edges) * sizeof(T));
+  memcpy(to + s.width + s.edges, from + l.width + l.edges, static_cast<size_t>(s.clock) * sizeof(T));
+}
+
+// Lays the slots of target t out, and what its heads want. Returns how many there are.
+template <class T>
+int64_t lay(const Slots<T>& s, Room<T>& room, int64_t t, bool sine) {
+  const Layout& l = room.layout;
+  const int64_t first = t * s.fanout;
+  int64_t count = 0;
+  for (int64_t k = 0; k < s.fanout; ++k) {
+    room.place[count] = static_cast<int32_t>(k);
+    count += s.there[first + k] != 0;
+    if (count == s.fanout) break;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t at = first + room.place[i];
+    T* const x = room.x + i * l.across;
+    memcpy(x, s.source + s.slot[at] * s.width, static_cast<size_t>(s.width) * sizeof(T));
+    if (s.edges) memcpy(x + l.width, s.edge + at * s.edges, static_cast<size_t>(s.edges) * sizeof(T));
+    if (s.clock) turn(s, room, s.elapsed[at], x + l.width + l.edges, sine ? room.sine + i * l.clock : nullptr);
+  }
+  const int64_t across = s.width + s.edges + s.clock;
+  for (int64_t h = 0; h < s.heads; ++h) spread(s, l, s.wanted + (t * s.heads + h) * across, room.wanted + h * l.across);
+  return count;
+}
+
+// products[h, i] = vectors[h, :] . x[i, :], for H heads.
+template <class T, int H>
+void products(const T* vectors, const T* x, int64_t across, int64_t count, T* out, int64_t stride) {
+  using V = typename Pack<T>::type;
+  for (int64_t i = 0; i < count; ++i) {
+    V sums[H];
+    for (int h = 0; h < H; ++h) sums[h] = V{};
+    for (int64_t c = 0; c < across; c += kWide<T>) {
+      const V v = load<V>(x + i * across + c);
+      for (int h = 0; h < H; ++h) sums[h] += v * load<V>(vectors + h * across + c);
+    }
+    for (int h = 0; h < H; ++h) out[h * stride + i] = total<T, kWide<T>>(sums[h]);
+  }
+}
+template <class T>
+void products(const T* vectors, int64_t heads, const T* x, int64_t across, int64_t count, T* out, int64_t stride) {
+  int64_t h = 0;
+  for (; h + 2 <= heads; h += 2) products<T, 2>(vectors + h * across, x, across, count, out + h * stride, stride);
+  if (h < heads) products<T, 1>(vectors + h * across, x, across, count, out + h * stride, stride);
+}
+
+// sums[h, :] = sum over i of weights[h, i] * x[i, :], for H heads and N registers of columns.
+template <class T, int H, int N>
+void weigh_tile(const T* weights, int64_t stride, const T* x, int64_t across, int64_t count, T* sums) {
+  using V = typename Pack<T>::type;
+  V acc[H][N];
+  for (int h = 0; h < H; ++h) {
+    for (int n = 0; n < N; ++n) acc[h][n] = V{};
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    for (int n = 0; n < N; ++n) {
+      const V v = load<V>(x + i * across + n * kWide<T>);
+      for (int h = 0; h < H; ++h) acc[h][n] += weights[h * stride + i] * v;
+    }
+  }
+  for (int h = 0; h < H; ++h) {
+    for (int n = 0; n < N; ++n) store(sums + h * across + n * kWide<T>, acc[h][n]);
+  }
+}
+template <class T, int H>
+void weigh(const T* weights, int64_t stride, const T* x, int64_t across, int64_t count, T* sums) {
+  constexpr int N = 4;
+  int64_t c = 0;
+  for (; c + N * kWide<T> <= across; c += N * kWide<T>) weigh_tile<T, H, N>(weights, stride, x + c, across, count, sums + c);
+  for (; c < across; c += kWide<T>) weigh_tile<T, H, 1>(weights, stride, x + c, across, count, sums + c);
+}
+template <class T>
+void weigh(const T* weights, int64_t heads, int64_t stride, const T* x, int64_t across, int64_t count, T* sums) {
+  int64_t h = 0;
+  for (; h + 2 <= heads; h += 2) weigh<T, 2>(weights + h * stride, stride, x, across, count, sums + h * across);
+  if (h < heads) weigh<T, 1>(weights + h * stride, stride, x, across, count, sums + h * across);
+}
+
+template <class T>
+void forward(const Slots<T>& s, int64_t begin, int64_t end, T* space, T* weights, T* out) {
+  Room<T> room(s, space);
+  const Layout& l = room.layout;
+  const int64_t stride = padded<T>(s.fanout), across = s.width + s.edges + s.clock;
+  for (int64_t t = begin; t < end; ++t) {
+    const int64_t count = lay(s, room, t, false);
+    products(room.wanted, s.heads, room.x, l.across, count, room.scores, stride);
+    for (int64_t h = 0; h < s.heads; ++h) {
+      T* const scores = room.scores + h * stride;
+      T top = -T(INFINITY), sum = 0;
+      for (int64_t i = 0; i < count; ++i) top = scores[i] > top ? scores[i] : top;
+      for (int64_t i = 0; i < count; ++i) scores[i] = exponential(scores[i] - top);
+      for (int64_t i = 0; i < count; ++i) sum += scores[i];
+      T* const given = weights + (t * s.heads + h) * s.fanout;
+      const T* const keep = s.keep ? s.keep + (t * s.heads + h) * s.fanout : nullptr;
+      for (int64_t k = 0; k < s.fanout; ++k) given[k] = 0;
+      for (int64_t i = 0; i < count; ++i) {
+        const T weight = scores[i] / sum;
+        given[room.place[i]] = weight;
+        scores[i] = keep ? weight * keep[room.place[i]] : weight;
+      }
+    }
+    weigh(room.scores, s.heads, stride, room.x, l.across, count, room.sums);
+    for (int64_t h = 0; h < s.heads; ++h) gather(s, l, room.sums + h * l.across, out + (t * s.heads + h) * across);
+  }
+}
+
+// Gradients of slot i's columns from `column` on, [count]: what it is scored by and what it is weighed for.
+template <class T>
+inline T graded(const Room<T>& room, int64_t heads, int64_t stride, int64_t i, int64_t column) {
+  T sum = 0;
+  for (int64_t h = 0; h < heads; ++h) {
+    sum += room.scores[h * stride + i] * room.wanted[h * room.layout.across + column];
+    sum += room.other[h * stride + i] * room.into[h * room.layout.across + column];
+  }
+  return sum;
+}
+
+template <class T>
+void backward(const SlotsGrad<T>& s, int64_t begin, int64_t end, T* space, double* partial) {
+  using V = typename Pack<T>::type;
+  Room<T> room(s, space);
+  const Layout& l = room.layout;
+  const int64_t stride = padded<T>(s.fanout), across = s.width + s.edges + s.clock;
+  for (int64_t t = begin; t < end; ++t) {
+    const int64_t count = lay(s, room, t, s.into_clock);
+    for (int64_t h = 0; h < s.heads; ++h) spread(s, l, s.into + (t * s.heads + h) * across, room.into + h * l.across);
+    products(room.into, s.heads, room.x, l.across, count, room.scores, stride);
+    for (int64_t h = 0; h < s.heads; ++h) {
+      T *const scores = room.scores + h * stride, *const kept = room.other + h * stride;
+      const int64_t at = (t * s.heads + h) * s.fanout;
+      T mean = 0;
+      for (int64_t i = 0; i < count; ++i) {
+        const T weight = s.weights[at + room.place[i]], keep = s.keep ? s.keep[at + room.place[i]] : T(1);
+        kept[i] = weight * keep;
+        scores[i] *= keep;
+        mean += weight * scores[i];
+      }
+      if (s.slope) {
+        for (int64_t k = 0; k < s.fanout; ++k) s.slope[at + k] = 0;
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        scores[i] = s.weights[at + room.place[i]] * (scores[i] - mean);
+        if (s.slope) s.slope[at + room.place[i]] = scores[i];
+      }
+    }
+    if (s.into_wanted) {
+      weigh(room.scores, s.heads, stride, room.x, l.across, count, room.sums);
+      for (int64_t h = 0; h < s.heads; ++h) gather(s, l, room.sums + h * l.across, s.into_wanted + (t * s.heads + h) * across);
+    }
+    if (s.into_edge) {
+      memset(s.into_edge + t * s.fanout * s.edges, 0, static_cast<size_t>(s.fanout * s.edges) * sizeof(T));
+      for (int64_t i = 0; i < count; ++i) {
+        T* const edge = s.into_edge + (t * s.fanout + room.place[i]) * s.edges;
+        for (int64_t c = 0; c < s.edges; ++c) edge[c] = graded(room, s.heads, stride, i, l.width + c);
+      }
+    }
+    if (s.into_clock) {
+      for (int64_t c = 0; c < l.clock; c += kWide<T>) {
+        V by_frequency = V{}, by_phase = V{};
+        const int64_t column = l.width + l.edges + c;
+        for (int64_t i = 0; i < count; ++i) {
+          V sum = V{};
+          for (int64_t h = 0; h < s.heads; ++h) {
+            sum += room.scores[h * stride + i] * load<V>(room.wanted + h * l.across + column);
+            sum += room.other[h * stride + i] * load<V>(room.into + h * l.across + column);
+          }
+          sum *= load<V>(room.sine + i * l.clock + c);
+          by_phase -= sum;
+          by_frequency -= s.elapsed[t * s.fanout + room.place[i]] * sum;
+        }
+        store(room.turns + c, by_frequency);
+        store(room.turns + l.clock + c, by_phase);
+      }
+      for (int64_t c = 0; c < 2 * l.clock; ++c) partial[c] += room.turns[c];
+    }
+  }
+}
+
+// Columns from `column` on, W at a time, of all slots' gradients, in the order of targets and slots: whatever columns are done beside
+// each other, each number is the same sum.
+template <class T, int W>
+int64_t add(const SlotsGrad<T>& s, int64_t column, int64_t end) {
+  using V = typename Pack<T, W>::type;
+  const int64_t across = s.width + s.edges + s.clock;
+  for (; column + W <= end; column += W) {
+    for (int64_t t = 0; t < s.targets; ++t) {
+      const T *const wanted = s.wanted + t * s.heads * across + column, *const into = s.into + t * s.heads * across + column;
+      const int64_t first = t * s.heads * s.fanout;
+      for (int64_t k = 0; k < s.fanout; ++k) {
+        if (!s.there[t * s.fanout + k]) continue;
+        T* const to = s.into_source + s.slot[t * s.fanout + k] * s.width + column;
+        V sum = load<V>(to);
+        for (int64_t h = 0; h < s.heads; ++h) {
+          const int64_t at = first + h * s.fanout + k;
+          const T kept = s.keep ? s.weights[at] * s.keep[at] : s.weights[at];
+          sum += s.slope[at] * load<V>(wanted + h * across);
+          sum += kept * load<V>(into + h * across);
+        }
+        store(to, sum);
+      }
+    }
+  }
+  if constexpr (W > 1) return add<T, W / 2>(s, column, end);
+  return column;
+}
+
+}  // namespace
+
+void attend(const Slots<float>& s, int64_t begin, int64_t end, float* room, float* weights, float* out) { forward(s, begin, end, room, weights, out); }
+void attend(const Slots<double>& s, int64_t begin, int64_t end, double* room, double* weights, double* out) { forward(s, begin, end, room, weights, out); }
+void attend_grad(const SlotsGrad<float>& s, int64_t begin, int64_t end, float* room, double* partial) { backward(s, begin, end, room, partial); }
+void attend_grad(const SlotsGrad<double>& s, int64_t begin, int64_t end, double* room, double* partial) { backward(s, begin, end, room, partial); }
+void attend_spread(const SlotsGrad<float>& s, int64_t begin, int64_t end) { add<float, kWide<float>>(s, begin, end); }
+void attend_spread(const SlotsGrad<double>& s, int64_t begin, int64_t end) { add<double, kWide<double>>(s, begin, end); }
+
+}  // namespace CS_ISA
+}  // namespace cs
