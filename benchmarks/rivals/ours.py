@@ -67,7 +67,7 @@ def run(
     context = Context(settings=Settings(threads=threads, learning_rate=learning_rate, seed=seed))
     features = np.zeros((stream.num_nodes, shape.features), np.float32) if shape.features else None
     material = Material(data, shape, features)
-    learner = Learner(stream_model(shape, seed, dropout), context)
+    learner = Learner(stream_model(shape, seed, dropout), context, fused=True)
     schedule = TGL_UNIQUE.plan(Workload(stream.name, data.statistics, shape, hyper), 1, UNUSED)
     program = EventProgram(schedule, material, learner, hyper, context)
     history: list[Epoch] = []

@@ -53,7 +53,7 @@ class Material:
         """The untrained model on this rank, its parameters from the job's seed."""
         model = stream_model(self.shape, context.settings.seed, choice.dropout)
         model.standardise(*context.share(("waits", self.data.folder), lambda: waits(self.data.training, self.data.trained)))
-        return Learner(model, context)
+        return Learner(model, context, fused=True)
 
 
 def rows(table: Float32 | None, index: np.ndarray) -> torch.Tensor | None:
