@@ -191,7 +191,8 @@ class EventProgram(Program):
 
     def _bring_back(self, task: Task) -> None:
         memory = self._memory.pop(task.unit) if task.unit in self._memory else self._own(task)
-        self._memory[task.unit] = memory.cpu()
+        brought = torch.empty(memory.shape, pin_memory=memory.is_cuda)  # so that the host need not wait for the device here
+        self._memory[task.unit] = brought.copy_(memory, non_blocking=True)
 
     def _write(self, task: Task) -> None:
         deal, iteration = self._place(task)
