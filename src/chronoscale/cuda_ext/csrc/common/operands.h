@@ -63,15 +63,16 @@ struct Slots {
   const double *frequency, *phase;  // [padded(clock)], zeros at the end
   double fastest, latest;           // the largest of either, by absolute value
   const T* keep;
+  bool by_head;
 };
 
-// As cs_slots_grad. slope [targets, heads, fanout] is handed from the pass over targets to the one over sources.
+// As cs_slots_grad. slope and kept [targets, heads, fanout] are handed from the pass over targets to the one over sources.
 template <class T>
 struct SlotsGrad : Slots<T> {
   const T *weights, *into;
   T *into_wanted, *into_source, *into_edge;
   bool into_clock;
-  T* slope;
+  T *slope, *kept;
 };
 
 }  // namespace cs

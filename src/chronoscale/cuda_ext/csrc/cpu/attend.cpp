@@ -108,8 +108,10 @@ int run(SlotsGrad<T> s, const T* frequency, const T* phase, T* into_frequency, T
   const int64_t blocks = (s.targets + block - 1) / block, sums = 2 * padded<T>(s.clock);
   const int threads = static_cast<int>(std::min<int64_t>(limit(s), blocks));
   std::vector<double> partial(static_cast<size_t>(s.into_clock ? blocks * sums : 0));
-  std::unique_ptr<T[]> slope(s.into_source ? new T[static_cast<size_t>(s.targets * s.heads * s.fanout)] : nullptr);
-  s.slope = slope.get();
+  const int64_t weights = s.targets * s.heads * s.fanout;
+  std::unique_ptr<T[]> handed(s.into_source ? new T[static_cast<size_t>(2 * weights)] : nullptr);
+  s.slope = handed.get();
+  s.kept = s.slope ? s.slope + weights : nullptr;
   Rooms<T> rooms(s, threads);
   auto body = [&](int64_t at, int worker) {
     CS_CALL(attend_grad, s, at * block, std::min(s.targets, (at + 1) * block), rooms.of(worker), partial.data() + (s.into_clock ? at * sums : 0));
@@ -136,14 +138,14 @@ int run(SlotsGrad<T> s, const T* frequency, const T* phase, T* into_frequency, T
 
 }  // namespace
 
-#define CS_GIVEN(T) Slots<T>{targets, fanout, heads, width, edges, clock, sources, wanted, source, slot, there, elapsed, edge, nullptr, nullptr, 0, 0, keep}
+#define CS_GIVEN(T) Slots<T>{targets, fanout, heads, width, edges, clock, sources, wanted, source, slot, there, elapsed, edge, nullptr, nullptr, 0, 0, keep, by_head != 0}
 #define CS_DEFINE(kind, T)                                                                                                     \
   int cs_slots_##kind(CS_SLOTS(T), T* weights, T* out) {                                                                       \
     return cs::guarded([&] { return run(CS_GIVEN(T), frequency, phase, weights, out); });                                      \
   }                                                                                                                            \
   int cs_slots_grad_##kind(CS_SLOTS(T), const T* weights, const T* into, T* into_wanted, T* into_source, T* into_edge,         \
                            T* into_frequency, T* into_phase) {                                                                 \
-    const SlotsGrad<T> s{CS_GIVEN(T), weights, into, into_wanted, into_source, into_edge, false, nullptr};                     \
+    const SlotsGrad<T> s{CS_GIVEN(T), weights, into, into_wanted, into_source, into_edge, false, nullptr, nullptr};                     \
     return cs::guarded([&] { return run(s, frequency, phase, into_frequency, into_phase); });                                  \
   }
 CS_DEFINE(f32, float)

@@ -135,18 +135,40 @@ void turn(const Slots<float>& s, const Room<float>& room, double elapsed, float*
   if (sine) turn_near<true>(s, room, elapsed, cosine, sine); else turn_near<false>(s, room, elapsed, cosine, sine);
 }
 
+// A call of memcpy would take as long as all that is done with a row.
+template <class T, int W = kWide<T>>
+inline void copy(T* __restrict to, const T* __restrict from, int64_t count, int64_t c = 0) {
+  using V = typename Pack<T, W>::type;
+  for (; c + W <= count; c += W) store(to + c, load<V>(from + c));
+  if constexpr (W > 1) copy<T, W / 2>(to, from, count, c);
+}
+
 // [X] to and from its padded parts.
 template <class T>
 void spread(const Slots<T>& s, const Layout& l, const T* from, T* to) {
-  memcpy(to, from, static_cast<size_t>(s.width) * sizeof(T));
-  memcpy(to + l.width, from + s.width, static_cast<size_t>(s.edges) * sizeof(T));
-  memcpy(to + l.width + l.edges, from + s.width + s.edges, static_cast<size_t>(s.clock) * sizeof(T));
+  copy(to, from, s.width);
+  copy(to + l.width, from + s.width, s.edges);
+  copy(to + l.width + l.edges, from + s.width + s.edges, s.clock);
 }
 template <class T>
 void gather(const Slots<T>& s, const Layout& l, const T* from, T* to) {
-  memcpy(to, from, static_cast<size_t>(s.width) * sizeof(T));
-  memcpy(to + s.width, from + l.width, static_cast<size_t>(s.edges) * sizeof(T));
-  memcpy(to + s.width + s.edges, from + l.width + l.edges, static_cast<size_t>(s.clock) * sizeof(T));
+  copy(to, from, s.width);
+  copy(to + s.width, from + l.width, s.edges);
+  copy(to + s.width + s.edges, from + l.width + l.edges, s.clock);
+}
+
+// Where what head h of target t has of `wanted`, and of what has its shape, begins.
+template <class T>
+inline int64_t at_head(const Slots<T>& s, int64_t t, int64_t h) {
+  return (s.by_head ? h * s.targets + t : t * s.heads + h) * (s.width + s.edges + s.clock);
+}
+
+template <class T>
+inline void ask_for(const T* row, int64_t width, bool written) {
+  const char* const from = reinterpret_cast<const char*>(row);
+  for (int64_t byte = 0; byte < width * int64_t{sizeof(T)}; byte += 64) {
+    if (written) __builtin_prefetch(from + byte, 1); else __builtin_prefetch(from + byte);
+  }
 }
 
 // Lays the slots of target t out, and what its heads want. Returns how many there are.
@@ -160,31 +182,47 @@ int64_t lay(const Slots<T>& s, Room<T>& room, int64_t t, bool sine) {
     count += s.there[first + k] != 0;
     if (count == s.fanout) break;
   }
+  if (t + 1 < s.targets) {
+    for (int64_t k = first + s.fanout; k < first + 2 * s.fanout; ++k) {
+      if (s.there[k]) ask_for(s.source + s.slot[k] * s.width, s.width, false);
+    }
+  }
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = first + room.place[i];
     T* const x = room.x + i * l.across;
-    memcpy(x, s.source + s.slot[at] * s.width, static_cast<size_t>(s.width) * sizeof(T));
-    if (s.edges) memcpy(x + l.width, s.edge + at * s.edges, static_cast<size_t>(s.edges) * sizeof(T));
+    copy(x, s.source + s.slot[at] * s.width, s.width);
+    if (s.edges) copy(x + l.width, s.edge + at * s.edges, s.edges);
     if (s.clock) turn(s, room, s.elapsed[at], x + l.width + l.edges, sine ? room.sine + i * l.clock : nullptr);
   }
-  const int64_t across = s.width + s.edges + s.clock;
-  for (int64_t h = 0; h < s.heads; ++h) spread(s, l, s.wanted + (t * s.heads + h) * across, room.wanted + h * l.across);
+  for (int64_t h = 0; h < s.heads; ++h) spread(s, l, s.wanted + at_head(s, t, h), room.wanted + h * l.across);
   return count;
 }
 
-// products[h, i] = vectors[h, :] . x[i, :], for H heads.
+// products[h, i] = vectors[h, :] . x[i, :], for H heads and I slots: enough sums that no addition waits for the one before.
+template <class T, int H, int I>
+inline void products_tile(const T* vectors, const T* x, int64_t across, T* out, int64_t stride) {
+  using V = typename Pack<T>::type;
+  V sums[H][I];
+  for (int h = 0; h < H; ++h) {
+    for (int i = 0; i < I; ++i) sums[h][i] = V{};
+  }
+  for (int64_t c = 0; c < across; c += kWide<T>) {
+    V v[I];
+    for (int i = 0; i < I; ++i) v[i] = load<V>(x + i * across + c);
+    for (int h = 0; h < H; ++h) {
+      const V vector = load<V>(vectors + h * across + c);
+      for (int i = 0; i < I; ++i) sums[h][i] += v[i] * vector;
+    }
+  }
+  for (int h = 0; h < H; ++h) {
+    for (int i = 0; i < I; ++i) out[h * stride + i] = total<T, kWide<T>>(sums[h][i]);
+  }
+}
 template <class T, int H>
 void products(const T* vectors, const T* x, int64_t across, int64_t count, T* out, int64_t stride) {
-  using V = typename Pack<T>::type;
-  for (int64_t i = 0; i < count; ++i) {
-    V sums[H];
-    for (int h = 0; h < H; ++h) sums[h] = V{};
-    for (int64_t c = 0; c < across; c += kWide<T>) {
-      const V v = load<V>(x + i * across + c);
-      for (int h = 0; h < H; ++h) sums[h] += v * load<V>(vectors + h * across + c);
-    }
-    for (int h = 0; h < H; ++h) out[h * stride + i] = total<T, kWide<T>>(sums[h]);
-  }
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4) products_tile<T, H, 4>(vectors, x + i * across, across, out + i, stride);
+  for (; i < count; ++i) products_tile<T, H, 1>(vectors, x + i * across, across, out + i, stride);
 }
 template <class T>
 void products(const T* vectors, int64_t heads, const T* x, int64_t across, int64_t count, T* out, int64_t stride) {
@@ -229,7 +267,7 @@ template <class T>
 void forward(const Slots<T>& s, int64_t begin, int64_t end, T* space, T* weights, T* out) {
   Room<T> room(s, space);
   const Layout& l = room.layout;
-  const int64_t stride = padded<T>(s.fanout), across = s.width + s.edges + s.clock;
+  const int64_t stride = padded<T>(s.fanout);
   for (int64_t t = begin; t < end; ++t) {
     const int64_t count = lay(s, room, t, false);
     products(room.wanted, s.heads, room.x, l.across, count, room.scores, stride);
@@ -249,7 +287,7 @@ void forward(const Slots<T>& s, int64_t begin, int64_t end, T* space, T* weights
       }
     }
     weigh(room.scores, s.heads, stride, room.x, l.across, count, room.sums);
-    for (int64_t h = 0; h < s.heads; ++h) gather(s, l, room.sums + h * l.across, out + (t * s.heads + h) * across);
+    for (int64_t h = 0; h < s.heads; ++h) gather(s, l, room.sums + h * l.across, out + at_head(s, t, h));
   }
 }
 
@@ -269,10 +307,10 @@ void backward(const SlotsGrad<T>& s, int64_t begin, int64_t end, T* space, doubl
   using V = typename Pack<T>::type;
   Room<T> room(s, space);
   const Layout& l = room.layout;
-  const int64_t stride = padded<T>(s.fanout), across = s.width + s.edges + s.clock;
+  const int64_t stride = padded<T>(s.fanout);
   for (int64_t t = begin; t < end; ++t) {
     const int64_t count = lay(s, room, t, s.into_clock);
-    for (int64_t h = 0; h < s.heads; ++h) spread(s, l, s.into + (t * s.heads + h) * across, room.into + h * l.across);
+    for (int64_t h = 0; h < s.heads; ++h) spread(s, l, s.into + at_head(s, t, h), room.into + h * l.across);
     products(room.into, s.heads, room.x, l.across, count, room.scores, stride);
     for (int64_t h = 0; h < s.heads; ++h) {
       T *const scores = room.scores + h * stride, *const kept = room.other + h * stride;
@@ -285,16 +323,16 @@ void backward(const SlotsGrad<T>& s, int64_t begin, int64_t end, T* space, doubl
         mean += weight * scores[i];
       }
       if (s.slope) {
-        for (int64_t k = 0; k < s.fanout; ++k) s.slope[at + k] = 0;
+        for (int64_t k = 0; k < s.fanout; ++k) s.slope[at + k] = s.kept[at + k] = 0;
       }
       for (int64_t i = 0; i < count; ++i) {
         scores[i] = s.weights[at + room.place[i]] * (scores[i] - mean);
-        if (s.slope) s.slope[at + room.place[i]] = scores[i];
+        if (s.slope) s.slope[at + room.place[i]] = scores[i], s.kept[at + room.place[i]] = kept[i];
       }
     }
     if (s.into_wanted) {
       weigh(room.scores, s.heads, stride, room.x, l.across, count, room.sums);
-      for (int64_t h = 0; h < s.heads; ++h) gather(s, l, room.sums + h * l.across, s.into_wanted + (t * s.heads + h) * across);
+      for (int64_t h = 0; h < s.heads; ++h) gather(s, l, room.sums + h * l.across, s.into_wanted + at_head(s, t, h));
     }
     if (s.into_edge) {
       memset(s.into_edge + t * s.fanout * s.edges, 0, static_cast<size_t>(s.fanout * s.edges) * sizeof(T));
@@ -325,32 +363,34 @@ void backward(const SlotsGrad<T>& s, int64_t begin, int64_t end, T* space, doubl
   }
 }
 
-// Columns from `column` on, W at a time, of all slots' gradients, in the order of targets and slots: whatever columns are done beside
-// each other, each number is the same sum.
+// A row of the sources' gradients, columns [column, end), with what slot k of target t adds to it.
 template <class T, int W>
-int64_t add(const SlotsGrad<T>& s, int64_t column, int64_t end) {
+inline void add(const SlotsGrad<T>& s, const T* scores, const T* kept, int64_t t, T* row, int64_t column, int64_t end) {
   using V = typename Pack<T, W>::type;
-  const int64_t across = s.width + s.edges + s.clock;
   for (; column + W <= end; column += W) {
-    for (int64_t t = 0; t < s.targets; ++t) {
-      const T *const wanted = s.wanted + t * s.heads * across + column, *const into = s.into + t * s.heads * across + column;
-      const int64_t first = t * s.heads * s.fanout;
-      for (int64_t k = 0; k < s.fanout; ++k) {
-        if (!s.there[t * s.fanout + k]) continue;
-        T* const to = s.into_source + s.slot[t * s.fanout + k] * s.width + column;
-        V sum = load<V>(to);
-        for (int64_t h = 0; h < s.heads; ++h) {
-          const int64_t at = first + h * s.fanout + k;
-          const T kept = s.keep ? s.weights[at] * s.keep[at] : s.weights[at];
-          sum += s.slope[at] * load<V>(wanted + h * across);
-          sum += kept * load<V>(into + h * across);
-        }
-        store(to, sum);
-      }
+    V sum = load<V>(row + column);
+    for (int64_t h = 0; h < s.heads; ++h) {
+      sum += scores[h * s.fanout] * load<V>(s.wanted + at_head(s, t, h) + column);
+      sum += kept[h * s.fanout] * load<V>(s.into + at_head(s, t, h) + column);
+    }
+    store(row + column, sum);
+  }
+  if constexpr (W > 1) add<T, W / 2>(s, scores, kept, t, row, column, end);
+}
+
+// In the order of targets and slots: whatever columns are done beside each other, each number is the same sum.
+template <class T>
+void add(const SlotsGrad<T>& s, int64_t column, int64_t end) {
+  for (int64_t t = 0; t < s.targets; ++t) {
+    const int64_t first = t * s.fanout, next = t + 1 < s.targets ? first + s.fanout : first;
+    for (int64_t k = 0; k < s.fanout; ++k) {
+      if (s.there[next + k]) ask_for(s.into_source + s.slot[next + k] * s.width + column, end - column, true);
+    }
+    for (int64_t k = 0; k < s.fanout; ++k) {
+      const int64_t at = first * s.heads + k;
+      if (s.there[first + k]) add<T, kWide<T>>(s, s.slope + at, s.kept + at, t, s.into_source + s.slot[first + k] * s.width, column, end);
     }
   }
-  if constexpr (W > 1) return add<T, W / 2>(s, column, end);
-  return column;
 }
 
 }  // namespace
@@ -359,8 +399,8 @@ void attend(const Slots<float>& s, int64_t begin, int64_t end, float* room, floa
 void attend(const Slots<double>& s, int64_t begin, int64_t end, double* room, double* weights, double* out) { forward(s, begin, end, room, weights, out); }
 void attend_grad(const SlotsGrad<float>& s, int64_t begin, int64_t end, float* room, double* partial) { backward(s, begin, end, room, partial); }
 void attend_grad(const SlotsGrad<double>& s, int64_t begin, int64_t end, double* room, double* partial) { backward(s, begin, end, room, partial); }
-void attend_spread(const SlotsGrad<float>& s, int64_t begin, int64_t end) { add<float, kWide<float>>(s, begin, end); }
-void attend_spread(const SlotsGrad<double>& s, int64_t begin, int64_t end) { add<double, kWide<double>>(s, begin, end); }
+void attend_spread(const SlotsGrad<float>& s, int64_t begin, int64_t end) { add(s, begin, end); }
+void attend_spread(const SlotsGrad<double>& s, int64_t begin, int64_t end) { add(s, begin, end); }
 
 }  // namespace CS_ISA
 }  // namespace cs

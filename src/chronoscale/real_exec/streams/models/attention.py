@@ -59,7 +59,7 @@ class TemporalAttention(nn.Module):
         keep = None
         if self.training and self.dropout:
             keep = nn.functional.dropout(wanted.new_ones(*wanted.shape[:2], hop.slot.shape[1]), self.dropout)
-        sums = attend(wanted.contiguous(), source.contiguous(), Slots(*hop), (clock.frequency, clock.phase), keep)
+        sums = attend(wanted, source.contiguous(), Slots(*hop), (clock.frequency, clock.phase), keep)
         attended, hidden = answered(sums, self.value.weight), self.out.in_features
         own = torch.addmm(self.merge.bias, target, self.merge.weight[:, hidden:].t())
         return cast(Tensor, self.out(torch.addmm(own, attended, self.merge.weight[:, :hidden].t()).relu()))
