@@ -66,13 +66,14 @@ struct Slots {
   bool by_head;
 };
 
-// As cs_slots_grad. slope and kept [targets, heads, fanout] are handed from the pass over targets to the one over sources.
+// As cs_slots_grad. handed [targets, 2 * heads, fanout], or null: gradients of scores, then weights, for a pass of their own over the
+// sources' columns.
 template <class T>
 struct SlotsGrad : Slots<T> {
   const T *weights, *into;
   T *into_wanted, *into_source, *into_edge;
   bool into_clock;
-  T *slope, *kept;
+  T* handed;
 };
 
 }  // namespace cs
