@@ -31,7 +31,7 @@ _KERNELS: _Arguments = {
     "rebuild": [c_int64, *[c_void_p] * 11],
 }
 _HALF: _Arguments = {f"{name}_bf16": _FLOATS[name] for name in ("aggregate", "increment")}  # x in bfloat16, the rest in float
-_SLOTS = [*[c_int64] * 7, *[c_void_p] * 9]
+_SLOTS = [*[c_int64] * 7, *[c_void_p] * 9, c_int]
 _PROBLEM = [c_int64, POINTER(c_double), c_int64, POINTER(c_double), c_int64]
 _CPU: _Arguments = {
     **{f"cs_{name}": arguments for name, arguments in (_KERNELS | _HALF).items()},

@@ -45,7 +45,7 @@ def attend(
     x_k = [source[slot_k], edge_k, cos(frequency * elapsed_k + phase)], of X = D + De + C numbers; without an encoding C is 0 and elapsed
     is not read. The angle is formed in float64, where the product is exact: in float32 the cosine of an elapsed time of 1e9 would be
     noise. wanted [T, h, X] and source [S, D] are float32 or float64 alike, as are elapsed, edge, encoding and keep [T, h, K], which
-    multiplies a (dropout); all contiguous and on one device. Differentiable, once, in wanted, source, edge, frequency and phase, with the
+    multiplies a (dropout); all contiguous (wanted may be [h, T, X] in memory, as its sums are then) and on one device. Differentiable, once, in wanted, source, edge, frequency and phase, with the
     same bits on any number of threads. What stands in slots that are not there is not read.
 
     On CUDA, and without the native library, torch's operators run (`reference`), and a ChronoscaleWarning says so once. Raises UserError
@@ -77,7 +77,7 @@ class _Attend(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         saved, count = ctx.saved_tensors, len(Asked._fields)
         given, weights, laid = Asked(*saved[:count]), saved[count], saved[count + 1 :]
-        made = ctx.kernels.attend_grad(given, weights, laid, gradients[0].contiguous(), Asked(*ctx.needs_input_grad[1:]))
+        made = ctx.kernels.attend_grad(given, weights, laid, gradients[0], Asked(*ctx.needs_input_grad[1:]))
         return None, *made
 
 
@@ -90,7 +90,12 @@ def _check(given: Asked) -> None:
         kind, names = {"slot": torch.int64, "there": torch.bool}.get(name, dtype), DIMENSIONS[name]
         expected = ", ".join(f"{name} = {sizes[name]}" if name in sizes else name for name in names)
         fits = tensor.dim() == len(names) and all(sizes.setdefault(of, size) == size for of, size in zip(names, tensor.shape, strict=True))
-        if not fits or tensor.dtype != kind or tensor.device != device or not plain(tensor):
+        if (
+            not fits
+            or tensor.dtype != kind
+            or tensor.device != device
+            or not (plain(tensor) or (tensor is given.wanted and plain(tensor.transpose(0, 1))))
+        ):
             raise UserError(f"{name} is {described(tensor)}; expected contiguous {kind} [{expected}] on {device}")
         if tensor.requires_grad and name in CONSTANTS:
             raise UserError(f"{name} asks for gradients; expected constants")

@@ -19,7 +19,7 @@ class StreamModel(Model):
     hidden: Width = Field(100, description="width of hidden states")
     heads: Size = Field(2, description="of models that attend")
     time: Width = Field(100, description="width of the encoding of elapsed times")
-    clock: Literal["linear", "log"] = Field("linear", description="scale of elapsed times: as published, or in decibels")
+    clock: Literal["linear", "log", "both"] = Field("linear", description="scale of elapsed times: as published, in decibels, or both")
     mails: Size = Field(10, description="mails that a node keeps, of APAN")
     inputs: Width = Field(100, description="width of generated features, of models without memory, where the dataset has none")
     dropout: Share = Field(0.0, description="share of the attention's weights that training leaves out")

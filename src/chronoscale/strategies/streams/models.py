@@ -10,7 +10,7 @@ from chronoscale.errors import UserError, unknown
 from chronoscale.strategies.workload import ModelChoice, ModelShape
 
 DEPTHS = (1, 2)  # sampled layers that a model may have
-CLOCKS = ("linear", "log")  # scales on which elapsed times are encoded
+CLOCKS = ("linear", "log", "both")  # scales on which elapsed times are read
 
 
 class Parts(NamedTuple):
@@ -50,6 +50,11 @@ class StreamShape(ModelShape):
     windows: int = 1  # each has a tree of its own
     neighbours: bool = False  # mails go to sampled neighbours, too
     features: int = 0  # of nodes that are read
+
+    @property
+    def slot(self) -> int:
+        """Numbers of a slot beside its row and its encoded time: features of its event, and, on both scales, the second one's reading."""
+        return self.edge + (self.clock == "both" and self.spatial == "attention")
 
     def __post_init__(self) -> None:
         least = min(self.inputs, self.hidden, self.heads, self.windows), min(self.layers, self.outputs, self.parameters)
@@ -110,7 +115,7 @@ def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, wi
 
 def _parameters(shape: StreamShape) -> int:
     """As many as the module has: see `real_exec.streams.models`."""
-    hidden, edge, time, mail = shape.hidden, shape.edge, shape.time, shape.mail
+    hidden, time, mail = shape.hidden, shape.time, shape.mail
     square = hidden * hidden
     count = 2 * square + 2 * hidden + 1 + 2 * time  # scores of links, the clock
     if shape.outputs:
@@ -122,7 +127,7 @@ def _parameters(shape: StreamShape) -> int:
         if shape.spatial == "gat":
             count += (width + 2) * hidden
         else:
-            count += (3 * width + 2 * edge + 3 * time) * hidden + (hidden + width + 1) * hidden + square + hidden
+            count += (3 * width + 2 * shape.slot + 3 * time) * hidden + (hidden + width + 1) * hidden + square + hidden
     if shape.name == "tgn":
         count += 3 * hidden * (mail + time + hidden + 2)
     elif shape.name == "jodie":

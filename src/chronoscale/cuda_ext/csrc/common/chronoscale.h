@@ -116,12 +116,12 @@ CS_API int cs_sample(int64_t nodes, const int64_t* indptr, const int32_t* neighb
 // Attention of targets to the slots that are theirs (TGAT, section 3.2). Slot k of target t is x_k = [source[slot[t, k], :], edge[t, k, :],
 // cos(frequency * elapsed[t, k] + phase)], X = width + edges + clock numbers; the angle is computed in double. weights[t, h, k] = softmax
 // over the slots of there[t, k] of wanted[t, h, :] . x_k, 0 for the others; out[t, h, :] = sum over k of weights[t, h, k] * keep[t, h, k] *
-// x_k. keep null: ones; fanout at most 1,024; edge, frequency and phase, elapsed null where there are none. What stands in other slots is not
+// x_k. by_head: wanted, out and their gradients are [heads, targets, X] in memory. keep null: ones; fanout at most 1,024; edge, frequency and phase, elapsed null where there are none. What stands in other slots is not
 // read. A slot outside [0, sources) is CS_ERROR_ARGUMENT.
 #define CS_SLOTS(T)                                                                                                                \
   int64_t targets, int64_t fanout, int64_t heads, int64_t width, int64_t edges, int64_t clock, int64_t sources, const T *wanted,   \
       const T *source, const int64_t *slot, const uint8_t *there, const T *elapsed, const T *edge, const T *frequency,             \
-      const T *phase, const T *keep
+      const T *phase, const T *keep, int by_head
 CS_API int cs_slots_f32(CS_SLOTS(float), float* weights, float* out);
 CS_API int cs_slots_f64(CS_SLOTS(double), double* weights, double* out);
 

@@ -63,15 +63,17 @@ struct Slots {
   const double *frequency, *phase;  // [padded(clock)], zeros at the end
   double fastest, latest;           // the largest of either, by absolute value
   const T* keep;
+  bool by_head;
 };
 
-// As cs_slots_grad. slope [targets, heads, fanout] is handed from the pass over targets to the one over sources.
+// As cs_slots_grad. handed [targets, 2 * heads, fanout], or null: gradients of scores, then weights, for a pass of their own over the
+// sources' columns.
 template <class T>
 struct SlotsGrad : Slots<T> {
   const T *weights, *into;
   T *into_wanted, *into_source, *into_edge;
   bool into_clock;
-  T* slope;
+  T* handed;
 };
 
 }  // namespace cs

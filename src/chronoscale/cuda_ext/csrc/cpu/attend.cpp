@@ -30,7 +30,7 @@ struct Rooms {
 
   Rooms(const Slots<T>& s, int threads) {
     const cs::Layout l = cs::layout_of(s);
-    each = s.fanout * (l.across + l.clock) + 3 * s.heads * l.across + 2 * s.heads * padded<T>(s.fanout) + 4 * l.clock + padded<T>(s.fanout);
+    each = s.fanout * (l.across + l.clock) + 3 * s.heads * l.across + (2 * s.heads + 4) * padded<T>(s.fanout) + 4 * l.clock;
     held.resize(static_cast<size_t>(threads * each + padded<T>(1)));
   }
 
@@ -108,8 +108,9 @@ int run(SlotsGrad<T> s, const T* frequency, const T* phase, T* into_frequency, T
   const int64_t blocks = (s.targets + block - 1) / block, sums = 2 * padded<T>(s.clock);
   const int threads = static_cast<int>(std::min<int64_t>(limit(s), blocks));
   std::vector<double> partial(static_cast<size_t>(s.into_clock ? blocks * sums : 0));
-  std::unique_ptr<T[]> slope(s.into_source ? new T[static_cast<size_t>(s.targets * s.heads * s.fanout)] : nullptr);
-  s.slope = slope.get();
+  const bool apart = s.into_source && threads > 1;  // one thread adds to sources as it comes to them
+  std::unique_ptr<T[]> handed(apart ? new T[static_cast<size_t>(2 * s.targets * s.heads * s.fanout)] : nullptr);
+  s.handed = handed.get();
   Rooms<T> rooms(s, threads);
   auto body = [&](int64_t at, int worker) {
     CS_CALL(attend_grad, s, at * block, std::min(s.targets, (at + 1) * block), rooms.of(worker), partial.data() + (s.into_clock ? at * sums : 0));
@@ -124,19 +125,20 @@ int run(SlotsGrad<T> s, const T* frequency, const T* phase, T* into_frequency, T
       into_phase[c] = static_cast<T>(partial[sums / 2 + c]);
     }
   }
-  if (s.into_source) {
-    const int64_t packs = (s.width + kColumns - 1) / kColumns, tasks = std::min<int64_t>(limit(s), packs);
-    auto columns = [&](int64_t task, int) {
-      CS_CALL(attend_spread, s, packs * task / tasks * kColumns, std::min(s.width, packs * (task + 1) / tasks * kColumns));
+  if (apart) {
+    const int64_t packs = (s.width + kColumns - 1) / kColumns, tasks = std::min<int64_t>(threads, packs);
+    auto columns = [&](int64_t task, int worker) {
+      const int64_t from = packs * task / tasks * kColumns, to = std::min(s.width, packs * (task + 1) / tasks * kColumns);
+      CS_CALL(attend_columns, s, from, to, rooms.of(worker));
     };
-    cs::parallel(tasks, static_cast<int>(tasks), columns);
+    cs::parallel(tasks, threads, columns);
   }
   return CS_OK;
 }
 
 }  // namespace
 
-#define CS_GIVEN(T) Slots<T>{targets, fanout, heads, width, edges, clock, sources, wanted, source, slot, there, elapsed, edge, nullptr, nullptr, 0, 0, keep}
+#define CS_GIVEN(T) Slots<T>{targets, fanout, heads, width, edges, clock, sources, wanted, source, slot, there, elapsed, edge, nullptr, nullptr, 0, 0, keep, by_head != 0}
 #define CS_DEFINE(kind, T)                                                                                                     \
   int cs_slots_##kind(CS_SLOTS(T), T* weights, T* out) {                                                                       \
     return cs::guarded([&] { return run(CS_GIVEN(T), frequency, phase, weights, out); });                                      \

@@ -20,7 +20,7 @@ struct Chunk {
   void softmax_grad(const SoftmaxGrad<T>&, int64_t begin, int64_t end); \
   void attend(const Slots<T>&, int64_t begin, int64_t end, T* room, T* weights, T* out);                      \
   void attend_grad(const SlotsGrad<T>&, int64_t begin, int64_t end, T* room, double* partial);      \
-  void attend_spread(const SlotsGrad<T>&, int64_t begin, int64_t end);   \
+  void attend_columns(const SlotsGrad<T>&, int64_t begin, int64_t end, T* room);                                   \
   }
 #define CS_DECLARE_BOTH(isa)                                                                     \
   CS_DECLARE(isa, float)                                                                         \
