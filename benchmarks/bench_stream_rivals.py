@@ -2,13 +2,13 @@
 
     python benchmarks/bench_stream_rivals.py [--datasets uci_messages jodie_wikipedia] [--rates 1e-4 1e-3] [--epochs 8] [--seeds 0]
         [--batch 200] [--threads 1] [--ranked 20] [--patience 0] [--hidden 0] [--unit 1]
-        [--rivals tgn tgn-log tgat tgat-log pyg edgebank popularity both]
+        [--rivals tgn tgn-both tgat tgat-both tgat-both-random pyg edgebank popularity both]
 
 Features are left out: structure alone. Split 70/15/15 in time; AP and AUC against one random negative an event, MRR among mixed ones, which
 are the same for all; `new`: test events that have a node never trained on. Epochs, and where their seconds go, are told as they end.
 The row of a network is the epoch of the best validation AP, tested in the state that it left. tgn, tgat are ours, on one rank with strategy
-tgl-unique, -log with elapsed times in decibels. Seconds of an epoch are without validation; rivals take turns seed by seed. Needs
-torch_geometric, unless --rivals leaves pyg out.
+tgl-unique; -both with decibels beside the published encoding of elapsed times; -random with two layers over random features of nodes.
+Seconds of an epoch are without validation; rivals take turns seed by seed. Needs torch_geometric, unless --rivals leaves pyg out.
 """
 
 from __future__ import annotations
@@ -31,8 +31,16 @@ from chronoscale.datasets.catalogue import load
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 from chronoscale.real_exec.environment import device_name
+from chronoscale.strategies.workload import ModelChoice
 
-OURS = ("tgn", "tgn-log", "tgat", "tgat-log")
+WIDTHS = {"hidden": 100, "time": 100, "heads": 2, "dropout": 0.1}  # as the rival's
+OURS = {
+    "tgn": ModelChoice("tgn", **WIDTHS),
+    "tgn-both": ModelChoice("tgn", clock="both", **WIDTHS),
+    "tgat": ModelChoice("tgat", inputs=0, **WIDTHS),
+    "tgat-both": ModelChoice("tgat", inputs=0, clock="both", **WIDTHS),
+    "tgat-both-random": ModelChoice("tgat", inputs=100, clock="both", layers=2, **WIDTHS),
+}
 NAIVE = ("edgebank", "popularity", "both")
 HEAD = "| stream | rival | seed | epoch | validation AP | test AP | AUC | MRR | AP new | AUC new | MRR new | s an epoch | s to validate |"
 
@@ -93,8 +101,7 @@ def trained(name: str, stream: EventStream, rate: float, seed: int, options: arg
     if name == "pyg":
         found: Trained = import_module("rivals.pyg_tgn").run(stream, unit=options.unit, **given)
         return found
-    model, _, clock = name.partition("-")
-    return ours.run(stream, model=model, clock=clock or "linear", **given)
+    return ours.run(stream, choice=OURS[name], **given)
 
 
 def simple(stream: EventStream, options: argparse.Namespace) -> Iterator[str]:

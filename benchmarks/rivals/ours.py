@@ -17,10 +17,8 @@ from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.lanes import CpuLanes
-from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.streams.evaluation import evaluate
 from chronoscale.real_exec.streams.material import Material
-from chronoscale.real_exec.streams.models.model import stream_model
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.strategies.baselines.streams.tgl import TGL_UNIQUE
 from chronoscale.strategies.costs import UNUSED
@@ -44,30 +42,26 @@ PARTS = {
 def run(
     stream: EventStream,
     *,
-    model: str,
-    clock: str,
+    choice: ModelChoice,
     batch_size: int,
     epochs: int,
     learning_rate: float,
     seed: int,
     threads: int,
     ranked: int = 20,
-    dropout: float = 0.1,
     patience: int = 0,
     hidden: float = 0.0,
     told: Callable[[Epoch], None] | None = None,
 ) -> Trained:
-    """As `pyg_tgn.run`; widths, neighbours and heads are its. clock: the scale of elapsed times."""
+    """As `pyg_tgn.run`."""
     torch.set_num_threads(threads)
     set_threads(threads)
     data = Prepared.of(stream, Protocol(hidden=hidden, ranked=max(ranked, 1)))
-    choice = ModelChoice(model, hidden=100, heads=2, inputs=100, time=100, dropout=dropout, clock=clock)
     hyper = Hyper(batch_size=batch_size, fanout=(10,))
     shape = shape_for(choice, data.statistics, hyper)
     context = Context(settings=Settings(threads=threads, learning_rate=learning_rate, seed=seed))
-    features = np.zeros((stream.num_nodes, shape.features), np.float32) if shape.features else None
-    material = Material(data, shape, features)
-    learner = Learner(stream_model(shape, seed, dropout), context, fused=True)
+    material = Material.on(data, choice, hyper, context)
+    learner = material.learner(choice, context)
     schedule = TGL_UNIQUE.plan(Workload(stream.name, data.statistics, shape, hyper), 1, UNUSED)
     program = EventProgram(schedule, material, learner, hyper, context)
     history: list[Epoch] = []

@@ -336,7 +336,7 @@ def test_work_is_counted_by_arrays() -> None:
         (ModelChoice("apan", 10, heads=4), "model 'apan': hidden must be a multiple of heads, got 10 and 4"),
         (ModelChoice("tgat", layers=3), "model 'tgat' has 1 or 2 layers, got layers: 3"),
         (ModelChoice("jodie", layers=2), "model 'jodie' aggregates no neighbours and has no layers, got layers: 2"),
-        (ModelChoice("tgn", time=0), "model 'tgn': hidden, layers, inputs, heads, time, mails and windows must be at least 1"),
+        (ModelChoice("tgn", time=0), "model 'tgn': hidden, layers, heads, time, mails and windows must be at least 1, inputs at least 0"),
     ],
 )
 def test_choices_that_cannot_be(choice: ModelChoice, said: str) -> None:

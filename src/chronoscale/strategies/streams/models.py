@@ -65,15 +65,18 @@ class StreamShape(ModelShape):
 def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, windows: int) -> StreamShape:
     """Sizes of a model by choice, for data with `features` of nodes and `edge` of events, 0 where there are none.
 
-    outputs: classes of nodes, 0 without a classifier. windows: of a model that has some. Models without memory read `inputs` random
-    features where nodes have none. Raises UserError for an unknown name (with the nearest) and for sizes that the model cannot have.
+    outputs: classes of nodes, 0 without a classifier. windows: of a model that has some. Where nodes have no features, models without
+    memory read `inputs` random ones, or, with 0, zeros. Raises UserError for an unknown name (with the nearest) and for sizes that the
+    model cannot have.
     """
     name, hidden = choice.name, choice.hidden
     if name not in STREAM_MODELS:
         raise unknown("model of event streams", name, STREAM_MODELS)
     parts = STREAM_MODELS[name]
-    if min(hidden, choice.layers, choice.inputs, choice.heads, choice.time, choice.mails, windows) < 1:
-        raise UserError(f"model '{name}': hidden, layers, inputs, heads, time, mails and windows must be at least 1")
+    if min(hidden, choice.layers, choice.heads, choice.time, choice.mails, windows) < 1 or choice.inputs < 0:
+        raise UserError(f"model '{name}': hidden, layers, heads, time, mails and windows must be at least 1, inputs at least 0")
+    if not (features or choice.inputs or parts.memory or parts.clock):
+        raise UserError(f"model '{name}' tells nodes by their features alone: the data have none, so inputs must be at least 1")
     if min(features, edge, outputs) < 0:
         raise UserError(f"model '{name}': features, edge and outputs must be at least 0, got {features}, {edge} and {outputs}")
     if choice.clock not in CLOCKS:
@@ -86,7 +89,7 @@ def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, wi
     if choice.layers not in DEPTHS:
         raise UserError(f"model '{name}' has {' or '.join(map(str, DEPTHS))} layers, got layers: {choice.layers}")
     edge = edge if parts.edges else 0
-    features = features if parts.memory else features or choice.inputs
+    features = features if parts.memory else features or choice.inputs or 1
     mail = 0
     if parts.memory:
         mail = (2 * hidden if name == "tgn" else hidden) + edge
