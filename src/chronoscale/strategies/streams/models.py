@@ -50,6 +50,7 @@ class StreamShape(ModelShape):
     windows: int = 1  # each has a tree of its own
     neighbours: bool = False  # mails go to sampled neighbours, too
     features: int = 0  # of nodes that are read
+    dropout: float = 0.0  # of attention, in training
 
     @property
     def slot(self) -> int:
@@ -112,6 +113,7 @@ def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, wi
         windows=windows if name == "dysat" else 1,
         neighbours=name == "apan",
         features=features,
+        dropout=choice.dropout,
     )
     return replace(shape, parameters=_parameters(shape))
 
