@@ -24,6 +24,7 @@ Encoding = tuple[Tensor, Tensor]  # frequency and phase, [C] each
 MOST_SLOTS = 1024  # of a target
 FLOATS = (torch.float32, torch.float64)
 CONSTANTS = ("elapsed", "keep")
+KINDS = {"slot": torch.int64, "there": torch.bool}
 DIMENSIONS = {  # of each argument, by their names
     "wanted": "ThX",
     "source": "SD",
@@ -45,8 +46,9 @@ def attend(
     x_k = [source[slot_k], edge_k, cos(frequency * elapsed_k + phase)], of X = D + De + C numbers; without an encoding C is 0 and elapsed
     is not read. The angle is formed in float64, where the product is exact: in float32 the cosine of an elapsed time of 1e9 would be
     noise. wanted [T, h, X] and source [S, D] are float32 or float64 alike, as are elapsed, edge, encoding and keep [T, h, K], which
-    multiplies a (dropout); all contiguous (wanted may be [h, T, X] in memory, as its sums are then) and on one device. Differentiable, once, in wanted, source, edge, frequency and phase, with the
-    same bits on any number of threads. What stands in slots that are not there is not read.
+    multiplies a (dropout); all contiguous (wanted may be [h, T, X] in memory, as its sums are then) and on one device. Differentiable,
+    once, in wanted, source, edge, frequency and phase, with the same bits on any number of threads. What stands in slots that are not
+    there is not read.
 
     On CUDA, and without the native library, torch's operators run (`reference`), and a ChronoscaleWarning says so once. Raises UserError
     when something does not fit or a slot lies outside [0, S) (on CUDA torch itself asserts that), MachineError when memory runs out.
@@ -83,20 +85,17 @@ class _Attend(torch.autograd.Function):
 
 def _check(given: Asked) -> None:
     sizes: dict[str, int] = {}
-    device, dtype = given.wanted.device, given.wanted.dtype if given.wanted.dtype in FLOATS else torch.float32
-    for name, tensor in given._asdict().items():
+    device, floating = given.wanted.device, given.wanted.dtype if given.wanted.dtype in FLOATS else torch.float32
+    for (name, names), tensor in zip(DIMENSIONS.items(), given, strict=True):
         if tensor is None:
             continue
-        kind, names = {"slot": torch.int64, "there": torch.bool}.get(name, dtype), DIMENSIONS[name]
-        expected = ", ".join(f"{name} = {sizes[name]}" if name in sizes else name for name in names)
+        dtype = KINDS.get(name, floating)
+        known = dict(sizes)
         fits = tensor.dim() == len(names) and all(sizes.setdefault(of, size) == size for of, size in zip(names, tensor.shape, strict=True))
-        if (
-            not fits
-            or tensor.dtype != kind
-            or tensor.device != device
-            or not (plain(tensor) or (tensor is given.wanted and plain(tensor.transpose(0, 1))))
-        ):
-            raise UserError(f"{name} is {described(tensor)}; expected contiguous {kind} [{expected}] on {device}")
+        whole = fits and (plain(tensor) or (name == "wanted" and plain(tensor.transpose(0, 1))))
+        if not whole or tensor.dtype != dtype or tensor.device != device:
+            shape = ", ".join(f"{of} = {known[of]}" if of in known else of for of in names)
+            raise UserError(f"{name} is {described(tensor)}; expected contiguous {dtype} [{shape}] on {device}")
         if tensor.requires_grad and name in CONSTANTS:
             raise UserError(f"{name} asks for gradients; expected constants")
     parts = [sizes["D"], sizes.get("E", 0), sizes.get("C", 0)]

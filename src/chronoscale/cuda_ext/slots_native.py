@@ -19,8 +19,7 @@ def attend(given: Asked) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     nothing = not (given.slot.numel() and across)
     sums = (torch.zeros_like if nothing else torch.empty_like)(given.wanted)  # and so as it lies in memory
     weights = given.wanted.new_empty(targets, heads, given.slot.shape[1])
-    if not nothing:
-        _call("slots", given, weights, sums)
+    _call("slots", given, weights, sums)
     return sums, weights, ()
 
 
@@ -32,8 +31,7 @@ def attend_grad(given: Asked, weights: Tensor, laid: tuple[Tensor, ...], into: T
     tensors = (given.wanted, given.source, given.edge, given.frequency, given.phase)
     makes = [torch.zeros_like if nothing or tensor is given.source else torch.empty_like for tensor in tensors]
     made = [make(tensor) if want and tensor is not None else None for make, want, tensor in zip(makes, wants, tensors, strict=True)]
-    if not nothing:
-        _call("slots_grad", given, weights, _laid_as(given.wanted, into.resolve_neg()), *made)
+    _call("slots_grad", given, weights, _laid_as(given.wanted, into.resolve_neg()), *made)
     wanted, source, edge, frequency, phase = made
     return Asked(wanted, source, None, None, None, edge, frequency, phase, None)  # type: ignore[arg-type]
 

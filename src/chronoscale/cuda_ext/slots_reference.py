@@ -77,12 +77,12 @@ def attend_grad(given: Asked, weights: Tensor, laid: tuple[Tensor, ...], into: T
     if needs.wanted:
         made = made._replace(wanted=torch.cat([torch.bmm(to_scores, part) for part in parts], 2))
     if needs.source:
-        rows, zeros = to_slots[0].reshape(-1, given.source.shape[1]), torch.zeros_like(given.source)
+        rows, zeros = to_slots[0].flatten(0, 1), torch.zeros_like(given.source)
         made = made._replace(source=zeros.index_add_(0, given.slot.masked_fill(empty, 0).flatten(), rows) if len(zeros) else zeros)
     if given.edge is not None and needs.edge:
         made = made._replace(edge=to_slots[1].contiguous())
     if sine is not None and given.elapsed is not None and (needs.frequency or needs.phase):
-        to_angle = (to_slots[-1] * sine).view(-1, sine.shape[2])
+        to_angle = (to_slots[-1] * sine).flatten(0, 1)
         elapsed = given.elapsed.masked_fill(empty, 0).view(1, -1)
         made = made._replace(frequency=-(elapsed @ to_angle)[0], phase=-to_angle.sum(0))
     return made

@@ -117,7 +117,7 @@ CS_API int cs_sample(int64_t nodes, const int64_t* indptr, const int32_t* neighb
 // cos(frequency * elapsed[t, k] + phase)], X = width + edges + clock numbers; the angle is computed in double. weights[t, h, k] = softmax
 // over the slots of there[t, k] of wanted[t, h, :] . x_k, 0 for the others; out[t, h, :] = sum over k of weights[t, h, k] * keep[t, h, k] *
 // x_k. by_head: wanted, out and their gradients are [heads, targets, X] in memory. keep null: ones; fanout at most 1,024; edge, frequency and phase, elapsed null where there are none. What stands in other slots is not
-// read. A slot outside [0, sources) is CS_ERROR_ARGUMENT.
+// read. A slot outside [0, sources) is CS_ERROR_ARGUMENT. Without targets, slots or numbers nothing is written.
 #define CS_SLOTS(T)                                                                                                                \
   int64_t targets, int64_t fanout, int64_t heads, int64_t width, int64_t edges, int64_t clock, int64_t sources, const T *wanted,   \
       const T *source, const int64_t *slot, const uint8_t *there, const T *elapsed, const T *edge, const T *frequency,             \

@@ -63,15 +63,21 @@ struct Clock {
 };
 
 template <class T>
+bool empty(const Slots<T>& s) {
+  return s.targets == 0 || s.fanout == 0 || s.width + s.edges + s.clock == 0;
+}
+
+template <class T>
 bool fits(const Slots<T>& s, const T* frequency, const T* phase) {
-  if (s.targets < 0 || s.fanout < 0 || s.fanout > kMostFanout || s.heads < 1 || s.width < 0 || s.edges < 0 || s.clock < 0 || s.sources < 0) return false;
-  if (s.targets == 0 || s.fanout == 0 || s.width + s.edges + s.clock == 0) return true;
-  if (!s.wanted || !s.slot || !s.there || (s.width > 0 && s.sources > 0 && !s.source) || (s.edges > 0 && !s.edge)) return false;
-  if (s.clock > 0 && (!s.elapsed || !frequency || !phase)) return false;
+  if (s.targets < 0 || s.fanout < 0 || s.fanout > kMostFanout || s.heads < 1 || s.width < 0 || s.edges < 0 || s.clock < 0) return false;
+  if (s.sources < 0) return false;
+  if (s.targets == 0 || s.fanout == 0) return true;
+  if (!s.slot || !s.there) return false;
   for (int64_t i = 0; i < s.targets * s.fanout; ++i) {
     if (s.there[i] && (s.slot[i] < 0 || s.slot[i] >= s.sources)) return false;
   }
-  return true;
+  if (s.clock > 0 && (!s.elapsed || !frequency || !phase)) return false;
+  return empty(s) || (s.wanted && (s.width == 0 || s.sources == 0 || s.source) && (s.edges == 0 || s.edge));
 }
 
 template <class T>
@@ -82,7 +88,7 @@ int limit(const Slots<T>& s) {
 template <class T>
 int run(Slots<T> s, const T* frequency, const T* phase, T* weights, T* out) {
   if (!fits(s, frequency, phase)) return CS_ERROR_ARGUMENT;
-  if (s.targets == 0 || s.fanout == 0 || s.width + s.edges + s.clock == 0) return CS_OK;
+  if (empty(s)) return CS_OK;
   if (!weights || !out) return CS_ERROR_ARGUMENT;
   const Clock clock(s, frequency, phase);
   const int64_t blocks = (s.targets + kBlock - 1) / kBlock;
@@ -98,7 +104,7 @@ int run(Slots<T> s, const T* frequency, const T* phase, T* weights, T* out) {
 template <class T>
 int run(SlotsGrad<T> s, const T* frequency, const T* phase, T* into_frequency, T* into_phase) {
   if (!fits(s, frequency, phase) || (into_frequency == nullptr) != (into_phase == nullptr)) return CS_ERROR_ARGUMENT;
-  if (s.targets == 0 || s.fanout == 0 || s.width + s.edges + s.clock == 0) return CS_OK;
+  if (empty(s)) return CS_OK;
   if (!s.weights || !s.into) return CS_ERROR_ARGUMENT;
   s.into_clock = into_frequency && s.clock > 0;
   if (s.edges == 0) s.into_edge = nullptr;
