@@ -142,6 +142,8 @@ def main() -> None:
                 print(line, flush=True)
             for line in networks(stream, options):
                 print(line, flush=True)
+        if set(options.rivals) <= set(NAIVE):
+            return
         packages = ", ".join(f"{name} {version(name)}" for name in ("torch", *["torch_geometric"] * ("pyg" in options.rivals)))
         print(f"\n{device_name(torch.device('cpu'))}, {options.threads} thread(s), {packages}")
     except UserError as error:

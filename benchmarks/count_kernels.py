@@ -74,7 +74,8 @@ BACKWARD = ["1", "above", "steps", "own", "steps*above", "own*deep", "above*deep
 LOADED = ["carried", "changed", "brought", "carried*deep", "changed*deep"]  # and of the snapshots that it ends
 WINDOWS = ["1", "later", "spread", "window", "horizon", "layers", "hops", "window*layers", "horizon*layers", "window*hops", "horizon*hops"]
 WINDOWS += ["layers*hops", "window*layers*hops", "horizon*layers*hops"]
-SLOTS = ("1", "edges", "log", "parted", "dropout", "later*dropout", "edges*dropout", "edges*later*dropout")  # of a tree's levels
+SLOTS = ("1", "beside", "edges", "log", "both", "edges*both", "parted")  # of a tree's levels
+SLOTS += ("dropout", "later*dropout", "beside*dropout", "beside*later*dropout")
 TREES = product(("1", "above", "upper"), ("1", "windows"), SLOTS)
 EVENTS = ["*".join(part for part in term if part != "1") or "1" for term in TREES]
 EVENTS += ["later", "spread", "present", "features", "features*edges", "upper*features"]

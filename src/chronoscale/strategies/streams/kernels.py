@@ -25,6 +25,8 @@ def kernels_of(workload: Workload, ranks: int) -> Kernels:
         "features": int(shape.features > 0),
         "edges": int(shape.edge > 0),
         "log": int(shape.clock == "log"),
+        "both": int(shape.clock == "both"),
+        "beside": int(shape.slot > 0),
         "parted": int(shape.heads > 1),
         "dropout": int(shape.dropout > 0),
         "spread": int(ranks > 1),
