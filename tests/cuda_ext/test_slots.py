@@ -197,9 +197,9 @@ def test_angles_beyond_any_clock_are_right(far: float) -> None:
 
 
 @needs_cpu
-@pytest.mark.parametrize("graded_edges", [False, True])
-def test_any_number_of_threads_makes_the_same_bits(graded_edges: bool) -> None:
-    of = case(900, 12, 2, 100, 9, 50, sources=300, keeps=True, graded_edges=graded_edges)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_any_number_of_threads_makes_the_same_bits(dtype: torch.dtype) -> None:
+    of = case(900, 12, 2, 100, 9, 50, sources=300, keeps=True).to("cpu", dtype)
     set_threads(1)
     expected = graded(attend(*of, backend="cpu"), of)
     for count in range(2, 9):

@@ -13,6 +13,7 @@
 namespace {
 
 constexpr int64_t kNodes = 3000, kWidth = 48, kGroups = 400, kBand = 6, kRoots = 20000, kFanout = 6;
+constexpr int64_t kTargets = 500, kSlots = 9, kHeads = 2, kEdges = 5, kClock = 20, kAcross = kWidth + kEdges + kClock;
 constexpr int kCallers = 4, kRounds = 6;
 
 void require(int status) {
@@ -28,6 +29,9 @@ struct Given {
   std::vector<int32_t> indices, targets, slots, change;
   std::vector<float> values, left, right, into, below;
   std::vector<double> column, times, reuse;
+  std::vector<float> wanted, elapsed, edge;
+  std::vector<int64_t> at;
+  std::vector<uint8_t> there;
 
   Given() {
     std::mt19937 random(1);
@@ -51,6 +55,11 @@ struct Given {
     }
     for (size_t i = 0; i < indices.size(); ++i) values.push_back(unit(random));
     for (int64_t i = 0; i < kNodes * kWidth; ++i) into.push_back(unit(random));
+    for (int64_t i = 0; i < kTargets * kHeads * kAcross; ++i) wanted.push_back(unit(random) - 0.5f);
+    for (int64_t i = 0; i < kTargets * kSlots * kEdges; ++i) edge.push_back(unit(random));
+    for (int64_t i = 0; i < kTargets * kSlots; ++i) {
+      elapsed.push_back(1e6f * unit(random)), at.push_back(static_cast<int64_t>(random() % 300)), there.push_back(random() % 4 != 0);
+    }
     for (int64_t i = 0; i < kGroups; ++i) times.push_back(1 + unit(random));
     for (int64_t i = 0; i < kGroups * kBand; ++i) reuse.push_back(unit(random) / 2);
   }
@@ -58,6 +67,7 @@ struct Given {
 
 struct Results {
   std::vector<float> aggregate, sums, touched, weights, maximum, denominator, edges, row, rebuilt_values;
+  std::vector<float> shares, attended, into_wanted, into_source, into_edge, into_clock;
   std::vector<int32_t> rebuilt, iteration, gpu, slot, mate, exchanged, neighbor, event, found;
   double total = 0, makespan = 0;
 
@@ -65,6 +75,7 @@ struct Results {
       : aggregate(kNodes * kWidth), sums(kNodes * kWidth), touched(kNodes * kWidth), weights(g.indices.size()), maximum(kNodes),
         denominator(kNodes), edges(g.indices.size()), row(kNodes), rebuilt_values(g.out_ptr.back()), rebuilt(g.out_ptr.back()),
         iteration(kGroups), gpu(kGroups), slot(kGroups), mate(kGroups), exchanged(kGroups, -1), neighbor(kRoots * kFanout), event(kRoots * kFanout), found(kRoots) {
+    attend(g);
     require(cs_aggregate_f32(kNodes, g.indptr.data(), g.indices.data(), g.values.data(), g.into.data(), kWidth, aggregate.data()));
     require(cs_increment_f32(kNodes, g.targets.data(), nullptr, g.indptr.data(), g.indices.data(), g.values.data(), g.into.data(), kWidth,
                              sums.data(), touched.data()));
@@ -85,8 +96,20 @@ struct Results {
     require(cs_exchange(kGroups, g.times.data(), kBand, g.reuse.data(), 4, 0.1, 0.1, 0.1, 20000, 3, exchanged.data(), &makespan));
   }
 
+  void attend(const Given& g) {
+    shares.resize(kTargets * kHeads * kSlots), attended.resize(kTargets * kHeads * kAcross), into_wanted.resize(kTargets * kHeads * kAcross);
+    into_source.resize(kNodes * kWidth), into_edge.resize(kTargets * kSlots * kEdges), into_clock.resize(2 * kClock);
+    require(cs_slots_f32(kTargets, kSlots, kHeads, kWidth, kEdges, kClock, kNodes, g.wanted.data(), g.into.data(), g.at.data(), g.there.data(),
+                         g.elapsed.data(), g.edge.data(), g.left.data(), g.right.data(), nullptr, 0, shares.data(), attended.data()));
+    require(cs_slots_grad_f32(kTargets, kSlots, kHeads, kWidth, kEdges, kClock, kNodes, g.wanted.data(), g.into.data(), g.at.data(),
+                              g.there.data(), g.elapsed.data(), g.edge.data(), g.left.data(), g.right.data(), nullptr, 0, shares.data(),
+                              attended.data(), into_wanted.data(), into_source.data(), into_edge.data(), into_clock.data(),
+                              into_clock.data() + kClock));
+  }
+
   bool operator==(const Results& o) const {
-    return aggregate == o.aggregate && sums == o.sums && touched == o.touched && weights == o.weights && maximum == o.maximum &&
+    return shares == o.shares && attended == o.attended && into_wanted == o.into_wanted && into_source == o.into_source &&
+           into_edge == o.into_edge && into_clock == o.into_clock && aggregate == o.aggregate && sums == o.sums && touched == o.touched && weights == o.weights && maximum == o.maximum &&
            denominator == o.denominator && edges == o.edges && row == o.row && rebuilt == o.rebuilt && rebuilt_values == o.rebuilt_values &&
            iteration == o.iteration && gpu == o.gpu && slot == o.slot && mate == o.mate && exchanged == o.exchanged && neighbor == o.neighbor && event == o.event && found == o.found && total == o.total &&
            makespan == o.makespan;

@@ -295,6 +295,13 @@ def test_the_clock_begins_as_published() -> None:
     assert torch.equal(clock.zero(), torch.ones(100))
 
 
+def test_the_clock_is_right_however_long_ago() -> None:
+    clock = stream_model(stream_shape(ModelChoice("tgn"), 0, 0, 0, 1), 0).clock
+    elapsed = torch.tensor([1e6 + 1, 1e8, 999_999_936.0])
+    angle = elapsed.double().numpy()[:, None] * clock.frequency.detach().double().numpy()
+    np.testing.assert_allclose(clock(elapsed).detach(), np.cos(angle), atol=1e-7)
+
+
 @pytest.mark.parametrize(("features", "edge"), [(0, 0), (FEATURES, EDGE)])
 @pytest.mark.parametrize(("name", "layers"), CASES)
 def test_flops_are_those_of_the_products(name: str, layers: int, features: int, edge: int, monkeypatch: pytest.MonkeyPatch) -> None:

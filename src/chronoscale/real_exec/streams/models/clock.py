@@ -23,7 +23,7 @@ class Clock(nn.Module):
         self.phase = nn.Parameter(torch.zeros(width))
 
     def forward(self, elapsed: Tensor) -> Tensor:
-        """Elapsed times [...] to encodings [..., width]."""
+        """Elapsed times [...] to encodings [..., width]. Angles are formed in float64: in float32 the cosine of a large one is noise."""
         angle = torch.addcmul(self.phase.double(), self.reading(elapsed)[..., None].double(), self.frequency.double())
         return angle.cos().to(self.phase.dtype)
 
