@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.datasets import store
-from chronoscale.datasets.archive import read_array
 from chronoscale.datasets.arrays import Bool, Int32, Int64
-from chronoscale.datasets.streams import negatives
+from chronoscale.datasets.streams import draws, negatives
 from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.negatives import Negatives
@@ -23,9 +22,10 @@ from chronoscale.datasets.streams.splits import Split, by_time, hide
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.datasets.streams.work import BatchStatistics, StreamStatistics, counted
 from chronoscale.errors import UserError
-from chronoscale.kept import read_json
+from chronoscale.kept import read_array, read_json
 
 META, TRAINING, NEW, WORK = "prepared.json", "training", "new.npy", "work"
+FIXED = 2**32  # in place of an epoch's number, where what is evaluated draws its neighbours: the same ones in every epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,8 @@ class Prepared:
         if (folder / TRAINING).exists():
             training = Source(_events(folder / TRAINING / "stream"), TCSR.load(folder / TRAINING / "tcsr"))
             trained = len(training.stream)
-        return replace(cls._of(meta.protocol, split, whole, training, trained, read_array(folder / NEW)), folder=folder)
+        new = read_array(folder / NEW, np.bool_, (events.num_nodes,), "mask of new nodes")
+        return replace(cls._of(meta.protocol, split, whole, training, trained, new), folder=folder)
 
     @classmethod
     def _of(cls, protocol: Protocol, split: Split, whole: Source, training: Source, trained: int, new: Bool) -> Prepared:
@@ -118,6 +119,10 @@ class Prepared:
         wanted = negatives.digest(events, self.split.train_end, part, k, kind, protocol.seed)
         return negatives.load(self.folder / f"{what}.npz", part, wanted)
 
+    def seed(self, epoch: int) -> int:
+        """What neighbours are drawn by in an epoch; in its place FIXED, or FIXED + 1, of events that validate or test."""
+        return draws.key_of(self.protocol.seed, epoch)
+
     def deal(self, validates: bool, ranks: int, size: int, limit: int = 0, every: int = 1) -> Deal:
         """Batches of the training events, or of those that validate."""
         return Deal(self.split.validation if validates else range(self.trained), ranks, size, limit, every)
@@ -130,15 +135,16 @@ class Prepared:
         path = self.folder / WORK / f"{sha256(f'{deal} {sampling}'.encode()).hexdigest()[:16]}.npz"
         if not path.exists():
             self._count(deal, source, validates, sampling).save(path)
-        return BatchStatistics.load(path)
+        return BatchStatistics.load(path, deal.iterations * deal.ranks)
 
     def _count(self, deal: Deal, source: Source, validates: bool, sampling: Sampling) -> BatchStatistics:
+        seed = self.seed(FIXED if validates else 0)
         if self.protocol.task == "node":
-            return counted(source, deal, sampling, lambda part: np.empty((len(part), 0), np.int32), self.protocol.seed)
+            return counted(source, deal, sampling, lambda part: np.empty((len(part), 0), np.int32), seed)
         if not validates:
-            return counted(source, deal, sampling, lambda part: self.negatives_of_training(part, 0), self.protocol.seed)
+            return counted(source, deal, sampling, lambda part: self.negatives_of_training(part, 0), seed)
         fixed, first = self.negatives("validation").dst, self.split.validation.start
-        return counted(source, deal, sampling, lambda part: present(fixed[part.start - first : part.stop - first]), self.protocol.seed)
+        return counted(source, deal, sampling, lambda part: present(fixed[part.start - first : part.stop - first]), seed)
 
     @property
     def statistics(self) -> StreamStatistics:

@@ -7,9 +7,9 @@ import torch
 
 from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.streams.deal import Deal
-from chronoscale.datasets.streams.draws import key_of
+from chronoscale.datasets.streams.prepared import FIXED
 from chronoscale.real_exec.streams.outcome import Outcome
-from chronoscale.real_exec.streams.program import FIXED, EventProgram
+from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.real_exec.streams.updates import Updated, settle
 
 ROOTS = 1 << 14  # read at once, however many negatives an event is ranked against
@@ -30,7 +30,7 @@ def evaluate(program: EventProgram) -> dict[str, float]:
     outcome = Outcome(deal.part, program.width(others.shape[1]), program.device)
     outcome.seen[:] = True
     program.learner.model.eval()
-    seed, size = key_of(data.protocol.seed, FIXED + 1), max(ROOTS // (2 + others.shape[1]), 1)
+    seed, size = data.seed(FIXED + 1), max(ROOTS // (2 + others.shape[1]), 1)
     for iteration in range(deal.iterations):
         whole, own = deal.together(iteration), deal.own(iteration, program.rank)
         for begin in range(own.start, own.stop, size):
