@@ -95,7 +95,13 @@ def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, overlaps:
         done = _phase(builder, validation, overlaps, done)
         if ranks > 1:
             unit, ready = training.iterations + validation.iterations, done.computed[-1] if overlaps else done.over
-            site = {"rank": np.arange(ranks), "order": 3 * unit, "iteration": training.iterations - 1, "unit": unit, "step": VALIDATE}
+            site: Columns = {
+                "rank": np.arange(ranks),
+                "order": 3 * unit,
+                "iteration": training.iterations - 1,
+                "unit": unit,
+                "step": VALIDATE,
+            }
             scored: Columns = {"collective": 2 * unit, "bytes": FP32 * data.validation * (shape.outputs or 2)}
             builder.add(Op.ALLREDUCE, Lane.COMM, site, scored, after=(ready,))
     return builder.finish()
