@@ -111,9 +111,7 @@ def test_every_slot_leads_where_the_stream_does(batch, sampling):
 @settings(deadline=None, max_examples=80)
 @given(batches(), samplings)
 def test_rows_that_stand_once_describe_the_same_trees(batch, sampling):
-    of_slots, of_rows = (
-        Sampling(sampling.fanouts, sampling.policy, sampling.windows, sampling.duration, unique) for unique in (False, True)
-    )
+    of_slots, of_rows = replace(sampling, unique=False), replace(sampling, unique=True)
     (many, expected), (few, trees) = checked(batch, of_slots), checked(batch, of_rows)
     assert trees == expected and few.sampled <= many.sampled  # of targets that are alike slots are filled once
     assert set(many.nodes.tolist()) == set(few.nodes.tolist()) and set(many.edges.tolist()) == set(few.edges.tolist())
