@@ -111,8 +111,7 @@ def count(workload: Workload, ranks: int) -> int:
     """Rows of `epoch`."""
     hyper, shape, data, several = workload.hyper, shape_of(workload), workload.events, ranks > 1
     limits, memory = (ranks, hyper.batch_size, hyper.batches, hyper.events.every), bool(shape.memory)
-    gathers = bool(shape.features or shape.layers * shape.edge)
-    each = 3 + gathers + shape.layers + 3 * memory  # sample, send, forward; memory is read, sent, updated
+    each = 3 + gathers(shape) + shape.layers + 3 * memory  # sample, send, forward; memory is read, sent, updated
     together = memory * (2 + several)  # memory is gathered, brought back, written
     training = Deal(range(data.training), *limits)
     found = training.batches * (each + 1) + training.iterations * ranks * (1 + several + together)
@@ -120,6 +119,11 @@ def count(workload: Workload, ranks: int) -> int:
         return found
     validation = Deal(range(data.validation), *limits)
     return found + validation.batches * each + validation.iterations * ranks * together + ranks * several
+
+
+def gathers(shape: StreamShape) -> bool:
+    """Whether a batch has rows of features, of nodes or of sampled events."""
+    return bool(shape.features or shape.layers * shape.edge)
 
 
 def state_bytes(shape: StreamShape) -> int:
@@ -142,12 +146,12 @@ def _phase(builder: Builder, phase: Phase, overlaps: bool, before: Ends) -> Ends
     sampled = builder.add(Op.SAMPLE, Lane.HOST, fetch, sizes, {"bytes": phase.index()}, where=there)
     moved, held = phase.features(), phase.features() + phase.index()
     read = sampled
-    if moved.any():
+    if gathers(shape):
         rows: Columns = {"nodes": work.nodes, "edges": work.edges, "rows": work.nodes + work.edges, "bytes": moved}
         read = builder.add(Op.GATHER, Lane.HOST, fetch, rows, where=there)
     sizes = {"rows": work.nodes + work.edges, "bytes": held, "alloc": held}
     sent = builder.add(Op.H2D, Lane.H2D, fetch, sizes, where=there, after=(read,))
-    updated, state = sent, np.zeros(len(work), np.int64)
+    ready, state = sent, np.zeros(len(work), np.int64)
     if shape.memory:
         state = work.nodes * pending_bytes(shape)
         rows = {"nodes": work.nodes, "rows": work.nodes, "width": shape.memory, "bytes": state}
@@ -158,8 +162,8 @@ def _phase(builder: Builder, phase: Phase, overlaps: bool, before: Ends) -> Ends
         arrived = builder.add(Op.H2D, Lane.H2D, phase.site(0) if overlaps else compute, sizes, where=there, after=(opened,))
         flops, size = update_work(shape, work.nodes)
         costs: Columns = {"flops": flops, "bytes": size, "alloc": size // 2 * (phase.step == TRAIN)}
-        updated = builder.add(Op.MEMORY_UPDATE, Lane.COMPUTE, compute, rows, costs, where=there, after=(arrived, sent))
-    last, total = _forward(builder, phase, compute, updated, sent)
+        ready = builder.add(Op.MEMORY_UPDATE, Lane.COMPUTE, compute, rows, costs, where=there, after=(arrived,))
+    last, total = _forward(builder, phase, compute, ready)
     if phase.step == TRAIN:
         flops, size, saved = total
         whole: Columns = {"nodes": work.nodes, "edges": phase.work.targets.sum(1), "rows": work.roots, "width": shape.hidden}
@@ -169,7 +173,7 @@ def _phase(builder: Builder, phase: Phase, overlaps: bool, before: Ends) -> Ends
     else:
         entered = over = last
     if shape.memory:
-        gathered, over = _write(builder, phase, write, over, updated)
+        gathered, over = _write(builder, phase, write, over)
         entered = entered if phase.step == TRAIN else gathered
     computed = np.concatenate([before.computed, last.reshape(-1, ranks)])
     overs = np.concatenate([before.over[None], over.reshape(-1, ranks)])
@@ -180,11 +184,11 @@ def _phase(builder: Builder, phase: Phase, overlaps: bool, before: Ends) -> Ends
     return Ends(np.maximum.accumulate(computed)[-2:], np.maximum.accumulate(overs)[-1])
 
 
-def _forward(builder: Builder, phase: Phase, site: Columns, updated: Ints, sent: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
+def _forward(builder: Builder, phase: Phase, site: Columns, ready: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
     """Layers over the levels, and the scores: the last row, and flops, bytes and bytes saved for backward of all, each [batches]."""
     shape, work, there = phase.shape, phase.work, phase.work.events > 0
     flops, size = update_work(shape, work.nodes) if shape.memory else np.zeros((2, len(work)), np.int64)
-    saved, after = size // 2 * (phase.step == TRAIN), updated  # what is written is kept, and read once more in the forward pass
+    saved = size // 2 * (phase.step == TRAIN)  # what is written is kept, and read once more in the forward pass
     total = [flops, size, saved]
     for layer in range(shape.layers):
         levels = range(shape.layers - layer)
@@ -200,13 +204,13 @@ def _forward(builder: Builder, phase: Phase, site: Columns, updated: Ints, sent:
             "layer": layer,
         }
         costs: Columns = {"width": shape.width(layer), "flops": flops, "bytes": size, "alloc": saved}
-        after = builder.add(Op.AGGREGATE, Lane.COMPUTE, site, sizes, costs, where=there, after=(after, sent))
+        builder.add(Op.AGGREGATE, Lane.COMPUTE, site, sizes, costs, where=there, after=(ready,) * (not layer and not shape.memory))
         total = [done + more for done, more in zip(total, (flops, size, saved), strict=True)]
     told = class_work(shape, work.events) if shape.outputs else score_work(shape, work.roots - work.events, work.events)
     flops, size = (one + other for one, other in zip(embed_work(shape, work.roots), told, strict=True))
     over: Columns = {"free": phase.features() + phase.index() + work.nodes * pending_bytes(shape) * bool(shape.memory)}
     sizes = {"nodes": work.roots, "rows": work.roots, "width": shape.hidden, "flops": flops, "bytes": size}
-    last = builder.add(Op.FORWARD, Lane.COMPUTE, site, sizes, over if phase.step == VALIDATE else {}, where=there, after=(after, sent))
+    last = builder.add(Op.FORWARD, Lane.COMPUTE, site, sizes, over if phase.step == VALIDATE else {}, where=there)
     return last, (total[0] + flops, total[1] + size, total[2])
 
 
@@ -220,16 +224,16 @@ def _update(builder: Builder, phase: Phase, site: Columns, backward: Ints) -> tu
     return ready, builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, moved, after=(ready,))
 
 
-def _write(builder: Builder, phase: Phase, site: Columns, over: Ints, updated: Ints) -> tuple[Ints, Ints]:
+def _write(builder: Builder, phase: Phase, site: Columns, over: Ints) -> tuple[Ints, Ints]:
     """What the batch did to memory: gathered from all ranks, brought to the host, and written with the mails that follow from it. Their
     first row, and their last."""
     shape, work, row = phase.shape, phase.work, phase.shape.memory * FP32
-    ready: tuple[Ints, ...] = (over, updated)
+    ready = over
     if phase.ranks > 1:
         sent: Columns = {"collective": 2 * phase.unit + 1, "rows": work.updated, "width": shape.memory, "bytes": work.updated * row}
-        ready = (builder.add(Op.ALLGATHER, Lane.COMM, site, sent, after=ready),)
+        ready = builder.add(Op.ALLGATHER, Lane.COMM, site, sent, after=(ready,))
     brought: Columns = {"rows": work.written, "width": shape.memory, "bytes": work.written * row}
-    down = builder.add(Op.D2H, Lane.D2H, site, brought, after=ready)
+    down = builder.add(Op.D2H, Lane.D2H, site, brought, after=(ready,))
     mails = work.mailed * (state_bytes(shape) - row - TIME)
     written: Columns = {"rows": work.written, "edges": work.mailed, "width": shape.memory, "bytes": work.written * (row + TIME) + mails}
-    return ready[0], builder.add(Op.MEMORY_WRITE, Lane.HOST, site, written, after=(down,))
+    return ready, builder.add(Op.MEMORY_WRITE, Lane.HOST, site, written, after=(down,))
