@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from slow_scores import area, precision, reciprocal
 from stream_case import stream
 from stream_search import NODES, sources
 
@@ -15,25 +16,6 @@ from chronoscale.datasets.streams.negatives import Negatives
 from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.datasets.streams.waits import waits
-
-
-def precision(positive, negative):
-    """AP by its definition: over thresholds, from the highest, the precision times the recall gained."""
-    scores, found, before = sorted({*positive, *negative}, reverse=True), 0.0, 0.0
-    for threshold in scores:
-        right, wrong = sum(x >= threshold for x in positive), sum(x >= threshold for x in negative)
-        recall = right / len(positive)
-        found, before = found + (recall - before) * right / (right + wrong), recall
-    return found
-
-
-def area(positive, negative):
-    return np.mean([(one > other) + 0.5 * (one == other) for one in positive for other in negative])
-
-
-def reciprocal(positive, rows):
-    ranks = [1 + 0.5 * (sum(x > one for x in row) + sum(x >= one for x in row)) for one, row in zip(positive, rows, strict=True)]
-    return np.mean([1 / rank for rank in ranks])
 
 
 @pytest.mark.parametrize("missing", [False, True])

@@ -267,7 +267,7 @@ def test_fewer_rows_where_each_stands_once() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_epoch_takes_less_time_on_more_ranks(name: str) -> None:
-    workload = work("tgn", hyper("tgn", 100), data(8000, 400), hidden=128)
+    workload = work("tgn", hyper("tgn", 250), data(8000, 400), hidden=128)
     ends = [int(replay(plan(name, workload, ranks), POLARIS, COSTS).end_ns.max()) for ranks in (1, 2, 4, 8)]
     assert ends == sorted(ends, reverse=True) and ends[-1] < ends[0] / 2, ends
 

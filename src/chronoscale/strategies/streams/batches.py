@@ -155,11 +155,10 @@ def _phase(builder: Builder, phase: Phase, overlaps: bool, before: Ends) -> Ends
     if shape.memory:
         state = work.nodes * pending_bytes(shape)
         rows = {"nodes": work.nodes, "rows": work.nodes, "width": shape.memory, "bytes": state}
-        opened = builder.add(
-            Op.MEMORY_READ, Lane.HOST, phase.site(0) if overlaps else compute, rows, where=there, after=(sent,) * (not overlaps)
-        )
+        known = phase.site(0) if overlaps else compute  # behind what the batch before has written
+        opened = builder.add(Op.MEMORY_READ, Lane.HOST, known, rows, where=there, after=(sent,) * (not overlaps))
         sizes = {"rows": work.nodes, "layer": 0, "bytes": state, "alloc": state}
-        arrived = builder.add(Op.H2D, Lane.H2D, phase.site(0) if overlaps else compute, sizes, where=there, after=(opened,))
+        arrived = builder.add(Op.H2D, Lane.H2D, known, sizes, where=there, after=(opened,))
         flops, size = update_work(shape, work.nodes)
         costs: Columns = {"flops": flops, "bytes": size, "alloc": size // 2 * (phase.step == TRAIN)}
         ready = builder.add(Op.MEMORY_UPDATE, Lane.COMPUTE, compute, rows, costs, where=there, after=(arrived,))
