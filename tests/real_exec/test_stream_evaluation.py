@@ -1,6 +1,7 @@
 """What training on events is judged by, against scores by definition of the oracle's logits; which epoch is kept; when training ends."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +107,18 @@ def test_scores_are_those_of_the_oracles_logits(tmp_path, model):
     assert evaluate(judged.made) == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.parametrize("model", ["tgn", "apan", "tgat"])
+def test_tests_go_on_from_behind_the_events_that_validate(tmp_path, model):
+    """Also where epochs end before them."""
+    folder, found = prepared(tmp_path, stream(seed=3, nodes=16, events=130)), []
+    for validates in (True, False):
+        job = job_of(tmp_path, model, validate=validates)
+        training.train(job)
+        found.append(json.loads((Path(job.out) / "test.json").read_text()))
+        shutil.rmtree(job.out)
+    assert found[0] == pytest.approx(found[1]) and set(found[0]) == {"ap", "auc", "mrr"} and folder.exists()
+
+
 def test_roots_in_parts_score_alike(tmp_path, monkeypatch):
     judged = Judged(prepared(tmp_path, stream(seed=3, nodes=16, events=130), hidden=0.15), "tgn")
     judged.epoch(0)
@@ -138,9 +151,9 @@ def test_labels_are_scored_event_by_event(tmp_path, model):
     assert found["auc"] == pytest.approx(area(*([gap for gap, label in gaps if label == kind] for kind in (1, 0))))
 
 
-def job_of(folder, model="tgn", repeats=1, patience=0):
+def job_of(folder, model="tgn", repeats=1, patience=0, **other):
     """Of a stored stream, to be trained in this process."""
-    chosen, given = choice(model), hyper(model, events=EventHyper(patience=patience))
+    chosen, given = choice(model), hyper(model, events=EventHyper(patience=patience), **other)
     if not (folder / "prepared").exists():
         prepared(folder, stream())
     planned(folder / "prepared", chosen, given).save(folder / "schedule.parquet")
