@@ -11,7 +11,6 @@ from numpy.testing import assert_array_equal
 from chronoscale.datasets.convert import by_count, by_width
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.statistics import BatchStatistics
 from chronoscale.errors import UserError
 
 N = 5
@@ -119,11 +118,3 @@ def test_a_signal_counts_what_is_missing(monkeypatch):
     with pytest.raises(UserError, match=r"values\[1, 2, 0\]: not finite"):
         Signal.from_readings(values, edges)
     assert Signal(values, edges, verified=True).missing_count == 0  # not read again
-
-
-def test_counts_of_batches_are_of_one_shape_and_not_negative():
-    counts = {name: np.arange(3) for name in BatchStatistics.__annotations__ if name != "family"}
-    assert len(BatchStatistics(**counts)) == 3 and BatchStatistics.family == "streams"
-    for wrong in (np.arange(2), np.arange(3.0), np.array([1, -1, 0])):
-        with pytest.raises(ValueError, match=r"BatchStatistics\.sampled must be non-negative int64 \[3\]"):
-            BatchStatistics(**{**counts, "sampled": wrong})

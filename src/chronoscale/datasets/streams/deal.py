@@ -46,6 +46,12 @@ class Deal:
         first = min(whole.start + rank * self.size, whole.stop)
         return range(first, min(first + self.size, whole.stop))
 
+    @property
+    def batches(self) -> int:
+        """That have events, of all ranks; an iteration but the last has some for each."""
+        last = self.iterations - 1
+        return max(last, 0) * self.ranks + (-(-len(self.together(last)) // self.size) if last >= 0 else 0)
+
     def sizes(self) -> Int64:
         """Events of each iteration and rank, int64 [iterations, ranks]."""
         counts = [[len(self.own(i, rank)) for rank in range(self.ranks)] for i in range(self.iterations)]

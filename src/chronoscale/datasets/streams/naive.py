@@ -29,11 +29,12 @@ def naive_scores(data: Prepared, batch: int) -> Mapping[str, Mapping[str, float]
 def _links(positive: Float32, one: Float32, many: Float32, new: Bool) -> dict[str, float]:
     found = {}
     for ending, chosen in (("", np.ones_like(new)), ("_new", new)):
-        chosen = chosen & np.isfinite(one) & np.isfinite(many).any(1)
-        if chosen.any():
-            found[f"ap{ending}"] = ranking.average_precision(positive[chosen], one[chosen])
-            found[f"auc{ending}"] = ranking.area(positive[chosen], one[chosen])
-            found[f"mrr{ending}"] = ranking.reciprocal(ranking.ranks(positive[chosen], many[chosen]))
+        told, ranked = chosen & np.isfinite(one), chosen & np.isfinite(one) & np.isfinite(many).any(1)
+        if told.any():
+            found[f"ap{ending}"] = ranking.average_precision(positive[told], one[told])
+            found[f"auc{ending}"] = ranking.area(positive[told], one[told])
+        if ranked.any():
+            found[f"mrr{ending}"] = ranking.reciprocal(ranking.ranks(positive[ranked], many[ranked]))
     return found
 
 

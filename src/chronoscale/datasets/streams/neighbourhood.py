@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,6 +12,7 @@ import numpy as np
 from chronoscale.cuda_ext.temporal import Policy
 from chronoscale.datasets.arrays import Bool, Float32, Int32, Int64, Numbers
 from chronoscale.datasets.streams import draws
+from chronoscale.datasets.streams.distinct import distinct
 from chronoscale.datasets.streams.tcsr import TCSR
 
 
@@ -107,8 +109,7 @@ def compacted(ids: Int32, unique: bool) -> tuple[Int32, Int64]:
     """Rows to gather, int32 [U], and for each of ids [n] its row: the different ones in ascending order, or as they stand."""
     if not unique:
         return ids, np.arange(ids.size)
-    rows, index = np.unique(ids, return_inverse=True)
-    return rows, index.astype(np.int64, copy=False)
+    return distinct(ids)
 
 
 def _windows(t: Numbers, roots: tuple[Int32, Int32, Numbers], sampling: Sampling) -> Sequence[_Level]:
@@ -116,7 +117,10 @@ def _windows(t: Numbers, roots: tuple[Int32, Int32, Numbers], sampling: Sampling
     node, before, time = roots
     if sampling.windows == 1 and not sampling.duration:
         return [_Level(node, before, None, time)]
-    ends = [np.searchsorted(t, time - number * sampling.duration) for number in range(sampling.windows + 1)]
+    spans = [number * sampling.duration for number in range(sampling.windows + 1)]
+    if t.dtype.kind == "i":  # whole times: exact, and t is not copied to be compared with others
+        spans = [math.floor(span) for span in spans]
+    ends = [np.searchsorted(t, time - span) for span in spans]
     ends[0] = before.astype(np.int64)  # also what is as late as the root, if it came in an earlier batch
     bounds = [np.minimum(end, before).astype(np.int32) for end in ends]
     return [_Level(node, bounds[number], bounds[number + 1], time) for number in reversed(range(sampling.windows))]
@@ -131,17 +135,13 @@ def _grow(tcsr: TCSR, t: Numbers, roots: _Level, sampling: Sampling, seed: int, 
         there = np.arange(fanout) < found.counts[:, None]
         event, node = found.event[there], found.neighbor[there]
         since = None if level.since is None else np.repeat(level.since, found.counts)
-        first = index = np.arange(event.size)
-        if sampling.unique:  # of the last level the node alone is read; of others also when it was met, and how far back is seen
-            keys = node.astype(np.int64)
-            if hop + 1 < len(sampling.fanouts):
-                keys |= event.astype(np.int64) << 32
-                if since is not None:
-                    keys = np.unique(np.stack([keys, since]), axis=1, return_inverse=True)[1].ravel()
-            _, first, index = np.unique(keys, return_index=True, return_inverse=True)
+        index = np.arange(event.size)
+        if sampling.unique:
+            index = _targets(node, event, since, hop + 1 == len(sampling.fanouts))
         slot = np.zeros(there.shape, np.int64)
         slot[there] = index
-        node, event, since = node[first], event[first], None if since is None else since[first]
+        node, event = _of_each(node, index), _of_each(event, index)
+        since = None if since is None else _of_each(since, index)
         if not node.size:  # a row that no slot means
             node, event, since = level.node[:1], np.zeros(1, np.int32), None if since is None else np.zeros(1, np.int32)
         grown.levels.append(_Level(node, event, since, t[event]))
@@ -149,3 +149,25 @@ def _grow(tcsr: TCSR, t: Numbers, roots: _Level, sampling: Sampling, seed: int, 
         grown.slots.append(slot)
         grown.there.append(there)
     return grown
+
+
+def _targets(node: Int32, event: Int32, since: Int32 | None, last: bool) -> Int64:
+    """Of slots [n], the number of the target that each leads to, int64 [n]: one for slots that are alike. Of the last level the node alone
+    is read; of others also when it was met, and how far back is seen."""
+    if last:
+        return distinct(node)[1]
+    met, index = distinct(event)
+    end = np.empty(met.size, np.int32)
+    end[index] = node
+    alike = distinct((2 * index + (end[index] != node)).astype(np.int32))[1]  # an event has two ends
+    if since is None:
+        return alike
+    bounds, bound = distinct(since)
+    return np.asarray(np.unique(alike * bounds.size + bound, return_inverse=True)[1], np.int64)
+
+
+def _of_each(values: Int32, index: Int64) -> Int32:
+    """The value of each number in index [n], of which those that are alike have one."""
+    found = np.empty(int(index.max(initial=-1)) + 1, values.dtype)
+    found[index] = values
+    return found

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.datasets import store
-from chronoscale.datasets.archive import read_array
 from chronoscale.datasets.arrays import Bool, Int32, Int64
-from chronoscale.datasets.streams import negatives
+from chronoscale.datasets.streams import draws, negatives
 from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.events import EventStream
+from chronoscale.datasets.streams.labels import require_labels
 from chronoscale.datasets.streams.negatives import Negatives
 from chronoscale.datasets.streams.neighbourhood import Sampling
 from chronoscale.datasets.streams.protocol import Protocol
@@ -23,9 +23,10 @@ from chronoscale.datasets.streams.splits import Split, by_time, hide
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.datasets.streams.work import BatchStatistics, StreamStatistics, counted
 from chronoscale.errors import UserError
-from chronoscale.kept import read_json
+from chronoscale.kept import read_array, read_json
 
 META, TRAINING, NEW, WORK = "prepared.json", "training", "new.npy", "work"
+FIXED = 2**32  # in place of an epoch's number, where what is evaluated draws its neighbours: the same ones in every epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Prepared:
         """In memory. Raises UserError where the stream cannot be split, hidden nodes leave nothing to train on, or labels are missing."""
         split = by_time(events, protocol.train, protocol.validation)
         if protocol.task == "node":
-            _labels(events)
+            require_labels(events)
         hidden, whole = hide(events, split, protocol.hidden, protocol.seed), Source(events, TCSR.of(events))
         if not protocol.hidden:
             return cls._of(protocol, split, whole, whole, split.train_end, hidden.new)
@@ -72,7 +73,7 @@ class Prepared:
         events = _events(folder / stream)
         split = by_time(events, protocol.train, protocol.validation)
         if protocol.task == "node":
-            _labels(events)
+            require_labels(events)
         hidden = hide(events, split, protocol.hidden, protocol.seed)
         TCSR.of(events, folder=folder / "tcsr")
         np.save(folder / NEW, hidden.new)
@@ -95,14 +96,15 @@ class Prepared:
         if (folder / TRAINING).exists():
             training = Source(_events(folder / TRAINING / "stream"), TCSR.load(folder / TRAINING / "tcsr"))
             trained = len(training.stream)
-        return replace(cls._of(meta.protocol, split, whole, training, trained, read_array(folder / NEW)), folder=folder)
+        new = read_array(folder / NEW, np.bool_, (events.num_nodes,), "mask of new nodes")
+        return replace(cls._of(meta.protocol, split, whole, training, trained, new), folder=folder)
 
     @classmethod
     def _of(cls, protocol: Protocol, split: Split, whole: Source, training: Source, trained: int, new: Bool) -> Prepared:
         among = negatives.destinations(np.asarray(training.stream.dst[:trained]), whole.stream.num_nodes)
         return cls(protocol, split, whole, training, trained, new, among)
 
-    def negatives_of_training(self, part: range, epoch: int, seed: int) -> Int32:
+    def negatives_of_training(self, part: range, epoch: int, seed: int = 0) -> Int32:
         """One destination an event that it is told from, [B, 1]; none for a task without: [B, 0]. `seed`: the training's."""
         if self.protocol.task == "node":
             return np.empty((len(part), 0), np.int32)
@@ -118,6 +120,11 @@ class Prepared:
         wanted = negatives.digest(events, self.split.train_end, part, k, kind, protocol.seed)
         return negatives.load(self.folder / f"{what}.npz", part, wanted)
 
+    def seed(self, epoch: int) -> int:
+        """What neighbours are drawn by in the epoch of a training of seed 0; in its place FIXED, or FIXED + 1, of events that validate or
+        test, whatever the training's."""
+        return draws.key_of(self.protocol.seed, epoch)
+
     def deal(self, validates: bool, ranks: int, size: int, limit: int = 0, every: int = 1) -> Deal:
         """Batches of the training events, or of those that validate."""
         return Deal(self.split.validation if validates else range(self.trained), ranks, size, limit, every)
@@ -130,37 +137,29 @@ class Prepared:
         path = self.folder / WORK / f"{sha256(f'{deal} {sampling}'.encode()).hexdigest()[:16]}.npz"
         if not path.exists():
             self._count(deal, source, validates, sampling).save(path)
-        return BatchStatistics.load(path)
+        return BatchStatistics.load(path, deal.iterations * deal.ranks)
 
     def _count(self, deal: Deal, source: Source, validates: bool, sampling: Sampling) -> BatchStatistics:
+        seed = self.seed(FIXED if validates else 0)
         if self.protocol.task == "node":
-            return counted(source, deal, sampling, lambda part: np.empty((len(part), 0), np.int32), self.protocol.seed)
+            return counted(source, deal, sampling, lambda part: np.empty((len(part), 0), np.int32), seed)
         if not validates:
-            return counted(source, deal, sampling, lambda part: self.negatives_of_training(part, 0, self.protocol.seed), self.protocol.seed)
+            return counted(source, deal, sampling, lambda part: self.negatives_of_training(part, 0), seed)
         fixed, first = self.negatives("validation").dst, self.split.validation.start
-        return counted(source, deal, sampling, lambda part: present(fixed[part.start - first : part.stop - first]), self.protocol.seed)
+        return counted(source, deal, sampling, lambda part: present(fixed[part.start - first : part.stop - first]), seed)
 
     @property
     def statistics(self) -> StreamStatistics:
         """What planning needs."""
         events = self.whole.stream
         nodes, edges = (0 if found is None else found.shape[1] for found in (events.node_features, events.features))
-        classes = int(_labels(events).max()) + 1 if self.protocol.task == "node" else 0
+        classes = int(require_labels(events).max()) + 1 if self.protocol.task == "node" else 0
         return StreamStatistics(events.num_nodes, self.trained, len(self.split.validation), nodes, edges, classes, self.work)
 
 
 def present(destinations: Int32) -> Int32:
     """Negatives as nodes to read: where there is none, -1, some node; what it scores does not count."""
     return np.maximum(destinations, 0)
-
-
-def _labels(events: EventStream) -> Int64:
-    """Classes of an event's source, 0, 1, …. Raises UserError where there are none."""
-    if events.labels is None:
-        raise UserError(f"dataset '{events.name}' has no labels: task: node predicts those of each event's source")
-    if events.labels.min() < 0:
-        raise UserError(f"dataset '{events.name}': labels are classes 0, 1, …, got {events.labels.min()}")
-    return events.labels
 
 
 def _drawn(split: Split, protocol: Protocol) -> dict[str, tuple[range, int, negatives.Kind]]:

@@ -9,14 +9,24 @@ import numpy as np
 from chronoscale.datasets.arrays import Int32, Numbers
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
+from chronoscale.errors import UserError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """A stream and its T-CSR, of the same events under the same numbers."""
+    """A stream and its T-CSR, of the same events under the same numbers. Raises UserError where the two differ in size."""
 
     stream: EventStream
     tcsr: TCSR
+
+    def __post_init__(self) -> None:
+        has = (self.tcsr.num_nodes, self.tcsr.neighbor.size)
+        most = 2 * len(self.stream)  # an event with itself is there once
+        if has[0] != self.stream.num_nodes or not most // 2 <= has[1] <= most:
+            raise UserError(
+                f"T-CSR of {has[0]} nodes and {has[1]} entries for a stream of {self.stream.num_nodes} nodes and {most // 2} events; "
+                "it is of another one"
+            )
 
     def roots(self, part: range, others: Int32, before: int) -> tuple[Int32, Int32, Numbers]:
         """Roots of a batch: sources, destinations, and `others` [B, k] that each event is told from, event by event; the first event that

@@ -1,40 +1,20 @@
-"""What planning needs of a stream of events (BatchStatistics), and what describes one."""
+"""What describes a stream of events."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from chronoscale.datasets.arrays import Float64, Int32, Int64, check_columns, release
+from chronoscale.datasets.arrays import Float64, Int32, Int64, release
 from chronoscale.datasets.snapshots import edge_keys
 from chronoscale.datasets.streams.events import EventStream
 
 _BLOCK = 1 << 16  # events read at a time
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BatchStatistics:
-    """int64 [B], one entry a batch of events, from one pass of the sampler."""
-
-    family: ClassVar[str] = "streams"
-    events: Int64
-    sampled: Int64  # neighbour slots filled, all layers
-    unique_nodes: Int64
-    unique_edges: Int64
-    updated_nodes: Int64  # rows of memory written
-    remote_nodes: Int64  # rows that another rank owns
-
-    def __post_init__(self) -> None:
-        check_columns(self, self.events.shape)
-
-    def __len__(self) -> int:
-        return len(self.events)
 
 
 class Counts(NamedTuple):

@@ -14,10 +14,14 @@ from chronoscale.datasets.arrays import Int32, Int64
 from chronoscale.datasets.streams import neighbourhood
 from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.delivery import delivered
+from chronoscale.datasets.streams.distinct import distinct
 from chronoscale.datasets.streams.neighbourhood import Sampling
 from chronoscale.datasets.streams.source import Source
 from chronoscale.errors import UserError
+from chronoscale.kept import reading
 
+LEVELS = ("targets", "sampled")  # have a number for each level or hop
+AGAIN = "delete the file, and it is counted anew"
 Others = Callable[[range], Int32]  # nodes [B] or [B, k] that the events of a batch are told from
 
 
@@ -43,8 +47,9 @@ class BatchStatistics:
     def __post_init__(self) -> None:
         for field in fields(self):
             array = getattr(self, field.name)
-            if array.dtype != np.int64 or len(array) != len(self.events) or (array < 0).any():
-                raise UserError(f"work of batches: {field.name} is {array.dtype} {list(array.shape)} of {len(self.events)} batches")
+            shape = (*self.events.shape[:1], *array.shape[1:])
+            if array.dtype != np.int64 or array.shape != shape or array.ndim != 1 + (field.name in LEVELS) or (array < 0).any():
+                raise UserError(f"work of batches: {field.name} is {array.dtype} {list(array.shape)} of {self.events.size} batches")
 
     def __len__(self) -> int:
         return len(self.events)
@@ -55,12 +60,13 @@ class BatchStatistics:
             np.savez(file, **{field.name: getattr(self, field.name) for field in fields(self)})
 
     @classmethod
-    def load(cls, path: Path) -> BatchStatistics:
-        """What `save` wrote. Raises UserError naming a file that is damaged."""
-        found = read_archive(path)
-        if set(found) != {field.name for field in fields(cls)}:
-            raise UserError(f"{path}: not the work of batches; delete the file, and it is counted anew")
-        return cls(**found)
+    def load(cls, path: Path, batches: int) -> BatchStatistics:
+        """What `save` wrote. Raises UserError naming a file that is damaged, or of another number of batches."""
+        with reading(path, "work of batches", AGAIN):
+            found = cls(**read_archive(path))
+            if len(found) != batches:
+                raise UserError(f"{len(found)} batches, expected {batches}")
+            return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,6 +120,8 @@ def counted(source: Source, deal: Deal, sampling: Sampling, others: Others, seed
 
 def last_events(src: Int32, dst: Int32) -> tuple[Int32, Int64]:
     """Nodes of a batch's events [B], ascending, int32 [U], and the place in 0 .. B - 1 of the last event of each, int64 [U]."""
-    ends = np.stack([src, dst], axis=1).ravel()[::-1]
-    nodes, first = np.unique(ends, return_index=True)
-    return nodes, (ends.size - 1 - first) // 2
+    ends = np.stack([src, dst], axis=1).ravel()
+    nodes, place = distinct(ends)
+    last = np.empty(nodes.size, np.int64)
+    last[place] = np.arange(ends.size) // 2  # of several the last one stays
+    return nodes, last

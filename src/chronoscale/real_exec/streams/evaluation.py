@@ -1,4 +1,4 @@
-"""Evaluation: the test events of a stream, predicted in order, their node memory going on from where validation ended."""
+"""Evaluation: the test events of a stream, predicted in order, their node memory going on from behind the events that validate."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import torch
 
 from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.streams.deal import Deal
-from chronoscale.datasets.streams.draws import key_of
+from chronoscale.datasets.streams.prepared import FIXED
 from chronoscale.real_exec.streams.outcome import Outcome
-from chronoscale.real_exec.streams.program import FIXED, EventProgram
+from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.real_exec.streams.updates import Updated, settle
 
 ROOTS = 1 << 14  # read at once, however many negatives an event is ranked against
@@ -22,15 +22,14 @@ def evaluate(program: EventProgram) -> dict[str, float]:
     Each destination is told from one fixed negative (AP, AUC) and ranked against others (MRR).
     """
     data, steps, source = program.data, program.steps, program.data.whole
-    link, memory = data.protocol.task == "link", bool(program.material.shape.memory)
-    deal = Deal(data.split.test, program.collective.ranks, program.hyper.batch_size)
+    link, deal = data.protocol.task == "link", _batches(program, data.split.test)
     others: Int32 = np.empty((len(deal.part), 0), np.int32)
     if link:
         others = np.concatenate([data.negatives("test").dst, data.negatives("ranked").dst], axis=1)
     outcome = Outcome(deal.part, program.width(others.shape[1]), program.device)
     outcome.seen[:] = True
     program.learner.model.eval()
-    seed, size = key_of(program.seed, FIXED + 1), max(ROOTS // (2 + others.shape[1]), 1)
+    seed, size = data.seed(FIXED + 1), max(ROOTS // (2 + others.shape[1]), 1)
     for iteration in range(deal.iterations):
         whole, own = deal.together(iteration), deal.own(iteration, program.rank)
         for begin in range(own.start, own.stop, size):
@@ -38,9 +37,29 @@ def evaluate(program: EventProgram) -> dict[str, float]:
             told = others[part.start - deal.part.start : part.stop - deal.part.start]
             batch = steps.sample(source, part, told, whole.start, seed)
             outcome.add(part, steps.forward(batch))
-        if memory:
-            updated = Updated.of(source, deal, iteration)
-            fresh = steps.fresh(torch.from_numpy(updated.nodes))  # the same on every rank
-            settle(whole, updated, fresh, source, program.learner.model, program.state, program.sampling.delivers)
+        _write(program, deal, iteration)
     outcome.together(program.collective)
     return outcome.links(data, others >= 0) if link else outcome.labels(data)
+
+
+@torch.no_grad()
+def catch_up(program: EventProgram) -> None:
+    """Bring node memory past the events of validation, where epochs end before them. Called on every rank."""
+    program.learner.model.eval()
+    deal = _batches(program, program.data.split.validation)
+    for iteration in range(deal.iterations):
+        _write(program, deal, iteration)
+
+
+def _batches(program: EventProgram, part: range) -> Deal:
+    return Deal(part, program.collective.ranks, program.hyper.batch_size)
+
+
+def _write(program: EventProgram, deal: Deal, iteration: int) -> None:
+    """What an iteration of all events leaves in memory, computed on every rank alike."""
+    if not program.material.shape.memory:
+        return
+    source, updated = program.data.whole, Updated.of(program.data.whole, deal, iteration)
+    fresh = program.steps.fresh(torch.from_numpy(updated.nodes))
+    whole = deal.together(iteration)
+    settle(whole, updated, fresh, source, program.learner.model, program.state, program.sampling.delivers)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.datasets.arrays import Bool, Numbers
+from chronoscale.datasets.arrays import Bool
 from chronoscale.datasets.streams import ranking
 from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.real_exec.collective import Collective
@@ -44,8 +44,10 @@ class Outcome:
             if chosen.any():
                 positive, first = logits[chosen, 0], negative[chosen, 0]
                 found |= {f"ap{ending}": ranking.average_precision(positive, first), f"auc{ending}": ranking.area(positive, first)}
-                if negative.shape[1] > 1:
-                    found[f"mrr{ending}"] = _mrr(positive, negative[chosen, 1:])
+                others = negative[chosen, 1:]
+                some = np.isfinite(others).any(1)
+                if some.any():
+                    found[f"mrr{ending}"] = ranking.reciprocal(ranking.ranks(positive[some], others[some]))
         return found
 
     def labels(self, data: Prepared) -> dict[str, float]:
@@ -59,9 +61,3 @@ class Outcome:
         if logits.shape[1] == 2 and 0 < labels.sum() < labels.size:
             found["auc"] = ranking.area_of_labels(logits[:, 1] - logits[:, 0], labels)
         return found
-
-
-def _mrr(positive: Numbers, negative: Numbers) -> float:
-    """Of the events that have any negative."""
-    some = np.isfinite(negative).any(1)
-    return ranking.reciprocal(ranking.ranks(positive[some], negative[some]))

@@ -13,7 +13,7 @@ from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.plans import TEST, Plan, Plans
 from chronoscale.real_exec.streams.best import best_of, keep_best, restore_best
-from chronoscale.real_exec.streams.evaluation import evaluate
+from chronoscale.real_exec.streams.evaluation import catch_up, evaluate
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.strategies.schedule import Schedule
@@ -63,6 +63,8 @@ class EventPlans(Plans):
         """Score the test events with the best epoch's model, its memory going on."""
         self._context.collective.barrier()
         restore_best(self._folder, self.learner.model, self._program.state)
+        if not self._program.hyper.validate:
+            catch_up(self._program)
         tested = evaluate(self._program)
         if self._context.rank == 0:
             replaced(self._folder / TEST, json.dumps(tested).encode())

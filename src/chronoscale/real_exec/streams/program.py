@@ -12,6 +12,7 @@ from torch.nn import functional
 from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.draws import key_of
+from chronoscale.datasets.streams.prepared import FIXED
 from chronoscale.datasets.streams.source import Source
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
@@ -28,7 +29,6 @@ from chronoscale.strategies.streams.batches import VALIDATE
 from chronoscale.strategies.streams.feeding import Feeding
 from chronoscale.strategies.workload import Hyper
 
-FIXED = 2**32  # in place of an epoch's number, where what is evaluated draws its neighbours: the same ones in every epoch
 DROPOUT = 3  # what a seed is for, beside what `negatives` draws
 
 
@@ -115,7 +115,7 @@ class EventProgram(Program):
         (deal, iteration), validates = self._place(task), task.step == VALIDATE
         part, before = deal.own(iteration, self.rank), deal.together(iteration).start
         others = self._others(part) if validates else self.data.negatives_of_training(part, self.epoch, self.seed)
-        seed = key_of(self.seed, FIXED if validates else self.epoch)
+        seed = self.data.seed(FIXED) if validates else key_of(self.seed, self.epoch)
         self._batch[task.unit] = self.steps.sample(self._source(task), part, others, before, seed)
         if self.material.shape.memory:
             self._updated[task.unit] = Updated.of(self._source(task), deal, iteration)

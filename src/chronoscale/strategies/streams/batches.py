@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.neighbourhood import Sampling
 from chronoscale.datasets.streams.work import BatchStatistics
 from chronoscale.errors import UserError
@@ -21,17 +22,17 @@ from chronoscale.strategies.streams.feeding import Feeding
 from chronoscale.strategies.streams.kernels import STATE, kernels_of
 from chronoscale.strategies.streams.models import StreamShape
 from chronoscale.strategies.streams.shapes import shape_of
-from chronoscale.strategies.streams.work import embed_work, layer_work, score_work, update_work
+from chronoscale.strategies.streams.work import class_work, embed_work, layer_work, score_work, update_work
 from chronoscale.strategies.workload import Workload
 
-FP32, INDEX, TRUTH = 4, 8, 1
+FP32, INDEX, TIME, TRUTH = 4, 8, 8, 1
 TRAIN, VALIDATE = 0, 1  # `step` of an epoch's rows
 FETCH, COMPUTE, WRITE = 1, 1, 2  # places within an iteration's three; the next one's fetch goes before this one's computation
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ends:
-    """Handles int64 [ranks] of the last row of an earlier phase: of computing, and of all."""
+    """Handles of rows that end an earlier phase: int64 [2, ranks], the computing of its last two batches, and [ranks], all of it."""
 
     computed: Ints
     over: Ints
@@ -72,9 +73,9 @@ class Phase:
         return found
 
     def index(self) -> Ints:
-        """Bytes of the indices that make trees of rows."""
+        """Bytes of the roots' times, and of the indices that make trees of rows."""
         slots = self.work.targets[:, :-1] * np.array(self.sampling.fanouts, np.int64)
-        return np.asarray(INDEX * self.work.targets.sum(1) + (2 * INDEX + FP32 + TRUTH) * slots.sum(1), np.int64)
+        return np.asarray(TIME * self.work.roots + INDEX * self.work.targets.sum(1) + (2 * INDEX + FP32 + TRUTH) * slots.sum(1), np.int64)
 
 
 def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, overlaps: bool) -> Schedule:
@@ -85,7 +86,7 @@ def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, overlaps:
     sampling = feeding.sampling(hyper, shape)
     resident, host = 4 * shape.parameters * FP32, data.num_nodes * state_bytes(shape)
     builder = Builder(name, ranks, resident, "events", host, str(feeding), kernels_of(workload, ranks))
-    nothing = Ends(*np.full((2, ranks), NONE, np.int64))
+    nothing = Ends(np.full((2, ranks), NONE, np.int64), np.full(ranks, NONE, np.int64))
     limits = (hyper.batch_size, sampling, hyper.batches, hyper.events.every)
     training = Phase(workload, sampling, data.work(False, ranks, *limits), ranks, TRAIN, 0)
     done = _phase(builder, training, overlaps, nothing)
@@ -93,27 +94,46 @@ def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, overlaps:
         validation = Phase(workload, sampling, data.work(True, ranks, *limits), ranks, VALIDATE, training.iterations)
         done = _phase(builder, validation, overlaps, done)
         if ranks > 1:
-            unit = training.iterations + validation.iterations
-            scored = 2 * int(validation.work.events.sum())
-            last: Columns = {
+            unit, ready = training.iterations + validation.iterations, done.computed[-1] if overlaps else done.over
+            site: Columns = {
                 "rank": np.arange(ranks),
                 "order": 3 * unit,
                 "iteration": training.iterations - 1,
                 "unit": unit,
                 "step": VALIDATE,
             }
-            builder.add(Op.ALLREDUCE, Lane.COMM, last, {"collective": 2 * unit, "bytes": FP32 * scored}, after=(done.computed,))
+            scored: Columns = {"collective": 2 * unit, "bytes": FP32 * data.validation * (shape.outputs or 2)}
+            builder.add(Op.ALLREDUCE, Lane.COMM, site, scored, after=(ready,))
     return builder.finish()
+
+
+def count(workload: Workload, ranks: int) -> int:
+    """Rows of `epoch`."""
+    hyper, shape, data, several = workload.hyper, shape_of(workload), workload.events, ranks > 1
+    limits, memory = (ranks, hyper.batch_size, hyper.batches, hyper.events.every), bool(shape.memory)
+    each = 3 + gathers(shape) + shape.layers + 3 * memory  # sample, send, forward; memory is read, sent, updated
+    together = memory * (2 + several)  # memory is gathered, brought back, written
+    training = Deal(range(data.training), *limits)
+    found = training.batches * (each + 1) + training.iterations * ranks * (1 + several + together)
+    if not hyper.validate:
+        return found
+    validation = Deal(range(data.validation), *limits)
+    return found + validation.batches * each + validation.iterations * ranks * together + ranks * several
+
+
+def gathers(shape: StreamShape) -> bool:
+    """Whether a batch has rows of features, of nodes or of sampled events."""
+    return bool(shape.features or shape.layers * shape.edge)
 
 
 def state_bytes(shape: StreamShape) -> int:
     """Of one node's memory and mailbox, and their times, in the host's tables."""
-    return (FP32 * shape.memory + INDEX + shape.mails * (FP32 * shape.mail + INDEX + TRUTH)) if shape.memory else 0
+    return (FP32 * shape.memory + TIME + shape.mails * (FP32 * shape.mail + TIME + TRUTH)) if shape.memory else 0
 
 
 def pending_bytes(shape: StreamShape) -> int:
-    """Of one node's row as it is read: memory, mails, and what tells which there are and how old."""
-    return FP32 * shape.memory + shape.mails * (FP32 * shape.mail + FP32 + 2 * TRUTH)
+    """Of one node's row as it is read: memory, when it was heard of, mails, and what tells which there are and how old."""
+    return FP32 * shape.memory + TIME + shape.mails * (FP32 * shape.mail + FP32 + 2 * TRUTH)
 
 
 def _phase(builder: Builder, phase: Phase, overlaps: bool, before: Ends) -> Ends:
@@ -126,53 +146,48 @@ def _phase(builder: Builder, phase: Phase, overlaps: bool, before: Ends) -> Ends
     sampled = builder.add(Op.SAMPLE, Lane.HOST, fetch, sizes, {"bytes": phase.index()}, where=there)
     moved, held = phase.features(), phase.features() + phase.index()
     read = sampled
-    if moved.any():
+    if gathers(shape):
         rows: Columns = {"nodes": work.nodes, "edges": work.edges, "rows": work.nodes + work.edges, "bytes": moved}
         read = builder.add(Op.GATHER, Lane.HOST, fetch, rows, where=there)
     sizes = {"rows": work.nodes + work.edges, "bytes": held, "alloc": held}
     sent = builder.add(Op.H2D, Lane.H2D, fetch, sizes, where=there, after=(read,))
-    updated, state = sent, np.zeros(len(work), np.int64)
+    ready, state = sent, np.zeros(len(work), np.int64)
     if shape.memory:
         state = work.nodes * pending_bytes(shape)
         rows = {"nodes": work.nodes, "rows": work.nodes, "width": shape.memory, "bytes": state}
-        opened = builder.add(
-            Op.MEMORY_READ, Lane.HOST, phase.site(0) if overlaps else compute, rows, where=there, after=(sent,) * (not overlaps)
-        )
+        known = phase.site(0) if overlaps else compute  # behind what the batch before has written
+        opened = builder.add(Op.MEMORY_READ, Lane.HOST, known, rows, where=there, after=(sent,) * (not overlaps))
         sizes = {"rows": work.nodes, "layer": 0, "bytes": state, "alloc": state, "kernels": builder.kernels.count(STATE)}
-        arrived = builder.add(Op.H2D, Lane.H2D, phase.site(0) if overlaps else compute, sizes, where=there, after=(opened,))
+        arrived = builder.add(Op.H2D, Lane.H2D, known, sizes, where=there, after=(opened,))
         flops, size = update_work(shape, work.nodes)
         costs: Columns = {"flops": flops, "bytes": size, "alloc": size // 2 * (phase.step == TRAIN)}
-        updated = builder.add(Op.MEMORY_UPDATE, Lane.COMPUTE, compute, rows, costs, where=there, after=(arrived, sent))
-    last, total = _forward(builder, phase, compute, updated, sent)
+        ready = builder.add(Op.MEMORY_UPDATE, Lane.COMPUTE, compute, rows, costs, where=there, after=(arrived,))
+    last, total = _forward(builder, phase, compute, ready)
     if phase.step == TRAIN:
         flops, size, saved = total
         whole: Columns = {"nodes": work.nodes, "edges": phase.work.targets.sum(1), "rows": work.roots, "width": shape.hidden}
         back: Columns = {"flops": 2 * flops, "bytes": 2 * size, "free": held + state + saved}
         last = builder.add(Op.BACKWARD, Lane.COMPUTE, compute, whole, back, where=there)
-        over = _update(builder, phase, compute, last)
+        entered, over = _update(builder, phase, compute, last)
     else:
-        over = last
+        entered = over = last
     if shape.memory:
-        over = _write(builder, phase, write, over, updated)
-    ends = Ends(_last(last, before.computed, ranks), over.reshape(-1, ranks)[-1])
-    first = np.concatenate([(before.over if not overlaps else before.computed), (over if not overlaps else last)])
-    behind = ranks * (1 + overlaps)  # a batch is fetched when the one before is over, or when the one before that is
-    waits = np.concatenate([np.full(behind - ranks, NONE, np.int64), first])[: len(sampled)]
-    builder.link(sampled, waits)
-    return ends
+        gathered, over = _write(builder, phase, write, over)
+        entered = entered if phase.step == TRAIN else gathered
+    computed = np.concatenate([before.computed, last.reshape(-1, ranks)])
+    overs = np.concatenate([before.over[None], over.reshape(-1, ranks)])
+    # A batch is fetched when the one before is over, or when the one before that is computed.
+    builder.link(sampled, (computed[:-2] if overlaps else overs[:-1]).ravel())
+    builder.link(np.where(there, NONE, entered), overs[:-1].ravel())  # without events a rank goes on to the exchange, of one buffer
+    # A rank without events in the last iteration ends with what it did before.
+    return Ends(np.maximum.accumulate(computed)[-2:], np.maximum.accumulate(overs)[-1])
 
 
-def _last(handles: Ints, before: Ints, ranks: int) -> Ints:
-    """The last row of each rank; its last before where a part's last iteration has none for it."""
-    table = np.concatenate([before[None], handles.reshape(-1, ranks)])
-    return np.asarray(np.maximum.accumulate(table)[-1], np.int64)
-
-
-def _forward(builder: Builder, phase: Phase, site: Columns, updated: Ints, sent: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
+def _forward(builder: Builder, phase: Phase, site: Columns, ready: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
     """Layers over the levels, and the scores: the last row, and flops, bytes and bytes saved for backward of all, each [batches]."""
     shape, work, there = phase.shape, phase.work, phase.work.events > 0
     flops, size = update_work(shape, work.nodes) if shape.memory else np.zeros((2, len(work)), np.int64)
-    saved, after = size // 2 * (phase.step == TRAIN), updated  # what is written is kept, and read once more in the forward pass
+    saved = size // 2 * (phase.step == TRAIN)  # what is written is kept, and read once more in the forward pass
     total = [flops, size, saved]
     for layer in range(shape.layers):
         levels = range(shape.layers - layer)
@@ -188,29 +203,31 @@ def _forward(builder: Builder, phase: Phase, site: Columns, updated: Ints, sent:
             "layer": layer,
         }
         costs: Columns = {"width": shape.width(layer), "flops": flops, "bytes": size, "alloc": saved}
-        after = builder.add(Op.AGGREGATE, Lane.COMPUTE, site, sizes, costs, where=there, after=(after, sent))
+        builder.add(Op.AGGREGATE, Lane.COMPUTE, site, sizes, costs, where=there, after=(ready,) * (not layer and not shape.memory))
         total = [done + more for done, more in zip(total, (flops, size, saved), strict=True)]
-    flops, size = (one + other for one, other in zip(embed_work(shape, work.roots), score_work(shape, work.roots), strict=True))
+    told = class_work(shape, work.events) if shape.outputs else score_work(shape, work.roots - work.events, work.events)
+    flops, size = (one + other for one, other in zip(embed_work(shape, work.roots), told, strict=True))
     over: Columns = {"free": phase.features() + phase.index() + work.nodes * pending_bytes(shape) * bool(shape.memory)}
     sizes = {"nodes": work.roots, "rows": work.roots, "width": shape.hidden, "flops": flops, "bytes": size}
-    last = builder.add(Op.FORWARD, Lane.COMPUTE, site, sizes, over if phase.step == VALIDATE else {}, where=there, after=(after, sent))
+    last = builder.add(Op.FORWARD, Lane.COMPUTE, site, sizes, over if phase.step == VALIDATE else {}, where=there)
     return last, (total[0] + flops, total[1] + size, total[2])
 
 
-def _update(builder: Builder, phase: Phase, site: Columns, backward: Ints) -> Ints:
-    """All-reduce of the gradients and the optimiser's step; on every rank, with events or without."""
+def _update(builder: Builder, phase: Phase, site: Columns, backward: Ints) -> tuple[Ints, Ints]:
+    """All-reduce of the gradients and the optimiser's step; on every rank, with events or without. Their first row, and their last."""
     parameters, ready = phase.shape.parameters, backward
     if phase.ranks > 1:
         reduced: Columns = {"collective": 2 * phase.unit, "bytes": parameters * FP32}
         ready = builder.add(Op.ALLREDUCE, Lane.COMM, site, reduced, after=(backward,))
     moved: Columns = {"bytes": 7 * parameters * FP32, "rows": parameters, "flops": 10 * parameters}  # Adam reads four values, writes three
-    return builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, moved, after=(ready,))
+    return ready, builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, moved, after=(ready,))
 
 
-def _write(builder: Builder, phase: Phase, site: Columns, over: Ints, updated: Ints) -> Ints:
-    """What the batch did to memory: gathered from all ranks, brought to the host, and written with the mails that follow from it."""
+def _write(builder: Builder, phase: Phase, site: Columns, over: Ints) -> tuple[Ints, Ints]:
+    """What the batch did to memory: gathered from all ranks, brought to the host, and written with the mails that follow from it. Their
+    first row, and their last."""
     shape, work, row = phase.shape, phase.work, phase.shape.memory * FP32
-    ready: tuple[Ints, ...] = (over, updated)
+    ready = over
     if phase.ranks > 1:
         launched = builder.kernels.count(Op.ALLGATHER.name, present=work.events > 0)  # a rank without events has no rows to look up
         sent: Columns = {
@@ -220,9 +237,9 @@ def _write(builder: Builder, phase: Phase, site: Columns, over: Ints, updated: I
             "bytes": work.updated * row,
             "kernels": launched,
         }
-        ready = (builder.add(Op.ALLGATHER, Lane.COMM, site, sent, after=ready),)
+        ready = builder.add(Op.ALLGATHER, Lane.COMM, site, sent, after=(ready,))
     brought: Columns = {"rows": work.written, "width": shape.memory, "bytes": work.written * row}
-    down = builder.add(Op.D2H, Lane.D2H, site, brought, after=ready)
-    mails = work.mailed * (state_bytes(shape) - row - INDEX)
-    written: Columns = {"rows": work.written, "edges": work.mailed, "width": shape.memory, "bytes": work.written * (row + INDEX) + mails}
-    return builder.add(Op.MEMORY_WRITE, Lane.HOST, site, written, after=(down,))
+    down = builder.add(Op.D2H, Lane.D2H, site, brought, after=(ready,))
+    mails = work.mailed * (state_bytes(shape) - row - TIME)
+    written: Columns = {"rows": work.written, "edges": work.mailed, "width": shape.memory, "bytes": work.written * (row + TIME) + mails}
+    return ready, builder.add(Op.MEMORY_WRITE, Lane.HOST, site, written, after=(down,))

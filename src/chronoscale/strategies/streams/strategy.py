@@ -29,10 +29,5 @@ class StreamStrategy(Strategy):
         return batches.epoch(self.name, workload, ranks, self.feeding, self.overlaps)
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Of every batch its operations on every rank that has a part of it."""
-        hyper, data = workload.hyper, workload.events
-        found = 0
-        for events in (data.training, data.validation * hyper.validate):
-            iterations = -(-events // (hyper.batch_size * ranks))
-            found += ranks * (min(iterations, hyper.batches) if hyper.batches else iterations)
-        return (11 + workload.model.layers + 2 * (ranks > 1)) * found
+        """Without sampling: of every batch its operations on the rank that has it, and what all ranks do in an iteration."""
+        return batches.count(workload, ranks)

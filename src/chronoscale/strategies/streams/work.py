@@ -108,6 +108,12 @@ def embed_work(shape: StreamShape, roots: Count) -> tuple[Ints, Ints]:
     return _total(_Work(0 * roots, 0 * roots))
 
 
+def class_work(shape: StreamShape, sources: Count) -> tuple[Ints, Ints]:
+    """Classes of `sources` rows: flops and bytes, int64."""
+    hidden = shape.hidden
+    return _total(_product(sources, hidden, hidden), _passes(sources * hidden, 2), _product(sources, hidden, shape.outputs))
+
+
 def score_work(shape: StreamShape, pairs: Count, sources: Count | None = None) -> tuple[Ints, Ints]:
     """Scores of `pairs` of links of `sources` rows (None: one a pair): flops and bytes, int64."""
     hidden = shape.hidden
