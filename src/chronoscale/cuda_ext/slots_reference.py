@@ -38,12 +38,7 @@ def attend(given: Asked) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     """Sums [T, h, X], weights [T, h, K], and what `attend_grad` needs besides: the parts of slots, and the sines of their angles."""
     wanted, source, empty = given.wanted, given.source, ~given.there
     slot = given.slot.masked_fill(empty, 0)
-    if (
-        wanted.device.type == "cpu"
-        and slot.numel()
-        and not 0 <= int(slot.min()) <= int(slot.max()) < max(len(source), not given.there.any())
-    ):
-        raise outside(given)
+    check_rows(given, slot)
     rows = source.index_select(0, slot.flatten()) if len(source) else source.new_zeros(slot.numel(), source.shape[1])
     parts, sine = [rows.view(*slot.shape, source.shape[1])], None
     if given.edge is not None:
@@ -78,7 +73,9 @@ def attend_grad(given: Asked, weights: Tensor, laid: tuple[Tensor, ...], into: T
         made = made._replace(wanted=torch.cat([torch.bmm(to_scores, part) for part in parts], 2))
     if needs.source:
         rows, zeros = to_slots[0].flatten(0, 1), torch.zeros_like(given.source)
-        made = made._replace(source=zeros.index_add_(0, given.slot.masked_fill(empty, 0).flatten(), rows) if len(zeros) else zeros)
+        made = made._replace(
+            source=zeros.index_put_((given.slot.masked_fill(empty, 0).flatten(),), rows, accumulate=True) if len(zeros) else zeros
+        )
     if given.edge is not None and needs.edge:
         made = made._replace(edge=to_slots[1].contiguous())
     if sine is not None and given.elapsed is not None and (needs.frequency or needs.phase):
@@ -86,6 +83,13 @@ def attend_grad(given: Asked, weights: Tensor, laid: tuple[Tensor, ...], into: T
         elapsed = given.elapsed.masked_fill(empty, 0).view(1, -1)
         made = made._replace(frequency=-(elapsed @ to_angle)[0], phase=-to_angle.sum(0))
     return made
+
+
+def check_rows(given: Asked, slot: Tensor) -> None:
+    """On a CPU alone: a GPU's host would have to wait. Raises UserError for a slot that is there and is no row; others count as 0."""
+    most = max(len(given.source), not given.there.any()) if given.wanted.device.type == "cpu" else 0
+    if most and slot.numel() and not 0 <= int(slot.min()) <= int(slot.max()) < most:
+        raise outside(given)
 
 
 def outside(given: Asked) -> UserError:
