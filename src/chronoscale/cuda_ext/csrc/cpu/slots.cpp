@@ -9,44 +9,13 @@
 #include "exponential.h"
 #include "kernels.h"
 #include "slots.h"
+#include "vectors.h"
 
 namespace cs {
 namespace CS_ISA {
 namespace {
 
 constexpr double kFar = 2147483648.0;  // angles from here on are left to the C library
-
-template <class T, int W = CS_VECTOR / sizeof(T)>
-struct Pack {
-  typedef T type __attribute__((vector_size(W * sizeof(T))));
-};
-template <class T>
-struct Pack<T, 1> {
-  typedef T type;
-};
-template <class T>
-constexpr int64_t kWide = CS_VECTOR / sizeof(T);
-
-template <class V, class T>
-inline V load(const T* from) {
-  V v;
-  __builtin_memcpy(&v, from, sizeof v);
-  return v;
-}
-template <class V, class T>
-inline void store(T* to, V v) { __builtin_memcpy(to, &v, sizeof v); }
-
-template <class T, int W>
-inline T total(typename Pack<T, W>::type v) {
-  if constexpr (W == 1) {
-    return v;
-  } else {
-    using Half = typename Pack<T, W / 2>::type;
-    T all[W];
-    store(all, v);
-    return total<T, W / 2>(load<Half>(all) + load<Half>(all + W / 2));
-  }
-}
 
 // The room of one target: its slots that are there, what its heads want, and so on. All begin at whole registers.
 template <class T>
@@ -135,14 +104,6 @@ void turn(const Slots<float>& s, const Room<float>& room, double elapsed, float*
   if (sine) turn_near<true>(s, room, elapsed, cosine, sine); else turn_near<false>(s, room, elapsed, cosine, sine);
 }
 
-// A call of memcpy would take as long as all that is done with a row.
-template <class T, int W = kWide<T>>
-inline void copy(T* __restrict to, const T* __restrict from, int64_t count, int64_t c = 0) {
-  using V = typename Pack<T, W>::type;
-  for (; c + W <= count; c += W) store(to + c, load<V>(from + c));
-  if constexpr (W > 1) copy<T, W / 2>(to, from, count, c);
-}
-
 // [X] to and from its padded parts.
 template <class T>
 void spread(const Slots<T>& s, const Layout& l, const T* from, T* to) {
@@ -161,14 +122,6 @@ void gather(const Slots<T>& s, const Layout& l, const T* from, T* to) {
 template <class T>
 inline int64_t at_head(const Slots<T>& s, int64_t t, int64_t h) {
   return (s.by_head ? h * s.targets + t : t * s.heads + h) * (s.width + s.edges + s.clock);
-}
-
-template <class T>
-inline void ask_for(const T* row, int64_t width, bool written) {
-  const char* const from = reinterpret_cast<const char*>(row);
-  for (int64_t byte = 0; byte < width * int64_t{sizeof(T)}; byte += 64) {
-    if (written) __builtin_prefetch(from + byte, 1); else __builtin_prefetch(from + byte);
-  }
 }
 
 // Which slots of target t are there. Returns how many.
