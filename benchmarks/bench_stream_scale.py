@@ -1,12 +1,12 @@
 """A stream larger than memory should hold: generated, described, kept as T-CSR and sampled in mapped files, converted from them and from
 text, with seconds and memory of each.
 
-    python benchmarks/bench_stream_scale.py [--events 20000000] [--folder DIR]
+    python benchmarks/bench_stream_scale.py [--events 20000000] [--folder DIR] [--lean]
 
 16,681 nodes (GDELT's) and a pair for every 16 events. Memory is the largest amount beyond what the process had before: anonymous (pages
 that no file backs, looked at every 20 ms), and resident (with pages of mapped files, which the system takes back when it needs them; its
 own account, /proc/self/status), the latter also as a multiple of the stream's files. The folder, a temporary one by default, needs some
-110 bytes an event, and TMPDIR 24.
+110 bytes an event, and TMPDIR 24; `--lean` leaves describing and converting out, and needs 32.
 """
 
 from __future__ import annotations
@@ -93,10 +93,21 @@ def as_text(stream: EventStream, path: Path, late: bool) -> None:
                 frame.to_csv(file, header=False, index=False)
 
 
+def converted(stream: EventStream, folder: Path, size: float) -> None:
+    measured("described", lambda: (count(stream), shape(stream)), size)
+    measured("converted, mapped", lambda: store.save(folder / "copy", open_dataset(folder / "stream")), size)
+    for late, what in ((False, "converted from csv"), (True, "converted from csv, a tenth of it late")):
+        text = folder / f"{late}.csv"
+        as_text(stream, text, late)
+        measured(what, lambda text=text: store.save(text.with_suffix(""), open_dataset(text, sort=True)), size)  # type: ignore[misc]
+        text.unlink()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--events", type=int, default=20_000_000)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--lean", action="store_true", help="generate, load, T-CSR, sample")
     options = parser.parse_args()
     made = RandomStream(NODES, options.events, options.events // 16)
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
@@ -110,13 +121,8 @@ def main() -> None:
         size = sum(file.stat().st_size for file in (folder / "stream").iterdir()) / 1e6
         stream = measured("loaded and checked", lambda: store.load(folder / "stream"), size)
         assert isinstance(stream, EventStream)
-        measured("described", lambda: (count(stream), shape(stream)), size)
-        measured("converted, mapped", lambda: store.save(folder / "copy", open_dataset(folder / "stream")), size)
-        for late, what in ((False, "converted from csv"), (True, "converted from csv, a tenth of it late")):
-            text = folder / f"{late}.csv"
-            as_text(stream, text, late)
-            measured(what, lambda text=text: store.save(text.with_suffix(""), open_dataset(text, sort=True)), size)  # type: ignore[misc]
-            text.unlink()
+        if not options.lean:
+            converted(stream, folder, size)
         graph = measured("T-CSR", lambda: TCSR.of(stream, folder=folder / "tcsr"), size)
         start = time.perf_counter()
         edges = measured(f"{BATCHES} batches of {BATCH:,} events sampled, recent", lambda: sampled(graph, stream), size)

@@ -1,20 +1,23 @@
-"""Count the kernels of every kind of row and write src/chronoscale/strategies/kernels.yaml: `python benchmarks/count_kernels.py`.
+"""Count the kernels of every kind of row and write src/chronoscale/strategies/kernels.yaml: `python benchmarks/count_kernels.py`; of one
+family of dynamic graphs, and the others' laws stay: `python benchmarks/count_kernels.py streams`.
 
 Schedules of many sizes are executed on a CPU under `real_exec.kernels.Counter`, our own kernels emulated (tests/emulation), so that rows
 take the ways that they take on CUDA. The counts of each (kind of schedule, model, operation) are then expressed as a law with integer
 coefficients. A law that does not reproduce every count exactly is printed, with its error.
-Takes some minutes.
+Takes some minutes; of streams alone, about one.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -28,6 +31,9 @@ from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.snapshots.partition import Cut
 from chronoscale.datasets.snapshots.statistics import statistics_of
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.datasets.streams.prepared import Prepared
+from chronoscale.datasets.streams.protocol import Protocol, Task
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.kernels import Unheard, counted
@@ -51,7 +57,11 @@ from chronoscale.strategies.snapshots.kernels import structure
 from chronoscale.strategies.snapshots.lowering import CARRIED, Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, Kind, model_shape
 from chronoscale.strategies.snapshots.rows import Form
-from chronoscale.strategies.workload import Hyper, ModelChoice, Partition, Workload
+from chronoscale.strategies.streams.kernels import STATE, kernels_of
+from chronoscale.strategies.streams.kernels import name_of as stream_name_of
+from chronoscale.strategies.streams.models import CLOCKS, DEPTHS, STREAM_MODELS
+from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Partition, Workload
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from emulation.stand_in import emulated
@@ -64,8 +74,14 @@ BACKWARD = ["1", "above", "steps", "own", "steps*above", "own*deep", "above*deep
 LOADED = ["carried", "changed", "brought", "carried*deep", "changed*deep"]  # and of the snapshots that it ends
 WINDOWS = ["1", "later", "spread", "window", "horizon", "layers", "hops", "window*layers", "horizon*layers", "window*hops", "horizon*hops"]
 WINDOWS += ["layers*hops", "window*layers*hops", "horizon*layers*hops"]
+SLOTS = ("1", "beside", "edges", "log", "both", "edges*both", "parted")  # of a tree's levels
+SLOTS += ("dropout", "later*dropout", "beside*dropout", "beside*later*dropout")
+TREES = product(("1", "above", "upper"), ("1", "windows"), SLOTS)
+EVENTS = ["*".join(part for part in term if part != "1") or "1" for term in TREES]
+EVENTS += ["later", "spread", "present", "features", "features*edges", "upper*features"]
 LATER = {"ALLTOALL": ("RETURN", "RETURN_CANDIDATES"), "BACKWARD": ("BACKWARD_TRANSFORM",)}  # a cell's second, third row of an operation
 BASE, STEPS = 1 << 12, 30  # STEPS: of a signal
+NODES, MOST = 9, 150  # nodes and events of a stream: of two ranks the second has none in the last batches of ten
 SEQUENCE = GrowthGraph.rmat(60, 200, 14, 0.1, 1).sequence().without_self_edges()
 OTHERS = {"gat-gru": Kind("gat", "gru"), "gru-evolving": Kind("gcn", "gru", True), "lstm-summarising": Kind("gcn", "lstm", True, True)}
 
@@ -95,23 +111,27 @@ def learned(program: Program) -> Program:
 def rows(section: str, name: str, schedule: Schedule, program: Program, sizes: Mapping[str, int]) -> Iterator[dict[str, int | str]]:
     """A row a task: what it is, and its count. The first optimiser's step makes its moments and is left out."""
     seen: Counter[tuple[int, ...]] = Counter()
+    stepped, sampled = False, {task.unit for task in program.tasks if task.op is Op.SAMPLE}
     for task, count in zip(program.tasks, _counted(learned(program)), strict=True):
         op, cell = task.op.name, (task.op, task.unit, task.step, task.layer)
         if section == "parts" and op in LATER and seen[cell]:
             op = LATER[op][seen[cell] - 1]
         seen[cell] += 1
+        op = STATE if section == "events" and task.op is Op.H2D and task.layer == 0 else op
         code = int(schedule.kernels[task.task]) if section == "groups" and op == "BACKWARD" else 0
         row = {
             "section": section, "name": name, "op": op, "count": count, **sizes, "upper": int(task.layer > 0), "later": int(task.step > 0),
             "top": int(task.layer == sizes.get("above")), "last": int(task.step == sizes.get("steps", 0) - 1),
             "partial": int(schedule.rows[task.task] != schedule.nodes[task.task]), "carried": code % BASE,
             "changed": code // BASE % BASE, "brought": code // BASE**2 % BASE, "own": code // BASE**3,
+            "present": int(task.unit in sampled),
         }  # fmt: skip
-        if (task.op is not Op.OPTIMIZE or task.iteration) and task.lane is not Lane.HOST:
+        if (task.op is not Op.OPTIMIZE or stepped) and task.lane is not Lane.HOST:
             yield row
+        stepped = stepped or task.op is Op.OPTIMIZE
 
 
-def snapshots() -> Iterator[dict[str, int | str]]:
+def snapshots(folder: Path) -> Iterator[dict[str, int | str]]:
     """Groups in every form of reuse, cells on one rank and as one of several."""
     MODELS.update(OTHERS)  # type: ignore[attr-defined]
     reuses = [(Reuse(), None, 1), (Reuse(pipeline=True), None, 2)]
@@ -166,6 +186,44 @@ def signals(folder: Path) -> Iterator[dict[str, int | str]]:
             yield from rows("windows", name_of(work), schedule, program, found)
 
 
+def stream(folder: Path, features: int, edge: int, task: Task) -> Path:
+    """A small one, prepared."""
+    drawn, made = np.random.default_rng(2), folder / f"{features}-{edge}-{task}"
+    src, dst = drawn.integers(0, NODES, (2, MOST)).astype(np.int32)
+    of_edges = drawn.standard_normal((MOST, edge)).astype(np.float32) if edge else None
+    of_nodes = drawn.standard_normal((NODES, features)).astype(np.float32) if features else None
+    labels = (src % 2).astype(np.int64) if task == "node" else None
+    store.save(made / "stream", EventStream(NODES, src, dst, np.arange(MOST), of_edges, labels, node_features=of_nodes))
+    Prepared.make(made / "prepared", made / "stream", Protocol(task=task, ranked=2))
+    return made / "prepared"
+
+
+def streams(folder: Path) -> Iterator[dict[str, int | str]]:
+    """Every model of events and both tasks, on one rank and as one of two; of two the second one's last batches are empty. Not the first
+    batches, where levels without a neighbour have one row, which needs no copy to be laid out by heads."""
+    planner, folders = strategy("tgl-unique"), [stream(folder, *which) for which in product((0, 3), (0, 2), get_args(Task))]
+    for data, name in product(folders, STREAM_MODELS):
+        parts, statistics = STREAM_MODELS[name], Prepared.load(data).statistics
+        attends = "attention" in parts[:2]
+        sizes = product(
+            DEPTHS if parts.spatial != "none" else (1,), (2, 3) if name == "dysat" else (1,), CLOCKS if parts.clock else CLOCKS[:1],
+            (1, 2)[: 1 + attends], (0.0, 0.1)[: 1 + attends], ((1, 0), (2, 0), (2, 1)),
+        )  # fmt: skip
+        for layers, windows, clock, heads, dropout, (ranks, rank) in sizes:
+            if ranks > 1 and (clock, heads, dropout) != (CLOCKS[0], 1, 0.0):
+                continue
+            events = EventHyper(windows=windows, duration=20.0 * (windows > 1))
+            hyper = Hyper(batch_size=10, fanout=(3,), events=events)
+            choice = ModelChoice(name, 4, layers, 4, heads=heads, time=3, mails=2, dropout=dropout, clock=clock)
+            shape = shape_for(choice, statistics, hyper)
+            work = Workload("w", statistics, shape, hyper)
+            schedule = planner.plan(work, ranks, UNUSED)
+            program = bound(Item("counted", "", str(data), hyper), schedule, choice, Context(rank=rank, collective=Unheard(ranks)))
+            last = schedule.iterations - 2  # of training: two batches tell all
+            program.tasks = [task for task in program.tasks if task.unit >= last]
+            yield from rows("events", stream_name_of(shape), schedule, program, kernels_of(work, ranks).sizes)
+
+
 def law(part: pd.DataFrame, terms: Sequence[str]) -> tuple[dict[str, int], float]:
     """The law of fewest terms that fits as well as all of them, and its largest error in kernels."""
     columns = {term: np.prod([part[name] for name in term.split("*") if name != "1"] or np.ones((1, len(part))), 0) for term in terms}
@@ -187,17 +245,27 @@ def law(part: pd.DataFrame, terms: Sequence[str]) -> tuple[dict[str, int], float
     return {term: int(factor) for term, factor in zip(kept, found, strict=True) if factor}, error
 
 
+FAMILIES: Mapping[str, Callable[[Path], Iterator[dict[str, int | str]]]] = {"snapshots": snapshots, "signals": signals, "streams": streams}
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description="Count the kernels of rows and write their laws.")
+    parser.add_argument("family", nargs="*", help=f"count these again, and keep the others: {', '.join(FAMILIES)} (default: all)")
+    families = parser.parse_args().family or list(FAMILIES)
+    if unknown := set(families) - set(FAMILIES):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; families are {', '.join(FAMILIES)}")
     torch.set_num_threads(1)
+    known = kernels.table()
     kernels.Kernels.counted = classmethod(lambda cls, kind, model, sizes: Coded({}, {"above": 0, **sizes}))  # type: ignore[assignment]
     with tempfile.TemporaryDirectory() as folder:
-        table = pd.DataFrame([*snapshots(), *signals(Path(folder))]).fillna(0).drop_duplicates()
-    laws: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
+        table = pd.DataFrame([row for family in families for row in FAMILIES[family](Path(folder))]).fillna(0).drop_duplicates()
+    counted_anew = set(table["section"])
+    laws = {section: {name: dict(of) for name, of in known[section].items()} for section in set(known) - counted_anew}
     for (section, name, op), part in table.groupby(["section", "name", "op"]):
         if section == "groups" and op == "H2D":  # arrays, counted by the planner
             continue
         ends = section == "groups" and op == "BACKWARD"
-        terms = {"groups": [*BACKWARD, *LOADED] if ends else ROWS, "windows": WINDOWS}.get(section, CELLS)
+        terms = {"groups": [*BACKWARD, *LOADED] if ends else ROWS, "windows": WINDOWS, "events": EVENTS}.get(section, CELLS)
         found, error = law(part, terms)
         if error:
             print(f"{section} {name} {op}: off by up to {error:g} of {part['count'].mean():.0f}: {found}")

@@ -100,7 +100,11 @@ class StreamOracle:
     # Embeddings
 
     def phi(self, elapsed):
+        elapsed = self.decibels(elapsed) if self.shape.clock == "log" else elapsed
         return torch.cos(self.p["clock.frequency"] * elapsed + self.p["clock.phase"])
+
+    def decibels(self, elapsed):
+        return 10 * np.log10(1 + elapsed)
 
     def attention(self, query, slots):
         """Multi-head; slots are (key, value); nothing to attend to gives zeros."""
@@ -136,7 +140,10 @@ class StreamOracle:
         query = p[at + "query.weight"] @ torch.cat([own, self.phi(0.0)])
         slots = []
         for x, e in near:
-            x = torch.cat([x, *([] if self.edge is None else [self.edge[e]]), self.phi(time - self.t[e])])
+            beside = [] if self.edge is None else [self.edge[e]]
+            if self.shape.clock == "both":
+                beside.append(torch.tensor([self.decibels(time - self.t[e]) / 10]).double())
+            x = torch.cat([x, *beside, self.phi(time - self.t[e])])
             slots.append((p[at + "key.weight"] @ x, p[at + "value.weight"] @ x))
         return perceptron(p, at + "merge", at + "out", torch.cat([self.attention(query, slots), own]))
 

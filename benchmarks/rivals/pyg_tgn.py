@@ -18,7 +18,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -29,7 +28,8 @@ from chronoscale.datasets.arrays import Float32
 from chronoscale.datasets.streams import negatives
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
-from rivals.protocol import Figures, Protocol, Questions
+from rivals.protocol import Protocol, Questions
+from rivals.results import Epoch, Trained
 
 try:
     from torch_geometric.nn import TGNMemory, TransformerConv
@@ -51,28 +51,6 @@ class Stopwatch:
         start = time.perf_counter()
         yield
         self.seconds[part] += time.perf_counter() - start
-
-
-@dataclass(frozen=True, slots=True)
-class Epoch:
-    """Seconds of training and of validation, each alone; `parts`: where those of training went. loss: mean of training's batches."""
-
-    loss: float
-    training: float
-    validation: float
-    validation_ap: float
-    parts: dict[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Trained:
-    """`best`: the number of the epoch, from 0, that was tested. new: the figures of the test events that have a node never trained on."""
-
-    epochs: list[Epoch]
-    best: int
-    test: Figures
-    new: Figures
-    testing: float
 
 
 class Events:

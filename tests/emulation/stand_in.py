@@ -10,7 +10,7 @@ from unittest import mock
 
 import torch
 
-from chronoscale.cuda_ext import native
+from chronoscale.cuda_ext import backend, native, reference
 from emulation.builder import library
 
 EMULATED = "emulated"  # the contract suite's parameter
@@ -30,10 +30,13 @@ class StandIn:
 
 @contextmanager
 def emulated(seed: int = 0, cuda: ctypes.CDLL | None = None) -> Iterator[StandIn]:
-    """While it lasts, CPU tensors go through the emulated kernels, on device 0 and the default stream."""
+    """While it lasts, CPU tensors go through the emulated kernels, on device 0 and the default stream; operations without kernels for CUDA
+    through the reference's, as there."""
     stand_in = StandIn(library() if cuda is None else cuda)
     stand_in.cuda.emu_seed(seed)
     patches = {"cuda_library": lambda: stand_in, "on_cuda": lambda x: True, "_on_device": lambda x: nullcontext(0)}
-    with mock.patch.multiple(native, **patches), mock.patch.dict(native._zeros, clear=True):  # a launch that failed leaves them as they are
+    without = mock.patch.object(backend, "select", lambda device, pinned: reference)  # as backend's own functions find it, and no other's
+    zeros = mock.patch.dict(native._zeros, clear=True)  # a launch that failed leaves them as they are
+    with mock.patch.multiple(native, **patches), zeros, without:
         native._counters(torch.device("cpu"), 0, 1 << 12)  # made once a stream: no call of a steady iteration
         yield stand_in

@@ -89,11 +89,12 @@ def _differs(found: object, held: Arrays) -> str | None:
         same = np.array_equal(here.ravel(), held["x"].astype(here.dtype).ravel(), equal_nan=True)
         return None if same and np.array_equal(found.edge_index, held["edge_index"]) else "a signal differs"
     if isinstance(found, EventStream):
-        same = all(np.array_equal(getattr(found, key), held[key]) for key in ("src", "dst", "t"))
+        order = np.argsort(held["t"], kind="stable")
+        same = all(np.array_equal(getattr(found, key), held[key][order]) for key in ("src", "dst", "t"))
         wide = [
             (array if array.ndim == 2 else array[:, None]) for key, array in held.items() if f"{key} (feature)" in found.account["arrays"]
         ]
-        stacked = np.concatenate(wide, 1).astype(np.float32) if wide else None
+        stacked = np.concatenate(wide, 1).astype(np.float32)[order] if wide else None
         same_features = (found.features is None) if stacked is None else np.array_equal(stacked, found.features)  # type: ignore[arg-type]
         return None if same and same_features else "a stream differs"
     assert isinstance(found, SnapshotSequence)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pytest
+import stream_case
 import torch
 from emulation.stand_in import emulated
 
@@ -18,9 +20,10 @@ from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.snapshots.partition import Cut
 from chronoscale.datasets.snapshots.statistics import statistics_of
+from chronoscale.errors import UserError
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.kernels import counted
+from chronoscale.real_exec.kernels import Counter, Unheard, counted
 from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.program import Program
 from chronoscale.real_exec.programs import bound, prepared
@@ -29,11 +32,14 @@ from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Part, Whole
+from chronoscale.strategies import kernels
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.signals.forecasters import forecaster_shape
 from chronoscale.strategies.snapshots.models import model_shape
+from chronoscale.strategies.streams.kernels import kernels_of
+from chronoscale.strategies.streams.models import STREAM_MODELS
 from chronoscale.strategies.workload import Hyper, ModelChoice, Partition, Workload
 
 INPUTS, HIDDEN, NODES, STEPS = 5, 6, 6, 49  # 40 windows: batches of two are all full
@@ -113,3 +119,58 @@ def test_windows(readings: Path, tmp_path: Path, model: str, more: dict[str, Any
     item = Item("counted", "", str(readings), hyper, prepare=str(tmp_path / "before.parquet"))
     prepared(item, choice, context)
     assert not differences(schedule, bound(item, schedule, choice, context))
+
+
+@pytest.fixture(scope="module")
+def clicks(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """A stream a task: with features of events to tell links, with those of nodes, too, to label nodes."""
+    found = {}
+    for task, width in (("link", 0), ("node", 3)):
+        drawn = stream_case.stream(nodes=8, events=190, features=width, labels=task == "node")
+        found[task] = stream_case.prepared(tmp_path_factory.mktemp(task), drawn, task=task)
+    return found
+
+
+@pytest.mark.parametrize(("ranks", "rank"), [(1, 0), (2, 1)])
+@pytest.mark.parametrize("task", ["link", "node"])
+@pytest.mark.parametrize("model", STREAM_MODELS)
+def test_events(clicks: Mapping[str, Path], model: str, task: str, ranks: int, rank: int) -> None:
+    """The second of two ranks has no events in the last iteration. Not the first batches: a level of one row is laid out without a copy."""
+    given = stream_case.hyper(model, batch_size=9, windows=4, duration=12.0)
+    samples, attends = STREAM_MODELS[model].spatial != "none", "attention" in STREAM_MODELS[model][:2]
+    more = {"dropout": 0.2, "clock": "log", "layers": 1 + samples, "heads": 1 + attends * (task == "link")}
+    chosen = stream_case.choice(model, **more)
+    schedule = stream_case.planned(clicks[task], chosen, given, "tgl", ranks)
+    program = bound(Item("counted", "", str(clicks[task]), given), schedule, chosen, Context(rank=rank, collective=Unheard(ranks)))
+    last = schedule.iterations - 2
+    program.tasks = [row for row in program.tasks if row.unit >= last]
+    sampled = {row.unit for row in program.tasks if row.op is Op.SAMPLE}
+    assert ranks == 1 or (last in sampled and last + 1 not in sampled)
+    assert not differences(schedule, program)
+
+
+def test_every_model_of_events_is_counted(clicks: Mapping[str, Path]) -> None:
+    assert set(kernels.table()["events"]) == {f"{model} {task}" for model in STREAM_MODELS for task in clicks}
+    work = stream_case.workload(clicks["link"], "tgn")
+    with pytest.raises(UserError, match=r"^kernels of 'memoryless link' \(events\) were not counted \(.*\); known: apan link, [^\n]*$"):
+        kernels_of(replace(work, model=replace(work.model, name="memoryless")), 1)
+
+
+def test_dropout_and_what_the_host_reads() -> None:
+    """Dropout is one kernel forwards and one backwards; a check whose result the host reads is none."""
+    x, half = torch.ones(4, 4, requires_grad=True), torch.nn.functional.dropout
+    for run, said in (
+        (lambda: half(x, 0.5), 1),
+        (lambda: half(x, 0.5, training=False), 0),
+        (lambda: half(x, 0.0), 0),
+        (lambda: x.sum().cpu(), 2),
+        (lambda: int(x.max()), 0),
+        (lambda: bool(x.detach().any()), 0),
+    ):
+        with Counter() as counter:
+            run()
+        assert counter.count == said
+    made, ones = half(x, 0.5), torch.ones(4, 4)
+    with Counter() as counter:
+        torch.autograd.grad(made, x, ones)
+    assert counter.count == 1

@@ -14,9 +14,9 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.utils.flop_counter import FlopCounterMode
 
+from chronoscale.cuda_ext import slots, slots_reference
 from chronoscale.errors import UserError
 from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
-from chronoscale.real_exec.streams.models.slots import weighed
 from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.real_exec.streams.tree import Hop, Tree
 from chronoscale.strategies.streams.models import STREAM_MODELS, StreamShape, stream_shape
@@ -247,28 +247,6 @@ def test_gradients_are_those_of_differences(name: str, layers: int) -> None:
     assert torch.autograd.gradcheck(run, (features, *parameters), fast_mode=True)
 
 
-@pytest.mark.parametrize("edges", [False, True])
-@pytest.mark.parametrize("drops", [False, True])
-def test_gradients_of_weighed_slots(edges: bool, drops: bool) -> None:
-    torch.manual_seed(0)
-    there = torch.tensor([[1, 1, 1], [1, 0, 0], [0, 0, 0], [1, 1, 0]]).bool()
-    edge = torch.randn(4, 3, 2).double() if edges else None
-    hop = Hop(torch.randint(0, 5, (4, 3)), there, torch.rand(4, 3).double(), edge)
-    keep = torch.tensor([0.0, 2.0]).double()[torch.randint(0, 2, (4, 2, 3))] if drops else None
-    leaves = [torch.randn(*size).double().requires_grad_() for size in ((4, 2, 9 + 2 * edges), (5, 4), (5,), (5,))]
-
-    def run(wanted: Tensor, source: Tensor, frequency: Tensor, phase: Tensor) -> Tensor:
-        return weighed(wanted, source, hop, frequency, phase, keep)
-
-    wanted, source, frequency, phase = leaves
-    parts = [source[hop.slot], *([] if edge is None else [edge]), torch.cos(hop.elapsed[:, :, None] * frequency + phase)]
-    slots = torch.cat(parts, 2)
-    scores = torch.einsum("thx,tkx->thk", wanted, slots).masked_fill(~there[:, None], -torch.inf)
-    weights = torch.softmax(scores, 2).nan_to_num(0.0) * (1 if keep is None else keep)
-    torch.testing.assert_close(run(*leaves), torch.einsum("thk,tkx->thx", weights, slots))
-    assert torch.autograd.gradcheck(run, leaves)
-
-
 @pytest.mark.parametrize("outputs", [0, 3])
 @pytest.mark.parametrize(("features", "edge"), [(0, 0), (FEATURES, EDGE)])
 @pytest.mark.parametrize(("name", "layers"), CASES)
@@ -319,7 +297,8 @@ def test_the_clock_begins_as_published() -> None:
 
 @pytest.mark.parametrize(("features", "edge"), [(0, 0), (FEATURES, EDGE)])
 @pytest.mark.parametrize(("name", "layers"), CASES)
-def test_flops_are_those_of_the_products(name: str, layers: int, features: int, edge: int) -> None:
+def test_flops_are_those_of_the_products(name: str, layers: int, features: int, edge: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "slots_native", slots_reference)  # products that torch can count
     model = build(name, layers, features, edge)
     batch, shape = Given(model), model.shape
     trees, roots = batch.trees(), len(batch.roots())
@@ -357,7 +336,7 @@ def test_work_is_counted_by_arrays() -> None:
         (ModelChoice("apan", 10, heads=4), "model 'apan': hidden must be a multiple of heads, got 10 and 4"),
         (ModelChoice("tgat", layers=3), "model 'tgat' has 1 or 2 layers, got layers: 3"),
         (ModelChoice("jodie", layers=2), "model 'jodie' aggregates no neighbours and has no layers, got layers: 2"),
-        (ModelChoice("tgn", time=0), "model 'tgn': hidden, layers, inputs, heads, time, mails and windows must be at least 1"),
+        (ModelChoice("tgn", time=0), "model 'tgn': hidden, layers, heads, time, mails and windows must be at least 1, inputs at least 0"),
     ],
 )
 def test_choices_that_cannot_be(choice: ModelChoice, said: str) -> None:

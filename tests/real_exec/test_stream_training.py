@@ -38,20 +38,27 @@ def batches(deal):
     return [(whole.start, whole.stop) for whole in map(deal.together, range(deal.iterations))]
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("model", MODELS)
-def test_an_epoch_is_the_oracles(tmp_path, model, layers, name):
-    if layers == 2 and model in ("jodie", "apan"):
-        pytest.skip("no layers")
+CASES = [
+    *(
+        (model, layers, name, "linear")
+        for model in MODELS
+        for layers in (1, 2)
+        for name in NAMES
+        if layers == 1 or model not in ("jodie", "apan")
+    ),
+    *((model, 2, "tgl-unique", clock) for model in ("tgn", "tgat") for clock in ("log", "both")),
+]
 
-    folder, given, chosen = prepared(tmp_path, stream()), hyper(model), choice(model, layers=layers)
+
+@pytest.mark.parametrize(("model", "layers", "name", "clock"), CASES)
+def test_an_epoch_is_the_oracles(tmp_path, model, layers, name, clock):
+    folder, given, chosen = prepared(tmp_path, stream()), hyper(model), choice(model, layers=layers, clock=clock)
     schedule = planned(folder, chosen, given, name)
     made = program(folder, schedule, chosen, given)
     oracle = oracle_of(folder, model, given, made)
     done = execute(schedule, made, CpuLanes(False), "cpu")
     data = made.data
-    drawn = data.negatives_of_training(range(data.trained), 0)[:, 0]
+    drawn = data.negatives_of_training(range(data.trained), 0, 0)[:, 0]
     losses = oracle.train(batches(made.deals[0]), drawn)
     np.testing.assert_allclose(done.losses, losses, rtol=1e-4)
     fixed = data.negatives("validation").dst

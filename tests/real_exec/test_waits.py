@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import stream_case
 import torch
 from emulation.stand_in import emulated
 from torch import Tensor
@@ -217,6 +218,15 @@ def test_snapshots(kind: str, way: str, model: str) -> None:
 )
 def test_signals(readings: Path, tmp_path: Path, model: str, feed: str, variant: str) -> None:
     assert not waits(windows(readings, tmp_path, model, feed, variant))
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("model", stream_case.MODELS)
+def test_streams(tmp_path: Path, model: str, ranks: int) -> None:
+    folder = stream_case.prepared(tmp_path, stream_case.stream())
+    chosen, given = stream_case.choice(model), stream_case.hyper(model)
+    schedule = stream_case.planned(folder, chosen, given, "tgl", ranks)
+    assert not waits(stream_case.program(folder, schedule, chosen, given, Context(collective=Unheard(ranks))))
 
 
 MOVING = {

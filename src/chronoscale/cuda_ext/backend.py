@@ -49,6 +49,16 @@ def select(device: torch.device, pinned: Pinned) -> ModuleType:
     return native
 
 
+def select_without_cuda(what: str, device: torch.device, pinned: Pinned) -> ModuleType:
+    """As `select`, for `what` has kernels on the CPU alone: on CUDA its reference runs, and a warning says so once."""
+    if pinned == "cuda":
+        raise UserError(f"{what} has no kernel for CUDA; there backend 'reference' serves it")
+    if pinned is None and device.type == "cuda":
+        _say(what)
+        return reference
+    return select(device, pinned)
+
+
 @cache
 def missing(name: str, index: int | None = None) -> str | None:
     """Why a backend does not work here (for 'cuda': on the device of that index, None: on any), or None where it does."""
@@ -62,6 +72,12 @@ def missing(name: str, index: int | None = None) -> str | None:
             return "no CPU library was built"
         library.cs_set_threads(torch.get_num_threads())
     return None
+
+
+@cache
+def _say(what: str) -> None:
+    message = f"{what} has no kernel for CUDA: running on torch's operators, which are slower"
+    warnings.warn(message, ChronoscaleWarning, stacklevel=5)
 
 
 @cache  # the warning comes once for each device

@@ -13,7 +13,7 @@ from chronoscale import cuda_ext
 from chronoscale.cuda_ext import devices
 from chronoscale.errors import MachineError
 
-ABI_VERSION = 6
+ABI_VERSION = 7
 DIRECTORY_VARIABLE = "CHRONOSCALE_LIBRARY_DIR"
 
 _Arguments = dict[str, list[Any]]
@@ -31,9 +31,12 @@ _KERNELS: _Arguments = {
     "rebuild": [c_int64, *[c_void_p] * 11],
 }
 _HALF: _Arguments = {f"{name}_bf16": _FLOATS[name] for name in ("aggregate", "increment")}  # x in bfloat16, the rest in float
+_SLOTS = [*[c_int64] * 7, *[c_void_p] * 9, c_int]
 _PROBLEM = [c_int64, POINTER(c_double), c_int64, POINTER(c_double), c_int64]
 _CPU: _Arguments = {
     **{f"cs_{name}": arguments for name, arguments in (_KERNELS | _HALF).items()},
+    **{f"cs_slots_{kind}": [*_SLOTS, *[c_void_p] * 2] for kind in ("f32", "f64")},
+    **{f"cs_slots_grad_{kind}": [*_SLOTS, *[c_void_p] * 7] for kind in ("f32", "f64")},
     "cs_version": [],
     "cs_set_threads": [c_int],
     "cs_get_threads": [],

@@ -5,7 +5,9 @@ What dispatches differently on CUDA is counted as it is there:
 - an LSTM or GRU cell is two products and one fused kernel, backwards one kernel and the bias' sum beside the products (ATen, RNN.cpp and
   cuda/RNN.cu);
 - the optimiser updates all parameters at once (torch's default on CUDA, `foreach`); its step counters stay on the host;
-- a tensor sent to the device is one copy.
+- a tensor sent to the device, or brought back, is one copy;
+- dropout is one kernel (ATen, Dropout.cpp), backwards one product, which dispatches;
+- what the host reads at once is a check that is made on a CPU alone: on CUDA it would wait. The operation that made it does not count.
 
 A view launches nothing; an operation of ATen counts as one kernel, though a sort or a scan is several: the count is a lower bound.
 """
@@ -18,6 +20,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -26,6 +29,7 @@ from chronoscale.cuda_ext import native
 from chronoscale.real_exec.program import Program
 
 _QUIET = ("empty", "new_empty", "empty_like", "empty_strided", "_unsafe_view", "detach", "alias", "lift_fresh", "_local_scalar_dense")
+_READS = (Tensor.__bool__, Tensor.__int__)
 
 
 class Counter(TorchDispatchMode):
@@ -68,7 +72,16 @@ class _Calls(TorchFunctionMode):
             return _cell(func, self._counter, *args)
         if func is Tensor.to and isinstance(args[1], (str, torch.device)):
             return _uncounted(self._counter, 1, lambda: func(*args, **(kwargs or {})))
+        if func is Tensor.cpu:
+            return _uncounted(self._counter, 1, lambda: func(*args))
+        if func is functional.dropout:
+            return _dropped(self._counter, *args, **(kwargs or {}))
+        self._counter.count -= func in _READS
         return func(*args, **(kwargs or {}))
+
+
+def _dropped(counter: Counter, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    return _uncounted(counter, int(training and 0 < p < 1), lambda: functional.dropout(x, p, training, inplace))
 
 
 def _cell(func: Any, counter: Counter, x: Tensor, state: Any, of_input: Tensor, of_state: Tensor, *biases: Tensor) -> Any:

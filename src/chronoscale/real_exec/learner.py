@@ -23,10 +23,11 @@ class Learner(Generic[Model]):
     parameters are kept on the device and read when the pass has ended (`later`).
     """
 
-    def __init__(self, model: Model, context: Context, sums: int = 0) -> None:
+    def __init__(self, model: Model, context: Context, sums: int = 0, fused: bool = False) -> None:
+        """fused: the optimiser takes all parameters in one kernel, which counts where steps are short."""
         self.model: Model = model.to(context.device)
         settings, self.later = context.settings, context.device.type == "cuda"
-        self.optimizer: torch.optim.Optimizer = torch.optim.Adam(self.model.parameters(), lr=settings.learning_rate)
+        self.optimizer: torch.optim.Optimizer = torch.optim.Adam(self.model.parameters(), lr=settings.learning_rate, fused=fused)
         self._scaled = settings.learning_rate if settings.scale_learning_rate else None
         self._collective = context.collective
         trained = {name: p for name, p in self.model.named_parameters() if p.requires_grad}

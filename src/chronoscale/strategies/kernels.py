@@ -11,6 +11,11 @@ own                         snapshots of a group that no earlier group of its pa
 steps, above, deep          snapshots a group; layers above the first; 1 if there are any
 spread                      1 on several ranks
 window, horizon, layers     of a signal's model, and its diffusion steps `hops`
+windows                     of a model of events
+features, edges             1 where a model of events reads features of nodes; of events
+log, both, parted, dropout  1 where its clock is logarithmic; on both scales (then, or
+                            with features of events: beside); its attention has several heads; it has dropout
+present                     1 where a rank has events in the iteration
 ==========================  ===============================================================================
 """
 

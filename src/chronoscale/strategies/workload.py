@@ -90,7 +90,7 @@ class ModelChoice:
 
     inputs: width of generated features where a dataset has none. hops, heads: of models that diffuse or attend. time: width of the
     encoding of elapsed times; mails: that a node keeps, where a model reads several; dropout: of attention; clock: the scale
-    of elapsed times, linear or log.
+    of elapsed times, linear, log or both.
     """
 
     name: str

@@ -104,12 +104,12 @@ class Prepared:
         among = negatives.destinations(np.asarray(training.stream.dst[:trained]), whole.stream.num_nodes)
         return cls(protocol, split, whole, training, trained, new, among)
 
-    def negatives_of_training(self, part: range, epoch: int) -> Int32:
-        """One destination an event that it is told from, [B, 1]; none for a task without: [B, 0]."""
+    def negatives_of_training(self, part: range, epoch: int, seed: int) -> Int32:
+        """One destination an event that it is told from, [B, 1]; none for a task without: [B, 0]. `seed`: the training's."""
         if self.protocol.task == "node":
             return np.empty((len(part), 0), np.int32)
         dst = np.asarray(self.training.stream.dst[part.start : part.stop])
-        return negatives.of_training(dst, _numbers(part), self.among, seed=self.protocol.seed, epoch=epoch)
+        return negatives.of_training(dst, _numbers(part), self.among, seed=seed, epoch=epoch)
 
     def negatives(self, what: str) -> Negatives:
         """Fixed ones: "validation" and "test", one an event at random, and "ranked", those that test events are ranked against."""
@@ -120,16 +120,12 @@ class Prepared:
         wanted = negatives.digest(events, self.split.train_end, part, k, kind, protocol.seed)
         return negatives.load(self.folder / f"{what}.npz", part, wanted)
 
-    def seed(self, epoch: int) -> int:
-        """What neighbours are drawn by in an epoch; in its place FIXED, or FIXED + 1, of events that validate or test."""
-        return draws.key_of(self.protocol.seed, epoch)
-
     def deal(self, validates: bool, ranks: int, size: int, limit: int = 0, every: int = 1) -> Deal:
         """Batches of the training events, or of those that validate."""
         return Deal(self.split.validation if validates else range(self.trained), ranks, size, limit, every)
 
     def work(self, validates: bool, ranks: int, size: int, sampling: Sampling, limit: int = 0, every: int = 1) -> BatchStatistics:
-        """Of a part's batches, of the first epoch's negatives; counted once, then read."""
+        """Of a part's batches, as the first epoch of the protocol's seed draws them; counted once, then read."""
         deal, source = self.deal(validates, ranks, size, limit, every), self.whole if validates else self.training
         if self.folder is None:
             return self._count(deal, source, validates, sampling)
@@ -139,11 +135,11 @@ class Prepared:
         return BatchStatistics.load(path, deal.iterations * deal.ranks)
 
     def _count(self, deal: Deal, source: Source, validates: bool, sampling: Sampling) -> BatchStatistics:
-        seed = self.seed(FIXED if validates else 0)
+        seed = draws.key_of(self.protocol.seed, FIXED if validates else 0)
         if self.protocol.task == "node":
             return counted(source, deal, sampling, lambda part: np.empty((len(part), 0), np.int32), seed)
         if not validates:
-            return counted(source, deal, sampling, lambda part: self.negatives_of_training(part, 0), seed)
+            return counted(source, deal, sampling, lambda part: self.negatives_of_training(part, 0, self.protocol.seed), seed)
         fixed, first = self.negatives("validation").dst, self.split.validation.start
         return counted(source, deal, sampling, lambda part: present(fixed[part.start - first : part.stop - first]), seed)
 

@@ -16,8 +16,9 @@ class Protocol:
     """task: "link", events are told from destinations drawn at random; "node", the label of an event's source is predicted.
 
     train, validation: shares of the events, in time. hidden: share of the nodes that training never sees (TGN §5, its inductive setting).
-    ranked: negatives of each test event that it is ranked against, of a `kind` (TGB §4). seed: of hidden nodes and of all negatives. Raises
-    UserError for an unknown task or kind; shares are looked at when there are events to split.
+    ranked: negatives of each test event that it is ranked against, of a `kind` (TGB §4). seed: of hidden nodes and of the negatives of
+    evaluation, which are the same for every training. Raises UserError for an unknown task or kind; shares are looked at when there are
+    events to split.
     """
 
     task: Task = "link"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveFloat
+from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
 
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.harness.experiment import LISTED, Counts, Data, Experiment, Model, Names, Size, Steps, Training, Width, named
+from chronoscale.harness.experiment import LISTED, WIDEST, Counts, Data, Experiment, Model, Names, Size, Steps, Training, Width, named
 from chronoscale.strategies.workload import EventHyper, Hyper
 
 Share = Annotated[NonNegativeFloat, Field(lt=1)]
@@ -19,9 +19,11 @@ class StreamModel(Model):
     hidden: Width = Field(100, description="width of hidden states")
     heads: Size = Field(2, description="of models that attend")
     time: Width = Field(100, description="width of the encoding of elapsed times")
-    clock: Literal["linear", "log"] = Field("linear", description="scale of elapsed times: as published, or in decibels")
+    clock: Literal["linear", "log", "both"] = Field("linear", description="scale of elapsed times: as published, in decibels, or both")
     mails: Size = Field(10, description="mails that a node keeps, of APAN")
-    inputs: Width = Field(100, description="width of generated features, of models without memory, where the dataset has none")
+    inputs: Annotated[NonNegativeInt, Field(le=WIDEST)] = Field(
+        100, description="width of random features of nodes, of models without memory, where the dataset has none; 0: zeros"
+    )
     dropout: Share = Field(0.0, description="share of the attention's weights that training leaves out")
 
 
@@ -57,7 +59,7 @@ class StreamExperiment(Experiment):
     def protocol(self) -> Protocol:
         """How events are split and evaluated."""
         t = self.training
-        return Protocol(t.task, *t.split, t.hidden, t.ranked, t.negatives, self.seed)
+        return Protocol(t.task, *t.split, t.hidden, t.ranked, t.negatives)
 
     @property
     def hyper(self) -> Hyper:

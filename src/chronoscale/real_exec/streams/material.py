@@ -18,13 +18,13 @@ from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
 from chronoscale.real_exec.streams.state import NodeState
 from chronoscale.strategies.streams.models import StreamShape
 from chronoscale.strategies.streams.shapes import shape_for
-from chronoscale.strategies.workload import ModelChoice
+from chronoscale.strategies.workload import Hyper, ModelChoice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Material:
-    """node_features float32 [N, F] or None: the stream's own; else rows drawn by the seed for a model that reads nothing else,
-    and zeros for one that reads elapsed times, too, as TGAT's code has them: random rows are learned by heart."""
+    """node_features float32 [N, F] or None: the stream's own; else rows drawn by the seed, or zeros, for a model that reads nothing of the
+    past but features."""
 
     data: Prepared
     shape: StreamShape
@@ -33,16 +33,17 @@ class Material:
     @classmethod
     def of(cls, item: Item, choice: ModelChoice, context: Context) -> Material:
         """Made once a rank. Raises UserError for a folder that holds no prepared stream, and as the model's shape does."""
+        key = ("material", item.dataset, choice)
+        return context.share(key, lambda: cls.on(Prepared.load(Path(item.dataset)), choice, item.hyper, context))
 
-        def make() -> Material:
-            data = Prepared.load(Path(item.dataset))
-            shape, features = shape_for(choice, data.statistics, item.hyper), data.whole.stream.node_features
-            if features is None and shape.features:
-                size, drawn = (data.whole.stream.num_nodes, shape.features), torch.Generator().manual_seed(context.settings.seed)
-                features = (torch.zeros(size) if shape.time else torch.randn(size, generator=drawn)).numpy()
-            return cls(data, shape, features if shape.features else None)
-
-        return context.share(("material", item.dataset, choice), make)
+    @classmethod
+    def on(cls, data: Prepared, choice: ModelChoice, hyper: Hyper, context: Context) -> Material:
+        """Of a prepared stream. Raises UserError as the model's shape does."""
+        shape, features = shape_for(choice, data.statistics, hyper), data.whole.stream.node_features
+        if features is None and shape.features:
+            size, drawn = (data.whole.stream.num_nodes, shape.features), torch.Generator().manual_seed(context.settings.seed)
+            features = (torch.randn(size, generator=drawn) if choice.inputs else torch.zeros(size)).numpy()
+        return cls(data, shape, features if shape.features else None)
 
     def state(self) -> NodeState:
         """Tables of their own for every program, empty."""
@@ -53,7 +54,7 @@ class Material:
         """The untrained model on this rank, its parameters from the job's seed."""
         model = stream_model(self.shape, context.settings.seed, choice.dropout)
         model.standardise(*context.share(("waits", self.data.folder), lambda: waits(self.data.training, self.data.trained)))
-        return Learner(model, context)
+        return Learner(model, context, fused=True)
 
 
 def rows(table: Float32 | None, index: np.ndarray) -> torch.Tensor | None:

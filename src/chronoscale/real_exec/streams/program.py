@@ -43,7 +43,7 @@ class EventProgram(Program):
         self.tasks, self.material, self.learner, self.hyper = tasks_of(schedule, context.rank), material, learner, hyper
         self.rank, self.device, self.collective = context.rank, context.device, context.collective
         self.data, self.sampling = material.data, Feeding.of(schedule).sampling(hyper, material.shape)
-        self.state, self.epoch = material.state(), 0
+        self.state, self.epoch, self.seed = material.state(), 0, context.settings.seed
         self.steps = Steps(material, learner.model, self.state, self.sampling, context)
         limits = (schedule.ranks, hyper.batch_size, hyper.batches, hyper.events.every)
         self.deals = (self.data.deal(False, *limits), self.data.deal(True, *limits))
@@ -69,7 +69,7 @@ class EventProgram(Program):
         """The next epoch, `epoch`: its number decides what is drawn."""
         self.state.reset()
         self.learner.clear()
-        torch.manual_seed(key_of(self.data.protocol.seed, DROPOUT, self.epoch, self.rank))
+        torch.manual_seed(key_of(self.seed, DROPOUT, self.epoch, self.rank))
         self._batch: dict[int, Batch] = {}
         self._graph: dict[int, Tensor] = {}
         self._updated: dict[int, Updated] = {}
@@ -114,8 +114,8 @@ class EventProgram(Program):
     def _sample(self, task: Task) -> None:
         (deal, iteration), validates = self._place(task), task.step == VALIDATE
         part, before = deal.own(iteration, self.rank), deal.together(iteration).start
-        others = self._others(part) if validates else self.data.negatives_of_training(part, self.epoch)
-        seed = self.data.seed(FIXED if validates else self.epoch)
+        others = self._others(part) if validates else self.data.negatives_of_training(part, self.epoch, self.seed)
+        seed = key_of(self.seed, FIXED if validates else self.epoch)
         self._batch[task.unit] = self.steps.sample(self._source(task), part, others, before, seed)
         if self.material.shape.memory:
             self._updated[task.unit] = Updated.of(self._source(task), deal, iteration)
@@ -191,7 +191,8 @@ class EventProgram(Program):
 
     def _bring_back(self, task: Task) -> None:
         memory = self._memory.pop(task.unit) if task.unit in self._memory else self._own(task)
-        self._memory[task.unit] = memory.cpu()
+        brought = torch.empty(memory.shape, pin_memory=memory.is_cuda)  # so that the host need not wait for the device here
+        self._memory[task.unit] = brought.copy_(memory, non_blocking=True)
 
     def _write(self, task: Task) -> None:
         deal, iteration = self._place(task)

@@ -59,7 +59,7 @@ def contribution(updated: Updated, batch: Batch | None, rank: int, width: int, d
     if batch is None:
         return torch.zeros(0, width, device=device)
     assert batch.memory is not None
-    return batch.memory.detach()[updated.rows(batch, rank).to(device)]
+    return batch.memory.detach()[updated.rows(batch, rank).to(device, non_blocking=True)]
 
 
 def gathered(updated: Updated, own: Tensor, collective: Collective) -> Tensor:

@@ -19,7 +19,7 @@ from chronoscale.errors import UserError
 from chronoscale.strategies.builder import NONE, Builder, Columns
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.kernels import kernels_of
+from chronoscale.strategies.streams.kernels import STATE, kernels_of
 from chronoscale.strategies.streams.models import StreamShape
 from chronoscale.strategies.streams.shapes import shape_of
 from chronoscale.strategies.streams.work import class_work, embed_work, layer_work, score_work, update_work
@@ -157,7 +157,7 @@ def _phase(builder: Builder, phase: Phase, overlaps: bool, before: Ends) -> Ends
         rows = {"nodes": work.nodes, "rows": work.nodes, "width": shape.memory, "bytes": state}
         known = phase.site(0) if overlaps else compute  # behind what the batch before has written
         opened = builder.add(Op.MEMORY_READ, Lane.HOST, known, rows, where=there, after=(sent,) * (not overlaps))
-        sizes = {"rows": work.nodes, "layer": 0, "bytes": state, "alloc": state}
+        sizes = {"rows": work.nodes, "layer": 0, "bytes": state, "alloc": state, "kernels": builder.kernels.count(STATE)}
         arrived = builder.add(Op.H2D, Lane.H2D, known, sizes, where=there, after=(opened,))
         flops, size = update_work(shape, work.nodes)
         costs: Columns = {"flops": flops, "bytes": size, "alloc": size // 2 * (phase.step == TRAIN)}
@@ -229,7 +229,14 @@ def _write(builder: Builder, phase: Phase, site: Columns, over: Ints) -> tuple[I
     shape, work, row = phase.shape, phase.work, phase.shape.memory * FP32
     ready = over
     if phase.ranks > 1:
-        sent: Columns = {"collective": 2 * phase.unit + 1, "rows": work.updated, "width": shape.memory, "bytes": work.updated * row}
+        launched = builder.kernels.count(Op.ALLGATHER.name, present=work.events > 0)  # a rank without events has no rows to look up
+        sent: Columns = {
+            "collective": 2 * phase.unit + 1,
+            "rows": work.updated,
+            "width": shape.memory,
+            "bytes": work.updated * row,
+            "kernels": launched,
+        }
         ready = builder.add(Op.ALLGATHER, Lane.COMM, site, sent, after=(ready,))
     brought: Columns = {"rows": work.written, "width": shape.memory, "bytes": work.written * row}
     down = builder.add(Op.D2H, Lane.D2H, site, brought, after=(ready,))

@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
-from chronoscale.strategies.kernels import SINGLE, Kernels
+from chronoscale.strategies.kernels import Kernels
+from chronoscale.strategies.streams.models import StreamShape
+from chronoscale.strategies.streams.shapes import shape_of
 from chronoscale.strategies.workload import Workload
+
+STATE = "STATE"  # the law of a batch's second H2D row, of node memory and mailbox
+
+
+def name_of(shape: StreamShape) -> str:
+    """What tells models apart whose kernels differ: its name and its task."""
+    return f"{shape.name} {'node' if shape.outputs else 'link'}"
 
 
 def kernels_of(workload: Workload, ranks: int) -> Kernels:
     """Of epochs. Raises UserError for a model that was not counted."""
-    return SINGLE
+    shape = shape_of(workload)
+    sizes = {
+        "above": max(shape.layers - 1, 0),
+        "steps": 0,
+        "windows": shape.windows,
+        "features": int(shape.features > 0),
+        "edges": int(shape.edge > 0),
+        "log": int(shape.clock == "log"),
+        "both": int(shape.clock == "both"),
+        "beside": int(shape.slot > 0),
+        "parted": int(shape.heads > 1),
+        "dropout": int(shape.dropout > 0),
+        "spread": int(ranks > 1),
+    }
+    return Kernels.counted("events", name_of(shape), sizes)

@@ -10,7 +10,7 @@ from chronoscale.errors import UserError, unknown
 from chronoscale.strategies.workload import ModelChoice, ModelShape
 
 DEPTHS = (1, 2)  # sampled layers that a model may have
-CLOCKS = ("linear", "log")  # scales on which elapsed times are encoded
+CLOCKS = ("linear", "log", "both")  # scales on which elapsed times are read
 
 
 class Parts(NamedTuple):
@@ -50,6 +50,12 @@ class StreamShape(ModelShape):
     windows: int = 1  # each has a tree of its own
     neighbours: bool = False  # mails go to sampled neighbours, too
     features: int = 0  # of nodes that are read
+    dropout: float = 0.0  # of attention, in training
+
+    @property
+    def slot(self) -> int:
+        """Numbers of a slot beside its row and its encoded time: features of its event, and, on both scales, the second one's reading."""
+        return self.edge + (self.clock == "both" and self.spatial == "attention")
 
     def __post_init__(self) -> None:
         least = min(self.inputs, self.hidden, self.heads, self.windows), min(self.layers, self.outputs, self.parameters)
@@ -60,15 +66,18 @@ class StreamShape(ModelShape):
 def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, windows: int) -> StreamShape:
     """Sizes of a model by choice, for data with `features` of nodes and `edge` of events, 0 where there are none.
 
-    outputs: classes of nodes, 0 without a classifier. windows: of a model that has some. Models without memory read `inputs` random
-    features where nodes have none. Raises UserError for an unknown name (with the nearest) and for sizes that the model cannot have.
+    outputs: classes of nodes, 0 without a classifier. windows: of a model that has some. Where nodes have no features, models without
+    memory read `inputs` random ones, or, with 0, zeros. Raises UserError for an unknown name (with the nearest) and for sizes that the
+    model cannot have.
     """
     name, hidden = choice.name, choice.hidden
     if name not in STREAM_MODELS:
         raise unknown("model of event streams", name, STREAM_MODELS)
     parts = STREAM_MODELS[name]
-    if min(hidden, choice.layers, choice.inputs, choice.heads, choice.time, choice.mails, windows) < 1:
-        raise UserError(f"model '{name}': hidden, layers, inputs, heads, time, mails and windows must be at least 1")
+    if min(hidden, choice.layers, choice.heads, choice.time, choice.mails, windows) < 1 or choice.inputs < 0:
+        raise UserError(f"model '{name}': hidden, layers, heads, time, mails and windows must be at least 1, inputs at least 0")
+    if not (features or choice.inputs or parts.memory or parts.clock):
+        raise UserError(f"model '{name}' tells nodes by their features alone: the data have none, so inputs must be at least 1")
     if min(features, edge, outputs) < 0:
         raise UserError(f"model '{name}': features, edge and outputs must be at least 0, got {features}, {edge} and {outputs}")
     if choice.clock not in CLOCKS:
@@ -81,7 +90,7 @@ def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, wi
     if choice.layers not in DEPTHS:
         raise UserError(f"model '{name}' has {' or '.join(map(str, DEPTHS))} layers, got layers: {choice.layers}")
     edge = edge if parts.edges else 0
-    features = features if parts.memory else features or choice.inputs
+    features = features if parts.memory else features or choice.inputs or 1
     mail = 0
     if parts.memory:
         mail = (2 * hidden if name == "tgn" else hidden) + edge
@@ -104,13 +113,14 @@ def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, wi
         windows=windows if name == "dysat" else 1,
         neighbours=name == "apan",
         features=features,
+        dropout=choice.dropout,
     )
     return replace(shape, parameters=_parameters(shape))
 
 
 def _parameters(shape: StreamShape) -> int:
     """As many as the module has: see `real_exec.streams.models`."""
-    hidden, edge, time, mail = shape.hidden, shape.edge, shape.time, shape.mail
+    hidden, time, mail = shape.hidden, shape.time, shape.mail
     square = hidden * hidden
     count = 2 * square + 2 * hidden + 1 + 2 * time  # scores of links, the clock
     if shape.outputs:
@@ -122,7 +132,7 @@ def _parameters(shape: StreamShape) -> int:
         if shape.spatial == "gat":
             count += (width + 2) * hidden
         else:
-            count += (3 * width + 2 * edge + 3 * time) * hidden + (hidden + width + 1) * hidden + square + hidden
+            count += (3 * width + 2 * shape.slot + 3 * time) * hidden + (hidden + width + 1) * hidden + square + hidden
     if shape.name == "tgn":
         count += 3 * hidden * (mail + time + hidden + 2)
     elif shape.name == "jodie":

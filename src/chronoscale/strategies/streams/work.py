@@ -83,11 +83,11 @@ def layer_work(shape: StreamShape, layer: int, targets: Count, fanout: int) -> t
         scores = _product(slots, width, heads).plus(_product(targets, width, heads)).plus(_product(targets, width, heads))
         answer = _pairs(targets, heads, fanout, width).plus(_product(targets, width, hidden))
         return _total(gathered, vectors, scores, answer, _passes(targets * heads * (fanout + 1), 12), _passes(targets * hidden, 2))
-    across = width + shape.edge + shape.time
+    across = width + shape.slot + shape.time
     gathered = gathered.plus(_passes(slots * shape.time, 4))
     query = _product(targets, width, hidden).plus(_product(targets, hidden, across))
     scores, answer = _Work(), _Work()
-    for part in (width, shape.edge, shape.time):
+    for part in (width, shape.slot, shape.time):
         if part:
             scores, answer = scores.plus(_pairs(targets, heads, fanout, part)), answer.plus(_pairs(targets, heads, fanout, part))
     ending = _product(targets, across, hidden).plus(_product(targets, hidden, hidden)).plus(_product(targets, width, hidden))

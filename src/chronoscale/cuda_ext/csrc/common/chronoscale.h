@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define CS_ABI_VERSION 6
+#define CS_ABI_VERSION 7
 #define CS_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
@@ -112,6 +112,25 @@ CS_API int cs_tcsr_fill(int64_t nodes, int64_t events, int64_t first, const int3
 CS_API int cs_sample(int64_t nodes, const int64_t* indptr, const int32_t* neighbor, const int32_t* event, int64_t entries, int64_t roots,
                      const int32_t* node, const int32_t* before, const int32_t* since, int64_t fanout, int uniform, uint64_t seed,
                      int threads, int32_t* out_neighbor, int32_t* out_event, int32_t* out_count);
+
+// Attention of targets to the slots that are theirs (TGAT, section 3.2). Slot k of target t is x_k = [source[slot[t, k], :], edge[t, k, :],
+// cos(frequency * elapsed[t, k] + phase)], X = width + edges + clock numbers; the angle is computed in double. weights[t, h, k] = softmax
+// over the slots of there[t, k] of wanted[t, h, :] . x_k, 0 for the others; out[t, h, :] = sum over k of weights[t, h, k] * keep[t, h, k] *
+// x_k. by_head: wanted, out and their gradients are [heads, targets, X] in memory. keep null: ones; fanout at most 1,024; edge, frequency and phase, elapsed null where there are none. What stands in other slots is not
+// read. A slot outside [0, sources) is CS_ERROR_ARGUMENT. Without targets, slots or numbers nothing is written.
+#define CS_SLOTS(T)                                                                                                                \
+  int64_t targets, int64_t fanout, int64_t heads, int64_t width, int64_t edges, int64_t clock, int64_t sources, const T *wanted,   \
+      const T *source, const int64_t *slot, const uint8_t *there, const T *elapsed, const T *edge, const T *frequency,             \
+      const T *phase, const T *keep, int by_head
+CS_API int cs_slots_f32(CS_SLOTS(float), float* weights, float* out);
+CS_API int cs_slots_f64(CS_SLOTS(double), double* weights, double* out);
+
+// Its gradients from `into` [targets, heads, X], each of them null where it is not wanted: frequency and phase both or none. Sums over
+// targets are taken in an order that the sizes alone decide; into_source [sources, width] is added to.
+CS_API int cs_slots_grad_f32(CS_SLOTS(float), const float* weights, const float* into, float* into_wanted, float* into_source,
+                             float* into_edge, float* into_frequency, float* into_phase);
+CS_API int cs_slots_grad_f64(CS_SLOTS(double), const double* weights, const double* into, double* into_wanted, double* into_source,
+                             double* into_edge, double* into_frequency, double* into_phase);
 
 // ---- libchronoscale_cuda ---- the same, enqueued on a stream of a device: no allocation, no synchronisation.
 //

@@ -52,4 +52,28 @@ struct SoftmaxGrad : Scores<T> {
   T *edges, *row;
 };
 
+// As cs_slots. X = width + edges + clock.
+template <class T>
+struct Slots {
+  int64_t targets, fanout, heads, width, edges, clock, sources;
+  const T *wanted, *source;
+  const int64_t* slot;
+  const uint8_t* there;
+  const T *elapsed, *edge;
+  const double *frequency, *phase;  // [padded(clock)], zeros at the end
+  double fastest, latest;           // the largest of either, by absolute value
+  const T* keep;
+  bool by_head;
+};
+
+// As cs_slots_grad. handed [targets, 2 * heads, fanout], or null: gradients of scores, then weights, for a pass of their own over the
+// sources' columns.
+template <class T>
+struct SlotsGrad : Slots<T> {
+  const T *weights, *into;
+  T *into_wanted, *into_source, *into_edge;
+  bool into_clock;
+  T* handed;
+};
+
 }  // namespace cs

@@ -18,6 +18,9 @@ struct Chunk {
   void rows(const Rows<T>&, const Chunk&, T* carry);                    \
   void softmax(const Softmax<T>&, int64_t begin, int64_t end);          \
   void softmax_grad(const SoftmaxGrad<T>&, int64_t begin, int64_t end); \
+  void attend(const Slots<T>&, int64_t begin, int64_t end, T* room, T* weights, T* out);                      \
+  void attend_grad(const SlotsGrad<T>&, int64_t begin, int64_t end, T* room, double* partial);      \
+  void attend_columns(const SlotsGrad<T>&, int64_t begin, int64_t end, T* room);                                   \
   }
 #define CS_DECLARE_BOTH(isa)                                                                     \
   CS_DECLARE(isa, float)                                                                         \

@@ -12,8 +12,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from chronoscale.cuda_ext.slots import Slots, attend
 from chronoscale.real_exec.streams.models.clock import Clock
-from chronoscale.real_exec.streams.models.slots import weighed
 from chronoscale.real_exec.streams.tree import Hop
 
 
@@ -42,12 +42,12 @@ class TemporalAttention(nn.Module):
     and the text has not. TGL instead ends with one linear layer, relu and normalisation, and passes scores through a leaky relu.
     """
 
-    def __init__(self, width: int, edge: int, time: int, hidden: int, heads: int, dropout: float) -> None:
+    def __init__(self, width: int, slot: int, time: int, hidden: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
         self.query = nn.Linear(width + time, hidden, bias=False)
-        self.key = nn.Linear(width + edge + time, hidden, bias=False)
-        self.value = nn.Linear(width + edge + time, hidden, bias=False)
+        self.key = nn.Linear(width + slot + time, hidden, bias=False)
+        self.value = nn.Linear(width + slot + time, hidden, bias=False)
         self.merge = nn.Linear(hidden + width, hidden)
         self.out = nn.Linear(hidden, hidden)
 
@@ -59,7 +59,9 @@ class TemporalAttention(nn.Module):
         keep = None
         if self.training and self.dropout:
             keep = nn.functional.dropout(wanted.new_ones(*wanted.shape[:2], hop.slot.shape[1]), self.dropout)
-        sums = weighed(wanted, source, hop._replace(elapsed=clock.reading(hop.elapsed)), clock.frequency, clock.phase, keep)
+        beside = [part for part in (hop.edge, clock.beside(hop.elapsed)) if part is not None]
+        slots = Slots(hop.slot, hop.there, clock.reading(hop.elapsed), torch.cat(beside, 2) if beside else None)
+        sums = attend(wanted, source.contiguous(), slots, (clock.frequency, clock.phase), keep)
         attended, hidden = answered(sums, self.value.weight), self.out.in_features
         own = torch.addmm(self.merge.bias, target, self.merge.weight[:, hidden:].t())
         return cast(Tensor, self.out(torch.addmm(own, attended, self.merge.weight[:, :hidden].t()).relu()))

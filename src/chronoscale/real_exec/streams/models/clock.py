@@ -12,23 +12,34 @@ class Clock(nn.Module):
 
     The paper has pairs cos(w t), sin(w t), which a phase makes of a cosine. At first w_i = 10^(-9 i / (width - 1)) and b = 0, as in these
     codes: periods from 6 to 6e9 units of time. On the scale `log` t is 10 log10(1 + t), in decibels, so that a ratio is the same step
-    wherever it is, and nearly whatever the unit; the papers have no such scale.
+    wherever it is, and nearly whatever the unit; the papers have no such scale. On `both`, t is encoded as published, and slots have the
+    decibels beside that (`beside`).
     """
 
     def __init__(self, width: int, scale: str = "linear") -> None:
         super().__init__()
-        self._log = scale == "log"
+        self._log, self._both = scale == "log", scale == "both"
         self.frequency = nn.Parameter(torch.from_numpy(10.0 ** -np.linspace(0, 9, width)).float())
         self.phase = nn.Parameter(torch.zeros(width))
 
     def forward(self, elapsed: Tensor) -> Tensor:
         """Elapsed times [...] to encodings [..., width]."""
-        return torch.addcmul(self.phase, self.reading(elapsed)[..., None], self.frequency).cos()
+        angle = torch.addcmul(self.phase.double(), self.reading(elapsed)[..., None].double(), self.frequency.double())
+        return angle.cos().to(self.phase.dtype)
 
     def reading(self, elapsed: Tensor) -> Tensor:
         """Elapsed times on the clock's scale."""
-        return 10 * torch.log10(1 + elapsed) if self._log else elapsed
+        return decibels(elapsed) if self._log else elapsed
+
+    def beside(self, elapsed: Tensor) -> Tensor | None:
+        """A number for each elapsed time [T, K] beside its encoding, [T, K, 1], about as large as one of that; None on one scale."""
+        return decibels(elapsed)[..., None] / 10 if self._both else None
 
     def zero(self) -> Tensor:
         """The encoding of 0, [width]."""
         return self.phase.cos()
+
+
+def decibels(elapsed: Tensor) -> Tensor:
+    """10 log10(1 + t): 0 where no time has passed."""
+    return 10 * torch.log10(1 + elapsed)

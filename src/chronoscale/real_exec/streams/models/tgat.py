@@ -24,7 +24,7 @@ class TGAT(StreamModel):
         super().__init__(shape)
         self.clock = Clock(shape.time, shape.clock)
         self.layers = nn.ModuleList(
-            TemporalAttention(shape.width(layer), shape.edge, shape.time, shape.hidden, shape.heads, dropout)
+            TemporalAttention(shape.width(layer), shape.slot, shape.time, shape.hidden, shape.heads, dropout)
             for layer in range(shape.layers)
         )
 

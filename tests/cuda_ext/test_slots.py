@@ -1,0 +1,336 @@
+"""Attention to sampled slots: against the formula in float64, on every backend and any number of threads."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from chronoscale.cuda_ext.backend import backends, select_without_cuda, set_threads
+from chronoscale.cuda_ext.slots import MOST_SLOTS, Encoding, Slots, attend
+from chronoscale.errors import ChronoscaleWarning, UserError
+
+needs_cpu = pytest.mark.skipif("cpu" not in backends(), reason="backend 'cpu' is not available on this machine")
+
+
+@pytest.fixture(params=["reference", "cpu", "reference on cuda"])
+def place(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """A backend and a device."""
+    name, _, device = request.param.partition(" on ")
+    if device not in ("", *backends()) or name not in backends():
+        pytest.skip(f"'{request.param}' is not available on this machine")
+    return name, device or "cpu"
+
+
+@pytest.fixture(autouse=True)
+def threads() -> Iterator[None]:
+    yield
+    set_threads(torch.get_num_threads())
+
+
+class Case(NamedTuple):
+    """What `attend` is given; the leaves ask for gradients."""
+
+    wanted: Tensor
+    source: Tensor
+    slots: Slots
+    encoding: Encoding | None
+    keep: Tensor | None
+
+    def to(self, device: str, dtype: torch.dtype) -> Case:
+        def moved(tensor: Tensor | None) -> Tensor | None:
+            if tensor is None:
+                return None
+            made = tensor.detach().to(device, dtype if tensor.is_floating_point() else tensor.dtype, copy=True)
+            return made.requires_grad_(tensor.requires_grad)
+
+        encoding = None if self.encoding is None else tuple(map(moved, self.encoding))
+        return Case(moved(self.wanted), moved(self.source), Slots(*map(moved, self.slots)), encoding, moved(self.keep))  # type: ignore[arg-type]
+
+    def leaves(self) -> list[Tensor]:
+        return [t for t in (self.wanted, self.source, self.slots.edge, *(self.encoding or ())) if t is not None and t.requires_grad]
+
+
+def case(
+    targets: int = 40,
+    fanout: int = 5,
+    heads: int = 2,
+    width: int = 7,
+    edges: int = 0,
+    clock: int = 6,
+    sources: int = 11,
+    keeps: bool = False,
+    graded_edges: bool = True,
+    longest: float = 10.0,
+    seed: int = 0,
+) -> Case:
+    """Rows are met again and again; of the targets some have no slots, some all."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def random(*size: int) -> Tensor:
+        return torch.randn(*size, generator=generator)
+
+    full = torch.rand(targets, 1, generator=generator) * 1.5 - 0.25
+    there = torch.rand(targets, fanout, generator=generator) < full
+    slot = torch.randint(0, max(sources, 1), (targets, fanout), generator=generator)
+    elapsed = torch.rand(targets, fanout, generator=generator) * longest
+    edge = random(targets, fanout, edges).requires_grad_(graded_edges) if edges else None
+    encoding = (random(clock).requires_grad_(), random(clock).requires_grad_()) if clock else None
+    keep = 2.0 * (torch.rand(targets, heads, fanout, generator=generator) < 0.5) if keeps else None
+    wanted = random(targets, heads, width + edges + clock).requires_grad_()
+    return Case(wanted, random(sources, width).requires_grad_(), Slots(slot, there, elapsed, edge), encoding, keep)
+
+
+def formula(of: Case) -> Tensor:
+    """The sums, slot by slot."""
+    wanted, source, (slot, there, elapsed, edge), encoding, keep = of
+    rows = []
+    for t in range(len(wanted)):
+        heads = []
+        for h in range(wanted.shape[1]):
+            near = [k for k in range(slot.shape[1]) if there[t, k]]
+            if not near:
+                heads.append(0 * wanted[t, h])
+                continue
+            parts = [[source[slot[t, k]]] for k in near]
+            for k, part in zip(near, parts, strict=True):
+                if edge is not None:
+                    part.append(edge[t, k])
+                if encoding is not None:
+                    part.append(torch.cos(encoding[0] * elapsed[t, k] + encoding[1]))
+            x = torch.stack([torch.cat(part) for part in parts])
+            weights = torch.softmax(x @ wanted[t, h], 0)
+            heads.append((weights if keep is None else weights * keep[t, h, near]) @ x)
+        rows.append(torch.stack(heads))
+    return torch.stack(rows) if rows else torch.zeros_like(wanted)
+
+
+def graded(sums: Tensor, of: Case) -> list[Tensor]:
+    """The sums, and the gradients of a number that is made of them."""
+    into = torch.arange(sums.numel(), dtype=torch.float64).sin().to(sums).view(sums.shape)
+    return [sums.detach(), *torch.autograd.grad(sums, of.leaves(), into, materialize_grads=True)]
+
+
+def close(found: list[Tensor], expected: list[Tensor], tolerance: float = 1e-5) -> None:
+    for mine, theirs in zip(found, expected, strict=True):
+        scale = max(1.0, float(theirs.abs().max()) if theirs.numel() else 0.0)
+        torch.testing.assert_close(mine.double().cpu(), theirs.double(), rtol=tolerance, atol=tolerance * scale)
+
+
+CASES = {
+    "plain": {},
+    "dropout": {"keeps": True},
+    "edges": {"edges": 3},
+    "edges without gradients": {"edges": 3, "graded_edges": False, "keeps": True},
+    "no clock": {"clock": 0},
+    "nothing but the clock": {"width": 0},
+    "nothing but edges": {"width": 0, "clock": 0, "edges": 33},
+    "one head": {"heads": 1},
+    "three heads": {"heads": 3, "edges": 2},
+    "five heads": {"heads": 5, "edges": 2},
+    "wide": {"width": 100, "clock": 100, "edges": 50},
+    "whole registers": {"width": 64, "clock": 32, "edges": 16},
+    "one slot": {"fanout": 1},
+    "many slots": {"fanout": 70, "targets": 9},
+    "one row": {"sources": 1},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sums_and_gradients_are_the_formulas(place: tuple[str, str], name: str) -> None:
+    backend, device = place
+    for dtype, tolerance in ((torch.float32, 1e-5), (torch.float64, 1e-12)):
+        mine, theirs = case(**CASES[name]).to(device, dtype), case(**CASES[name]).to("cpu", torch.float64)  # type: ignore[arg-type]
+        close(graded(attend(*mine, backend=backend), mine), graded(formula(theirs), theirs), tolerance)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.tuples(*(st.integers(low, high) for low, high in ((1, 30), (1, 9), (1, 5), (0, 40), (0, 20), (0, 40), (1, 9)))),
+    keeps=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_any_sizes(sizes: tuple[int, ...], keeps: bool, seed: int) -> None:
+    of = case(*sizes, keeps=keeps, seed=seed)
+    theirs = of.to("cpu", torch.float64)
+    expected = graded(formula(theirs), theirs)
+    for backend in {"reference", "cpu"} & set(backends()):
+        close(graded(attend(*of, backend=backend), of), expected)
+
+
+def test_gradients_are_those_of_differences(place: tuple[str, str]) -> None:
+    of = case(4, 3, 2, 3, 2, 3, keeps=True).to(place[1], torch.float64)
+
+    def sums(wanted: Tensor, source: Tensor, edge: Tensor, frequency: Tensor, phase: Tensor) -> Tensor:
+        return attend(wanted, source, of.slots._replace(edge=edge), (frequency, phase), of.keep, place[0])
+
+    assert torch.autograd.gradcheck(sums, of.leaves())
+
+
+@pytest.mark.parametrize("longest", [1e3, 1e6, 1e9])
+def test_angles_are_right_however_many_turns_they_have(place: tuple[str, str], longest: float) -> None:
+    """In float32 an angle of 1e9 is off by up to 32, and its cosine is anything."""
+    mine = case(200, width=0, clock=50, fanout=1, heads=1, longest=longest).to(place[1], torch.float32)
+    slots, (frequency, phase) = mine.slots, mine.encoding or pytest.fail()
+    with torch.no_grad():
+        frequency[0], phase[1] = 1.0, 0.0
+    angle = slots.elapsed.double() * frequency.detach().double() + phase.detach().double()  # type: ignore[union-attr]
+    sums = attend(*mine, backend=place[0])[:, 0]
+    close([sums.detach()], [angle.cos().masked_fill(~slots.there, 0).cpu()], 2e-7)
+    by_phase = torch.autograd.grad(sums.sum(), phase)[0]
+    close([by_phase], [-angle.sin().masked_fill(~slots.there, 0).sum(0).cpu()], 1e-6)
+
+
+@needs_cpu
+@pytest.mark.parametrize("far", [2.0**31 - 200, 2.0**31 + 256, 1e20, 1e38])
+def test_angles_beyond_any_clock_are_right(far: float) -> None:
+    mine = case(3, width=0, clock=20, fanout=1, heads=1)
+    slots = mine.slots._replace(elapsed=torch.full((3, 1), far), there=torch.ones(3, 1, dtype=torch.bool))
+    found, expected = (attend(mine.wanted, mine.source, slots, mine.encoding, backend=name) for name in ("cpu", "reference"))
+    close([found.detach()], [expected.detach()], 3e-7)
+
+
+@needs_cpu
+@pytest.mark.parametrize("graded_edges", [False, True])
+def test_any_number_of_threads_makes_the_same_bits(graded_edges: bool) -> None:
+    of = case(900, 12, 2, 100, 9, 50, sources=300, keeps=True, graded_edges=graded_edges)
+    set_threads(1)
+    expected = graded(attend(*of, backend="cpu"), of)
+    for count in range(2, 9):
+        set_threads(count)
+        found = graded(attend(*of, backend="cpu"), of)
+        assert all(torch.equal(mine, theirs) for mine, theirs in zip(found, expected, strict=True)), count
+
+
+@needs_cpu
+def test_heads_may_lie_apart_in_memory() -> None:
+    of = case(30, edges=2)
+    apart = of._replace(wanted=of.wanted.detach().transpose(0, 1).contiguous().transpose(0, 1).requires_grad_())
+    sums = attend(*apart, backend="cpu")
+    assert sums.transpose(0, 1).is_contiguous()
+    found, expected = graded(sums, apart), graded(attend(*of, backend="cpu"), of)
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [{"targets": 0}, {"fanout": 0}, {"width": 0, "clock": 0}, {"targets": 0, "sources": 0}, {"fanout": 0, "keeps": True, "edges": 2}],
+)
+def test_nothing_to_attend_to(place: tuple[str, str], sizes: dict[str, int]) -> None:
+    of = case(**sizes).to(place[1], torch.float32)  # type: ignore[arg-type]
+    for made in graded(attend(*of, backend=place[0]), of):
+        assert not made.any()
+
+
+def test_targets_without_slots_are_zeros_and_other_slots_are_not_read(place: tuple[str, str]) -> None:
+    of = case(12, edges=3, keeps=True).to(place[1], torch.float32)
+    slot, there, elapsed, edge = of.slots
+    there[3:7] = False
+    expected = graded(attend(*of, backend=place[0]), of)
+    assert not expected[0][3:7].any() and not expected[1][3:7].any() and expected[0].any()
+    assert elapsed is not None and edge is not None and of.keep is not None
+    with torch.no_grad():
+        slot[~there], elapsed[~there], edge[~there] = 2**40, torch.inf, torch.nan
+        of.keep.transpose(1, 2)[~there] = torch.nan
+    for mine, theirs in zip(graded(attend(*of, backend=place[0]), of), expected, strict=True):
+        assert torch.equal(mine, theirs)
+
+
+def test_no_rows_where_no_slot_is_there(place: tuple[str, str]) -> None:
+    of = case(sources=0).to(place[1], torch.float32)
+    of.slots.there[:] = False
+    assert not attend(*of, backend=place[0]).any()
+    of.slots.there[5, 2] = True
+    if place[1] == "cpu":
+        with pytest.raises(UserError, match=r"slots that are there must lie in \[0, 0\)"):
+            attend(*of, backend=place[0])
+
+
+@needs_cpu
+def test_only_what_asks_for_gradients_gets_them() -> None:
+    of = case(edges=2)
+    for leaf in of.leaves():
+        whole = graded(attend(*of, backend="cpu"), of)[1:]
+        alone = Case(*of[:2], of.slots, of.encoding, None).to("cpu", torch.float32)
+        for other, mine in zip(of.leaves(), alone.leaves(), strict=True):
+            mine.requires_grad_(other is leaf)
+        (made,) = graded(attend(*alone, backend="cpu"), alone)[1:]
+        assert torch.equal(made, whole[[other is leaf for other in of.leaves()].index(True)])
+
+
+def test_a_slot_outside_the_rows_is_an_error_in_either_pass() -> None:
+    for backend in {"reference", "cpu"} & set(backends()):
+        for wrong in (-1, 11, 2**40):
+            of = case()
+            of.slots.there[2, 1] = True
+            of.slots.slot[2, 1] = wrong
+            with pytest.raises(UserError, match=r"slots that are there must lie in \[0, 11\), the rows of source"):
+                attend(*of, backend=backend)
+
+
+@needs_cpu
+def test_slots_written_between_the_passes_do_no_harm() -> None:
+    of = case()
+    sums = attend(*of, backend="cpu")
+    of.slots.slot[0] = 2**40
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        sums.sum().backward()
+    of = case()
+    of.slots.there[0] = True
+    sums = attend(*of, backend="cpu")
+    of.slots.slot.numpy()[0] = 2**40  # past torch's counting
+    with pytest.raises(UserError, match="slots that are there"):
+        sums.sum().backward()
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    of = case(edges=2, keeps=True)
+    wanted, source, slots, encoding, keep = of
+    assert encoding is not None and keep is not None and slots.elapsed is not None
+    frequency, phase = encoding
+    for wrong, message in (
+        ({"wanted": wanted.half()}, r"wanted is torch.float16 .* expected contiguous torch.float32 \[T, h, X\] on cpu"),
+        ({"wanted": wanted[0]}, r"wanted is .* expected contiguous"),
+        ({"wanted": wanted.mT.contiguous().mT}, "wanted is .* not contiguous"),
+        ({"wanted": wanted[:, :0]}, "keep is"),
+        ({"wanted": wanted[:, :0], "keep": None}, "at least 1 head"),
+        ({"source": source.double()}, "source is torch.float64"),
+        ({"source": source[:, :3].contiguous()}, r"numbers, for 5 slots of 3 \+ 2 \+ 6"),
+        ({"slots": slots._replace(slot=slots.slot.int())}, "slot is torch.int32"),
+        ({"slots": slots._replace(slot=slots.slot[:3])}, r"expected contiguous torch.int64 \[T = 40, K\]"),
+        ({"slots": slots._replace(there=slots.there.byte())}, "there is torch.uint8"),
+        ({"slots": slots._replace(there=slots.there[:, :2])}, "there is"),
+        ({"slots": slots._replace(elapsed=None)}, "no elapsed times"),
+        ({"slots": slots._replace(elapsed=slots.elapsed.double())}, "elapsed is torch.float64"),
+        ({"slots": slots._replace(elapsed=slots.elapsed.clone().requires_grad_())}, "elapsed asks for gradients"),
+        ({"slots": slots._replace(edge=slots.edge[:, :1])}, "edge is"),  # type: ignore[index]
+        ({"slots": slots._replace(edge=slots.edge.to("meta"))}, "edge is .* on meta"),  # type: ignore[union-attr]
+        ({"encoding": (frequency, phase[:2])}, r"phase is .* \[C = 6\]"),
+        ({"encoding": (frequency[None], phase)}, "frequency is"),
+        ({"encoding": None}, r"\+ 2 \+ 0 "),
+        ({"keep": keep[:, :1]}, "keep is"),
+        ({"keep": keep.clone().requires_grad_()}, "keep asks for gradients"),
+        ({"backend": "cuda"}, "no kernel for CUDA"),
+        ({"backend": "gpu"}, "unknown backend"),
+    ):
+        with pytest.raises(UserError, match=message):
+            attend(**{**of._asdict(), **wrong})
+    many = case(2, MOST_SLOTS + 1)
+    with pytest.raises(UserError, match="at most 1024 slots"):
+        attend(*many)
+
+
+def test_cuda_tensors_go_to_the_reference_and_that_is_said_once() -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            select_without_cuda("a thing that is tried", torch.device("cuda"), None)
+    assert [(w.category, str(w.message)) for w in seen] == [
+        (ChronoscaleWarning, "a thing that is tried has no kernel for CUDA: running on torch's operators, which are slower")
+    ]
