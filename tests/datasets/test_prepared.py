@@ -7,7 +7,7 @@ from stream_case import prepared, stream
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.neighbourhood import Sampling
-from chronoscale.datasets.streams.prepared import FIXED, Prepared, present
+from chronoscale.datasets.streams.prepared import Prepared, present
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
 
@@ -31,7 +31,7 @@ def test_training_sees_nothing_of_hidden_nodes(tmp_path, stored):
     np.testing.assert_array_equal(seen.node_features, events.node_features)
     assert not data.new[data.training.tcsr.neighbor].any() and data.training.tcsr.event.max() < data.trained
     assert not data.new[data.among].any() and data.among.tolist() == sorted(set(seen.dst.tolist()))
-    assert not data.new[data.negatives_of_training(range(data.trained), 4)].any()
+    assert not data.new[data.negatives_of_training(range(data.trained), 4, 0)].any()
     tested = events.span(data.split.validation_end, len(events))
     assert (data.new[tested.src] | data.new[tested.dst]).any() and not (data.new[tested.src] | data.new[tested.dst]).all()
     assert len(data.whole.stream) == len(events) and data.whole.tcsr.neighbor.size > data.training.tcsr.neighbor.size
@@ -66,11 +66,11 @@ def test_without_hidden_nodes_training_is_the_beginning(tmp_path):
 def test_negatives_never_are_what_happened(tmp_path):
     data = Prepared.load(prepared(tmp_path, stream(seed=2, nodes=12, events=400), ranked=5))
     dst = data.whole.stream.dst
-    drawn = [data.negatives_of_training(range(data.trained), epoch) for epoch in range(5)]
+    drawn = [data.negatives_of_training(range(data.trained), epoch, 0) for epoch in range(5)]
     for one in drawn:
         assert one.shape == (data.trained, 1) and not (one[:, 0] == dst[: data.trained]).any() and np.isin(one, data.among).all()
     assert len({one.tobytes() for one in drawn}) == 5  # another epoch, other ones
-    np.testing.assert_array_equal(data.negatives_of_training(range(7, 20), 3), drawn[3][7:20])  # whatever the batch
+    np.testing.assert_array_equal(data.negatives_of_training(range(7, 20), 3, 0), drawn[3][7:20])  # whatever the batch
     for what, part, k in (("validation", data.split.validation, 1), ("test", data.split.test, 1), ("ranked", data.split.test, 5)):
         found = data.negatives(what)
         assert found.part == part and found.dst.shape == (len(part), k)
@@ -79,15 +79,9 @@ def test_negatives_never_are_what_happened(tmp_path):
     assert present(np.array([-1, 4], np.int32)).tolist() == [0, 4]
 
 
-def test_epochs_draw_neighbours_by_keys_of_their_own(tmp_path):
-    one, other = (Prepared.of(stream(), Protocol(seed=seed)) for seed in (0, 1))
-    keys = [data.seed(epoch) for data in (one, other) for epoch in (0, 1, 2, FIXED, FIXED + 1)]
-    assert len(set(keys)) == 10 and one.seed(1) == keys[1]
-
-
 def test_labels_of_sources(tmp_path):
     data = Prepared.load(prepared(tmp_path, stream(labels=True), task="node"))
-    assert data.statistics.classes == 2 and data.negatives_of_training(range(4), 0).shape == (4, 0)
+    assert data.statistics.classes == 2 and data.negatives_of_training(range(4), 0, 0).shape == (4, 0)
     assert sorted(path.name for path in (tmp_path / "prepared").iterdir()) == ["new.npy", "prepared.json", "tcsr", "work"]
     work = data.work(False, 1, 7, Sampling((3,)))
     assert (work.roots == 2 * work.events).all()

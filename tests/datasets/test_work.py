@@ -79,7 +79,7 @@ def test_ranks_share_an_iteration(tmp_path, ranks, unique, validates):
             if not own:
                 assert not any(table[name][i, rank].any() for name in NAMES if name not in ("written", "mailed"))
                 continue
-            others = present(fixed[own.start - first : own.stop - first]) if validates else data.negatives_of_training(own, 0)
+            others = present(fixed[own.start - first : own.stop - first]) if validates else data.negatives_of_training(own, 0, 0)
             roots = source.roots(own, others, deal.together(i).start)
             found = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, 0)
             assert table["targets"][i, rank].tolist() == [len(level) for level in found.trees[0].levels]

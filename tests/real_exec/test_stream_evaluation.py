@@ -12,7 +12,6 @@ from stream_case import choice, hyper, planned, prepared, program, stream
 from stream_oracle import StreamOracle
 
 from chronoscale.datasets.streams.draws import key_of
-from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.errors import UserError
 from chronoscale.real_exec import training
 from chronoscale.real_exec.checkpoint import records
@@ -63,9 +62,9 @@ class Judged:
         self.sees(self.data.training)
         self.oracle.reset()
         self.oracle.updated = dict.fromkeys(range(self.oracle.nodes), float(self.data.whole.stream.t[0]))
-        deal = self.made.deals[0]
+        made, deal = self.made, self.made.deals[0]
         spans = [(whole.start, whole.stop) for whole in map(deal.together, range(deal.iterations))]
-        losses = self.oracle.train(spans, self.data.negatives_of_training(range(self.data.trained), number)[:, 0])
+        losses = self.oracle.train(spans, self.data.negatives_of_training(range(self.data.trained), number, made.seed)[:, 0])
         self.sees(self.data.whole)
         return done, losses
 
@@ -255,4 +254,3 @@ def test_draws_of_an_epoch_are_its_own(tmp_path):
     assert [one[2] for one in epochs[0][:trained]] != [one[2] for one in epochs[1][:trained]]
     assert [one[3] for one in epochs[0][:trained]] != [one[3] for one in epochs[1][:trained]]
     assert epochs[0][trained:] == epochs[1][trained:]
-    assert Prepared.load(folder).seed(0) == key_of(0, 0)

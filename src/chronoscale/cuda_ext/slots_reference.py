@@ -73,9 +73,9 @@ def attend_grad(given: Asked, weights: Tensor, laid: tuple[Tensor, ...], into: T
         made = made._replace(wanted=torch.cat([torch.bmm(to_scores, part) for part in parts], 2))
     if needs.source:
         rows, zeros = to_slots[0].flatten(0, 1), torch.zeros_like(given.source)
-        made = made._replace(
-            source=zeros.index_put_((given.slot.masked_fill(empty, 0).flatten(),), rows, accumulate=True) if len(zeros) else zeros
-        )
+        if len(zeros):  # sorted on CUDA: in one order every time
+            zeros.index_put_((given.slot.masked_fill(empty, 0).flatten(),), rows, accumulate=True)
+        made = made._replace(source=zeros)
     if given.edge is not None and needs.edge:
         made = made._replace(edge=to_slots[1].contiguous())
     if sine is not None and given.elapsed is not None and (needs.frequency or needs.phase):
@@ -87,8 +87,9 @@ def attend_grad(given: Asked, weights: Tensor, laid: tuple[Tensor, ...], into: T
 
 def check_rows(given: Asked, slot: Tensor) -> None:
     """On a CPU alone: a GPU's host would have to wait. Raises UserError for a slot that is there and is no row; others count as 0."""
-    most = max(len(given.source), not given.there.any()) if given.wanted.device.type == "cpu" else 0
-    if most and slot.numel() and not 0 <= int(slot.min()) <= int(slot.max()) < most:
+    if given.wanted.device.type != "cpu" or not slot.numel():
+        return
+    if not 0 <= int(slot.min()) <= int(slot.max()) < max(len(given.source), not given.there.any()):
         raise outside(given)
 
 

@@ -120,17 +120,12 @@ class Prepared:
         wanted = negatives.digest(events, self.split.train_end, part, k, kind, protocol.seed)
         return negatives.load(self.folder / f"{what}.npz", part, wanted)
 
-    def seed(self, epoch: int) -> int:
-        """What neighbours are drawn by in the epoch of a training of seed 0; in its place FIXED, or FIXED + 1, of events that validate or
-        test, whatever the training's."""
-        return draws.key_of(self.protocol.seed, epoch)
-
     def deal(self, validates: bool, ranks: int, size: int, limit: int = 0, every: int = 1) -> Deal:
         """Batches of the training events, or of those that validate."""
         return Deal(self.split.validation if validates else range(self.trained), ranks, size, limit, every)
 
     def work(self, validates: bool, ranks: int, size: int, sampling: Sampling, limit: int = 0, every: int = 1) -> BatchStatistics:
-        """Of a part's batches, of the first epoch's negatives; counted once, then read."""
+        """Of a part's batches, as the first epoch of the protocol's seed draws them; counted once, then read."""
         deal, source = self.deal(validates, ranks, size, limit, every), self.whole if validates else self.training
         if self.folder is None:
             return self._count(deal, source, validates, sampling)
@@ -140,11 +135,11 @@ class Prepared:
         return BatchStatistics.load(path, deal.iterations * deal.ranks)
 
     def _count(self, deal: Deal, source: Source, validates: bool, sampling: Sampling) -> BatchStatistics:
-        seed = self.seed(FIXED if validates else 0)
+        seed = draws.key_of(self.protocol.seed, FIXED if validates else 0)
         if self.protocol.task == "node":
             return counted(source, deal, sampling, lambda part: np.empty((len(part), 0), np.int32), seed)
         if not validates:
-            return counted(source, deal, sampling, lambda part: self.negatives_of_training(part, 0), seed)
+            return counted(source, deal, sampling, lambda part: self.negatives_of_training(part, 0, self.protocol.seed), seed)
         fixed, first = self.negatives("validation").dst, self.split.validation.start
         return counted(source, deal, sampling, lambda part: present(fixed[part.start - first : part.stop - first]), seed)
 

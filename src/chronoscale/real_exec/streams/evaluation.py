@@ -7,6 +7,7 @@ import torch
 
 from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.streams.deal import Deal
+from chronoscale.datasets.streams.draws import key_of
 from chronoscale.datasets.streams.prepared import FIXED
 from chronoscale.real_exec.streams.outcome import Outcome
 from chronoscale.real_exec.streams.program import EventProgram
@@ -29,7 +30,7 @@ def evaluate(program: EventProgram) -> dict[str, float]:
     outcome = Outcome(deal.part, program.width(others.shape[1]), program.device)
     outcome.seen[:] = True
     program.learner.model.eval()
-    seed, size = data.seed(FIXED + 1), max(ROOTS // (2 + others.shape[1]), 1)
+    seed, size = key_of(program.seed, FIXED + 1), max(ROOTS // (2 + others.shape[1]), 1)
     for iteration in range(deal.iterations):
         whole, own = deal.together(iteration), deal.own(iteration, program.rank)
         for begin in range(own.start, own.stop, size):

@@ -115,7 +115,7 @@ class EventProgram(Program):
         (deal, iteration), validates = self._place(task), task.step == VALIDATE
         part, before = deal.own(iteration, self.rank), deal.together(iteration).start
         others = self._others(part) if validates else self.data.negatives_of_training(part, self.epoch, self.seed)
-        seed = self.data.seed(FIXED) if validates else key_of(self.seed, self.epoch)
+        seed = key_of(self.seed, FIXED if validates else self.epoch)
         self._batch[task.unit] = self.steps.sample(self._source(task), part, others, before, seed)
         if self.material.shape.memory:
             self._updated[task.unit] = Updated.of(self._source(task), deal, iteration)
