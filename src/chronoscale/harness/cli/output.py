@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from chronoscale.harness.fact import Fact
 
 err = Console(stderr=True)
+PARTS = "parts of the epoch, mean of the ranks (lanes overlap, communication includes waiting)"
 
 
 def say(frame: pd.DataFrame, title: str, as_json: bool) -> None:

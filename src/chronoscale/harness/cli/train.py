@@ -8,13 +8,14 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
+from chronoscale.harness import publish
 from chronoscale.harness.cell import Cell
 from chronoscale.harness.cli.options import RUNS, AsJson, File, Root, Seed
-from chronoscale.harness.cli.output import say, stage
+from chronoscale.harness.cli.output import PARTS, say, stage
 from chronoscale.harness.cli.session import begin, end
 from chronoscale.harness.experiments import load
 from chronoscale.harness.families import TRAINED, family_of
-from chronoscale.harness.trained import FOLDER, control, idle
+from chronoscale.harness.trained import FOLDER, control, idle, period
 from chronoscale.harness.training import train as run_training
 from chronoscale.strategies.outside import anchored
 
@@ -50,9 +51,14 @@ def train(
     title = f"trained {len(done.epochs)} epochs on {done.ranks} rank{'s' * (done.ranks != 1)}"
     said = set(control(run.folder / FOLDER).notes)  # by the control plane, when it made them
     table = table.assign(idle_ranks=sum(idle(run).values()))
+    parts = publish.parts(run)
+    if as_json:
+        table = publish.beside(table, parts)
+    else:
+        say(parts, PARTS, as_json=False)
     if as_json and done.tested:
         last = [*[None] * (len(table) - 1), done.compared().to_dict("records")]
         table = table.assign(test=pd.Series(last, dtype=object))
     elif done.tested:
-        say(done.compared(), "test period, after the last epoch", as_json=False)
+        say(done.compared(), f"test period, {period(run.folder / FOLDER)}", as_json=False)
     end(run, table, title, as_json, [note for note in done.notes if note not in said])

@@ -45,8 +45,10 @@ class Streams(Trained[StreamExperiment]):
         return {"events": work.events.training, "host_bytes": schedule.host}
 
     def notes(self, experiment: StreamExperiment, run: Run) -> list[str]:
-        batches = experiment.training.batches
-        return [f"{run.folder.name}: an epoch is its first {batches} optimiser steps and as many validation batches."] if batches else []
+        if not (batches := experiment.training.batches):
+            return []
+        said = f"{run.folder.name}: an epoch is its first {batches} optimiser steps and as many validation batches"
+        return [f"{said}; memory misses what lies between, also where it is tested."]
 
     def describe(self, found: EventStream, horizon: int) -> Facts:
         counted = count(found)
