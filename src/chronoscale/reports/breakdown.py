@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from chronoscale.strategies.metrics import time_by_op
 from chronoscale.strategies.schedule import COLLECTIVES, Op
@@ -32,16 +33,16 @@ class Breakdown:
     seconds: Mapping[str, float]
 
     @classmethod
-    def of(cls, op_seconds: Mapping[str, float], ranks: int, epoch_s: float) -> Breakdown:
+    def of(cls, op_seconds: pd.Series[float], ranks: int, epoch_s: float) -> Breakdown:
         """From seconds by the operations' names, summed over ranks."""
-        found = {part: [op_seconds[op.name] for op in ops if op.name in op_seconds] for part, ops in PARTS.items()}
+        found = {part: [float(op_seconds[op.name]) for op in ops if op.name in op_seconds.index] for part, ops in PARTS.items()}
         return cls(epoch_s, {part: sum(times) / ranks for part, times in found.items() if times})
 
     @classmethod
     def middle(cls, traces: Sequence[Trace]) -> Breakdown:
         """Of the median of several epochs of one schedule."""
         trace = traces[int(np.argsort([one.span_ns for one in traces], kind="stable")[(len(traces) - 1) // 2])]
-        return cls.of(time_by_op(trace).to_dict(), trace.ranks, trace.span_ns / 1e9)
+        return cls.of(time_by_op(trace), trace.ranks, trace.span_ns / 1e9)
 
     def share(self, part: str) -> float:
         """Of the epoch; 0 for a part that does not occur, NaN for an epoch of no length."""

@@ -80,7 +80,7 @@ class Measured:
     @property
     def breakdown(self) -> Breakdown:
         """What its epoch is made of."""
-        return Breakdown.of(self.op_seconds.to_dict(), self.ranks, self.summary.epoch_s)
+        return Breakdown.of(self.op_seconds, self.ranks, self.summary.epoch_s)
 
     @property
     def extrapolated(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,7 +37,8 @@ def train(
     """Train, resumable after any epoch. On snapshots in REAL's three stages: at once without reuse, then with difference maps, then as
     scheduled from what was measured."""
     if name is None:
-        asked = load(file)
+        with warnings.catch_warnings(action="ignore"):  # it is read again, and then warns
+            asked = load(file)
         name = asked.strategies[-1] if "strategies" in asked.model_fields_set else family_of(asked).preferred
     name = anchored(name, Path())  # of the command line: relative to where it is given
     changes = {"epochs": epochs, "ranks": None if ranks is None else [ranks]}

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.harness.experiment import LISTED, Data, Experiment, Model, Names, Size, Steps, Training, Width, named
 from chronoscale.errors import UserError
+from chronoscale.harness.experiment import LISTED, Data, Experiment, Model, Names, Size, Steps, Training, Width, named
 from chronoscale.strategies.workload import EventHyper, Hyper
 
 Share = Annotated[NonNegativeFloat, Field(lt=1)]
@@ -32,7 +32,7 @@ class StreamTraining(Training):
     learning_rate: PositiveFloat = Field(0.0001, le=1e30, description="of Adam")
     batch_size: Size = Field(200, description="events a rank and optimiser step")
     fanout: Annotated[tuple[Size, ...], LISTED] = Field(
-        (10,), description="neighbours a node of each layer, that of the roots first; the last serves the layers beyond"
+        (10,), description="neighbours a node of each layer, the roots' first; the last serves the layers beyond"
     )
     sampling: Literal["recent", "uniform"] = Field("recent", description="neighbours of the latest events, or of any earlier ones")
     windows: Size = Field(1, description="spans of time that a root has neighbours in, of DySAT")
@@ -66,6 +66,7 @@ class StreamExperiment(Experiment):
     dataset: Annotated[Data, BeforeValidator(named)]
     model: Annotated[StreamModel, BeforeValidator(named)]
     training: StreamTraining = StreamTraining()
+    tgl: str | None = Field(None, description="a configuration of TGL (YAML), relative to this file: what it says where this one does not")
     strategies: Names = ("sequential", "tgl", "tgl-unique")
 
     @model_validator(mode="after")
