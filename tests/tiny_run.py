@@ -77,7 +77,7 @@ def make(folder: Path) -> Run:
     trained.optimizer.step()
     for epoch, scores in enumerate(SCORED):
         record = EpochRecord(epoch, 0, "cold start", STRATEGY, 5, 10 + 100 * epoch, 90 + 100 * epoch, (2.0, 1.5), scores)
-        keep(run.folder / FOLDER, record, trained)
+        keep(run.folder / FOLDER, record, trained, {})
     job(asked, "train", [], run.folder / FOLDER).save(run.folder / FOLDER / JOB)
     run.write(f"{FOLDER}/{TEST}", TESTED)
     run.write(f"{FOLDER}/{NAIVE}", KNOWN)

@@ -15,6 +15,7 @@ from chronoscale.datasets.arrays import Bool, Int32, Int64
 from chronoscale.datasets.streams import negatives
 from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.events import EventStream
+from chronoscale.datasets.streams.labels import require_labels
 from chronoscale.datasets.streams.negatives import Negatives
 from chronoscale.datasets.streams.neighbourhood import Sampling
 from chronoscale.datasets.streams.protocol import Protocol
@@ -57,7 +58,7 @@ class Prepared:
         """In memory. Raises UserError where the stream cannot be split, hidden nodes leave nothing to train on, or labels are missing."""
         split = by_time(events, protocol.train, protocol.validation)
         if protocol.task == "node":
-            _labels(events)
+            require_labels(events)
         hidden, whole = hide(events, split, protocol.hidden, protocol.seed), Source(events, TCSR.of(events))
         if not protocol.hidden:
             return cls._of(protocol, split, whole, whole, split.train_end, hidden.new)
@@ -72,7 +73,7 @@ class Prepared:
         events = _events(folder / stream)
         split = by_time(events, protocol.train, protocol.validation)
         if protocol.task == "node":
-            _labels(events)
+            require_labels(events)
         hidden = hide(events, split, protocol.hidden, protocol.seed)
         TCSR.of(events, folder=folder / "tcsr")
         np.save(folder / NEW, hidden.new)
@@ -145,22 +146,13 @@ class Prepared:
         """What planning needs."""
         events = self.whole.stream
         nodes, edges = (0 if found is None else found.shape[1] for found in (events.node_features, events.features))
-        classes = int(_labels(events).max()) + 1 if self.protocol.task == "node" else 0
+        classes = int(require_labels(events).max()) + 1 if self.protocol.task == "node" else 0
         return StreamStatistics(events.num_nodes, self.trained, len(self.split.validation), nodes, edges, classes, self.work)
 
 
 def present(destinations: Int32) -> Int32:
     """Negatives as nodes to read: where there is none, -1, some node; what it scores does not count."""
     return np.maximum(destinations, 0)
-
-
-def _labels(events: EventStream) -> Int64:
-    """Classes of an event's source, 0, 1, …. Raises UserError where there are none."""
-    if events.labels is None:
-        raise UserError(f"dataset '{events.name}' has no labels: task: node predicts those of each event's source")
-    if events.labels.min() < 0:
-        raise UserError(f"dataset '{events.name}': labels are classes 0, 1, …, got {events.labels.min()}")
-    return events.labels
 
 
 def _drawn(split: Split, protocol: Protocol) -> dict[str, tuple[range, int, negatives.Kind]]:

@@ -126,7 +126,7 @@ def _phase(builder: Builder, phase: Phase, overlaps: bool, before: Ends) -> Ends
     sampled = builder.add(Op.SAMPLE, Lane.HOST, fetch, sizes, {"bytes": phase.index()}, where=there)
     moved, held = phase.features(), phase.features() + phase.index()
     read = sampled
-    if moved.any():
+    if shape.features or (shape.edge and shape.layers):  # also where the batches have nothing to gather: the model reads its width
         rows: Columns = {"nodes": work.nodes, "edges": work.edges, "rows": work.nodes + work.edges, "bytes": moved}
         read = builder.add(Op.GATHER, Lane.HOST, fetch, rows, where=there)
     sizes = {"rows": work.nodes + work.edges, "bytes": held, "alloc": held}
