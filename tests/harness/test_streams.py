@@ -1,6 +1,5 @@
 """The command line on streams of events: good runs, what is told of them, mistakes in one line, lost ranks."""
 
-import gc
 import json
 import os
 import re
@@ -185,7 +184,7 @@ def test_a_run_that_was_lost_after_its_last_epoch_is_tested(experiment, inline, 
     for name in ("test.json", "naive.json", *also):
         (folder / name).unlink()
     status.write_text(status.read_text().replace("complete", "running"))
-    gc.collect()  # this process has left the run
+    (run.folder / ".lock").unlink()  # which this process holds to its end
     command("train", file)
     assert "taking up" in capsys.readouterr().err
     assert left(folder) == sound and (folder / "checkpoint.pt").read_bytes() == kept

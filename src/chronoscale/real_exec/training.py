@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def train(job: Job) -> None:
         held: Plan | None = None
         looked = time.time_ns()
         prepared(item, job.model, context)
-        scores = [record.scores for record in records(folder) if record.epoch < begin]
+        scores: list[Mapping[str, float]] = [record.scores for record in records(folder) if record.epoch < begin]
         over = bool(scores) and plans.over(scores)
         for epoch in range(begin, 0 if over else job.repeats):
             plan, switch = plans.at(epoch), 0
@@ -51,8 +52,8 @@ def train(job: Job) -> None:
                 held, lanes, traced, switch = plan, context.lanes(plan.schedule), 0, start - looked
             done = execute(plan.schedule, plan.program, lanes, device_name(context.device), f"epoch {epoch}")
             end = time.time_ns()
-            over = plans.over([*scores, done.scores])
-            scores.append(dict(done.scores))
+            scores.append(done.scores)
+            over = plans.over(scores)
             if context.rank == 0:
                 if traced < TRACED:
                     done.trace.save(folder / "epochs" / f"{epoch:06d}.parquet")
