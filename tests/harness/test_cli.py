@@ -98,7 +98,7 @@ def test_keys(capsys):
     assert {row["key"] for row in json.loads(capsys.readouterr().out)} >= {"dataset.cut.width", "dataset.cut.count"}
     both = {row.family: row.default for row in reference.keys("training.horizon")}
     assert both == {"snapshots": "1", "signals": "12"}
-    assert {row.family: row.default for row in reference.keys("cluster")} == {"snapshots": "h200", "signals": "polaris"}
+    assert {row.family: row.default for row in reference.keys("cluster")} == {"snapshots, streams": "h200", "signals": "polaris"}
     command("keys", "training.widow", expect=2)
     assert "did you mean 'training.window'?" in one_line(capsys)
 

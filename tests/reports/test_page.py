@@ -73,7 +73,10 @@ def test_page_has_every_part(drawn: dict[str, bytes]) -> None:
     text = Reader(drawn["index.html"].decode()).text
     for word in ("psg", "real-reuse", "Run incomplete.", "Timelines", "Environment", "2.8", "Loss", "Fidelity", "Figure 15"):
         assert word in text
-    tables = {"executed-comparison", "executed-time_by_op", "executed-fidelity", "simulated-comparison", "simulated-time_by_op"}
+    tables = {"executed-comparison", "executed-time_by_op", "executed-fidelity", "simulated-comparison", "simulated-time_by_op"} | {
+        "executed-breakdown",
+        "simulated-breakdown",
+    }
     figures = [f"{kind}-{name}" for kind in ("executed", "simulated") for name in ("epoch_time", "scaling", "time_by_op")]
     figures += ["executed-losses", "executed-fidelity", "simulated-timeline-1", "simulated-timeline-2"]
     assert set(drawn) == {"index.html", "report.md", "report.json"} | {
@@ -158,7 +161,7 @@ def test_extrapolated_numbers_are_marked_and_explained() -> None:
     files = folder.render(Report("t", runs=tuple(runs)))
     for name in ("index.html", "report.md"):
         text = files[name].decode()
-        assert text.count(MARKED) == 2 and text.count("†") > 20 and "durations extrapolated, not validated" in text
+        assert text.count(MARKED) == 3 and text.count("†") > 20 and "durations extrapolated, not validated" in text
 
 
 def test_the_same_report_gives_the_same_bytes(drawn: dict[str, bytes]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ from pydantic import BaseModel, ValidationError
 
 from chronoscale import modules
 from chronoscale.documents import mapping
-from chronoscale.errors import UserError
-from chronoscale.harness.experiment import NAME, Experiment, Model
+from chronoscale.errors import ChronoscaleWarning, UserError
+from chronoscale.harness.experiment import NAME, Experiment, Model, named
 from chronoscale.harness.families import TRAINED, training
 from chronoscale.harness.planners import planners, trains_on
 from chronoscale.mistakes import mistake, part_of
@@ -49,13 +50,38 @@ def check(data: Mapping[str, Any], where: str, folder: Path = Path()) -> Experim
                 modules.load(file)
     except UserError as error:
         raise UserError(f"{where}: modules: {error}") from None
-    experiment = parse(data, where)
+    experiment = parse(_configured(data, where, folder), where)
     try:
         presets.cluster(experiment.cluster)
         planners(experiment)
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     return experiment
+
+
+def _configured(data: dict[str, Any], where: str, folder: Path) -> dict[str, Any]:
+    """With the keys of the files that a family reads for others, below those that are there. Raises UserError as the file's reader."""
+    given = data.get("model")
+    chosen = given.get("name") if isinstance(given, Mapping) else given
+    for family in TRAINED.values():
+        for key, read in family.configurations.items():
+            if isinstance(file := data.get(key), str) and (chosen is None or chosen in family.models):
+                try:
+                    keys, notes = read(path := (folder / file).absolute())
+                except UserError as error:
+                    raise UserError(f"{where}: {key}: {error}") from None
+                for note in notes:
+                    warnings.warn(f"{key}: {note}", ChronoscaleWarning, stacklevel=2)
+                data = {**data, key: str(path), **{name: _over(value, data.get(name)) for name, value in keys.items()}}
+    return data
+
+
+def _over(default: Any, given: Any) -> Any:
+    """A value, or a mapping key by key; a name alone is a mapping's."""
+    if given is None or not isinstance(default, Mapping):
+        return default if given is None else given
+    given = named(given)
+    return {**default, **given} if isinstance(given, Mapping) else given
 
 
 def parse(data: Mapping[str, Any], where: str, family_name: str = "", lenient: bool = False) -> Experiment:

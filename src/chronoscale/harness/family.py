@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -21,6 +21,7 @@ from chronoscale.strategies.workload import Partition, Workload
 
 E = TypeVar("E", bound=Experiment)
 Planned = tuple[Item, Schedule]
+Configuration = Callable[[Path], tuple[Mapping[str, Any], Sequence[str]]]  # of a file: keys of an experiment, and what has to be said
 
 
 class Family(ABC):
@@ -45,11 +46,13 @@ class Trained(Family, Generic[E]):
     """A family that experiments can be run on.
 
     keys: what an experiment file may say. models: by name. preferred: the strategy of `chronoscale train` where the file names none.
+    configurations: keys of an experiment file that name a file of other software, whose content stands in for keys that are not there.
     """
 
     keys: type[E]
     models: Collection[str]
     preferred: str
+    configurations: Mapping[str, Configuration] = {}
 
     @abstractmethod
     def workload(self, experiment: E) -> Workload:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.runs import Run
-from chronoscale.harness.trained import FOLDER
+from chronoscale.harness.trained import FOLDER, ended
 from chronoscale.real_exec.checkpoint import records
 from chronoscale.strategies.outside import is_file
 
@@ -87,8 +87,10 @@ def _lacks(run: Run, experiment: Experiment) -> Iterator[Lack]:
                 yield from _lack(name, gpus, simulated(run, gpus, name), folder)
     if command == "train":
         held = {record.epoch for record in records(run.folder / FOLDER)}
-        if gone := [epoch for epoch in range(experiment.epochs) if epoch not in held]:
-            yield Lack(f"{len(gone)} of {experiment.epochs} epochs, the first of them {gone[0]}", 0)
+        over = ended(run.folder / FOLDER)
+        epochs = experiment.epochs if over is None else over.epochs
+        if gone := [epoch for epoch in range(epochs) if epoch not in held]:
+            yield Lack(f"{len(gone)} of {epochs} epochs, the first of them {gone[0]}", 0)
 
 
 def _lack(name: str, ranks: int, files: list[str], folder: Path) -> Iterator[Lack]:

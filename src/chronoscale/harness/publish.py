@@ -10,6 +10,7 @@ import pandas as pd
 from chronoscale.datasets.scores import SCORES
 from chronoscale.errors import UserError
 from chronoscale.harness import execution, simulation
+from chronoscale.harness.cell import Cell
 from chronoscale.harness.collected import collect
 from chronoscale.harness.families import family_of
 from chronoscale.harness.jobs import schedules
@@ -17,8 +18,10 @@ from chronoscale.harness.runs import Run, write_text
 from chronoscale.harness.started import of_run
 from chronoscale.harness.trained import FOLDER
 from chronoscale.kept import read_text
+from chronoscale.reports.breakdown import PARTS
 from chronoscale.reports.folder import write
-from chronoscale.reports.tables import comparison, fidelity
+from chronoscale.reports.formats import number
+from chronoscale.reports.tables import breakdown, comparison, fidelity
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
@@ -47,6 +50,30 @@ def fidelity_table(run: Run) -> pd.DataFrame:
     """Predicted against measured of one run, per operation and in total."""
     table = pd.concat([fidelity(section) for section in collect([run]).sections], ignore_index=True)
     return table[[name for name in PREDICTED if name in table]]
+
+
+def parts(run: Run) -> pd.DataFrame:
+    """What the epochs of one run are made of: a rank's seconds in each part, and their share of the epoch; no rows where nothing ran."""
+    frames = [frame for section in collect([run]).sections if len(frame := breakdown(section))]
+    if not frames:
+        return pd.DataFrame()
+    table = pd.concat(frames, ignore_index=True)
+    for part in [part for part in PARTS if part in table]:
+        pairs = zip(table.pop(f"{part}_s"), table[part], strict=True)
+        table[part] = pd.Series([_part(seconds, share) for seconds, share in pairs], dtype=object)
+    return table[[name for name in ("stage", "strategy", "ranks", "epoch_s", *PARTS) if name in table]]
+
+
+def _part(seconds: float, share: float) -> Cell:
+    return Cell({"seconds": seconds, "share": share}, f"{number(seconds, 3)} s, {share:.0%}" if seconds else "–")
+
+
+def beside(table: pd.DataFrame, parts: pd.DataFrame) -> pd.DataFrame:
+    """As JSON has both: each row of a run's table with its breakdown, where there is one."""
+    keys = [name for name in ("stage", "strategy", "ranks") if name in table and name in parts]
+    known = {tuple(row[key] for key in keys): {part: row[part] for part in PARTS if part in row} for row in parts.to_dict("records")}
+    found = [known.get(key) for key in zip(*(table[key] for key in keys), strict=True)] if keys else [None] * len(table)
+    return table.assign(breakdown=pd.Series(found, index=table.index, dtype=object))
 
 
 def page(found: Sequence[Run], out: Path) -> Path:

@@ -36,7 +36,8 @@ def _work(experiment: Experiment, environment: Mapping[str, str]) -> Facts:
     dataset, model, training = (data.pop(key) for key in ("dataset", "model", "training"))
     dataset.pop("name")
     found = {"model": model.pop("name"), "dataset": experiment.dataset.label}
-    found |= dict(_leaves({"dataset": dataset}, "")) | dict(_leaves(model, "")) | dict(_leaves(training, "")) | dict(_leaves(data, ""))
+    for part in ({"dataset": dataset}, model, training, data):
+        found |= dict(_leaves(part, ""))
     for file in (*experiment.dataset.files, *experiment.modules):
         found[f"content of {file}"] = environment.get(file, "")[:DIGITS]
     return _known(found)

@@ -13,9 +13,11 @@ from chronoscale.harness.runs import Run
 from chronoscale.kept import read_json
 from chronoscale.real_exec.checkpoint import EpochRecord, records
 from chronoscale.real_exec.job import Job, Settings
-from chronoscale.real_exec.plans import TEST
+from chronoscale.real_exec.plans import ENDED, TEST, Ended
+from chronoscale.reports.breakdown import Breakdown
 from chronoscale.reports.stages import Activity, Epoch, Staged
 from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.trace import Trace
 
 FOLDER, CONTROL, JOB = "train", "control.json", "train.job.json"
 NAIVE = "naive.json"  # scores of naive predictions by name, on what a model is tested on
@@ -37,8 +39,43 @@ def result(run: Run, ranks: int) -> Staged:
     done = records(folder)
     epochs = tuple(map(_shown, done))
     left = control(folder)
-    notes = (*left.notes, *scaled(folder, done), *tested(folder))
-    return Staged(run.folder.name, ranks, epochs, tuple(left.activities), notes, left.missed, scores(folder))
+    over = ended(folder)
+    notes = (*left.notes, *scaled(folder, done), *early(folder, done), *tested(folder))
+    return Staged(
+        run.folder.name,
+        ranks,
+        epochs,
+        tuple(left.activities),
+        notes,
+        left.missed,
+        scores(folder),
+        best=None if over is None else over.best,
+        breakdowns=breakdowns(folder, done),
+    )
+
+
+def ended(folder: Path) -> Ended | None:
+    """How training came to its end; None where it has not."""
+    return read_json(folder / ENDED, Ended, "record of a training's end") if (folder / ENDED).exists() else None
+
+
+def breakdowns(folder: Path, done: Sequence[EpochRecord]) -> dict[str, Breakdown]:
+    """By stage, of the epochs whose traces were kept."""
+    traces: dict[str, list[Trace]] = {}
+    for record in done:
+        if (path := folder / "epochs" / f"{record.epoch:06d}.parquet").exists():
+            traces.setdefault(record.stage, []).append(Trace.load(path))
+    return {stage: Breakdown.middle(found) for stage, found in traces.items()}
+
+
+def early(folder: Path, done: Sequence[EpochRecord]) -> list[str]:
+    """In words, where training ended before the epochs that were asked for."""
+    over, shown = ended(folder), present(record.scores for record in done)
+    if over is None or over.best is None or not shown or over.epochs == (asked := Job.load(folder / JOB).repeats):
+        return []
+    since = over.epochs - 1 - over.best
+    what = f"the epoch after epoch {over.best} has" if since == 1 else f"the {since} epochs after epoch {over.best} have"
+    return [f"Training ended after {over.epochs} of {asked} epochs: {what} no better {shown[0].title} (training.patience)."]
 
 
 def scores(folder: Path) -> dict[str, Scores]:
@@ -76,12 +113,20 @@ def tested(folder: Path) -> list[str]:
         return []
     (_, model), *naive = scores(folder).items()
     if not (shown := present([model])):
-        return ["Test period, after the last epoch: there is nothing to test on."]
+        return [f"Test period, {period(folder)}: there is nothing to test on."]
     first = shown[0]
     known = {name: other[first.key] for name, other in naive if not isnan(other.get(first.key, NAN))}
-    said = f"Test period, after the last epoch: {', '.join(score.told(model[score.key]) for score in shown)}."
+    said = f"Test period, {period(folder)}: {', '.join(score.told(model[score.key]) for score in shown)}."
     beaten = [name for name, value in known.items() if not first.beats(model[first.key], value)]
     return [said, *(f"The model's {first.title} is no better than that of the {name} alone." for name in beaten)]
+
+
+def period(folder: Path) -> str:
+    """With which epoch's model the test was made, in words."""
+    over = ended(folder)
+    if over is None or over.best is None:
+        return "after the last epoch"
+    return f"with the model of epoch {over.best}, the best of 0..{over.epochs - 1}"
 
 
 def idle(run: Run) -> Idle:

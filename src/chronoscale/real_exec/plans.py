@@ -15,6 +15,7 @@ from chronoscale.real_exec.program import Program
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
 
+ENDED = "ended.json"  # in a training's folder, once its last epoch is over: `Ended`
 TEST = "test.json"  # in a training's folder, where it has tested at its end: scores by key
 
 
@@ -25,6 +26,14 @@ class Plan(NamedTuple):
     stage: str
     schedule: Schedule
     program: Program
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """ENDED. epochs: how many were trained. best: the one whose model is tested, None where that is the last."""
+
+    epochs: int
+    best: int | None = None
 
 
 class Plans(Protocol):
@@ -47,6 +56,10 @@ class Plans(Protocol):
     def over(self, scores: Sequence[Mapping[str, float]]) -> bool:
         """After each epoch, before it is recorded; `scores` of all so far. Whether training ends with it."""
         return False
+
+    def best(self, scores: Sequence[Mapping[str, float]]) -> int | None:
+        """The epoch whose model `end` tests, of those with these scores; None where that is the last."""
+        return None
 
     def end(self) -> None:
         """After the last epoch, also where an earlier process has trained it."""

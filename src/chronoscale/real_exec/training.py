@@ -1,21 +1,25 @@
 """Training: a job's one item epoch after epoch, with a checkpoint after each. Run directly or by torchrun, as `worker`.
 
-In the folder `out` of the job: `epochs/<number>.json` and, for the first epochs of a plan, its trace; `checkpoint.pt`.
+In the folder `out` of the job: `epochs/<number>.json` and, for the first epochs of a plan, its trace; `checkpoint.pt`; at the end
+`ended.json`.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import time
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from chronoscale.errors import UserError
-from chronoscale.real_exec.checkpoint import EpochRecord, keep, records, restore
+from chronoscale.real_exec.checkpoint import EpochRecord, keep, records, replaced, restore
 from chronoscale.real_exec.context import joined
 from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.plans import Plan
+from chronoscale.real_exec.plans import ENDED, Ended, Plan
 from chronoscale.real_exec.programs import kind_of, prepared
 from chronoscale.real_exec.rank import leave, serve
 from chronoscale.strategies.schedule import Schedule
@@ -39,7 +43,7 @@ def train(job: Job) -> None:
         held: Plan | None = None
         looked = time.time_ns()
         prepared(item, job.model, context)
-        scores = [record.scores for record in records(folder) if record.epoch < begin]
+        scores: list[Mapping[str, float]] = [record.scores for record in records(folder) if record.epoch < begin]
         over = bool(scores) and plans.over(scores)
         for epoch in range(begin, 0 if over else job.repeats):
             plan, switch = plans.at(epoch), 0
@@ -48,8 +52,8 @@ def train(job: Job) -> None:
                 held, lanes, traced, switch = plan, context.lanes(plan.schedule), 0, start - looked
             done = execute(plan.schedule, plan.program, lanes, device_name(context.device), f"epoch {epoch}")
             end = time.time_ns()
-            over = plans.over([*scores, done.scores])
-            scores.append(dict(done.scores))
+            scores.append(done.scores)
+            over = plans.over(scores)
             if context.rank == 0:
                 if traced < TRACED:
                     done.trace.save(folder / "epochs" / f"{epoch:06d}.parquet")
@@ -60,6 +64,8 @@ def train(job: Job) -> None:
             traced, looked = traced + 1, time.time_ns()
             if over:
                 break
+        if context.rank == 0:
+            replaced(folder / ENDED, json.dumps(asdict(Ended(len(scores), plans.best(scores)))).encode())
         plans.end()
 
 

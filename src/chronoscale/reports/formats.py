@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 import pandas as pd
 
 from chronoscale.datasets.scores import SCORES
+from chronoscale.reports.breakdown import PARTS
 
 MISSING, INFINITE, MARK = "–", "∞", "†"
 MARKED = f"{MARK} extrapolated: from costs used outside what they were fitted on."
@@ -70,6 +71,7 @@ READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
         (_finite(lambda value: number(value, 2)), {"spread_s": "±,\u00a0s"}),
         (lambda value: f"{value:.0f}", {"repeats": "repeats"}),
         (_TIMES, {"speedup": "speed\u2011up", "speedup_spread": "±", "imbalance": "imbalance"}),
+        (_PERCENT, {part: part for part in PARTS}),
         (_PERCENT, {"parallel_efficiency": "parallel efficiency", "gap": "gap to bound", "utilisation": "utilisation"}),
         (size, {"h2d_bytes": "host to device"}),
         (_SHORT, {"collective_s": "collectives,\u00a0s"}),

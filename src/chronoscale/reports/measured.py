@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from chronoscale.reports.breakdown import Breakdown
 from chronoscale.reports.setting import Kind, Setting
 from chronoscale.reports.timeline import Timeline, iteration_slice
 from chronoscale.strategies.metrics import Summary, time_by_op
@@ -75,6 +76,11 @@ class Measured:
     @property
     def kind(self) -> Kind:
         return self.setting.kind
+
+    @property
+    def breakdown(self) -> Breakdown:
+        """What its epoch is made of."""
+        return Breakdown.of(self.op_seconds, self.ranks, self.summary.epoch_s)
 
     @property
     def extrapolated(self) -> bool:

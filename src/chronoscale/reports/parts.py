@@ -18,9 +18,10 @@ from chronoscale.reports.tables import Reading, reading, tables
 HEADINGS = {
     "comparison": "Comparison",
     "time_by_op": "Seconds in each operation, summed over ranks",
+    "breakdown": "Parts of the epoch, mean of the ranks (lanes overlap, communication includes waiting)",
     "fidelity": "Prediction against measurement",
     "stages": "Stages of training",
-    "errors": "Test period, after the last epoch",
+    "errors": "Test period",
 }
 
 

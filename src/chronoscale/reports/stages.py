@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from chronoscale.datasets.scores import present
+from chronoscale.reports.breakdown import Breakdown
 from chronoscale.reports.drawing import Drawing, draw
 from chronoscale.reports.setting import EXECUTED, Setting
 from chronoscale.reports.style import COLOURS, MUTED
@@ -49,7 +50,8 @@ class Activity:
 @dataclass(frozen=True, slots=True)
 class Staged:
     """A training run: epochs in order, activities in order, and what has to be said. `missed`: stage and strategy that were asked for and
-    in which no epoch was trained. tested: scores of the test by predictor and key, the model's first, naive ones beside it. stopped: by a
+    in which no epoch was trained. tested: scores of the test by predictor and key, the model's first, naive ones beside it. best: the
+    epoch whose model was tested, None where that is the last. breakdowns: by stage, of the epochs whose traces are there. stopped: by a
     number that is not finite, which and where; '' where it was not."""
 
     name: str
@@ -59,6 +61,8 @@ class Staged:
     notes: tuple[str, ...] = ()
     missed: tuple[str, str] | None = None
     tested: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    best: int | None = field(default=None, kw_only=True)
+    breakdowns: Mapping[str, Breakdown] = field(default_factory=dict, kw_only=True)
     setting: Setting = field(default=EXECUTED, kw_only=True)
     stopped: str = field(default="", kw_only=True)
 
@@ -67,6 +71,11 @@ class Staged:
         """Why it compares with nothing: what stopped it, or where its loss stopped being a number; '' where it does."""
         lost = (f"loss not finite in epoch {epoch.number}" for epoch in self.epochs if not math.isfinite(epoch.loss))
         return self.stopped or next(lost, "")
+
+    @property
+    def tested_epoch(self) -> int:
+        """The one whose model was tested, or will be: the best where one is kept, else the last."""
+        return self.epochs[-1].number if self.best is None else self.best
 
     @property
     def stages(self) -> dict[str, list[Epoch]]:

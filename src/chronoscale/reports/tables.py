@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import pandas as pd
 
 from chronoscale.datasets.scores import SCORES, present
+from chronoscale.reports.breakdown import PARTS, Breakdown
 from chronoscale.reports.formats import Marked
 from chronoscale.reports.measured import EXTRAPOLATED, Measured
 from chronoscale.reports.section import Section
@@ -106,6 +107,30 @@ def time_by_op(section: Section) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def breakdown(section: Section) -> pd.DataFrame:
+    """What epochs are made of, one row a result or stage of training: seconds of a rank in each part, and their shares of the epoch, of 1;
+    0 where a part does not occur."""
+    rows: list[tuple[dict[str, Any], Breakdown]] = [
+        ({"strategy": run.strategy, "ranks": ranks, **_origin(section, run.run), "sources": run.summary.sources}, run.breakdown)
+        for ranks, runs in section.by_ranks().items()
+        for run in runs
+        if run.op_seconds.sum() > 0
+    ]
+    for run in section.staged:
+        for stage, found in run.breakdowns.items():
+            whose = {"strategy": run.stages[stage][-1].strategy, "ranks": run.ranks, **_origin(section, run.name), "stage": stage}
+            rows.append((whose, found))
+    shown = [part for part in PARTS if any(part in found.seconds for _, found in rows)]
+    return pd.DataFrame(
+        [
+            {**whose, "epoch_s": found.epoch_s}
+            | {f"{part}_s": found.seconds.get(part, 0.0) for part in shown}
+            | {part: found.share(part) for part in shown}
+            for whose, found in rows
+        ]
+    )
+
+
 def fidelity(section: Section) -> pd.DataFrame:
     """Predictions against what was measured, under one another: the frames of `metrics.fidelity`, whose they are in front."""
     frames = []
@@ -132,17 +157,31 @@ def stages(section: Section) -> pd.DataFrame:
 
 
 def tested(section: Section) -> pd.DataFrame:
-    """Scores of tests: a trained model's, and beside it those of the naive ways that its run has tested."""
+    """Scores of tests: a trained model's, and beside it those of the naive ways that its run has tested. tested_epoch:
+    whose model was."""
     shown = present(found for run in section.staged for found in run.tested.values())
     rows = [
-        {**_origin(section, run.name), "ranks": run.ranks, "predictor": name, **{one.key: found.get(one.key, NAN) for one in shown}}
+        {
+            **_origin(section, run.name),
+            "ranks": run.ranks,
+            "tested_epoch": run.tested_epoch,
+            "predictor": name,
+            **{one.key: found.get(one.key, NAN) for one in shown},
+        }
         for run in section.staged
         for name, found in run.tested.items()
     ]
     return pd.DataFrame(rows)
 
 
-TABLES = {"comparison": comparison, "time_by_op": time_by_op, "fidelity": fidelity, "stages": stages, "errors": tested}
+TABLES = {
+    "comparison": comparison,
+    "time_by_op": time_by_op,
+    "breakdown": breakdown,
+    "fidelity": fidelity,
+    "stages": stages,
+    "errors": tested,
+}
 
 
 def tables(section: Section) -> dict[str, pd.DataFrame]:
@@ -173,5 +212,7 @@ def reading(section: Section, table: pd.DataFrame) -> Reading:
     marked = frozenset(
         (row, name) for row, is_weak in enumerate(weak) for name in numbers if is_weak and not pd.isna(table[name].iloc[row])
     )
-    shown = table.drop(columns=[*alike, *(name for name in table.columns if table[name].isna().all())])
+    spare = [f"{part}_s" for part in PARTS if part in table]  # what their shares of the epoch say
+    empty = [str(name) for name in table.columns if table[name].isna().all()]
+    shown = table.drop(columns=list(dict.fromkeys([*alike, *empty, *spare])))
     return Reading(shown, f"In all rows: {', '.join(said)}." if said else "", marked)

@@ -156,8 +156,8 @@ class Schedule:
 
     @property
     def idle(self) -> int:
-        """Ranks that have nothing to do but to synchronise: there are more of them than there is work."""
-        works = ~np.isin(self.op, [*COLLECTIVES, Op.OPTIMIZE])
+        """Ranks that have nothing to do but to synchronise and to write what others compute: there are more of them than there is work."""
+        works = ~np.isin(self.op, [*COLLECTIVES, Op.OPTIMIZE, Op.D2H, Op.MEMORY_WRITE])
         return self.ranks - len(np.unique(self.rank[works]))
 
     @property

@@ -8,7 +8,7 @@ from pathlib import Path
 from chronoscale.harness import describe, execution, publish, simulation
 from chronoscale.harness.cli.dry import dry
 from chronoscale.harness.cli.options import RUNS, AsJson, Dry, File, Root, Seed
-from chronoscale.harness.cli.output import stage
+from chronoscale.harness.cli.output import PARTS, say, stage
 from chronoscale.harness.cli.session import begin, end
 from chronoscale.harness.profiles import measure
 from chronoscale.harness.runs import Run
@@ -28,7 +28,10 @@ def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed =
 def bench(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
     """Train with every strategy for real, on every rank count (torchrun for several)."""
     if run := _executed("bench", file, root, as_json, seed, dry_run):
-        end(run, publish.compared(run), "executed", as_json)
+        table, parts = publish.compared(run), publish.parts(run)
+        if not as_json:
+            say(parts, PARTS, as_json)
+        end(run, publish.beside(table, parts) if as_json else table, "executed", as_json)
 
 
 def validate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from chronoscale.harness.fact import Fact
 
 err = Console(stderr=True)
+PARTS = "parts of the epoch, mean of the ranks (lanes overlap, communication includes waiting)"
 
 
 def say(frame: pd.DataFrame, title: str, as_json: bool) -> None:
@@ -28,13 +29,15 @@ def say(frame: pd.DataFrame, title: str, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps([record({str(key): value for key, value in row.items()}) for row in frame.to_dict("records")]))
         return
-    table = Table(title=title, title_justify="left", box=None, header_style="bold")
+    table = Table(box=None, header_style="bold")
     for name in frame.columns:
         table.add_column(str(name), justify="right" if frame[name].dtype.kind in "biufc" else "left", no_wrap=True)
     for row in frame.itertuples(index=False):
         table.add_row(*map(_shown, frame.columns, row))
     width = Console(width=10_000).measure(table).maximum  # a row is a line: terminals wrap it, files do not
-    Console(width=max(Console().width, width)).print(table)
+    console = Console(width=max(Console().width, width, len(title)))
+    console.print(title, style="italic", highlight=False, markup=False)
+    console.print(table)
 
 
 def facts(found: Sequence[Fact], title: str, as_json: bool) -> None:

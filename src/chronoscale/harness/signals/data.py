@@ -97,6 +97,8 @@ def stored(experiment: SignalExperiment, run: Run) -> Path:
 def mapped(folder: Path) -> Signal:
     """A stored signal. Raises UserError where the folder holds something else."""
     found = store.load(folder)
+    if isinstance(found, EventStream):
+        raise UserError(refused(found.name or folder.name))
     if not isinstance(found, Signal):
         raise UserError(f"{folder}: not a signal, which this experiment's model trains on")
     return found

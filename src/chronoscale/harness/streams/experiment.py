@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
+from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, model_validator
 
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.harness.experiment import LISTED, WIDEST, Counts, Data, Experiment, Model, Names, Size, Steps, Training, Width, named
+from chronoscale.errors import UserError
+from chronoscale.harness.experiment import LISTED, WIDEST, Data, Experiment, Model, Names, Size, Steps, Training, Width, named
 from chronoscale.strategies.workload import EventHyper, Hyper
 
 Share = Annotated[NonNegativeFloat, Field(lt=1)]
@@ -32,18 +33,32 @@ class StreamTraining(Training):
 
     learning_rate: PositiveFloat = Field(0.0001, le=1e30, description="of Adam")
     batch_size: Size = Field(200, description="events a rank and optimiser step")
-    fanout: Counts = Field((10,), description="neighbours a node of each layer, nearest first; the last serves the layers beyond")
+    fanout: Annotated[tuple[Size, ...], LISTED] = Field(
+        (10,), description="neighbours a node of each layer, the roots' first; the last serves the layers beyond"
+    )
     sampling: Literal["recent", "uniform"] = Field("recent", description="neighbours of the latest events, or of any earlier ones")
     windows: Size = Field(1, description="spans of time that a root has neighbours in, of DySAT")
     duration: NonNegativeFloat = Field(0.0, description="of a window, in the stream's unit of time")
     task: Literal["link", "node"] = Field("link", description="predict destinations, or the label of an event's source")
     split: Annotated[tuple[Share, Share], LISTED] = Field((0.70, 0.15), description="shares of the events that train and that validate")
-    hidden: Share = Field(0.0, description="share of the nodes that training never sees")
+    hidden_nodes: Share = Field(0.0, description="share of the nodes that training never sees")
     ranked: Size = Field(20, description="negatives that a test event is ranked against")
     negatives: Literal["mixed", "historical", "random"] = Field("mixed", description="kind of those")
     patience: Steps = Field(0, description="epochs without a better score after which training ends; 0: never")
     batches: Steps = Field(0, description="optimiser steps an epoch, the first ones, and as many validation batches; 0: all")
     validation: bool = Field(True, description="whether an epoch ends with the events that validate")
+
+    @model_validator(mode="after")
+    def _together(self) -> StreamTraining:
+        if self.windows > 1 and not self.duration:
+            raise UserError(f"training.windows: {self.windows} of them need a length, training.duration")
+        if self.duration and self.windows == 1:
+            raise UserError(f"training.duration: windows of {self.duration:g} need a number of them above 1, training.windows")
+        if not (min(self.split) > 0 and sum(self.split) < 1):
+            raise UserError(f"training.split: expected two shares above 0 with a sum below 1, got {list(self.split)}")
+        if self.patience and not self.validation:
+            raise UserError("training.patience: it waits for a better score of the validation, which training.validation: false leaves out")
+        return self
 
 
 class StreamExperiment(Experiment):
@@ -53,13 +68,21 @@ class StreamExperiment(Experiment):
     dataset: Annotated[Data, BeforeValidator(named)]
     model: Annotated[StreamModel, BeforeValidator(named)]
     training: StreamTraining = StreamTraining()
+    tgl: str | None = Field(None, description="a configuration of TGL (YAML), relative to this file: what it says where this one does not")
     strategies: Names = ("sequential", "tgl", "tgl-unique")
+
+    @model_validator(mode="after")
+    def _layers(self) -> StreamExperiment:
+        fanout, layers = self.training.fanout, self.model.layers
+        if len(fanout) > layers:
+            raise UserError(f"training.fanout: {len(fanout)} numbers, and {layers} layer{'s' * (layers > 1)} of the model to sample for")
+        return self
 
     @property
     def protocol(self) -> Protocol:
         """How events are split and evaluated."""
         t = self.training
-        return Protocol(t.task, *t.split, t.hidden, t.ranked, t.negatives)
+        return Protocol(t.task, *t.split, t.hidden_nodes, t.ranked, t.negatives)
 
     @property
     def hyper(self) -> Hyper:

@@ -10,9 +10,9 @@ from pathlib import Path
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.statistics import count, distinct_labels, shape
 from chronoscale.harness.fact import Fact, Facts
-from chronoscale.harness.family import Trained
+from chronoscale.harness.family import Configuration, Trained
 from chronoscale.harness.runs import Run
-from chronoscale.harness.streams import data, training
+from chronoscale.harness.streams import data, tgl, training
 from chronoscale.harness.streams.experiment import StreamExperiment
 from chronoscale.harness.streams.probing import StreamProbes, feeds
 from chronoscale.strategies.baselines.streams.tgl import TGL_UNIQUE
@@ -29,6 +29,7 @@ class Streams(Trained[StreamExperiment]):
 
     name, container = "streams", EventStream
     keys, models, preferred = StreamExperiment, STREAM_MODELS.keys(), TGL_UNIQUE.name
+    configurations: Mapping[str, Configuration] = {"tgl": tgl.read}
     workload, train = staticmethod(data.workload), staticmethod(training.train)
     store, stored = staticmethod(data.stored), staticmethod(data.loaded)
 
@@ -45,8 +46,10 @@ class Streams(Trained[StreamExperiment]):
         return {"events": work.events.training, "host_bytes": schedule.host}
 
     def notes(self, experiment: StreamExperiment, run: Run) -> list[str]:
-        batches = experiment.training.batches
-        return [f"{run.folder.name}: an epoch is its first {batches} optimiser steps and as many validation batches."] if batches else []
+        if not (batches := experiment.training.batches):
+            return []
+        said = f"{run.folder.name}: an epoch is its first {batches} optimiser steps and as many validation batches"
+        return [f"{said}; memory misses what lies between, also where it is tested."]
 
     def describe(self, found: EventStream, horizon: int) -> Facts:
         counted = count(found)

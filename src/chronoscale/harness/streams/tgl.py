@@ -19,8 +19,8 @@ from chronoscale.mistakes import mistake, shown
 
 
 class Taken(NamedTuple):
-    """`keys` of an experiment: model (name, hidden, layers, heads, time, mails, dropout), training (batch_size, learning_rate, fanout,
-    sampling, windows, duration), epochs. `notes`: what the file says and nothing here follows, a sentence each."""
+    """`keys` of an experiment: model (name, hidden, heads, dropout, and of layers, time, mails those that it has), training (batch_size,
+    learning_rate, fanout, sampling, windows, duration), epochs. `notes`: what the file says and nothing here follows, a sentence each."""
 
     keys: dict[str, Any]
     notes: tuple[str, ...]
@@ -157,11 +157,11 @@ def _taken(parts: _Parts) -> Taken:
         "model": {
             "name": name,
             "hidden": _hidden(parts),
-            "layers": sampling.layer if model.aggregates else 0,
             "heads": _heads(parts, name),
-            "time": _time(parts, name),
-            "mails": memory.mailbox_size if memory.type == "node" else 0,
             "dropout": train.dropout,
+            **({"layers": sampling.layer} if model.aggregates else {}),
+            **({"time": width} if (width := _time(parts, name)) else {}),
+            **({"mails": memory.mailbox_size} if name == "apan" else {}),
         },
         "training": {
             "batch_size": train.batch_size,

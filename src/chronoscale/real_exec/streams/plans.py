@@ -59,6 +59,10 @@ class EventPlans(Plans):
             keep_best(self._folder, best, self.learner.model, self._program.state)
         return 0 < self._patience <= len(scores) - 1 - best
 
+    def best(self, scores: Sequence[Mapping[str, float]]) -> int | None:
+        """As `best_of`."""
+        return best_of(scores)
+
     def end(self) -> None:
         """Score the test events with the best epoch's model, its memory going on."""
         self._context.collective.barrier()

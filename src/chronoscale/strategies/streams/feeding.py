@@ -28,7 +28,7 @@ class Feeding(StrEnum):
     def sampling(self, hyper: Hyper, shape: StreamShape) -> Sampling:
         """Of a model's layers; the last of too few fan-outs serves the layers beyond. Raises UserError where there is none."""
         if (shape.layers or shape.neighbours) and not hyper.fanout:
-            raise UserError(f"model '{shape.name}' samples neighbours: fanout needs a number at least")
+            raise UserError(f"training.fanout: model '{shape.name}' samples neighbours, and needs a number of them")
         fanouts = (*hyper.fanout, *hyper.fanout[-1:] * shape.layers)[: shape.layers]
         events = hyper.events
         unique, to = self is Feeding.UNIQUE, delivers(shape, hyper)

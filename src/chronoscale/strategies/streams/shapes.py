@@ -16,7 +16,7 @@ def shape_for(choice: ModelChoice, data: StreamStatistics, hyper: Hyper) -> Stre
     if shape.name != "dysat" and events.windows > 1:
         raise UserError(f"model '{shape.name}' has no windows; leave training.windows and training.duration out")
     if shape.name == "dysat" and not events.duration:
-        raise UserError("model 'dysat' attends over windows of time: training.duration needs a length, in the stream's unit of time")
+        raise UserError("model 'dysat' attends over windows of time: training.windows says how many, training.duration how long")
     return shape
 
 

@@ -1,0 +1,49 @@
+"""Breakdown: the parts of an epoch, as papers on sampling name them, and the time that a rank spends in each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from chronoscale.strategies.metrics import time_by_op
+from chronoscale.strategies.schedule import COLLECTIVES, Op
+from chronoscale.strategies.trace import Trace
+
+PARTS: Mapping[str, tuple[Op, ...]] = {
+    "sample": (Op.SAMPLE,),
+    "gather": (Op.GATHER, Op.FETCH, Op.MATERIALISE, Op.REMAP),
+    "transfer": (Op.H2D, Op.D2H, Op.COPY),
+    "memory": (Op.MEMORY_READ, Op.MEMORY_UPDATE, Op.MEMORY_WRITE),
+    "layers": (Op.AGGREGATE, Op.INCREMENT, Op.RECONSTRUCT, Op.TRANSFORM, Op.TEMPORAL, Op.FORWARD),
+    "backward": (Op.BACKWARD,),
+    "optimiser": (Op.OPTIMIZE,),
+    "communication": tuple(sorted(COLLECTIVES)),
+}  # in the order of an iteration; every operation belongs to one
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """seconds: by part, the mean over ranks, of those that occur. Lanes overlap, and ranks wait: parts add up to no epoch.
+    Communication includes waiting for the last rank."""
+
+    epoch_s: float
+    seconds: Mapping[str, float]
+
+    @classmethod
+    def of(cls, op_seconds: pd.Series[float], ranks: int, epoch_s: float) -> Breakdown:
+        """From seconds by the operations' names, summed over ranks."""
+        found = {part: [float(op_seconds[op.name]) for op in ops if op.name in op_seconds.index] for part, ops in PARTS.items()}
+        return cls(epoch_s, {part: sum(times) / ranks for part, times in found.items() if times})
+
+    @classmethod
+    def middle(cls, traces: Sequence[Trace]) -> Breakdown:
+        """Of the median of several epochs of one schedule."""
+        trace = traces[int(np.argsort([one.span_ns for one in traces], kind="stable")[(len(traces) - 1) // 2])]
+        return cls.of(time_by_op(trace), trace.ranks, trace.span_ns / 1e9)
+
+    def share(self, part: str) -> float:
+        """Of the epoch; 0 for a part that does not occur, NaN for an epoch of no length."""
+        return self.seconds.get(part, 0.0) / self.epoch_s if self.epoch_s > 0 else float("nan")

@@ -1,0 +1,326 @@
+"""The command line on streams of events: good runs, what is told of them, mistakes in one line, lost ranks."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import chdir
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from command_line import command, one_line
+
+from chronoscale.datasets import store
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.harness.experiments import check, load
+from chronoscale.harness.inventory import missing
+from chronoscale.harness.runs import Run
+from chronoscale.harness.started import of_run
+from chronoscale.real_exec.checkpoint import records
+from chronoscale.reports.breakdown import PARTS
+from chronoscale.strategies.schedule import Op
+
+MODEL = {"name": "tgn", "hidden": 8, "time": 4}
+SMALL = {
+    "model": MODEL,
+    "training": {"batch_size": 20, "fanout": [3]},
+    "ranks": [1],
+    "repeats": 2,
+    "warmup": 0,
+    "strategies": ["tgl-unique"],
+}
+EVENTS = 300
+STREAM = "is a stream of events: tgn, tgat, dysat, jodie, apan train on it as it is, models on snapshots where it is cut"
+
+
+def stream(events: int = EVENTS, **more: object) -> EventStream:
+    """Events of 12 sources with 6 items, some of one time."""
+    rng = np.random.default_rng(0)
+    src, dst = rng.integers(0, 12, events).astype(np.int32), (12 + rng.integers(0, 6, events)).astype(np.int32)
+    return EventStream(18, src, dst, np.sort(rng.integers(0, 5 * events, events)), **more)  # type: ignore[arg-type]
+
+
+def written(folder: Path) -> Callable[..., Path]:
+    """Streams in `folder`, and a function that writes experiment files there."""
+    rng, source = np.random.default_rng(1), stream().src
+    told = (source[:, None] % 2 + 0.1 * rng.normal(size=(EVENTS, 2))).astype(np.float32)
+    store.save(folder / "events", stream(features=told, labels=(source % 2).astype(np.int64)))
+    store.save(folder / "plain", stream(name="plain"))
+    store.save(folder / "short", stream(3))
+    store.save(folder / "below", stream(name="below", labels=(source % 2 - 1).astype(np.int64)))
+
+    def write(stem: str = "small", **changes: object) -> Path:
+        path = folder / f"{stem}.yaml"
+        path.write_text(json.dumps({"dataset": {"path": "events"}, **SMALL, "repeats": 2, "warmup": 0, **changes}))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def experiment(tmp_path, monkeypatch):
+    """A folder to work in, with streams, and a function that writes experiment files."""
+    monkeypatch.chdir(tmp_path)
+    return written(tmp_path)
+
+
+def test_the_loop_from_file_to_report(experiment, inline, capsys):
+    """Profiled, executed, replayed, simulated, shown; parts of the epoch stand beside the table."""
+    file = experiment(strategies=["sequential", "tgl", "tgl-unique"], gpus=[1, 4, 1024])
+    command("validate", file, "--json")
+    rows = json.loads(capsys.readouterr().out)
+    ops = {"SAMPLE", "GATHER", "H2D", "D2H", "MEMORY_READ", "MEMORY_UPDATE", "MEMORY_WRITE", "AGGREGATE", "FORWARD", "BACKWARD", "OPTIMIZE"}
+    assert {row["op"] for row in rows} == {*ops, "TOTAL"} and {row["strategy"] for row in rows} == {"sequential", "tgl", "tgl-unique"}
+    command("bench", file, "--json")
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["strategy"] for row in rows] == ["sequential", "tgl", "tgl-unique"]
+    for row in rows:
+        parts = row["breakdown"]
+        assert list(parts) == ["sample", "gather", "transfer", "memory", "layers", "backward", "optimiser"]
+        assert all(part["share"] == pytest.approx(part["seconds"] / row["epoch_s"], rel=0.5) for part in parts.values())
+        assert 0.5 < sum(part["share"] for part in parts.values()) < 1.5
+    command("simulate", file)
+    said = " ".join(capsys.readouterr().err.split())
+    assert "1,013 of 1,024 ranks under tgl," in said
+    command("report", "runs/small-validate-1", "runs/small-simulate-1", "--out", "page")
+    text = Path("page/report.md").read_text()
+    assert "### Parts of the epoch" in text and Path("page/tables/executed-breakdown.csv").exists()
+    capsys.readouterr()
+    command("trace", "runs/small-validate-1", "--out", "traces", "--json")
+    assert len(json.loads(capsys.readouterr().out)) == 3
+    command("simulate", file, "--dry-run", "--json")
+    assert {row["events"] for row in json.loads(capsys.readouterr().out)} == {210}
+
+
+def test_parts_of_an_epoch_hold_every_operation():
+    assert sorted(op for ops in PARTS.values() for op in ops) == sorted(Op)
+
+
+def test_training_ends_early_with_the_best_epoch(experiment, inline, capsys):
+    """Scores that do not change: the first epoch stays the best, and patience ends the run; nothing is missing then."""
+    training = {**SMALL["training"], "learning_rate": 1e-30, "patience": 2}
+    command("train", experiment(epochs=9, training=training))
+    said = capsys.readouterr()
+    err = " ".join(said.err.split())
+    assert "test period, with the model of epoch 0, the best of 0..2" in said.out and "parts of the epoch" in said.out
+    assert re.search(r"backward +optimiser", said.out) and "trained 3 epochs on 1 rank" in said.out
+    assert "Training ended after 3 of 9 epochs: the 2 epochs after epoch 0 have no better AP (training.patience)." in err
+    assert "Test period, with the model of epoch 0, the best of 0..2: AP" in err
+    run = Run(Path("runs/small-train-1"))
+    assert missing(run, of_run(run)) == []
+    command("report", run.folder, "--out", "page")
+    text = Path("page/report.md").read_text()
+    assert "not there" not in text and "Training ended after 3 of 9 epochs" in text and "| tested_epoch | predictor |" in text
+    assert json.loads((run.folder / "train" / "ended.json").read_text()) == {"epochs": 3, "best": 0}
+    (run.folder / "train" / "epochs" / "000001.json").unlink()
+    assert "1 of 3 epochs, the first of them 1" in missing(run, of_run(run))[0]
+
+
+def test_the_best_epoch_is_the_one_that_is_tested(experiment, inline, capsys):
+    """By the records: its weights lie in best.pt, also where later epochs were worse."""
+    command("train", experiment(epochs=6, training={**SMALL["training"], "learning_rate": 0.05}), "--json")
+    (row,) = json.loads(capsys.readouterr().out)
+    folder = Path("runs/small-train-1/train")
+    scores = [record.scores["ap"] for record in records(folder)]
+    assert torch.load(folder / "best.pt", weights_only=True)["epoch"] == scores.index(max(scores))
+    assert row["best_ap"] == max(scores) and [line["predictor"] for line in row["test"]] == ["tgn", "EdgeBank"]
+    assert set(row["breakdown"]) <= set(PARTS) and row["breakdown"]["backward"]["share"] > 0
+
+
+def left(folder: Path) -> tuple[object, ...]:
+    """What a training comes to: epochs, test, the best epoch's weights, memory and mails."""
+    best = torch.load(folder / "best.pt", weights_only=True)
+    tensors = {f"{part} {name}": value.tolist() for part in ("model", "state") for name, value in best[part].items()}
+    epochs = [(record.losses, record.scores) for record in records(folder)]
+    return epochs, json.loads((folder / "test.json").read_text()), json.loads((folder / "naive.json").read_text()), best["epoch"], tensors
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """What a run on two ranks comes to that nothing happened to."""
+    folder = tmp_path_factory.mktemp("whole")
+    with chdir(folder):
+        command("train", written(folder)("whole", ranks=[2], epochs=12, model={**MODEL, "dropout": 0.2}))
+    return left(folder / "runs" / "whole-train-1" / "train")
+
+
+def test_a_killed_run_ends_as_one_that_was_not(experiment, whole, capsys):
+    """All processes gone in the middle of an epoch; taken up again, every bit is that of a run that nothing happened to."""
+    file = experiment(ranks=[2], epochs=12, model={**MODEL, "dropout": 0.2})
+    line = [sys.executable, "-c", "from chronoscale.harness.cli import main; main()", "train", str(file)]
+    killed = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    folder, deadline = Path("runs/small-train-1/train"), time.monotonic() + 120
+    try:
+        while not (folder / "epochs").exists() or len(records(folder)) < 3:
+            assert time.monotonic() < deadline and killed.poll() is None
+            time.sleep(0.01)
+    finally:
+        os.killpg(killed.pid, signal.SIGKILL)
+        killed.wait()
+    done = len(records(folder))
+    assert 3 <= done < 12
+    time.sleep(1)  # ranks of the launcher's own sessions see it gone, and end
+    command("train", file)
+    assert "taking up" in capsys.readouterr().err
+    assert left(folder) == whole
+
+
+@pytest.mark.parametrize("training", [{}, {"patience": 1, "learning_rate": 1e-30}], ids=["to the last epoch", "ended early"])
+@pytest.mark.parametrize("also", [(), ("ended.json",)], ids=["in its test", "before it"])
+def test_a_run_that_was_lost_after_its_last_epoch_is_tested(experiment, inline, capsys, training, also):
+    """Taken up, it trains no more: test and best epoch are what they were."""
+    file = experiment(epochs=3, training={**SMALL["training"], **training})
+    command("train", file)
+    run = Run(Path("runs/small-train-1"))
+    folder, status = run.folder / "train", run.folder / "status.json"
+    sound, kept = left(folder), (folder / "checkpoint.pt").read_bytes()
+    for name in ("test.json", "naive.json", *also):
+        (folder / name).unlink()
+    status.write_text(status.read_text().replace("complete", "running"))
+    (run.folder / ".lock").unlink()  # which this process holds to its end
+    command("train", file)
+    assert "taking up" in capsys.readouterr().err
+    assert left(folder) == sound and (folder / "checkpoint.pt").read_bytes() == kept
+
+
+def test_more_ranks_than_events_train_all_the_same(experiment, capsys):
+    """One batch holds all events: the second rank has none, and says so; losses are those of one rank."""
+    losses = []
+    for ranks in (1, 2):
+        command("train", experiment(f"r{ranks}", ranks=[ranks], epochs=2, training={"batch_size": 10 * EVENTS, "fanout": [3]}))
+        losses.append([record.losses for record in records(Path(f"runs/r{ranks}-train-1/train"))])
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
+    assert "more ranks than work: 1 of 2 ranks under tgl-unique train nothing" in " ".join(capsys.readouterr().err.split())
+
+
+def test_labels_of_sources_are_learnt(experiment, inline, capsys):
+    """Features of earlier events tell them: right, where the most frequent one is not."""
+    training = {**SMALL["training"], "task": "node", "learning_rate": 0.02}
+    command("train", experiment(epochs=12, training=training), "--json")
+    model, naive = json.loads(capsys.readouterr().out)[0]["test"]
+    assert naive["predictor"] == "most frequent label" and naive["accuracy"] < 0.7
+    assert model["accuracy"] > 0.9 and model["auc"] > 0.95
+
+
+CONFIGURATION = {
+    "sampling": {"layer": 1, "neighbor": [4], "strategy": "uniform", "prop_time": False, "history": 1, "duration": 0, "num_thread": 32},
+    "memory": {
+        "type": "node", "dim_time": 6, "deliver_to": "self", "mail_combine": "last", "memory_update": "gru", "mailbox_size": 1,
+        "combine_node_feature": True, "dim_out": 10,
+    },
+    "gnn": {"arch": "transformer_attention", "layer": 1, "att_head": 2, "dim_time": 6, "dim_out": 10},
+    "train": {"epoch": 7, "batch_size": 60, "lr": 0.002, "dropout": 0.2, "att_dropout": 0.2},
+}  # fmt: skip
+
+
+def configuration(path: Path, **changes: object) -> None:
+    """A file of TGL's, with changes to its section `train`."""
+    found = {**CONFIGURATION, "train": {**CONFIGURATION["train"], **changes}}
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(yaml.safe_dump({section: [entries] for section, entries in found.items()}))
+
+
+def test_a_configuration_of_tgl_stands_in_for_keys_that_are_not_there(tmp_path):
+    """Relative to the experiment's file, whose own keys win; what is not followed is told."""
+    configuration(tmp_path / "config" / "TGN.yml")
+    file = tmp_path / "mine.yaml"
+    own = {"dataset": "uci_messages", "tgl": "config/TGN.yml", "model": {"hidden": 12}, "training": {"batch_size": 30}}
+    file.write_text(yaml.safe_dump(own))
+    with pytest.warns(match="tgl: sampling.num_thread: 32 has no bearing on what is trained"):
+        found = load(file, {"epochs": 3})
+    assert (found.model.name, found.model.hidden, found.model.time, found.model.dropout, found.epochs) == ("tgn", 12, 6, 0.2, 3)
+    given = found.training
+    assert (given.batch_size, given.learning_rate, given.fanout, given.sampling) == (30, 0.002, (4,), "uniform")
+    file.write_text(yaml.safe_dump({**own, "model": "jodie"}))  # a name alone
+    with pytest.warns(match="tgl"):
+        assert load(file).model.name == "jodie"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"tgl": "config/none.yml"}, r"tgl: \S+config/none.yml: no such configuration of TGL"),
+        ({"tgl": "config/TGN.yml"}, r"tgl: \S+config/TGN.yml: train: batch_size: expected more than 0 \(got 0\)"),
+        ({"tgl": 3, "model": "tgn"}, r"tgl: expected text \(got 3\)"),
+        ({"tgl": "config/TGN.yml", "model": "t-gcn"}, "tgl: for streams alone, and model 't-gcn' trains on snapshots"),
+    ],
+)
+def test_a_configuration_that_cannot_be_read(tmp_path, capsys, changes, said):
+    configuration(tmp_path / "config" / "TGN.yml", batch_size=0)
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"dataset": "uci_messages", **changes}))
+    command("simulate", tmp_path / "mine.yaml", expect=2)
+    assert re.search(said, one_line(capsys))
+
+
+def of(**training: object) -> dict[str, object]:
+    return {"training": {**SMALL["training"], **training}}
+
+
+def model(**changes: object) -> dict[str, object]:
+    return {"model": {**MODEL, **changes}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"dataset": {"path": "short"}}, "a split needs events in every part, got 2 to train, 0 to validate, 1 to test"),
+        ({"dataset": "gdelt"}, "dataset 'gdelt': a paper prints its counts, and its events are not at hand"),
+        ({"dataset": "growth_small"}, "dataset 'growth_small' is not a stream of events, and model 'tgn' trains on streams"),
+        ({"dataset": {"path": "plain"}, **of(task="node")}, "dataset 'plain' has no labels of events, which node classification needs"),
+        ({"dataset": {"path": "below"}, **of(task="node")}, "dataset 'below': label -1 of event"),
+        (of(fanout=[]), "training.fanout: model 'tgn' samples neighbours, and needs a number of them"),
+        (of(fanout=[0]), "training.fanout.0: expected more than 0 (got 0)"),
+        (of(fanout=[3, 3]), "training.fanout: 2 numbers, and 1 layer of the model to sample for"),
+        (of(windows=3), "training.windows: 3 of them need a length, training.duration"),
+        (of(duration=5), "training.duration: windows of 5 need a number of them above 1, training.windows"),
+        (of(windows=3, duration=5), "model 'tgn' has no windows; leave training.windows and training.duration out"),
+        (model(name="dysat"), "model 'dysat' attends over windows of time: training.windows says how many, training.duration how long"),
+        (model(layers=3), "model 'tgn' has 1 or 2 layers, got layers: 3"),
+        (model(name="jodie", layers=2), "model 'jodie' aggregates no neighbours and has no layers, got layers: 2"),
+        (model(heads=3), "model 'tgn': hidden must be a multiple of heads, got 8 and 3"),
+        (model(hidden=1.0), "model.hidden: expected a whole number (got 1.0)"),
+        (model(clock="slow"), "model.clock: expected 'linear' or 'log' (got 'slow')"),
+        ({"strategies": ["psg"]}, "strategies: 'psg' is for snapshots, model 'tgn' trains on streams; valid: sequential, tgl, tgl-unique"),
+        ({"strategies": ["pgt"]}, "strategies: 'pgt' is for signals, model 'tgn' trains on streams; valid: sequential, tgl, tgl-unique"),
+        ({"groups": 3}, "groups: for snapshots alone, and model 'tgn' trains on streams"),
+        (of(window=3), "training.window: for signals alone, and model 'tgn' trains on streams"),
+        (of(sampling="any"), "training.sampling: expected 'recent' or 'uniform' (got 'any')"),
+        (of(split=[0.5]), "training.split.1: required, and not there"),
+        (of(split=[0.5, 0.6]), "training.split: expected two shares above 0 with a sum below 1, got [0.5, 0.6]"),
+        (of(patience=2, validation=False), "training.patience: it waits for a better score of the validation"),
+        (of(hidden_nodes=0.99), "hiding 17 nodes leaves no event to train on; hide fewer"),
+        (
+            {"model": "t-gcn", "training": {}, "strategies": ["psg"]},
+            STREAM,
+        ),
+        (
+            {"model": "dcrnn", "training": {}, "strategies": ["pgt"]},
+            STREAM,
+        ),
+    ],
+)
+@pytest.mark.parametrize("order", ["train", "simulate"])
+def test_mistakes_are_one_line_and_exit_2(experiment, inline, capsys, changes, said, order):
+    command(order, experiment(**changes), expect=2)
+    assert said in one_line(capsys)
+
+
+def test_defaults_are_those_of_streams():
+    found = check({"dataset": "uci_messages", "model": "tgat"}, "x")
+    assert (found.training.learning_rate, found.training.batch_size, found.training.fanout) == (1e-4, 200, (10,))
+    assert (found.model.hidden, found.model.clock, found.strategies[-1], found.cluster) == (100, "linear", "tgl-unique", "h200")
+
+
+@pytest.mark.parametrize("name", ["tgat", "dysat", "jodie", "apan"])
+def test_every_model_trains(experiment, inline, capsys, name):
+    windows = {"windows": 2, "duration": 300} if name == "dysat" else {}
+    command("train", experiment(epochs=1, model={**MODEL, "name": name}, **of(**windows)), "--json")
+    (row,) = json.loads(capsys.readouterr().out)
+    assert 0 < row["last_ap"] <= 1 and row["test"][0]["predictor"] == name
