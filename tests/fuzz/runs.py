@@ -28,6 +28,13 @@ UNREAD = (".lock", "experiment.yaml", "ranks-1.job.json")  # kept for people; no
 WRONG = (None, {}, [], "x", -1, 1e300, True, [[1]], {"a": 1}, 10**30)
 
 
+class Held(Plans):
+    """A model that is brought to its checkpoint."""
+
+    def __init__(self, model: Learner[Any]) -> None:
+        self.learner = model
+
+
 @cache
 def sound() -> Path:
     """A run that nothing happened to."""
@@ -46,7 +53,7 @@ def content(run: Run, area: str) -> str:
         return describe.profile(run).to_csv()
     if area == "checkpoint.pt":
         model = learner(of_run(run))
-        epoch = restore(run.folder / FOLDER, model, torch.device("cpu"))
+        epoch = restore(run.folder / FOLDER, Held(model), torch.device("cpu"))
         moments = [value.tolist() for state in model.optimizer.state.values() for value in state.values()]
         return repr((epoch, [parameter.tolist() for parameter in model.model.parameters()], moments))
     report = publish.collect([run])
