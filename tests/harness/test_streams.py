@@ -124,14 +124,18 @@ def test_training_ends_early_with_the_best_epoch(experiment, inline, capsys):
 
 
 def test_the_best_epoch_is_the_one_that_is_tested(experiment, inline, capsys):
-    """By the records: its weights lie in best.pt, also where later epochs were worse."""
-    command("train", experiment(epochs=6, training={**SMALL["training"], "learning_rate": 0.05}), "--json")
+    """By the records: its weights lie in best.pt, also where later epochs were worse; a run that ends with it is tested alike."""
+    training = {**SMALL["training"], "learning_rate": 0.05}
+    command("train", experiment(epochs=6, training=training), "--json")
     (row,) = json.loads(capsys.readouterr().out)
     folder = Path("runs/small-train-1/train")
     scores = [record.scores["ap"] for record in records(folder)]
-    assert torch.load(folder / "best.pt", weights_only=True)["epoch"] == scores.index(max(scores))
+    best = scores.index(max(scores))
+    assert torch.load(folder / "best.pt", weights_only=True)["epoch"] == best < 5
     assert row["best_ap"] == max(scores) and [line["predictor"] for line in row["test"]] == ["tgn", "EdgeBank"]
     assert set(row["breakdown"]) <= set(PARTS) and row["breakdown"]["backward"]["share"] > 0
+    command("train", experiment("again", epochs=best + 1, training=training))
+    assert (folder / "test.json").read_text() == Path("runs/again-train-1/train/test.json").read_text()
 
 
 def left(folder: Path) -> tuple[object, ...]:
