@@ -290,7 +290,7 @@ def model(**changes: object) -> dict[str, object]:
         (model(name="jodie", layers=2), "model 'jodie' aggregates no neighbours and has no layers, got layers: 2"),
         (model(heads=3), "model 'tgn': hidden must be a multiple of heads, got 8 and 3"),
         (model(hidden=1.0), "model.hidden: expected a whole number (got 1.0)"),
-        (model(clock="slow"), "model.clock: expected 'linear' or 'log' (got 'slow')"),
+        (model(clock="slow"), "model.clock: expected 'linear', 'log' or 'both' (got 'slow')"),
         ({"strategies": ["psg"]}, "strategies: 'psg' is for snapshots, model 'tgn' trains on streams; valid: sequential, tgl, tgl-unique"),
         ({"strategies": ["pgt"]}, "strategies: 'pgt' is for signals, model 'tgn' trains on streams; valid: sequential, tgl, tgl-unique"),
         ({"groups": 3}, "groups: for snapshots alone, and model 'tgn' trains on streams"),

@@ -283,7 +283,7 @@ def test_what_cannot_be_planned_is_one_line() -> None:
     assert set(NAMES) <= set(of("streams"))
     with pytest.raises(UserError, match="a schedule needs at least one rank, got 0"):
         plan("tgl", workload, 0)
-    with pytest.raises(UserError, match="model 'tgn' samples neighbours: fanout needs a number at least"):
+    with pytest.raises(UserError, match="model 'tgn' samples neighbours, and needs a number of them"):
         plan("tgl", work("tgn", Hyper(batch_size=4)))
     with pytest.raises(UserError, match=r"model 'tgn' has no windows; leave training\.windows and training\.duration out"):
         work("tgn", Hyper(batch_size=4, fanout=(2,), events=EventHyper(windows=2, duration=3.0)))
