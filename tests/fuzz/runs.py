@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from tiny_run import learner, make
+from tiny_run import Held, learner, make
 
 from chronoscale.errors import UserError
 from chronoscale.harness import describe, publish
@@ -46,7 +46,7 @@ def content(run: Run, area: str) -> str:
         return describe.profile(run).to_csv()
     if area == "checkpoint.pt":
         model = learner(of_run(run))
-        epoch = restore(run.folder / FOLDER, model, torch.device("cpu"))
+        epoch = restore(run.folder / FOLDER, Held(model), torch.device("cpu"))
         moments = [value.tolist() for state in model.optimizer.state.values() for value in state.values()]
         return repr((epoch, [parameter.tolist() for parameter in model.model.parameters()], moments))
     report = publish.collect([run])
