@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from one_rank import here
 
@@ -20,7 +21,7 @@ from chronoscale.harness.trained import CONTROL, FOLDER, JOB, NAIVE
 from chronoscale.real_exec.checkpoint import EpochRecord, keep
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.plans import TEST
+from chronoscale.real_exec.plans import TEST, Plans
 from chronoscale.real_exec.snapshots.model import SnapshotModel, learner_of
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
@@ -46,6 +47,13 @@ def experiment(folder: Path) -> Experiment:
 def learner(asked: Experiment) -> Learner[SnapshotModel]:
     """Untrained."""
     return learner_of(asked.model.choice, Context())
+
+
+class Held(Plans):
+    """A learner that a checkpoint is brought back to, and nothing to train it by."""
+
+    def __init__(self, learner: Learner[Any]) -> None:
+        self.learner = learner
 
 
 def make(folder: Path) -> Run:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from tiny_run import learner, make
+from tiny_run import Held, learner, make
 
 from chronoscale.errors import UserError
 from chronoscale.harness import describe, publish

@@ -222,7 +222,7 @@ def test_a_damaged_checkpoint(run, happens):
     path = run.folder / FOLDER / "checkpoint.pt"
     happens(path)
     with pytest.raises(UserError) as caught:
-        restore(run.folder / FOLDER, tiny_run.learner(of_run(run)), torch.device("cpu"))
+        restore(run.folder / FOLDER, tiny_run.Held(tiny_run.learner(of_run(run))), torch.device("cpu"))
     line = str(caught.value)
     assert line.startswith(f"{path}: not a readable checkpoint of this model (") and "\n" not in line
     assert line.endswith("; delete it to train from the first epoch on")

@@ -120,7 +120,7 @@ def test_files_that_are_not_what_they_should_be(experiment, capsys):
     command("bench", experiment(dataset={"path": "events.txt", "cut": {"count": 2}}), expect=2)
     assert re.search(r"events\.txt:3: ", one_line(capsys))
     Path("events.txt").write_text("1 2 10\n1 3 9\n")
-    command("bench", experiment(dataset={"path": "events.txt", "cut": {"count": 2}}), expect=2)
+    command("bench", experiment(dataset={"path": "events.txt", "cut": {"count": 2}, "options": {"strict": True}}), expect=2)
     assert "events.txt" in one_line(capsys)
     (Path("graphs") / "src.npy").write_bytes((Path("graphs") / "src.npy").read_bytes()[:-40])
     command("bench", experiment(), expect=2)
@@ -248,7 +248,7 @@ def test_a_stream_without_a_cut_says_what_can_be_done_with_it(experiment, capsys
         for name in ("bench", "simulate", "train", "profile"):
             command(name, "s.yaml", expect=2)
             said = one_line(capsys)
-            assert "is a stream of events: it can be described" in said and "`cut: {count: 1000}`" in said
+            assert "is a stream of events: tgn, tgat, dysat, jodie, apan train on it as it is" in said and "`cut: {count: 1000}`" in said
 
 
 def test_digest_ignores_nothing():

@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 import torch
 from command_line import command, one_line
+from tiny_run import Held
 
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.traffic import TrafficSignal
@@ -252,7 +253,7 @@ def test_training_ends_with_the_errors_of_the_test_windows(experiment, inline, c
     windows = Windows(len(data), 4, 3)
     with joined(job.settings) as context:
         learner = learner_of(job.items[0], job.model, context)
-        assert restore(folder, learner, context.device) == 2
+        assert restore(folder, Held(learner), context.device) == 2
     scale, x = scaler(data, windows), np.where(data.missing, np.nan, data.values)
     batch = torch.from_numpy(np.stack([x[s : s + 7] for s in windows.test]))
     with torch.no_grad():
