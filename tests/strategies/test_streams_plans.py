@@ -287,5 +287,5 @@ def test_what_cannot_be_planned_is_one_line() -> None:
         plan("tgl", work("tgn", Hyper(batch_size=4)))
     with pytest.raises(UserError, match=r"model 'tgn' has no windows; leave training\.windows and training\.duration out"):
         work("tgn", Hyper(batch_size=4, fanout=(2,), events=EventHyper(windows=2, duration=3.0)))
-    with pytest.raises(UserError, match=r"'dysat' attends over windows of time: training\.duration needs a length"):
+    with pytest.raises(UserError, match=r"'dysat' attends over windows of time: training\.windows says how many"):
         work("dysat", Hyper(batch_size=4, fanout=(2,)))
