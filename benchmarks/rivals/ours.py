@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
+from math import nan
 
 import numpy as np
 import torch
@@ -80,7 +81,7 @@ def run(
     program.state.restore(kept[1])
     begin = time.perf_counter()
     scores = evaluate(program)
-    test, new = (Figures(*(scores[f"{key}{ending}"] for key in ("ap", "auc", "mrr")), 0) for ending in ("", "_new"))
+    test, new = (Figures(*(scores.get(f"{key}{ending}", nan) for key in ("ap", "auc", "mrr")), 0) for ending in ("", "_new"))
     return Trained(history, best, test, new, time.perf_counter() - begin)
 
 

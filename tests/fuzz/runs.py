@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,19 +22,10 @@ from chronoscale.harness.runs import Run
 from chronoscale.harness.started import find, of_run
 from chronoscale.harness.trained import FOLDER
 from chronoscale.real_exec.checkpoint import restore
-from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.plans import Plans
 from chronoscale.reports.tables import tables
 
 UNREAD = (".lock", "experiment.yaml", "ranks-1.job.json")  # kept for people; nothing reads them again
 WRONG = (None, {}, [], "x", -1, 1e300, True, [[1]], {"a": 1}, 10**30)
-
-
-class Held(Plans):
-    """A model that is brought to its checkpoint."""
-
-    def __init__(self, model: Learner[Any]) -> None:
-        self.learner = model
 
 
 @cache

@@ -82,7 +82,7 @@ def validate(unit: int) -> str:
     return f"update{unit}@COMPUTE <- state{unit}\naggregate{unit}@COMPUTE\nforward{unit}@COMPUTE\n"
 
 
-TRAINED = fetch(0) + state(0) + fetch(1) + train(0) + write(0, "optimize0") + state(1) + train(1)
+TRAINED = fetch(0) + state(0) + train(0) + fetch(1) + write(0, "optimize0") + state(1) + train(1)
 OVERLAPPED = (
     TRAINED + fetch(2, "backward0") + write(1, "optimize1") + state(2) + validate(2) + write(2, "forward2") + "allreduce3@COMM <- forward2"
 )
@@ -289,3 +289,14 @@ def test_what_cannot_be_planned_is_one_line() -> None:
         work("tgn", Hyper(batch_size=4, fanout=(2,), events=EventHyper(windows=2, duration=3.0)))
     with pytest.raises(UserError, match=r"'dysat' attends over windows of time: training\.windows says how many"):
         work("dysat", Hyper(batch_size=4, fanout=(2,)))
+
+
+@pytest.mark.parametrize("model", ["tgn", "tgat"])
+def test_a_gpus_one_thread_launches_a_batch_before_it_waits_for_the_next_ones_fetch(model: str) -> None:
+    """`DeviceLanes` issues device rows in row order: none of a batch may stand behind the transfer of the next one."""
+    schedule = plan("tgl", work(model, hyper(model, 4)))
+    sent = {int(schedule.unit[t]): t for t in schedule.tasks(Op.H2D) if schedule.layer[t] < 0}
+    last = {int(schedule.unit[t]): int(t) for t in schedule.tasks(Op.FORWARD)} | {
+        int(schedule.unit[t]): int(t) for t in schedule.tasks(Op.BACKWARD)
+    }
+    assert len(sent) > 3 and all(last[unit - 1] < task for unit, task in sent.items() if unit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -41,6 +41,8 @@ class Meta:
 class Prepared:
     """training: its events 0 .. `trained` - 1 are trained on; whole: all events, those of hidden nodes too. folder: where it is kept.
 
+    made: what has been read or drawn, or counted without a folder.
+
     new bool [N]: nodes that training does not see. among int32 [D]: destinations that training's negatives are drawn from.
     """
 
@@ -52,6 +54,7 @@ class Prepared:
     new: Bool
     among: Int32
     folder: Path | None = None
+    made: dict[str, Negatives | BatchStatistics] = field(default_factory=dict)
 
     @classmethod
     def of(cls, events: EventStream, protocol: Protocol) -> Prepared:
@@ -113,6 +116,13 @@ class Prepared:
 
     def negatives(self, what: str) -> Negatives:
         """Fixed ones: "validation" and "test", one an event at random, and "ranked", those that test events are ranked against."""
+        if what not in self.made:
+            self.made[what] = self._fixed(what)
+        found = self.made[what]
+        assert isinstance(found, Negatives)
+        return found
+
+    def _fixed(self, what: str) -> Negatives:
         events, protocol = self.whole.stream, self.protocol
         if self.folder is None:
             return _negatives(events, self.split, protocol, what)
@@ -128,7 +138,12 @@ class Prepared:
         """Of a part's batches, as the first epoch of the protocol's seed draws them; counted once, then read."""
         deal, source = self.deal(validates, ranks, size, limit, every), self.whole if validates else self.training
         if self.folder is None:
-            return self._count(deal, source, validates, sampling)
+            key = f"{deal} {sampling}"
+            if key not in self.made:
+                self.made[key] = self._count(deal, source, validates, sampling)
+            found = self.made[key]
+            assert isinstance(found, BatchStatistics)
+            return found
         path = self.folder / WORK / f"{sha256(f'{deal} {sampling}'.encode()).hexdigest()[:16]}.npz"
         if not path.exists():
             self._count(deal, source, validates, sampling).save(path)

@@ -6,6 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, model_validator
 
+from chronoscale.cuda_ext.temporal import MOST_FANOUT
+from chronoscale.datasets.streams.negatives import MOST
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
 from chronoscale.harness.experiment import LISTED, WIDEST, Data, Experiment, Model, Names, Size, Steps, Training, Width, named
@@ -33,7 +35,7 @@ class StreamTraining(Training):
 
     learning_rate: PositiveFloat = Field(0.0001, le=1e30, description="of Adam")
     batch_size: Size = Field(200, description="events a rank and optimiser step")
-    fanout: Annotated[tuple[Size, ...], LISTED] = Field(
+    fanout: Annotated[tuple[Annotated[Size, Field(le=MOST_FANOUT)], ...], LISTED] = Field(
         (10,), description="neighbours a node of each layer, the roots' first; the last serves the layers beyond"
     )
     sampling: Literal["recent", "uniform"] = Field("recent", description="neighbours of the latest events, or of any earlier ones")
@@ -42,7 +44,7 @@ class StreamTraining(Training):
     task: Literal["link", "node"] = Field("link", description="predict destinations, or the label of an event's source")
     split: Annotated[tuple[Share, Share], LISTED] = Field((0.70, 0.15), description="shares of the events that train and that validate")
     hidden_nodes: Share = Field(0.0, description="share of the nodes that training never sees")
-    ranked: Size = Field(20, description="negatives that a test event is ranked against")
+    ranked: Annotated[Size, Field(le=MOST)] = Field(20, description="negatives that a test event is ranked against")
     negatives: Literal["mixed", "historical", "random"] = Field("mixed", description="kind of those")
     patience: Steps = Field(0, description="epochs without a better score after which training ends; 0: never")
     batches: Steps = Field(0, description="optimiser steps an epoch, the first ones, and as many validation batches; 0: all")

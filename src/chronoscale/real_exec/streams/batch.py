@@ -47,7 +47,7 @@ class Batch:
         """Indices and gathered rows to the device."""
         self.features, self.edges = (None if rows is None else rows.to(device, non_blocking=True) for rows in (self.features, self.edges))
         self.times = self.times.to(device, non_blocking=True)
-        self.trees = [_tree(tree, self.edges, device) for tree in self.found.trees]
+        self.trees, self.edges = [_tree(tree, self.edges, device) for tree in self.found.trees], None
 
     def send_pending(self, device: torch.device) -> None:
         """Rows of node memory and mailbox to the device."""

@@ -22,7 +22,7 @@ def evaluate(program: EventProgram) -> dict[str, float]:
 
     Each destination is told from one fixed negative (AP, AUC) and ranked against others (MRR).
     """
-    data, steps, source = program.data, program.steps, program.data.whole
+    data, steps, source = program.data, program.steps.merged(), program.data.whole
     link, deal = data.protocol.task == "link", _batches(program, data.split.test)
     others: Int32 = np.empty((len(deal.part), 0), np.int32)
     if link:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 
 from torch import Tensor
 
+from chronoscale.datasets.scores import present
+from chronoscale.errors import NotFiniteError
 from chronoscale.real_exec.checkpoint import replaced
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.plans import TEST, Plan, Plans
+from chronoscale.real_exec.soundness import HELP
 from chronoscale.real_exec.streams.best import best_of, keep_best, restore_best
 from chronoscale.real_exec.streams.evaluation import catch_up, evaluate
 from chronoscale.real_exec.streams.material import Material
@@ -70,5 +74,8 @@ class EventPlans(Plans):
         if not self._program.hyper.validate:
             catch_up(self._program)
         tested = evaluate(self._program)
+        for score in present([tested]):
+            if not score.may_be_undefined and not isfinite(tested[score.key]):
+                raise NotFiniteError(f"strategy '{self._schedule.name}', after training: the test {score.title} is not finite; {HELP}")
         if self._context.rank == 0:
             replaced(self._folder / TEST, json.dumps(tested).encode())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -62,8 +65,8 @@ class Steps:
         batch.below = [self.model.layer(number, below, tree) for below, tree in zip(batch.below, batch.trees, strict=True)]
 
     def logits(self, batch: Batch) -> Tensor:
-        """Of each event, float32 [B, 1 + k]: of its destination and of what it is told from, -inf where that is nothing; or [B, C] of
-        its source's label."""
+        """Of each event, float32 [B, 1 + k]: of its destination and of what it is told from, whatever stands where that is nothing; or
+        [B, C] of its source's label."""
         self._begin(batch)
         events, level = len(batch.events), batch.trees[0].levels[0]
         waited = torch.zeros(len(level), device=self._device)
@@ -93,6 +96,12 @@ class Steps:
         """Memory of nodes int64 [U] with their mails in it, in the host's memory: float32 [U, H]."""
         pending, _ = self.state.read(nodes)
         return self.model.update(Pending(*(part.to(self._device) for part in pending))).cpu()
+
+    def merged(self) -> Steps:
+        """The same, of batches that have each node and edge once: of what is evaluated, whatever a strategy trains with."""
+        steps = copy(self)
+        steps._sampling = replace(self._sampling, unique=True)
+        return steps
 
     def _begin(self, batch: Batch) -> None:
         """Rows of every level, before the first layer."""

@@ -13,7 +13,6 @@ from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.delivery import delivered
 from chronoscale.datasets.streams.source import Source
 from chronoscale.datasets.streams.work import last_events
-from chronoscale.real_exec.collective import Collective
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import rows
 from chronoscale.real_exec.streams.models.model import StreamModel
@@ -60,11 +59,6 @@ def contribution(updated: Updated, batch: Batch | None, rank: int, width: int, d
         return torch.zeros(0, width, device=device)
     assert batch.memory is not None
     return batch.memory.detach()[updated.rows(batch, rank).to(device, non_blocking=True)]
-
-
-def gathered(updated: Updated, own: Tensor, collective: Collective) -> Tensor:
-    """All ranks' contributions, [U, H]. Called on every rank."""
-    return collective.all_gather(own, updated.counts)
 
 
 @torch.no_grad()

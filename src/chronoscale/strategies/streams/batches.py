@@ -27,7 +27,9 @@ from chronoscale.strategies.workload import Workload
 
 FP32, INDEX, TIME, TRUTH = 4, 8, 8, 1
 TRAIN, VALIDATE = 0, 1  # `step` of an epoch's rows
-FETCH, COMPUTE, WRITE = 1, 1, 2  # places within an iteration's three; the next one's fetch goes before this one's computation
+# Places of rows in an iteration. What is fetched is the next one's, unless nothing overlaps: behind what computes, as one thread of the
+# host launches a GPU's rows in row order, and before what has to wait for that.
+READ, COMPUTE, FETCH, WRITE, PLACES = range(5)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,17 +67,28 @@ class Phase:
         """A row a batch, `place` places after its iteration's begin."""
         rank = np.tile(np.arange(self.ranks), self.iterations)
         iteration = self.unit if self.step == TRAIN else self.first - 1
-        return {"rank": rank, "order": 3 * self.unit + place, "unit": self.unit, "step": self.step, "iteration": iteration}
+        return {"rank": rank, "order": PLACES * self.unit + place, "unit": self.unit, "step": self.step, "iteration": iteration}
 
     def features(self) -> Ints:
         """Bytes of node and edge features."""
         found: Ints = FP32 * (self.work.nodes * self.shape.features + self.work.edges * self.shape.edge)
         return found
 
+    def held(self) -> Ints:
+        """Bytes on the device until the batch is over: indices, features of nodes, and those of edges, which attention reads in slots."""
+        edges = self.slots() * self.shape.edge * bool(self.shape.layers)
+        found: Ints = self.index() + FP32 * (self.work.nodes * self.shape.features + edges)
+        return found
+
+    def slots(self) -> Ints:
+        """Of all levels, filled or not."""
+        found: Ints = (self.work.targets[:, :-1] * np.array(self.sampling.fanouts, np.int64)).sum(1)
+        return found
+
     def index(self) -> Ints:
         """Bytes of the roots' times, and of the indices that make trees of rows."""
-        slots = self.work.targets[:, :-1] * np.array(self.sampling.fanouts, np.int64)
-        return np.asarray(TIME * self.work.roots + INDEX * self.work.targets.sum(1) + (2 * INDEX + FP32 + TRUTH) * slots.sum(1), np.int64)
+        found: Ints = TIME * self.work.roots + INDEX * self.work.targets.sum(1) + (2 * INDEX + FP32 + TRUTH) * self.slots()
+        return found
 
 
 def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, overlaps: bool) -> Schedule:
@@ -97,7 +110,7 @@ def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, overlaps:
             unit, ready = training.iterations + validation.iterations, done.computed[-1] if overlaps else done.over
             site: Columns = {
                 "rank": np.arange(ranks),
-                "order": 3 * unit,
+                "order": PLACES * unit,
                 "iteration": training.iterations - 1,
                 "unit": unit,
                 "step": VALIDATE,
@@ -141,21 +154,21 @@ def _phase(builder: Builder, phase: Phase, overlaps: bool, before: Ends) -> Ends
     if not len(phase.work):
         return before
     shape, work, ranks, there = phase.shape, phase.work, phase.ranks, phase.work.events > 0
-    fetch, compute, write = (phase.site(place) for place in (FETCH - 3 * overlaps, COMPUTE, WRITE))
+    fetch, compute, write = (phase.site(place) for place in (FETCH - PLACES if overlaps else READ, COMPUTE, WRITE))
     sizes: Columns = {"nodes": work.roots, "edges": work.sampled.sum(1), "rows": work.targets.sum(1)}
     sampled = builder.add(Op.SAMPLE, Lane.HOST, fetch, sizes, {"bytes": phase.index()}, where=there)
-    moved, held = phase.features(), phase.features() + phase.index()
+    moved, held = phase.features(), phase.held()
     read = sampled
     if gathers(shape):
         rows: Columns = {"nodes": work.nodes, "edges": work.edges, "rows": work.nodes + work.edges, "bytes": moved}
         read = builder.add(Op.GATHER, Lane.HOST, fetch, rows, where=there)
-    sizes = {"rows": work.nodes + work.edges, "bytes": held, "alloc": held}
+    sizes = {"rows": work.nodes + work.edges, "bytes": moved + phase.index(), "alloc": held}
     sent = builder.add(Op.H2D, Lane.H2D, fetch, sizes, where=there, after=(read,))
     ready, state = sent, np.zeros(len(work), np.int64)
     if shape.memory:
         state = work.nodes * pending_bytes(shape)
         rows = {"nodes": work.nodes, "rows": work.nodes, "width": shape.memory, "bytes": state}
-        known = phase.site(0) if overlaps else compute  # behind what the batch before has written
+        known = phase.site(READ) if overlaps else compute  # behind what the batch before has written
         opened = builder.add(Op.MEMORY_READ, Lane.HOST, known, rows, where=there, after=(sent,) * (not overlaps))
         sizes = {"rows": work.nodes, "layer": 0, "bytes": state, "alloc": state, "kernels": builder.kernels.count(STATE)}
         arrived = builder.add(Op.H2D, Lane.H2D, known, sizes, where=there, after=(opened,))
@@ -207,7 +220,7 @@ def _forward(builder: Builder, phase: Phase, site: Columns, ready: Ints) -> tupl
         total = [done + more for done, more in zip(total, (flops, size, saved), strict=True)]
     told = class_work(shape, work.events) if shape.outputs else score_work(shape, work.roots - work.events, work.events)
     flops, size = (one + other for one, other in zip(embed_work(shape, work.roots), told, strict=True))
-    over: Columns = {"free": phase.features() + phase.index() + work.nodes * pending_bytes(shape) * bool(shape.memory)}
+    over: Columns = {"free": phase.held() + work.nodes * pending_bytes(shape) * bool(shape.memory)}
     sizes = {"nodes": work.roots, "rows": work.roots, "width": shape.hidden, "flops": flops, "bytes": size}
     last = builder.add(Op.FORWARD, Lane.COMPUTE, site, sizes, over if phase.step == VALIDATE else {}, where=there)
     return last, (total[0] + flops, total[1] + size, total[2])
