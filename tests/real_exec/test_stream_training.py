@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from stream_case import MODELS, choice, hyper, planned, prepared, program, stream
+from stream_case import MODELS, choice, hyper, one_pass, planned, prepared, program, stream
 from stream_oracle import StreamOracle
 
 from chronoscale.datasets.streams.prepared import Prepared
@@ -72,6 +72,16 @@ def test_an_epoch_is_the_oracles(tmp_path, model, layers, name, clock):
         np.testing.assert_allclose(made.state.memory, memory, atol=1e-4)
         np.testing.assert_allclose(made.state.mail, mail, atol=1e-4)
         assert (made.state.updated.numpy() == updated).all() and (made.state.mailed.numpy() == mailed).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("model", ["tgn", "apan", "dysat"])
+def test_a_second_thread_changes_no_bit(tmp_path, model, name):
+    folder = prepared(tmp_path, stream())
+    (one, alone), (other, beside) = (one_pass(folder, model, name, threaded) for threaded in (False, True))
+    assert (alone.losses == beside.losses).all() and alone.scores == beside.scores
+    for table, same in zip(one.state.tables().values(), other.state.tables().values(), strict=True):
+        assert torch.equal(table, same)
 
 
 @pytest.fixture(scope="module")

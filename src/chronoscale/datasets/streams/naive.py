@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from chronoscale.datasets.arrays import Bool, Float32
 from chronoscale.datasets.streams import ranking
 from chronoscale.datasets.streams.edgebank import EdgeBank, batch_starts
 from chronoscale.datasets.streams.prepared import Prepared
@@ -22,20 +21,8 @@ def naive_scores(data: Prepared, batch: int) -> Mapping[str, Mapping[str, float]
     src, dst = np.asarray(events.src[span]), np.asarray(events.dst[span])
     told, ranked = data.negatives("test").dst, data.negatives("ranked").dst
     bank, known = EdgeBank(events), batch_starts(part, batch)
-    positive, one, many = (bank.scores(src, other, known) for other in (dst, told, ranked))
-    return {"EdgeBank": _links(positive, one[:, 0], many, data.new[src] | data.new[dst])}
-
-
-def _links(positive: Float32, one: Float32, many: Float32, new: Bool) -> dict[str, float]:
-    found = {}
-    for ending, chosen in (("", np.ones_like(new)), ("_new", new)):
-        told, ranked = chosen & np.isfinite(one), chosen & np.isfinite(one) & np.isfinite(many).any(1)
-        if told.any():
-            found[f"ap{ending}"] = ranking.average_precision(positive[told], one[told])
-            found[f"auc{ending}"] = ranking.area(positive[told], one[told])
-        if ranked.any():
-            found[f"mrr{ending}"] = ranking.reciprocal(ranking.ranks(positive[ranked], many[ranked]))
-    return found
+    positive, negative = (bank.scores(src, other, known) for other in (dst, np.concatenate([told, ranked], axis=1)))
+    return {"EdgeBank": ranking.of_links(positive, negative, data.new[src] | data.new[dst])}
 
 
 def _labels(data: Prepared) -> dict[str, float]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from chronoscale.datasets.arrays import Float64, Numbers
+from chronoscale.datasets.arrays import Bool, Float64, Numbers
 from chronoscale.errors import UserError
 
 
@@ -48,6 +48,21 @@ def average_precision(positive: Numbers, negative: Numbers) -> float:
 def area(positive: Numbers, negative: Numbers) -> float:
     """AUC, the area under the ROC curve, of the same. Raises as `ranks`."""
     return float(roc_auc_score(*_labelled(positive, negative)))
+
+
+def of_links(positive: Numbers, negative: Numbers, new: Bool) -> dict[str, float]:
+    """Scores of destinations [E], each told from the first of its negatives [E, 1 + k] (ap, auc) and ranked among the others, where it has
+    any (mrr); with the ending _new, of the events `new` bool [E], if there are any. Raises as `ranks`."""
+    found: dict[str, float] = {}
+    for ending, chosen in (("", np.ones_like(new)), ("_new", new)):
+        told = chosen & np.isfinite(negative[:, 0])
+        ranked = told & np.isfinite(negative[:, 1:]).any(axis=1)
+        if told.any():
+            first = negative[told, 0]
+            found |= {f"ap{ending}": average_precision(positive[told], first), f"auc{ending}": area(positive[told], first)}
+        if ranked.any():
+            found[f"mrr{ending}"] = reciprocal(ranks(positive[ranked], negative[ranked, 1:]))
+    return found
 
 
 def area_of_labels(scores: Numbers, labels: Numbers) -> float:

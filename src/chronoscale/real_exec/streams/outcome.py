@@ -38,17 +38,7 @@ class Outcome:
         negative = np.where(there, logits[:, 1:], -np.inf)
         events, span = data.whole.stream, slice(self._part.start, self._part.stop)
         new = data.new[events.src[span]] | data.new[events.dst[span]]
-        found: dict[str, float] = {}
-        for ending, chosen in (("", self.seen), ("_new", self.seen & new)):
-            chosen = chosen & np.isfinite(negative[:, 0])
-            if chosen.any():
-                positive, first = logits[chosen, 0], negative[chosen, 0]
-                found |= {f"ap{ending}": ranking.average_precision(positive, first), f"auc{ending}": ranking.area(positive, first)}
-                others = negative[chosen, 1:]
-                some = np.isfinite(others).any(1)
-                if some.any():
-                    found[f"mrr{ending}"] = ranking.reciprocal(ranking.ranks(positive[some], others[some]))
-        return found
+        return ranking.of_links(logits[self.seen, 0], negative[self.seen], new[self.seen])
 
     def labels(self, data: Prepared) -> dict[str, float]:
         """Share of the labels that are right, and, of two kinds of them, the AUC."""
