@@ -11,7 +11,7 @@ from chronoscale.strategies.streams.feeding import Feeding
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import Hyper, Workload
 
-PARTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25)  # of the batch size: the last batch may be of any size, and some have more nodes than most
+PARTS = (0.0, 0.25, 0.5, 0.75, 1.0, 2.0)  # of the batch size: the last batch may be of any size, and some have twice the nodes of most
 STEPS = 12  # training iterations a size, about: spread over the epoch, whose first batches have few neighbours
 
 
