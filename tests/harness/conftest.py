@@ -3,9 +3,7 @@
 import pytest
 from one_rank import here
 
-from chronoscale.harness import execution, profiles
-from chronoscale.harness.signals import training as signals
-from chronoscale.harness.streams import training as streams
+from chronoscale.harness import epochs, execution, profiles
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.training import train
 
@@ -15,6 +13,5 @@ def inline(monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs and training of one rank run in this process."""
     for module in (execution, profiles):
         monkeypatch.setattr(module, "launch", here)
-    for family in (signals, streams):
-        monkeypatch.setattr(family, "start", lambda entry, path, ranks, threads: path)
-        monkeypatch.setattr(family, "wait", lambda path, name: train(Job.load(path)))
+    monkeypatch.setattr(epochs, "start", lambda entry, path, ranks, threads: path)
+    monkeypatch.setattr(epochs, "wait", lambda path, name: train(Job.load(path)))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 
 from chronoscale.datasets.signals.naive import naive_errors
-from chronoscale.errors import MachineError
-from chronoscale.harness.jobs import job
+from chronoscale.harness.epochs import run_epochs
 from chronoscale.harness.machine import admit, machine_for, this_device
 from chronoscale.harness.planners import planned, planners, preparation
 from chronoscale.harness.runs import Run, write_text
@@ -16,11 +14,8 @@ from chronoscale.harness.signals.data import loaded, mapped, stored
 from chronoscale.harness.signals.experiment import SignalExperiment
 from chronoscale.harness.signals.probing import feeds
 from chronoscale.harness.trained import FOLDER, NAIVE
-from chronoscale.real_exec.checkpoint import records
 from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.launch import start, wait
-from chronoscale.real_exec.training import ENTRY
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.costs import UNUSED, CostModel, DatasheetCosts, FittedCosts
@@ -42,16 +37,10 @@ def train(experiment: SignalExperiment, run: Run, rough: Callable[[], CostModel]
     schedule = planned(planner, work, ranks, UNUSED)
     costs = DatasheetCosts(presets.cluster(experiment.cluster).device, engine=ENGINE)
     admit(schedule, machine_for(experiment, FittedCosts(device_name(this_device(experiment)), (), {}), schedule), costs)
-    (folder / "epochs").mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     files = [folder / "schedule.parquet", folder / "prepare.parquet"]
     for file, plan in zip(files, (schedule, preparation(planner, work, ranks, UNUSED)), strict=True):
         plan.save(file)
     item = Item(planner.name, str(files[0]), str(data), experiment.hyper, prepare=str(files[1]))
-    whole = replace(job(experiment, "train", [item], folder), repeats=experiment.epochs, warmup=0)
-    whole.save(folder / "train.job.json")
-    try:
-        wait(start(ENTRY, folder / "train.job.json", ranks, whole.settings.threads), whole.name)
-    except MachineError as error:
-        done = len(records(folder))
-        raise MachineError(f"{error}; {done} of {experiment.epochs} epochs are kept, the same command goes on after them") from None
+    run_epochs(experiment, item, folder)
     write_text(folder / NAIVE, json.dumps(naive_errors(mapped(data), work.windows)))

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 
 from chronoscale.datasets.streams.naive import naive_scores
 from chronoscale.datasets.streams.prepared import Prepared
-from chronoscale.errors import MachineError
-from chronoscale.harness.jobs import job
+from chronoscale.harness.epochs import run_epochs
 from chronoscale.harness.machine import admit, machine_for, this_device
 from chronoscale.harness.planners import planned, planners
 from chronoscale.harness.runs import Run, write_text
 from chronoscale.harness.streams.data import loaded, stored
 from chronoscale.harness.streams.experiment import StreamExperiment
 from chronoscale.harness.trained import FOLDER, NAIVE
-from chronoscale.real_exec.checkpoint import records
 from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.launch import start, wait
-from chronoscale.real_exec.training import ENTRY
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import UNUSED, CostModel, DatasheetCosts, FittedCosts
 
@@ -38,14 +33,8 @@ def train(experiment: StreamExperiment, run: Run, rough: Callable[[], CostModel]
     schedule = planned(planner, loaded(experiment, data), ranks, UNUSED)
     costs = DatasheetCosts(presets.cluster(experiment.cluster).device)
     admit(schedule, machine_for(experiment, FittedCosts(device_name(this_device(experiment)), (), {}), schedule), costs)
-    (folder / "epochs").mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     schedule.save(folder / "schedule.parquet")
     item = Item(planner.name, str(folder / "schedule.parquet"), str(data), experiment.hyper)
-    whole = replace(job(experiment, "train", [item], folder), repeats=experiment.epochs, warmup=0)
-    whole.save(folder / "train.job.json")
-    try:
-        wait(start(ENTRY, folder / "train.job.json", ranks, whole.settings.threads), whole.name)
-    except MachineError as error:
-        done = len(records(folder))
-        raise MachineError(f"{error}; {done} of {experiment.epochs} epochs are kept, the same command goes on after them") from None
+    run_epochs(experiment, item, folder)
     write_text(folder / NAIVE, json.dumps(naive_scores(Prepared.load(data), experiment.training.batch_size * ranks)))

@@ -1,0 +1,30 @@
+"""Epochs: one item trained for as many as the experiment asks, each kept as it ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from chronoscale.errors import MachineError
+from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.jobs import job
+from chronoscale.harness.trained import JOB
+from chronoscale.real_exec.checkpoint import records
+from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.launch import start, wait
+from chronoscale.real_exec.training import ENTRY
+
+
+def run_epochs(experiment: Experiment, item: Item, folder: Path) -> None:
+    """Train `item` on the largest of the rank counts, after the last whole epoch that `folder` keeps.
+
+    Raises MachineError when a rank is lost, and says how many epochs are kept.
+    """
+    (folder / "epochs").mkdir(parents=True, exist_ok=True)
+    whole = replace(job(experiment, "train", [item], folder), repeats=experiment.epochs, warmup=0)
+    whole.save(folder / JOB)
+    try:
+        wait(start(ENTRY, folder / JOB, max(experiment.ranks), whole.settings.threads), whole.name)
+    except MachineError as error:
+        done = len(records(folder))
+        raise MachineError(f"{error}; {done} of {experiment.epochs} epochs are kept, the same command goes on after them") from None
