@@ -49,12 +49,13 @@ def select(device: torch.device, pinned: Pinned) -> ModuleType:
     return native
 
 
-def select_without_cuda(what: str, device: torch.device, pinned: Pinned) -> ModuleType:
-    """As `select`, for `what` has kernels on the CPU alone: on CUDA its reference runs, and a warning says so once."""
+def select_without_cuda(what: str, device: torch.device, pinned: Pinned, slower: bool = True) -> ModuleType:
+    """As `select`, for `what` has kernels on the CPU alone: on CUDA its reference runs; where that is `slower`, a warning says so once."""
     if pinned == "cuda":
         raise UserError(f"{what} has no kernel for CUDA; there backend 'reference' serves it")
     if pinned is None and device.type == "cuda":
-        _say(what)
+        if slower:
+            _say(what)
         return reference
     return select(device, pinned)
 

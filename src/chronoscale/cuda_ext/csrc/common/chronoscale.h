@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define CS_ABI_VERSION 7
+#define CS_ABI_VERSION 8
 #define CS_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
@@ -131,6 +131,31 @@ CS_API int cs_slots_grad_f32(CS_SLOTS(float), const float* weights, const float*
                              float* into_edge, float* into_frequency, float* into_phase);
 CS_API int cs_slots_grad_f64(CS_SLOTS(double), const double* weights, const double* into, double* into_wanted, double* into_source,
                              double* into_edge, double* into_frequency, double* into_phase);
+
+// Products of dense matrices, `batches` of them: c[i, j] = start[i, j] + sum over k of a[i, k] * b[k, j], c [rows, columns]; strides in
+// numbers, any for a and b; columns of c and of start lie side by side, start_row 0 repeats one row, and every batch begins with the same
+// start (null: zeros). A number of c is summed by ascending k, 512 or fewer at a time. c must not overlap what is read.
+#define CS_PRODUCT(T)                                                                                                              \
+  int64_t batches, int64_t rows, int64_t columns, int64_t depth, const T *a, int64_t a_batch, int64_t a_row, int64_t a_column,     \
+      const T *b, int64_t b_batch, int64_t b_row, int64_t b_column, const T *start, int64_t start_row, T *c, int64_t c_batch,      \
+      int64_t c_row
+CS_API int cs_product_f32(CS_PRODUCT(float));
+CS_API int cs_product_f64(CS_PRODUCT(double));
+
+// The gates of a GRU (Cho et al. 2014, as torch has it): of given and kept [rows, 3 * hidden], what the input and the state come to for
+// reset, update and candidate, out = n + z * (memory - n), n = tanh(given_n + reset * kept_n); rows that are not there keep their memory.
+// grad: from `into` [rows, hidden] to given and kept, and, unless null, to memory.
+#define CS_GATES(T) int64_t rows, int64_t hidden, const T *given, const T *kept, const T *memory, const uint8_t *there
+CS_API int cs_gates_f32(CS_GATES(float), float* out);
+CS_API int cs_gates_f64(CS_GATES(double), double* out);
+CS_API int cs_gates_grad_f32(CS_GATES(float), const float* into, float* to_given, float* to_kept, float* to_memory);
+CS_API int cs_gates_grad_f64(CS_GATES(double), const double* into, double* to_given, double* to_kept, double* to_memory);
+
+// cos and, unless null, sin of frequency * elapsed + phase, [rows, clock]; the angle is computed in double.
+CS_API int cs_encode_f32(int64_t rows, int64_t clock, const float* elapsed, const float* frequency, const float* phase, float* cosine,
+                         float* sine);
+CS_API int cs_encode_f64(int64_t rows, int64_t clock, const double* elapsed, const double* frequency, const double* phase, double* cosine,
+                         double* sine);
 
 // ---- libchronoscale_cuda ---- the same, enqueued on a stream of a device: no allocation, no synchronisation.
 //

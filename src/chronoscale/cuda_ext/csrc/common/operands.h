@@ -76,4 +76,42 @@ struct SlotsGrad : Slots<T> {
   T* handed;
 };
 
+// As cs_gates and cs_gates_grad.
+template <class T>
+struct Gates {
+  int64_t rows, hidden;
+  const T *given, *kept, *memory;
+  const uint8_t* there;
+  T* out;
+};
+template <class T>
+struct GatesGrad : Gates<T> {
+  const T* into;
+  T *to_given, *to_kept, *to_memory;  // the last may be null
+};
+
+// As cs_encode; frequency to latest as in Slots.
+template <class T>
+struct Encoding {
+  int64_t rows, clock;
+  const T* elapsed;
+  const double *frequency, *phase;
+  double fastest, latest;
+  T *cosine, *sine;
+};
+
+// As cs_product.
+template <class T>
+struct Product {
+  int64_t batches, rows, columns, depth;
+  const T* a;
+  int64_t a_batch, a_row, a_column;
+  const T* b;
+  int64_t b_batch, b_row, b_column;
+  const T* start;
+  int64_t start_row;
+  T* c;
+  int64_t c_batch, c_row;
+};
+
 }  // namespace cs

@@ -7,11 +7,13 @@
 #include <memory>
 #include <vector>
 
+#include "clock.h"
 #include "kernels.h"
 #include "pool.h"
 
 namespace {
 
+using cs::Clock;
 using cs::padded;
 using cs::Slots;
 using cs::SlotsGrad;
@@ -37,28 +39,6 @@ struct Rooms {
   T* of(int worker) {
     const uintptr_t begin = (reinterpret_cast<uintptr_t>(held.data()) + 63) & ~uintptr_t{63};
     return reinterpret_cast<T*>(begin) + worker * each;
-  }
-};
-
-// Frequencies and phases in double, padded with zeros.
-struct Clock {
-  std::vector<double> numbers;
-
-  template <class T>
-  Clock(Slots<T>& s, const T* frequency, const T* phase) : numbers(static_cast<size_t>(2 * padded<T>(s.clock))) {
-    const auto put = [&](const T* from, double* to, double& largest) {
-      largest = 0;
-      for (int64_t c = 0; c < s.clock; ++c) {
-        to[c] = from[c];
-        const double size = std::abs(to[c]);
-        if (!(size <= largest)) largest = size;  // and stays a NaN
-      }
-    };
-    double* const second = numbers.data() + padded<T>(s.clock);
-    put(frequency, numbers.data(), s.fastest);
-    put(phase, second, s.latest);
-    s.frequency = numbers.data();
-    s.phase = second;
   }
 };
 

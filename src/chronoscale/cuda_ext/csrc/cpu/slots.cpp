@@ -9,13 +9,12 @@
 #include "exponential.h"
 #include "kernels.h"
 #include "slots.h"
+#include "turns.h"
 #include "vectors.h"
 
 namespace cs {
 namespace CS_ISA {
 namespace {
-
-constexpr double kFar = 2147483648.0;  // angles from here on are left to the C library
 
 // The room of one target: its slots that are there, what its heads want, and so on. All begin at whole registers.
 template <class T>
@@ -50,59 +49,6 @@ struct Room {
     memset(x, 0, static_cast<size_t>(room - x) * sizeof(T));
   }
 };
-
-// cos and sin of frequency * elapsed + phase. The product is exact in double, whatever it is rounded to afterwards.
-template <class T>
-void turn_far(const Slots<T>& s, double elapsed, T* cosine, T* sine) {
-  for (int64_t c = 0; c < s.clock; ++c) {
-    const double angle = s.frequency[c] * elapsed + s.phase[c];
-    cosine[c] = static_cast<T>(cos(angle));
-    if (sine) sine[c] = static_cast<T>(sin(angle));
-  }
-}
-
-// Quarters of a turn are taken off in double: 1.5 * 2^52 leaves their rounded number in the low bits, and pi / 2 comes in three parts, of
-// which the first two times that number are exact. What is left is at most pi / 4; polynomials as in Cephes' sinf and cosf.
-template <bool Sine>
-void turn_near(const Slots<float>& s, const Room<float>& room, double elapsed, float* __restrict cosine, float* __restrict sine) {
-  const int64_t clock = room.layout.clock;
-  const double *const __restrict frequency = s.frequency, *const __restrict phase = s.phase;
-  float* const __restrict rest = room.rest;
-  int32_t* const __restrict quarter = room.quarter;
-  for (int64_t c = 0; c < clock; ++c) {
-    const double angle = frequency[c] * elapsed + phase[c];
-    const double shifted = angle * 0.6366197723675814 + 6755399441055744.0;
-    const double n = shifted - 6755399441055744.0;
-    int64_t bits;
-    __builtin_memcpy(&bits, &shifted, sizeof bits);
-    rest[c] = static_cast<float>(((angle - n * 1.570796012878418) - n * 3.139164164167596e-07) - n * 6.223372171896613e-14);
-    quarter[c] = static_cast<int32_t>(bits);
-  }
-  for (int64_t c = 0; c < clock; ++c) {
-    const float r = rest[c], square = r * r;
-    const float odd = r + r * square * (-1.6666654611e-1f + square * (8.3321608736e-3f + square * -1.9515295891e-4f));
-    const float even =
-        1.0f - 0.5f * square + square * square * (4.166664568298827e-2f + square * (-1.388731625493765e-3f + square * 2.443315711809948e-5f));
-    const uint32_t q = static_cast<uint32_t>(quarter[c]);
-    const float first = q & 1 ? odd : even;
-    uint32_t bits;
-    __builtin_memcpy(&bits, &first, sizeof bits);
-    bits ^= ((q + 1) & 2) << 30;
-    __builtin_memcpy(&cosine[c], &bits, sizeof bits);
-    if (Sine) {
-      const float second = q & 1 ? even : odd;
-      __builtin_memcpy(&bits, &second, sizeof bits);
-      bits ^= (q & 2) << 30;
-      __builtin_memcpy(&sine[c], &bits, sizeof bits);
-    }
-  }
-}
-
-void turn(const Slots<double>& s, const Room<double>&, double elapsed, double* cosine, double* sine) { turn_far(s, elapsed, cosine, sine); }
-void turn(const Slots<float>& s, const Room<float>& room, double elapsed, float* cosine, float* sine) {
-  if (!(fabs(elapsed) * s.fastest + s.latest < kFar)) return turn_far(s, elapsed, cosine, sine);
-  if (sine) turn_near<true>(s, room, elapsed, cosine, sine); else turn_near<false>(s, room, elapsed, cosine, sine);
-}
 
 // [X] to and from its padded parts.
 template <class T>
@@ -151,7 +97,7 @@ int64_t lay(const Slots<T>& s, Room<T>& room, int64_t t, bool sine) {
     if (s.edges) copy(x + l.width, s.edge + at * s.edges, s.edges);
     if (s.clock) {
       room.elapsed[i] = s.elapsed[at];
-      turn(s, room, s.elapsed[at], x + l.width + l.edges, sine ? room.sine + i * l.clock : nullptr);
+      turn(s, Angles<T>{l.clock, room.rest, room.quarter}, s.elapsed[at], x + l.width + l.edges, sine ? room.sine + i * l.clock : nullptr);
     }
   }
   for (int64_t h = 0; h < s.heads; ++h) spread(s, l, s.wanted + at_head(s, t, h), room.vectors + h * l.across);

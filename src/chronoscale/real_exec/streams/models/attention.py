@@ -12,6 +12,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from chronoscale.cuda_ext.dense import Linear, product
 from chronoscale.cuda_ext.slots import Slots, attend
 from chronoscale.real_exec.streams.models.clock import Clock
 from chronoscale.real_exec.streams.tree import Hop
@@ -21,13 +22,13 @@ def asked(query: Tensor, key: Tensor, heads: int) -> Tensor:
     """W_K^T q a head, over the root of a head's width: queries [T, H] and key weights [H, X] to [T, heads, X]."""
     width = query.shape[1] // heads
     split = (query / width**0.5).view(-1, heads, width).transpose(0, 1)
-    return torch.bmm(split, key.view(heads, width, -1)).transpose(0, 1)
+    return product(split, key.view(heads, width, -1)).transpose(0, 1)
 
 
 def answered(sums: Tensor, value: Tensor) -> Tensor:
     """W_V applied to weighted sums of slots [T, heads, X], each head's part of value weights [H, X] to its own: [T, H]."""
     rows, heads, across = sums.shape
-    split = torch.bmm(sums.transpose(0, 1), value.view(heads, -1, across).transpose(1, 2))
+    split = product(sums.transpose(0, 1), value.view(heads, -1, across).transpose(1, 2))
     return split.transpose(0, 1).reshape(rows, -1)
 
 
@@ -49,12 +50,12 @@ class TemporalAttention(nn.Module):
         self.key = nn.Linear(width + slot + time, hidden, bias=False)
         self.value = nn.Linear(width + slot + time, hidden, bias=False)
         self.merge = nn.Linear(hidden + width, hidden)
-        self.out = nn.Linear(hidden, hidden)
+        self.out = Linear(hidden, hidden)
 
     def forward(self, target: Tensor, source: Tensor, hop: Hop, clock: Clock) -> Tensor:
         """Rows of a level's targets [T, D] and of the next level's [T', D], joined by `hop`, to [T, hidden]."""
         width, weight = target.shape[1], self.query.weight
-        query = torch.addmm(weight[:, width:] @ clock.zero(), target, weight[:, :width].t())
+        query = product(target, weight[:, :width].t(), weight[:, width:] @ clock.zero())
         wanted = asked(query, self.key.weight, self.heads)
         keep = None
         if self.training and self.dropout:
@@ -63,5 +64,5 @@ class TemporalAttention(nn.Module):
         slots = Slots(hop.slot, hop.there, clock.reading(hop.elapsed), torch.cat(beside, 2) if beside else None)
         sums = attend(wanted, source.contiguous(), slots, (clock.frequency, clock.phase), keep)
         attended, hidden = answered(sums, self.value.weight), self.out.in_features
-        own = torch.addmm(self.merge.bias, target, self.merge.weight[:, hidden:].t())
-        return cast(Tensor, self.out(torch.addmm(own, attended, self.merge.weight[:, :hidden].t()).relu()))
+        own = product(target, self.merge.weight[:, hidden:].t(), self.merge.bias)
+        return cast(Tensor, self.out(product(attended, self.merge.weight[:, :hidden].t(), own).relu()))

@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from chronoscale.cuda_ext.encoding import encode
+
 
 class Clock(nn.Module):
     """cos(w t + b), both trained: TGAT §3.1 in the form of its code, which TGN (Rossi et al. 2020, §3.1) and TGL took over.
@@ -23,9 +25,8 @@ class Clock(nn.Module):
         self.phase = nn.Parameter(torch.zeros(width))
 
     def forward(self, elapsed: Tensor) -> Tensor:
-        """Elapsed times [...] to encodings [..., width]. Angles are formed in float64: in float32 the cosine of a large one is noise."""
-        angle = torch.addcmul(self.phase.double(), self.reading(elapsed)[..., None].double(), self.frequency.double())
-        return angle.cos().to(self.phase.dtype)
+        """Elapsed times [n] to encodings [n, width], as `encode` forms them."""
+        return encode(self.reading(elapsed), self.frequency, self.phase)
 
     def reading(self, elapsed: Tensor) -> Tensor:
         """Elapsed times on the clock's scale."""

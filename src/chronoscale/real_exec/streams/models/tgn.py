@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from chronoscale.cuda_ext.dense import product
+from chronoscale.cuda_ext.gates import gates
 from chronoscale.real_exec.streams.models.tgat import TGAT
 from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.strategies.streams.models import StreamShape
@@ -27,13 +29,11 @@ class TGN(TGAT):
 
     def update(self, pending: Pending) -> Tensor:
         """As StreamModel says."""
-        cell, width, hidden = self.cell, self.shape.mail, self.shape.hidden
-        given = torch.addmm(cell.bias_ih, pending.mail[:, 0], cell.weight_ih[:, :width].t())
-        given = torch.addmm(given, self.clock(pending.elapsed[:, 0]), cell.weight_ih[:, width:].t())
-        kept = torch.addmm(cell.bias_hh, pending.memory, cell.weight_hh.t())
-        reset, stay = (given[:, : 2 * hidden] + kept[:, : 2 * hidden]).sigmoid().chunk(2, 1)
-        candidate = torch.addcmul(given[:, 2 * hidden :], reset, kept[:, 2 * hidden :]).tanh()
-        return torch.where(pending.there, torch.lerp(candidate, pending.memory, stay), pending.memory)
+        cell, width = self.cell, self.shape.mail
+        given = product(pending.mail[:, 0], cell.weight_ih[:, :width].t(), cell.bias_ih)
+        given = product(self.clock(pending.elapsed[:, 0]), cell.weight_ih[:, width:].t(), given)
+        kept = product(pending.memory, cell.weight_hh.t(), cell.bias_hh)
+        return gates(given, kept, pending.memory, pending.there[:, 0])
 
     def mail(self, own: Tensor, other: Tensor, edge: Tensor | None) -> Tensor:
         """As StreamModel says: [s_own, s_other, e]."""

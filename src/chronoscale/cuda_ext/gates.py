@@ -1,0 +1,72 @@
+"""The gates of a GRU (Cho et al. 2014, in torch's form), forward and backward in one pass each."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from chronoscale.cuda_ext import reference
+from chronoscale.cuda_ext.backend import Pinned, select_without_cuda
+from chronoscale.cuda_ext.graph import described, plain
+from chronoscale.cuda_ext.loader import cpu_library, succeed
+from chronoscale.errors import UserError
+
+FLOATS = {torch.float32: "f32", torch.float64: "f64"}
+
+
+def gates(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor, backend: Pinned = None) -> Tensor:
+    """New memory [U, H] from what the input and the memory come to, `given` and `kept` [U, 3 H], for reset, update and candidate:
+
+    r, z = sigmoid(given + kept);  n = tanh(given_n + r * kept_n);  s' = n + z * (s - n)
+
+    memory [U, H]; there bool [U]: other rows keep theirs, bit for bit. float32 or float64 alike, contiguous, on one device. Differentiable,
+    once, in given, kept and memory. On CUDA torch's operators run. Raises UserError when something does not fit.
+    """
+    _check(given, kept, memory, there)
+    if select_without_cuda("a GRU", given.device, backend, slower=False) is reference:
+        return _torch(given, kept, memory, there)
+    return cast(Tensor, _Gates.apply(given, kept, memory, there))  # type: ignore[no-untyped-call]
+
+
+class _Gates(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *tensors: Tensor) -> Tensor:
+        ctx.save_for_backward(*tensors)
+        out = torch.empty_like(tensors[2])
+        _call("gates", tensors, out)
+        return out
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        given, kept, memory, there = ctx.saved_tensors
+        to_memory = torch.empty_like(memory) if ctx.needs_input_grad[2] else None
+        made = torch.empty_like(given), torch.empty_like(kept), to_memory
+        _call("gates_grad", (given, kept, memory, there), gradients[0].resolve_neg().contiguous(), *made)
+        return *made, None
+
+
+def _call(name: str, tensors: tuple[Tensor, ...], *more: Tensor | None) -> None:
+    library: Any = cpu_library()
+    function = getattr(library, f"cs_{name}_{FLOATS[tensors[0].dtype]}")
+    succeed(name, function(*tensors[2].shape, *(None if tensor is None else tensor.data_ptr() for tensor in (*tensors, *more))))
+
+
+def _torch(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor) -> Tensor:
+    width = 2 * memory.shape[1]
+    reset, stay = (given[:, :width] + kept[:, :width]).sigmoid().chunk(2, 1)
+    candidate = torch.addcmul(given[:, width:], reset, kept[:, width:]).tanh()
+    return torch.where(there[:, None], torch.lerp(candidate, memory, stay), memory)
+
+
+def _check(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor) -> None:
+    rows, hidden = memory.shape if memory.dim() == 2 else (-1, -1)
+    both = (rows, 3 * hidden)
+    sizes = {"given": (given, both), "kept": (kept, both), "memory": (memory, (rows, hidden)), "there": (there, (rows,))}
+    for name, (tensor, shape) in sizes.items():
+        dtype = torch.bool if name == "there" else given.dtype if given.dtype in FLOATS else torch.float32
+        if tuple(tensor.shape) != shape or tensor.dtype != dtype or tensor.device != memory.device or not plain(tensor):
+            wanted = "U, H" if name == "memory" else ", ".join(map(str, shape))
+            raise UserError(f"gates: {name} is {described(tensor)}; expected contiguous {dtype} [{wanted}] on {memory.device}")

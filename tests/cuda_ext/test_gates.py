@@ -1,0 +1,147 @@
+"""The gates of a GRU and encodings of elapsed times: against torch's own, on any number of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from chronoscale.cuda_ext.backend import backends, set_threads
+from chronoscale.cuda_ext.encoding import encode
+from chronoscale.cuda_ext.gates import gates
+from chronoscale.errors import UserError
+
+PLACES = ["reference", *("cpu" for _ in range("cpu" in backends()))]
+needs_cpu = pytest.mark.skipif("cpu" not in backends(), reason="backend 'cpu' is not available on this machine")
+
+
+@pytest.fixture(autouse=True)
+def threads() -> Iterator[None]:
+    yield
+    set_threads(torch.get_num_threads())
+
+
+def case(rows: int, hidden: int, seed: int = 0, size: float = 3.0, dtype: torch.dtype = torch.float64) -> tuple[Tensor, ...]:
+    """given, kept, memory, there."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def random(*shape: int) -> Tensor:
+        return torch.randn(*shape, dtype=torch.float64, generator=generator).to(dtype)
+
+    there = torch.rand(rows, generator=generator) > 0.3
+    return size * random(rows, 3 * hidden), size * random(rows, 3 * hidden), random(rows, hidden), there
+
+
+@pytest.mark.parametrize("backend", PLACES)
+@given(rows=st.integers(0, 130), hidden=st.integers(1, 40), seed=st.integers(0, 99))
+@settings(deadline=None, max_examples=60)
+def test_equals_torchs_cell(backend: str, rows: int, hidden: int, seed: int) -> None:
+    x, state = torch.randn(rows, 4, generator=torch.Generator().manual_seed(seed)), case(rows, hidden, seed, dtype=torch.float32)[2]
+    there, cell = case(rows, hidden, seed)[3], torch.nn.GRUCell(4, hidden)
+    given_, kept = x @ cell.weight_ih.t() + cell.bias_ih, state @ cell.weight_hh.t() + cell.bias_hh
+    found = gates(given_, kept, state, there, backend=backend)
+    torch.testing.assert_close(found[there], cell(x, state)[there], rtol=0, atol=2e-6)
+    assert torch.equal(found[~there], state[~there])
+
+
+@pytest.mark.parametrize("backend", PLACES)
+def test_gradients_of_gates(backend: str) -> None:
+    before, kept, memory, there = case(9, 5)
+    asked = (before.requires_grad_(), kept.requires_grad_())
+    assert torch.autograd.gradcheck(lambda g, k, s: gates(g, k, s, there, backend=backend), (*asked, memory.clone().requires_grad_()))
+    gates(*asked, memory, there, backend=backend).sum().backward()
+    assert memory.grad is None
+    assert not before.grad[~there].any() and before.grad[there].any()  # type: ignore[index]
+
+
+@needs_cpu
+@pytest.mark.parametrize("size", [1e-4, 0.1, 0.3, 3.0, 40.0, 1e4])
+def test_float32_is_as_near_as_torchs_operators(size: float) -> None:
+    """Beside float64, forward and backward, from where tanh is its argument to where everything is saturated."""
+    given_ = case(400, 20, size=size, dtype=torch.float32)
+    into = torch.randn(400, 20, generator=torch.Generator().manual_seed(1))
+
+    def ran(tensors: tuple[Tensor, ...], backend: str, into: Tensor) -> list[Tensor]:
+        leaves = [tensors[0].clone().requires_grad_(), tensors[1].clone().requires_grad_()]
+        found = gates(*leaves, *tensors[2:], backend=backend)
+        return [found.detach(), *torch.autograd.grad(found, leaves, into)]
+
+    as_given = tuple(t.double() if t.is_floating_point() else t for t in given_)
+    truth = ran(as_given, "reference", into.double())
+    for ours, theirs, right in zip(ran(given_, "cpu", into), ran(given_, "reference", into), truth, strict=True):
+        assert (ours - right).abs().max() <= 4 * (theirs - right).abs().max() + 2e-7
+
+
+@needs_cpu
+def test_gates_do_not_depend_on_threads() -> None:
+    tensors, into = case(1500, 70, dtype=torch.float32), torch.randn(1500, 70)
+    found = []
+    for count in (1, 2, 8):
+        set_threads(count)
+        leaves = [tensors[0].clone().requires_grad_(), tensors[1].clone().requires_grad_()]
+        out = gates(*leaves, *tensors[2:], backend="cpu")
+        found.append((out.detach(), *torch.autograd.grad(out, leaves, into)))
+    assert all(torch.equal(one, other) for others in found[1:] for one, other in zip(found[0], others, strict=True))
+
+
+@pytest.mark.parametrize("backend", PLACES)
+@pytest.mark.parametrize("at", [0, 3, 5])
+def test_nan_is_not_swallowed(backend: str, at: int) -> None:
+    before, kept, memory, _ = case(1, 2, dtype=torch.float32)
+    before[0, at] = torch.nan
+    assert gates(before, kept, memory, torch.ones(1, dtype=torch.bool), backend=backend)[0, at % 2].isnan()
+
+
+@pytest.mark.parametrize("backend", PLACES)
+@given(rows=st.integers(0, 90), clock=st.integers(0, 40), longest=st.sampled_from([1.0, 1e4, 1e9, 1e12]), seed=st.integers(0, 99))
+@settings(deadline=None, max_examples=60)
+def test_encodings_equal_the_cosine_of_the_right_angle(backend: str, rows: int, clock: int, longest: float, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    elapsed, frequency, phase = (torch.rand(count, generator=generator) for count in (rows, clock, clock))
+    found = encode(longest * elapsed, frequency, phase, backend=backend)
+    angle = (longest * elapsed).double()[:, None] * frequency.double() + phase.double()
+    torch.testing.assert_close(found.double(), angle.cos(), rtol=0, atol=3e-7)
+
+
+@pytest.mark.parametrize("backend", PLACES)
+def test_gradients_of_encodings(backend: str) -> None:
+    elapsed = torch.linspace(0, 9, 8, dtype=torch.float64)
+    asked = tuple(torch.rand(5, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    assert torch.autograd.gradcheck(lambda f, p: encode(elapsed, f, p, backend=backend), asked)
+
+
+@needs_cpu
+def test_encodings_do_not_depend_on_threads() -> None:
+    given_ = torch.rand(3000) * 1e6, torch.rand(100), torch.rand(100)
+    found = []
+    for count in (1, 2, 8):
+        set_threads(count)
+        found.append(encode(*given_, backend="cpu"))
+    assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
+
+
+def test_what_does_not_fit_is_said() -> None:
+    before, kept, memory, there = case(4, 3, dtype=torch.float32)
+    for tensors, said in (
+        ((before[:, :8], kept, memory, there), "given is"),
+        ((before, kept.double(), memory, there), "kept is"),
+        ((before, kept, memory[:3], there), "given is"),
+        ((before, kept, memory, there.float()), "there is"),
+        ((before, kept, memory.t().contiguous().t(), there), "memory is"),
+    ):
+        with pytest.raises(UserError) as raised:
+            gates(*tensors)
+        assert said in str(raised.value)
+    for times, said in (
+        ((torch.rand(3, 1), torch.rand(2), torch.rand(2)), "elapsed is"),
+        ((torch.rand(3), torch.rand(2), torch.rand(3)), "frequency is"),
+        ((torch.rand(3), torch.rand(2).double(), torch.rand(2)), "frequency is"),
+        ((torch.rand(3, requires_grad=True), torch.rand(2), torch.rand(2)), "expected a constant"),
+    ):
+        with pytest.raises(UserError) as raised:
+            encode(*times)
+        assert said in str(raised.value)
