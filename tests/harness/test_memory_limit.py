@@ -96,6 +96,12 @@ def test_a_rank_has_its_share_of_what_is_available(monkeypatch):
         assert this_machine(given, FittedCosts("here", (), {}), ranks).device.memory == each
 
 
+def test_this_machine_has_the_links_that_were_fitted():
+    given, links = files.check({"dataset": "growth_small", "device": "cpu"}, "x"), (Link(1e9, 0), Link(2e9, 1))
+    machine = this_machine(given, FittedCosts("here", (), {}, *links), 2)
+    assert (machine.intra, machine.inter, machine.gather) == (links[0], links[0], links[1])
+
+
 @pytest.mark.parametrize("name", ["psg", "real-reuse"])
 @pytest.mark.parametrize("layers", [1, 2])
 def test_the_planned_peak_is_what_torch_allocates(name, layers, tmp_path):

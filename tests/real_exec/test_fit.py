@@ -64,3 +64,12 @@ def test_a_ring_has_its_latency_and_bandwidth() -> None:
     woken = profile("ALLREDUCE", moved + 2 * (ranks - 1) * 9_000, ranks=ranks, bytes=size)
     link = fit(pd.concat([alone, woken]), "d", {}).collective
     assert link is not None and link.bandwidth == pytest.approx(5e9, rel=1e-6) and link.latency_s == pytest.approx(9e-6, rel=1e-6)
+
+
+def test_an_all_gather_has_its_own() -> None:
+    """(P - 1) alpha + (P - 1) n / B."""
+    ranks, size = (grid.ravel() for grid in np.meshgrid([2, 3, 4], [1_000, 50_000, 2_000_000]))
+    gathered = profile("ALLGATHER", (ranks - 1) * (8_000 + size / 2), ranks=ranks, bytes=size)
+    found = fit(gathered, "d", {})
+    assert found.collective is None and not found.fits and found.gather is not None
+    assert found.gather.bandwidth == pytest.approx(2e9, rel=1e-6) and found.gather.latency_s == pytest.approx(8e-6, rel=1e-6)

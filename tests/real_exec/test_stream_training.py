@@ -13,6 +13,7 @@ from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.launch import start, wait
+from chronoscale.strategies.workload import EventHyper
 
 NAMES = ("sequential", "tgl", "tgl-unique")
 
@@ -36,6 +37,19 @@ def oracle_of(folder, model, given, made):
 
 def batches(deal):
     return [(whole.start, whole.stop) for whole in map(deal.together, range(deal.iterations))]
+
+
+@pytest.mark.parametrize("model", [name for name in MODELS if name not in ("tgat", "dysat")])
+def test_a_probe_finds_every_node_heard_of(tmp_path, model):
+    """An epoch finds none."""
+    folder, chosen = prepared(tmp_path, stream()), choice(model)
+    for every in (1, 3):
+        given = hyper(model, events=EventHyper(every=every))
+        made = program(folder, planned(folder, chosen, given), chosen, given)
+        made.begin()
+        pending, _ = made.state.read(torch.arange(9))
+        assert bool(pending.there.all()) is bool(pending.there.any()) is (every > 1)
+        assert bool(made.state.memory.any()) is bool(made.state.mail.any()) is (every > 1)
 
 
 CASES = [

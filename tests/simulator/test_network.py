@@ -81,6 +81,12 @@ def test_on_a_fitted_link_the_ring_stays():
     assert network.times(schedule, cluster)[1].tolist() == [2 * 3 * 10_000 + 900] * 4
 
 
+def test_all_gathers_may_have_been_measured_for_themselves():
+    cluster = local_cpu(4, 8e9, Link(1e9, 1e-5), Link(2e9, 3e-5))
+    schedule = write("r: ALLREDUCE@COMM all bytes=600\ng: ALLGATHER@COMM all bytes=1000 <- r", 4).schedule
+    assert network.times(schedule, cluster)[1].tolist() == [2 * 3 * 10_000 + 900] * 4 + [3 * 30_000 + 3 * 500] * 4
+
+
 @pytest.mark.parametrize("line", ["r: ALLREDUCE@COMM", "r: FETCH@COMM group=3"])
 def test_a_collective_id_goes_with_communication(line):
     with pytest.raises(ValueError, match=r"task 0 is (ALLREDUCE|FETCH) with collective id"):

@@ -86,7 +86,7 @@ def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, host_th
     device = this_device(experiment)
     there = torch.cuda.mem_get_info(device)[1] * ranks if device.type == "cuda" else psutil.virtual_memory().available
     memory = there if experiment.memory is None else min(there, experiment.memory * ranks)
-    cluster = presets.local_cpu(ranks, float(memory), link)
+    cluster = presets.local_cpu(ranks, float(memory), link, costs.gather)
     streams = lanes_for(device, host_thread).streams
     named = replace(cluster.device, name=costs.device, streams=streams)
     if device.type == "cuda":

@@ -52,7 +52,7 @@ def tabulate(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.DataFrame:
 
 
 def fit(table: pd.DataFrame, device: str, fingerprint: Mapping[str, str], seed: int = 0, launch_ns: int = 0) -> FittedCosts:
-    """Curves for every (operation, width) of a profile, and the all-reduce's alpha and beta where it has any.
+    """Curves for every (operation, width) of a profile, and alpha and beta of all-reduce and of all-gather where it has any.
 
     Non-negative least squares on relative error. Held-out error is the median relative error on a quarter of the samples, from a fit on
     the others; the stored curve is then fitted on all. `launch_ns`: as in `CostModel`. Raises UserError when an operation has too few
@@ -62,8 +62,9 @@ def fit(table: pd.DataFrame, device: str, fingerprint: Mapping[str, str], seed: 
     for (name, lane, width), part in table.groupby(["op", "lane", "width"], sort=True):
         if Op[str(name)] not in COLLECTIVES:
             fits.append(_fit_one(Op[str(name)], str(lane), int(str(width)), part, seed))
-    together = table[table["op"] == "ALLREDUCE"]
-    return FittedCosts(device, tuple(fits), dict(fingerprint), _fit_link(together) if len(together) else None, launch_ns=launch_ns)
+    reduced, gathered = (table[table["op"] == op.name] for op in (Op.ALLREDUCE, Op.ALLGATHER))
+    links = _fit_link(reduced) if len(reduced) else None, _fit_gather(gathered) if len(gathered) else None
+    return FittedCosts(device, tuple(fits), dict(fingerprint), *links, launch_ns=launch_ns)
 
 
 def _fit_one(op: Op, lane: str, width: int, part: pd.DataFrame, seed: int) -> Fit:
@@ -120,4 +121,11 @@ def _fit_link(part: pd.DataFrame) -> Link:
     alpha, beta = _solve(np.stack([steps, moved], axis=1)[alone], ns[alone]) if alone.any() else (0.0, 0.0)
     if not alone.all():
         alpha = float(np.median(np.maximum(ns - moved * beta, 0)[~alone] / steps[~alone]))
+    return Link(bandwidth=1e9 / max(beta, 1e-12), latency_s=alpha / 1e9)
+
+
+def _fit_gather(part: pd.DataFrame) -> Link:
+    """Alpha and beta of a ring's second half: T = (P-1) alpha + (P-1) n / B of a rank's share n, ranks having about as much each."""
+    ranks, size, ns = (part[name].to_numpy(np.float64) for name in ("ranks", "bytes", "ns"))
+    alpha, beta = _solve(np.stack([ranks - 1, (ranks - 1) * size], axis=1), ns)
     return Link(bandwidth=1e9 / max(beta, 1e-12), latency_s=alpha / 1e9)

@@ -179,6 +179,7 @@ class FittedCosts:
     fits: tuple[Fit, ...]
     fingerprint: Mapping[str, str]
     collective: Link | None = None  # fitted all-reduce, per ring step
+    gather: Link | None = None  # fitted all-gather, per ring step
     extrapolate: bool = False
     slack: float = 0.1
     launch_ns: int = 0  # of a GPU, measured; 0 on a CPU, where nothing is launched

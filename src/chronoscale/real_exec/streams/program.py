@@ -68,6 +68,8 @@ class EventProgram(Program):
     def begin(self) -> None:
         """The next epoch, `epoch`: its number decides what is drawn."""
         self.state.reset()
+        if self.hyper.events.every > 1:
+            self.state.imagine(self.seed)
         self.learner.clear()
         torch.manual_seed(key_of(self.seed, DROPOUT, self.epoch, self.rank))
         self._batch: dict[int, Batch] = {}

@@ -31,6 +31,15 @@ class NodeState:
         for table, value in ((self.memory, 0), (self.updated, self._begun), (self.mail, 0), (self.mailed, NEVER), (self.sent, False)):
             table.fill_(value)
 
+    def imagine(self, seed: int) -> None:
+        """As if every node had been heard of when the stream began: for probes, whose batches do not follow one another. Of nodes that were
+        not heard of, models may compute less."""
+        drawn = torch.Generator().manual_seed(seed)
+        for table in (self.memory, self.mail):
+            table.uniform_(-1, 1, generator=drawn)
+        self.mailed.fill_(self._begun)
+        self.sent.fill_(True)
+
     def tables(self) -> dict[str, Tensor]:
         """By name, for a checkpoint."""
         return {"memory": self.memory, "updated": self.updated, "mail": self.mail, "mailed": self.mailed, "sent": self.sent}
