@@ -77,6 +77,16 @@ def test_float32_is_as_near_as_torchs_operators(size: float) -> None:
 
 
 @needs_cpu
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 0.05, 0.2, 0.24, 0.26, 0.5, 2.0])
+def test_small_candidates_keep_their_digits(size: float) -> None:
+    """Where gates are shut against the past, new memory is tanh of what is given."""
+    given_, kept = torch.zeros(1, 30), torch.zeros(1, 30)
+    given_[:, 10:20], given_[:, 20:] = -200.0, size * torch.linspace(-1, 1, 10)
+    found = gates(given_, kept, torch.ones(1, 10), torch.ones(1, dtype=torch.bool), backend="cpu")
+    torch.testing.assert_close(found.double(), given_[:, 20:].double().tanh(), rtol=3e-6, atol=0)
+
+
+@needs_cpu
 def test_gates_do_not_depend_on_threads() -> None:
     tensors, into = case(1500, 70, dtype=torch.float32), torch.randn(1500, 70)
     found = []

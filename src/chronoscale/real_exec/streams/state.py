@@ -53,10 +53,11 @@ class NodeState:
 
     def read(self, nodes: Tensor) -> tuple[Pending, Tensor]:
         """Rows of nodes int64 [U], and when each was heard of last: float64 [U], the time of its memory with its mails in it."""
-        mailed = self.mailed[nodes]
-        there, before = mailed > NEVER, self.updated[nodes]
+        # Several times as fast as indexing.
+        memory, before, mail, mailed, sent = (table.index_select(0, nodes) for table in self.tables().values())
+        there = mailed > NEVER
         elapsed = torch.where(there, mailed - before[:, None], 0.0).float()
-        pending = Pending(self.memory[nodes], self.mail[nodes], there, elapsed, self.sent[nodes])
+        pending = Pending(memory, mail, there, elapsed, sent)
         return pending, torch.where(there[:, -1], mailed[:, -1], before)
 
     def write(self, nodes: Tensor, memory: Tensor) -> None:

@@ -76,7 +76,7 @@ def _to_ends(updated: Updated, memory: Tensor, source: Source, model: StreamMode
     events = source.stream
     other = np.where(updated.source, events.dst[updated.last], events.src[updated.last])
     edge = rows(events.features, updated.last) if model.shape.edge else None
-    mail = model.mail(memory, state.memory[torch.from_numpy(other).long()], edge)
+    mail = model.mail(memory, state.memory.index_select(0, torch.from_numpy(other).long()), edge)
     time = torch.from_numpy(events.t[updated.last]).double()
     state.post(torch.from_numpy(updated.nodes), mail, time, torch.from_numpy(updated.source))
 
@@ -86,7 +86,7 @@ def _to_neighbours(whole: range, source: Source, model: StreamModel, state: Node
     events, found, span = source.stream, delivered(source, whole, fanout), slice(whole.start, whole.stop)
     src, dst = (torch.from_numpy(np.array(end[span])).long() for end in (events.src, events.dst))
     edge = rows(events.features, np.arange(whole.start, whole.stop)) if model.shape.edge else None
-    mail = model.mail(state.memory[src], state.memory[dst], edge)
+    mail = model.mail(state.memory.index_select(0, src), state.memory.index_select(0, dst), edge)
     nodes, to = torch.from_numpy(found.nodes), torch.from_numpy(found.to)
     total = mail.new_zeros(len(nodes), mail.shape[1]).index_add_(0, to, mail[torch.from_numpy(found.event - whole.start)])
     latest = np.searchsorted(found.to, np.arange(found.nodes.size), side="right") - 1
