@@ -30,7 +30,7 @@ class Fault:
     @property
     def native(self) -> bool:
         """Whether the library of the CPU kernels has to be built anew."""
-        return self.file.endswith(".cpp")
+        return self.file.endswith((".cpp", ".h"))
 
     def seeded(self, text: str) -> str:
         """The file's text with the fault. Raises Unfit where `find` does not stand exactly once, and for what is no Python."""
