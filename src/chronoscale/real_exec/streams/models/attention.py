@@ -54,8 +54,9 @@ class TemporalAttention(nn.Module):
 
     def forward(self, target: Tensor, source: Tensor, hop: Hop, clock: Clock) -> Tensor:
         """Rows of a level's targets [T, D] and of the next level's [T', D], joined by `hop`, to [T, hidden]."""
-        width, weight = target.shape[1], self.query.weight
-        query = product(target, weight[:, :width].t(), weight[:, width:] @ clock.zero())
+        width, hidden = target.shape[1], self.out.in_features
+        by_row, by_time = self.query.weight.split([width, self.query.in_features - width], 1)
+        query = product(target, by_row.t(), by_time @ clock.zero())
         wanted = asked(query, self.key.weight, self.heads)
         keep = None
         if self.training and self.dropout:
@@ -63,6 +64,6 @@ class TemporalAttention(nn.Module):
         beside = [part for part in (hop.edge, clock.beside(hop.elapsed)) if part is not None]
         slots = Slots(hop.slot, hop.there, clock.reading(hop.elapsed), torch.cat(beside, 2) if beside else None)
         sums = attend(wanted, source.contiguous(), slots, (clock.frequency, clock.phase), keep)
-        attended, hidden = answered(sums, self.value.weight), self.out.in_features
-        own = product(target, self.merge.weight[:, hidden:].t(), self.merge.bias)
-        return cast(Tensor, self.out(product(attended, self.merge.weight[:, :hidden].t(), own).relu()))
+        by_sum, by_own = self.merge.weight.split([hidden, width], 1)
+        own = product(target, by_own.t(), self.merge.bias)
+        return cast(Tensor, self.out(product(answered(sums, self.value.weight), by_sum.t(), own).relu()))

@@ -29,9 +29,10 @@ class TGN(TGAT):
 
     def update(self, pending: Pending) -> Tensor:
         """As StreamModel says."""
-        cell, width = self.cell, self.shape.mail
-        given = product(pending.mail[:, 0], cell.weight_ih[:, :width].t(), cell.bias_ih)
-        given = product(self.clock(pending.elapsed[:, 0]), cell.weight_ih[:, width:].t(), given)
+        cell = self.cell
+        by_mail, by_time = cell.weight_ih.split([self.shape.mail, self.shape.time], 1)
+        given = product(pending.mail[:, 0], by_mail.t(), cell.bias_ih)
+        given = product(self.clock(pending.elapsed[:, 0]), by_time.t(), given)
         kept = product(pending.memory, cell.weight_hh.t(), cell.bias_hh)
         return gates(given, kept, pending.memory, pending.there[:, 0])
 
