@@ -11,6 +11,7 @@ from chronoscale.datasets.arrays import Int32, Numbers
 from chronoscale.datasets.streams import neighbourhood
 from chronoscale.datasets.streams.source import Source
 from chronoscale.real_exec.streams.pending import Pending
+from chronoscale.real_exec.streams.sending import sent
 from chronoscale.real_exec.streams.tree import Hop, Tree
 
 
@@ -45,24 +46,24 @@ class Batch:
 
     def send(self, device: torch.device) -> None:
         """Indices and gathered rows to the device."""
-        self.features, self.edges = (None if rows is None else rows.to(device, non_blocking=True) for rows in (self.features, self.edges))
-        self.times = self.times.to(device, non_blocking=True)
+        self.features, self.edges = (None if rows is None else sent(rows, device) for rows in (self.features, self.edges))
+        self.times = sent(self.times, device)
         self.trees, self.edges = [_tree(tree, self.edges, device) for tree in self.found.trees], None
 
     def send_pending(self, device: torch.device) -> None:
         """Rows of node memory and mailbox to the device."""
         assert self.pending is not None and self.heard is not None
-        self.pending = Pending(*(part.to(device, non_blocking=True) for part in self.pending))
-        self.heard = self.heard.to(device, non_blocking=True)
+        self.pending = Pending(*(sent(part, device) for part in self.pending))
+        self.heard = sent(self.heard, device)
 
 
 def _tree(tree: neighbourhood.Tree, edges: Tensor | None, device: torch.device) -> Tree:
     """Edge features stand in slots, as the device reads them: rows that came once are there as often as they are sampled."""
     hops = []
     for hop in tree.hops:
-        slot, there, edge, elapsed = (torch.from_numpy(part).to(device, non_blocking=True) for part in hop)
+        slot, there, edge, elapsed = (sent(torch.from_numpy(part), device) for part in hop)
         hops.append(Hop(slot, there, elapsed, None if edges is None else _rows(edges, edge)))
-    return Tree([torch.from_numpy(level).to(device, non_blocking=True) for level in tree.levels], hops)
+    return Tree([sent(torch.from_numpy(level), device) for level in tree.levels], hops)
 
 
 def _rows(edges: Tensor, index: Tensor) -> Tensor:

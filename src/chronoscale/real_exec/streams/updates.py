@@ -16,6 +16,7 @@ from chronoscale.datasets.streams.work import last_events
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import rows
 from chronoscale.real_exec.streams.models.model import StreamModel
+from chronoscale.real_exec.streams.sending import sent
 from chronoscale.real_exec.streams.state import NodeState
 
 
@@ -58,7 +59,7 @@ def contribution(updated: Updated, batch: Batch | None, rank: int, width: int, d
     if batch is None:
         return torch.zeros(0, width, device=device)
     assert batch.memory is not None
-    return batch.memory.detach()[updated.rows(batch, rank).to(device, non_blocking=True)]
+    return batch.memory.detach()[sent(updated.rows(batch, rank), device)]
 
 
 @torch.no_grad()
