@@ -53,15 +53,11 @@ class Tree(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbourhood:
-    """nodes int32 [U] and edges int32 [E], events of the stream: rows to gather. trees: one a window, the oldest first.
-
-    sampled: filled slots of all trees and hops.
-    """
+    """nodes int32 [U] and edges int32 [E], events of the stream: rows to gather. trees: one a window, the oldest first."""
 
     nodes: Int32
     edges: Int32
     trees: list[Tree]
-    sampled: int
 
 
 class _Level(NamedTuple):
@@ -104,7 +100,7 @@ def sample(
             elapsed = (one.levels[number].time[:, None] - t[np.maximum(event, 0)]).astype(np.float32)
             hops.append(Hop(slot, there, edge, elapsed))
         trees.append(Tree(levels, hops))
-    return Neighbourhood(ids, edges, trees, edge_at)
+    return Neighbourhood(ids, edges, trees)
 
 
 def compacted(ids: Int32, unique: bool) -> tuple[Int32, Int64]:
