@@ -203,11 +203,10 @@ def streams(folder: Path) -> Iterator[dict[str, int | str]]:
     batches, where levels without a neighbour have one row, which needs no copy to be laid out by heads."""
     planner, folders = strategy("tgl-unique"), [stream(folder, *which) for which in product((0, 3), (0, 2), get_args(Task))]
     for data, name in product(folders, STREAM_MODELS):
-        parts, statistics = STREAM_MODELS[name], Prepared.load(data).statistics
-        attends = "attention" in parts[:2]
+        kind, statistics = STREAM_MODELS[name], Prepared.load(data).statistics
         sizes = product(
-            DEPTHS if parts.spatial != "none" else (1,), (2, 3) if name == "dysat" else (1,), CLOCKS if parts.clock else CLOCKS[:1],
-            (1, 2)[: 1 + attends], (0.0, 0.1)[: 1 + attends], ((1, 0), (2, 0), (2, 1)),
+            DEPTHS if kind.aggregates else (1,), (2, 3) if kind.windowed else (1,), CLOCKS if kind.clock else CLOCKS[:1],
+            (1, 2)[: 1 + kind.attends], (0.0, 0.1)[: 1 + kind.attends], ((1, 0), (2, 0), (2, 1)),
         )  # fmt: skip
         for layers, windows, clock, heads, dropout, (ranks, rank) in sizes:
             if ranks > 1 and (clock, heads, dropout) != (CLOCKS[0], 1, 0.0):

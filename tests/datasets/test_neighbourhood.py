@@ -86,13 +86,17 @@ def checked(batch, sampling):
     return found, trees
 
 
+def filled(found):
+    """Slots of all trees and hops that are there."""
+    return sum(np.count_nonzero(hop.there) for tree in found.trees for hop in tree.hops)
+
+
 @settings(deadline=None, max_examples=150)
 @given(batches(), samplings)
 def test_every_slot_leads_where_the_stream_does(batch, sampling):
     found, _ = checked(batch, sampling)
     hops = [hop for tree in found.trees for hop in tree.hops]
     levels = [level for tree in found.trees for level in tree.levels]
-    assert found.sampled == sum(np.count_nonzero(hop.there) for hop in hops)
     named = np.concatenate([found.nodes[level] for level in levels])
     if sampling.unique:
         assert found.nodes.tolist() == sorted(set(named.tolist()))
@@ -102,7 +106,7 @@ def test_every_slot_leads_where_the_stream_does(batch, sampling):
             last = tree.levels[-1]
             assert not tree.hops or len(set(last.tolist())) == len(last)  # a node once
     else:  # a row a slot
-        assert len(found.edges) == found.sampled and len(found.nodes) == sum(map(len, levels))
+        assert len(found.edges) == filled(found) and len(found.nodes) == sum(map(len, levels))
         for tree in found.trees:
             for hop, below in zip(tree.hops, tree.levels[1:], strict=True):
                 assert len(below) == max(np.count_nonzero(hop.there), 1)
@@ -113,7 +117,7 @@ def test_every_slot_leads_where_the_stream_does(batch, sampling):
 def test_rows_that_stand_once_describe_the_same_trees(batch, sampling):
     of_slots, of_rows = replace(sampling, unique=False), replace(sampling, unique=True)
     (many, expected), (few, trees) = checked(batch, of_slots), checked(batch, of_rows)
-    assert trees == expected and few.sampled <= many.sampled  # of targets that are alike slots are filled once
+    assert trees == expected and filled(few) <= filled(many)  # of targets that are alike slots are filled once
     assert set(many.nodes.tolist()) == set(few.nodes.tolist()) and set(many.edges.tolist()) == set(few.edges.tolist())
 
 
@@ -133,7 +137,7 @@ def test_a_batch_that_nothing_came_before():
     source = source_of([(0, 1, 0), (1, 2, 0)])
     for unique in (False, True):
         found, _ = checked((source, range(2), np.array([[6], [6]], np.int32), 0), Sampling((2, 2), unique=unique))
-        assert found.sampled == 0 and not len(found.edges) and [len(level) for level in found.trees[0].levels] == [6, 1, 1]
+        assert filled(found) == 0 and not len(found.edges) and [len(level) for level in found.trees[0].levels] == [6, 1, 1]
 
 
 @settings(deadline=None, max_examples=60)

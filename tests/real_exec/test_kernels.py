@@ -137,7 +137,7 @@ def clicks(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
 def test_events(clicks: Mapping[str, Path], model: str, task: str, ranks: int, rank: int) -> None:
     """The second of two ranks has no events in the last iteration. Not the first batches: a level of one row is laid out without a copy."""
     given = stream_case.hyper(model, batch_size=9, windows=4, duration=12.0)
-    samples, attends = STREAM_MODELS[model].spatial != "none", "attention" in STREAM_MODELS[model][:2]
+    samples, attends = STREAM_MODELS[model].aggregates, STREAM_MODELS[model].attends
     more = {"dropout": 0.2, "clock": "log", "layers": 1 + samples, "heads": 1 + attends * (task == "link")}
     chosen = stream_case.choice(model, **more)
     schedule = stream_case.planned(clicks[task], chosen, given, "tgl", ranks)

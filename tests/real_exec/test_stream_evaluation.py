@@ -9,7 +9,7 @@ import pytest
 import torch
 from slow_scores import area, precision, reciprocal
 from stream_case import choice, hyper, planned, prepared, program, stream
-from stream_oracle import StreamOracle
+from stream_oracle import StreamOracle, perceptron
 
 from chronoscale.datasets.streams.draws import key_of
 from chronoscale.errors import UserError
@@ -148,6 +148,20 @@ def test_labels_are_scored_event_by_event(tmp_path, model):
     gaps = [(one - zero, label) for (zero, one), label in zip(logits, labels, strict=True)]
     assert found["accuracy"] == pytest.approx(np.mean([(gap > 0) == label for gap, label in gaps]))
     assert found["auc"] == pytest.approx(area(*([gap for gap, label in gaps if label == kind] for kind in (1, 0))))
+
+
+@pytest.mark.parametrize("model", ["tgn", "tgat", "dysat"])
+def test_labels_are_told_by_sources(tmp_path, model):
+    """By the oracle's embeddings of them, whether destinations are roots, too, or not."""
+    judged = Judged(prepared(tmp_path, stream(seed=3, labels=True), task="node"), model)
+    steps, oracle, part = judged.made.steps, judged.oracle, judged.data.split.validation
+    batch = steps.sample(judged.data.whole, part, np.empty((len(part), 0), np.int32), part.start, 0)
+    assert len(batch.times) == len(part) * (1 + bool(judged.made.material.shape.memory))
+    judged.sees(judged.data.whole)
+    oracle.fresh = oracle.memory
+    sources = [oracle.embedding(oracle.src[e], oracle.t[e], part.start) for e in part]
+    expected = torch.stack([perceptron(oracle.p, "classes.inner", "classes.outer", source) for source in sources])
+    torch.testing.assert_close(steps.forward(batch).double(), expected, rtol=1e-4, atol=1e-5)
 
 
 def job_of(folder, model="tgn", repeats=1, patience=0, **other):

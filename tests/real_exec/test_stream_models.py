@@ -26,7 +26,7 @@ from chronoscale.strategies.workload import ModelChoice
 NODES, EVENTS, HIDDEN, EDGE, FEATURES = 10, 40, 6, 3, 4  # the last node has no event
 FANOUTS = (3, 2)
 DURATION, WINDOWS = 9.0, 3
-CASES = [(name, layers) for name in STREAM_MODELS for layers in (1, 2) if layers == 1 or STREAM_MODELS[name].spatial != "none"]
+CASES = [(name, layers) for name in STREAM_MODELS for layers in (1, 2) if layers == 1 or STREAM_MODELS[name].aggregates]
 MEMORIES = [name for name in STREAM_MODELS if STREAM_MODELS[name].memory]
 
 

@@ -205,8 +205,10 @@ def test_sampling_goes_on_while_a_batch_trains(model: str) -> None:
 
 @pytest.mark.parametrize("name", ["tgl", "tgl-unique"])
 @pytest.mark.parametrize("features", [0, 3])
-@pytest.mark.parametrize("model", MODELS)
-def test_bytes_are_those_of_what_is_moved(tmp_path, monkeypatch: pytest.MonkeyPatch, model: str, features: int, name: str) -> None:
+@pytest.mark.parametrize(("model", "task"), [*((model, "link") for model in MODELS), ("tgn", "node"), ("tgat", "node"), ("dysat", "node")])
+def test_bytes_are_those_of_what_is_moved(
+    tmp_path, monkeypatch: pytest.MonkeyPatch, model: str, task: str, features: int, name: str
+) -> None:
     """Entry by entry, of the tensors that an epoch gathers, sends and reads."""
     seen: dict[Op, list[int]] = defaultdict(list)
     send, pending = Batch.send, Batch.send_pending
@@ -230,7 +232,7 @@ def test_bytes_are_those_of_what_is_moved(tmp_path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(Batch, "send", sent)
     monkeypatch.setattr(Batch, "send_pending", read)
-    folder = prepared(tmp_path, stream(features=features))
+    folder = prepared(tmp_path, stream(features=features, labels=True), task=task)
     made, _ = one_pass(folder, model, name)
     schedule = plan(name, work(model, hyper(model), Prepared.load(folder)))
     for op in (Op.SAMPLE, Op.GATHER, Op.MEMORY_READ):

@@ -23,6 +23,7 @@ class Sampling:
     windows, duration: of DySAT, whose roots have a neighbourhood in each of so many spans of that length before them (Sankar et al. 2020,
     on events as TGL §3.1 has it). unique: a node, an edge, and a neighbour with its event stand once in a batch, however often they are
     sampled (MemShare §4.3); otherwise once a slot, as in TGL. delivers: to how many neighbours of an event's ends its mail goes (APAN).
+    sources: roots are the sources of events alone, see `Source.roots`.
     """
 
     fanouts: tuple[int, ...]
@@ -31,6 +32,7 @@ class Sampling:
     duration: float = 0.0
     unique: bool = True
     delivers: int = 0
+    sources: bool = False
 
 
 class Hop(NamedTuple):
@@ -51,15 +53,11 @@ class Tree(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbourhood:
-    """nodes int32 [U] and edges int32 [E], events of the stream: rows to gather. trees: one a window, the oldest first.
-
-    sampled: filled slots of all trees and hops.
-    """
+    """nodes int32 [U] and edges int32 [E], events of the stream: rows to gather. trees: one a window, the oldest first."""
 
     nodes: Int32
     edges: Int32
     trees: list[Tree]
-    sampled: int
 
 
 class _Level(NamedTuple):
@@ -102,7 +100,7 @@ def sample(
             elapsed = (one.levels[number].time[:, None] - t[np.maximum(event, 0)]).astype(np.float32)
             hops.append(Hop(slot, there, edge, elapsed))
         trees.append(Tree(levels, hops))
-    return Neighbourhood(ids, edges, trees, edge_at)
+    return Neighbourhood(ids, edges, trees)
 
 
 def compacted(ids: Int32, unique: bool) -> tuple[Int32, Int64]:

@@ -28,11 +28,14 @@ class Source:
                 "it is of another one"
             )
 
-    def roots(self, part: range, others: Int32, before: int) -> tuple[Int32, Int32, Numbers]:
+    def roots(self, part: range, others: Int32, before: int, sources: bool = False) -> tuple[Int32, Int32, Numbers]:
         """Roots of a batch: sources, destinations, and `others` [B, k] that each event is told from, event by event; the first event that
-        they do not see; their times, those of their events. int32 [R], int32 [R], [R] with R = B (2 + k)."""
+        they do not see; their times, those of their events. int32 [R], int32 [R], [R] with R = B (2 + k).
+
+        sources: without the destinations, R = B (1 + k).
+        """
         span = slice(part.start, part.stop)
         others = others.reshape(len(part), -1)
-        node = np.concatenate([self.stream.src[span], self.stream.dst[span], others.ravel()])
-        t = np.asarray(self.stream.t[span])
-        return node, np.full(node.size, before, np.int32), np.concatenate([t, t, np.repeat(t, others.shape[1])])
+        ends = [self.stream.src[span]] if sources else [self.stream.src[span], self.stream.dst[span]]
+        node, t = np.concatenate([*ends, others.ravel()]), np.asarray(self.stream.t[span])
+        return node, np.full(node.size, before, np.int32), np.concatenate([*[t] * len(ends), np.repeat(t, others.shape[1])])

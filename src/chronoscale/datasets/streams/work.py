@@ -88,7 +88,7 @@ class StreamStatistics:
 
 
 def counted(source: Source, deal: Deal, sampling: Sampling, others: Others, seed: int) -> BatchStatistics:
-    """Of a deal's batches: the sampler goes over all of them, the roots a batch's sources, destinations, and what they are told from."""
+    """Of a deal's batches: the sampler goes over all of them, around the roots that `sampling` asks for."""
     events, hops = source.stream, len(sampling.fanouts)
     count = deal.iterations * deal.ranks
     made = {
@@ -106,7 +106,7 @@ def counted(source: Source, deal: Deal, sampling: Sampling, others: Others, seed
             made["updated"][at] = np.count_nonzero((last >= own.start) & (last < own.stop))
             if not own:
                 continue
-            roots = source.roots(own, others(own), together.start)
+            roots = source.roots(own, others(own), together.start, sampling.sources)
             found = neighbourhood.sample(source.tcsr, events.t, roots, sampling, seed)
             made["roots"][at] = roots[0].size
             made["targets"][at] = sum(np.array([level.size for level in tree.levels]) for tree in found.trees)

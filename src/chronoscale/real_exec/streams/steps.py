@@ -32,7 +32,7 @@ class Steps:
 
     def sample(self, source: Source, part: range, others: Int32, before: int, seed: int) -> Batch:
         """Of events `part` of a source, told from `others` [B, k], that see no event from `before` on."""
-        roots = source.roots(part, present(others), before)
+        roots = source.roots(part, present(others), before, self._sampling.sources)
         found = neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self._threads)
         return Batch.of(source, part, others, roots[2], found)
 

@@ -32,4 +32,5 @@ class Feeding(StrEnum):
         fanouts = (*hyper.fanout, *hyper.fanout[-1:] * shape.layers)[: shape.layers]
         events = hyper.events
         unique, to = self is Feeding.UNIQUE, delivers(shape, hyper)
-        return Sampling(fanouts, events.policy, events.windows, events.duration, unique, to)
+        sources = bool(shape.outputs) and not shape.memory  # they alone are classified; memory of both ends is updated
+        return Sampling(fanouts, events.policy, events.windows, events.duration, unique, to, sources)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chronoscale.datasets.streams.work import StreamStatistics
 from chronoscale.errors import UserError
-from chronoscale.strategies.streams.models import StreamShape, stream_shape
+from chronoscale.strategies.streams.models import STREAM_MODELS, StreamShape, stream_shape
 from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 
 
@@ -13,10 +13,11 @@ def shape_for(choice: ModelChoice, data: StreamStatistics, hyper: Hyper) -> Stre
     that needs them."""
     events = hyper.events
     shape = stream_shape(choice, data.node_width, data.edge_width, data.classes, events.windows)
-    if shape.name != "dysat" and events.windows > 1:
+    windowed = STREAM_MODELS[shape.name].windowed
+    if not windowed and events.windows > 1:
         raise UserError(f"model '{shape.name}' has no windows; leave training.windows and training.duration out")
-    if shape.name == "dysat" and not events.duration:
-        raise UserError("model 'dysat' attends over windows of time: training.windows says how many, training.duration how long")
+    if windowed and not events.duration:
+        raise UserError(f"model '{shape.name}' attends over windows of time: training.windows says how many, training.duration how long")
     return shape
 
 

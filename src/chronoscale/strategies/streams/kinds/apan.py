@@ -1,0 +1,37 @@
+"""APAN: attention over a node's mails, which its neighbours' events send, too."""
+
+from __future__ import annotations
+
+from chronoscale.strategies.streams.kinds.base import StreamKind
+from chronoscale.strategies.streams.kinds.shape import StreamShape
+from chronoscale.strategies.streams.operations import Count, Work, paired, passes, product, total
+from chronoscale.strategies.workload import ModelChoice
+
+
+class APAN(StreamKind):
+    """What a node remembers is its last embedding; it keeps several mails."""
+
+    name = "apan"
+    source = "Wang et al.; SIGMOD 2021"
+    temporal = "attention"
+    memory = True
+    edges = True
+    neighbours = True
+
+    def mails(self, choice: ModelChoice) -> int:
+        """As StreamKind says."""
+        return choice.mails
+
+    def parameters(self, shape: StreamShape) -> int:
+        """As StreamKind says: query, key and value, a row for each mail's place, the normalisation, a perceptron of two layers."""
+        hidden, square = shape.hidden, shape.hidden * shape.hidden
+        return square + 2 * shape.mail * hidden + shape.mails * shape.mail + 2 * hidden + 2 * (square + hidden)
+
+    def update(self, shape: StreamShape, rows: Count) -> Work:
+        """As StreamKind says."""
+        hidden, mail, heads, slots = shape.hidden, shape.mail, shape.heads, shape.mails
+        query = total(product(rows, hidden, hidden), product(rows, hidden, mail))
+        attended = total(paired(rows, heads, slots, mail), product(rows * heads, mail, slots))
+        answer = total(paired(rows, heads, slots, mail), product(rows * heads, slots, mail), product(rows, mail, hidden))
+        ending = total(product(rows, hidden, hidden), product(rows, hidden, hidden), passes(rows * hidden, 10))
+        return total(query, attended, answer, ending)

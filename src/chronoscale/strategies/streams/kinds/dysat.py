@@ -1,0 +1,27 @@
+"""DySAT: attention over neighbours, then over windows of time."""
+
+from __future__ import annotations
+
+from chronoscale.strategies.streams.kinds.base import StreamKind
+from chronoscale.strategies.streams.kinds.shape import StreamShape
+from chronoscale.strategies.streams.operations import Count, Work, paired, passes, product, total
+
+
+class DySAT(StreamKind):
+    """A root's rows of all windows attend to each other, and the last one goes on."""
+
+    name = "dysat"
+    source = "Sankar et al.; WSDM 2020"
+    spatial = "gat"
+    temporal = "attention"
+    windowed = True
+
+    def parameters(self, shape: StreamShape) -> int:
+        """As StreamKind says: a row for each window's place, four matrices and a bias."""
+        return shape.windows * shape.hidden + 4 * shape.hidden * shape.hidden + shape.hidden
+
+    def embed(self, shape: StreamShape, roots: Count) -> Work:
+        """As StreamKind says."""
+        hidden, windows = shape.hidden, shape.windows
+        square, attended = product(roots, hidden, hidden), paired(roots, shape.heads, windows, hidden)
+        return total(passes(roots * windows * hidden, 4), square, square, attended, attended, square, square, passes(roots * hidden, 8))

@@ -1,0 +1,30 @@
+"""JODIE: memories of users and items, projected to the time that is asked for."""
+
+from __future__ import annotations
+
+from chronoscale.strategies.streams.kinds.base import StreamKind
+from chronoscale.strategies.streams.kinds.shape import StreamShape
+from chronoscale.strategies.streams.operations import Count, Work, passes, product, total
+
+
+class JODIE(StreamKind):
+    """Two recurrent cells, of sources and of destinations."""
+
+    name = "jodie"
+    source = "Kumar, Zhang, Leskovec; KDD 2019"
+    temporal = "rnn"
+    memory = True
+    edges = True
+
+    def parameters(self, shape: StreamShape) -> int:
+        """As StreamKind says: both cells', which read the time as it is, and the projection's."""
+        return 2 * shape.hidden * (shape.mail + 1 + shape.hidden + 1) + shape.hidden
+
+    def update(self, shape: StreamShape, rows: Count) -> Work:
+        """As StreamKind says."""
+        cells = (product(rows, width, 2 * shape.hidden) for width in (shape.mail, shape.hidden))
+        return total(*cells, passes(rows * shape.hidden, 13))
+
+    def embed(self, shape: StreamShape, roots: Count) -> Work:
+        """As StreamKind says: the projection."""
+        return passes(roots * shape.hidden, 4)

@@ -1,0 +1,54 @@
+"""Operations that the work of a model is made of: matrix products, pairs of rows and slots, passes over values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from chronoscale.strategies.schedule import Ints
+
+Count = Ints | int
+
+
+class Work(NamedTuple):
+    """Floating-point operations, and fp32 values moved."""
+
+    flops: Count = 0
+    moved: Count = 0
+
+    def plus(self, other: Work) -> Work:
+        return Work(self.flops + other.flops, self.moved + other.moved)
+
+    @property
+    def counted(self) -> tuple[Ints, Ints]:
+        """Operations and bytes, int64, of the shape of the counts."""
+        return np.asarray(self.flops, np.int64), np.asarray(4 * np.asarray(self.moved, np.int64), np.int64)
+
+
+def total(*parts: Work) -> Work:
+    """Of one after another."""
+    whole = Work()
+    for part in parts:
+        whole = whole.plus(part)
+    return whole
+
+
+def nothing(rows: Count) -> Work:
+    """Of `rows`, in their shape."""
+    return Work(0 * rows, 0 * rows)
+
+
+def product(rows: Count, inner: int, outer: int) -> Work:
+    """Rows times a matrix."""
+    return Work(2 * rows * inner * outer, rows * (inner + outer) + inner * outer)
+
+
+def paired(rows: Count, heads: int, slots: int, width: int) -> Work:
+    """Every row's heads with its own slots: scores, or their weighted sums."""
+    return Work(2 * rows * heads * slots * width, rows * (slots * width + heads * (slots + width)))
+
+
+def passes(values: Count, times: int = 1) -> Work:
+    """Elementwise work that reads or writes so many values."""
+    return Work(0, values * times)
