@@ -68,11 +68,17 @@ def missing(name: str, index: int | None = None) -> str | None:
             return f"torch {torch.__version__} is built without CUDA"
         return cuda_missing(index) or (None if torch.cuda.is_available() else "torch finds no CUDA device that it can use")
     if name == "cpu":
-        library = cpu_library()
-        if library is None:
+        if cpu_library() is None:
             return "no CPU library was built"
-        library.cs_set_threads(torch.get_num_threads())
+        _begin()
     return None
+
+
+@cache  # once, whatever `missing` is asked: later calls would undo `set_threads`
+def _begin() -> None:
+    library = cpu_library()
+    assert library is not None
+    library.cs_set_threads(torch.get_num_threads())
 
 
 @cache

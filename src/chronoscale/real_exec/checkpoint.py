@@ -76,7 +76,7 @@ def restore(folder: Path, plans: Plans, device: torch.device) -> int:
         saved = torch.load(path, map_location=device, weights_only=True)
         learner.model.load_state_dict(saved["model"])
         learner.optimizer.load_state_dict(saved["optimizer"])
-        for parameter in learner.model.parameters():
+        for parameter in (one for group in learner.optimizer.param_groups for one in group["params"]):
             for name, value in learner.optimizer.state.get(parameter, {}).items():
                 if value.shape not in ((), parameter.shape):
                     raise ValueError(f"{name} of the optimiser is {list(value.shape)}, its parameter {list(parameter.shape)}")

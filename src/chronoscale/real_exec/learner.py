@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Generic, TypeVar
 
 import torch
@@ -24,10 +25,9 @@ class Learner(Generic[Model]):
     """
 
     def __init__(self, model: Model, context: Context, sums: int = 0, fused: bool = False) -> None:
-        """fused: the optimiser takes all parameters in one kernel, which counts where steps are short."""
+        """fused: parameters lie in one flat buffer, too, which the optimiser takes by one kernel: that counts where steps are short."""
         self.model: Model = model.to(context.device)
         settings, self.later = context.settings, context.device.type == "cuda"
-        self.optimizer: torch.optim.Optimizer = torch.optim.Adam(self.model.parameters(), lr=settings.learning_rate, fused=fused)
         self._scaled = settings.learning_rate if settings.scale_learning_rate else None
         self._collective = context.collective
         trained = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
@@ -38,9 +38,19 @@ class Learner(Generic[Model]):
         self.gradients, self.sums = self._flat.split([sum(sizes), sums])
         for parameter, part in zip(trained.values(), self.gradients.split(sizes), strict=True):
             parameter.grad = part.view_as(parameter)
+        optimised = self._joined(list(trained.values())) if fused else self.model.parameters()
+        self.optimizer: torch.optim.Optimizer = torch.optim.Adam(optimised, lr=settings.learning_rate, fused=fused)
         self._own: Tensor | None = None  # of this rank's gradients, before ranks have added theirs up
         self._rates: list[float] = []
         self._steps: list[tuple[int, Tensor, Tensor]] = []
+
+    def _joined(self, parameters: list[nn.Parameter]) -> list[nn.Parameter]:
+        """One parameter fp32 [P] that all of them are views of."""
+        whole = nn.Parameter(torch.cat([parameter.detach().flatten() for parameter in parameters]))
+        whole.grad = self.gradients
+        for parameter, part in zip(parameters, whole.detach().split([parameter.numel() for parameter in parameters]), strict=True):
+            parameter.data = part.view_as(parameter)
+        return [whole]
 
     def all_reduce(self) -> None:
         """Sum gradients and `sums` over all ranks."""
@@ -85,7 +95,7 @@ class Learner(Generic[Model]):
         """Raises Unsound for the first step that was not finite."""
         steps, self._steps = self._steps, []
         for iteration, own, together in steps:
-            if not together.sum().isfinite():
+            if not isfinite(float(together.sum())):
                 parts = together if self.later else self._parts()
                 name = self._names[int((~parts.isfinite()).nonzero()[0])] if not parts.isfinite().all() else "all parameters together"
                 raise Unsound(iteration, f"the gradient of {name}", not bool(own.sum().isfinite()))

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from chronoscale.cuda_ext.backend import missing
 from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.draws import key_of
@@ -44,6 +45,8 @@ class EventProgram(Program):
         self.rank, self.device, self.collective = context.rank, context.device, context.collective
         self.data, self.sampling = material.data, Feeding.of(schedule).sampling(hyper, material.shape)
         self.state, self.epoch, self.seed = material.state(), 0, context.settings.seed
+        if self.device.type == "cpu" and missing("cpu") is None:
+            torch.set_num_threads(1)  # what is left to torch is short, and its threads, which spin after it, keep the kernels' from cores
         self.steps = Steps(material, learner.model, self.state, self.sampling, context)
         limits = (schedule.ranks, hyper.batch_size, hyper.batches, hyper.events.every)
         self.deals = (self.data.deal(False, *limits), self.data.deal(True, *limits))
