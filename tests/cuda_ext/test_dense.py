@@ -45,7 +45,17 @@ def part(tensor: Tensor) -> Tensor:
     return torch.cat([tensor, torch.full_like(tensor, torch.nan)], -1)[..., : tensor.shape[-1]]
 
 
-LAID = st.sampled_from([plain, turned, gaps, part])
+def innermost(tensor: Tensor) -> Tensor:
+    """The same numbers, a batch's beside each other."""
+    return tensor if tensor.dim() < 3 else tensor.permute(1, 2, 0).contiguous().permute(2, 0, 1)
+
+
+def repeated(tensor: Tensor) -> Tensor:
+    """Its first row again and again."""
+    return tensor[..., :1, :].expand_as(tensor) if tensor.shape[-2] else tensor
+
+
+LAID = st.sampled_from([plain, turned, gaps, part, innermost, repeated])
 BEGINS = st.sampled_from([None, "row", "rows"])
 Laid = Callable[[Tensor], Tensor]
 
@@ -98,6 +108,18 @@ def test_results_do_not_depend_on_threads_nor_a_row_on_the_others(dtype: torch.d
 
 
 @needs_cpu
+@given(sizes=st.tuples(*[st.integers(1, 5)] * 3), batches=st.integers(0, 3), one=LAID, other=LAID, seed=st.integers(0, 99))
+@settings(deadline=None, max_examples=150)
+def test_gradients_of_any_strides(sizes: tuple[int, int, int], batches: int, one: Laid, other: Laid, seed: int) -> None:
+    (m, k, n), first = sizes, (batches,) * (batches > 0)
+    a, b = one(random(*first, m, k, seed=seed)).requires_grad_(), other(random(*first, k, n, seed=seed + 1)).requires_grad_()
+    into = other(random(*first, m, n, seed=seed + 2))
+    found = torch.autograd.grad(product(a, b, backend="cpu"), (a, b), into)
+    for made, right in zip(found, (expected(into, b.mT, None), expected(a.mT, into, None)), strict=True):
+        torch.testing.assert_close(made.double(), right.detach(), rtol=0, atol=2e-5)
+
+
+@needs_cpu
 def test_gradients() -> None:
     def ask(*size: int, seed: int) -> Tensor:
         return random(*size, dtype=torch.float64, seed=seed).requires_grad_()
@@ -140,13 +162,22 @@ def test_linear_is_torchs() -> None:
     torch.manual_seed(0)
     same = torch.nn.Linear(7, 5)
     same.load_state_dict(layer.state_dict())
-    for x in (random(6, 7), random(2, 3, 7), random(0, 7)):
+    for x in (random(6, 7), random(2, 3, 7), random(0, 7), random(7)):
         torch.testing.assert_close(layer(x), same(x))
+
+
+def gone(tensor: Tensor) -> Tensor:
+    """Its memory is, or a part of it."""
+    tensor.untyped_storage().resize_(4)
+    return tensor
 
 
 @pytest.mark.parametrize(
     "a, b, start, said",
     [
+        (random(2, 3), random(3, 4), gone(random(4)), "start is torch.float32 [4] on cpu, not all of it in memory"),
+        (gone(random(2, 3)), random(3, 4), None, "a is torch.float32 [2, 3] on cpu, not all of it in memory"),
+        (random(2, 3).to_sparse(), random(3, 4), None, "torch.sparse_coo"),
         (random(2, 3), random(4, 2), None, "expected [m, k] and [k, n]"),
         (random(3), random(3, 2), None, "a is torch.float32 [3]"),
         (random(2, 3), random(3, 2).double(), None, "floats alike"),

@@ -73,3 +73,5 @@ def test_an_all_gather_has_its_own() -> None:
     found = fit(gathered, "d", {})
     assert found.collective is None and not found.fits and found.gather is not None
     assert found.gather.bandwidth == pytest.approx(2e9, rel=1e-6) and found.gather.latency_s == pytest.approx(8e-6, rel=1e-6)
+    idle = profile("ALLGATHER", np.full(9, 4e6), ranks=np.full(9, 4), bytes=np.zeros(9, np.int64))  # they wait for the others' shares
+    assert fit(pd.concat([gathered, idle]), "d", {}).gather == found.gather and fit(idle, "d", {}).gather is None

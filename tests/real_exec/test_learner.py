@@ -1,13 +1,16 @@
 """Learner: what its steps do to a model."""
 
 import pytest
+import torch
+from torch import nn
 
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.context import joined
+from chronoscale.real_exec.context import Context, joined
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Item, Settings
+from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.programs import bound
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
@@ -36,3 +39,39 @@ def test_a_step_moves_by_its_groups(tmp_path, name, scaled, rates):
         execute(schedule, program, context.lanes(schedule), "cpu")
         assert program.learner.rates() == rates
         assert program.learner.rates() != rates  # asked again: of no step
+
+
+def net() -> nn.Module:
+    """Parameters of many sizes, one of them not trained."""
+    torch.manual_seed(0)
+    made = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 1), nn.Linear(1, 3, bias=False))
+    made[2].bias.requires_grad_(False)
+    return made
+
+
+def test_one_buffer_trains_as_many_parameters_do():
+    """Adam on each of them, with torch's own gradients."""
+    learner, plain = Learner(net(), Context(Settings(learning_rate=0.01)), fused=True), net()
+    adam = torch.optim.Adam([one for one in plain.parameters() if one.requires_grad], 0.01)
+    for step in range(6):
+        x = torch.randn(11, 5, generator=torch.Generator().manual_seed(step))
+        learner.model(x).square().sum().backward()
+        learner.step(step)
+        adam.zero_grad()
+        plain(x).square().sum().backward()
+        adam.step()
+    learner.check()
+    assert learner.model.state_dict().keys() == plain.state_dict().keys()
+    for name, value in learner.model.state_dict().items():
+        torch.testing.assert_close(value, plain.state_dict()[name], rtol=1e-5, atol=1e-6)
+        assert name == "2.bias" or not torch.equal(value, net().state_dict()[name])
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_graph_over_weights_that_have_moved_is_refused(fused):
+    learner = Learner(net(), Context(Settings(learning_rate=0.01)), fused=fused)
+    loss = learner.model(torch.randn(4, 5)).square().sum()
+    loss.backward(retain_graph=True)
+    learner.step(0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()

@@ -9,8 +9,11 @@ import torch
 from stream_case import MODELS, choice, hyper, one_pass, planned, prepared, program, stream
 from stream_oracle import StreamOracle
 
+from chronoscale.cuda_ext.backend import backends
 from chronoscale.datasets.streams.prepared import Prepared
+from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.launch import start, wait
 from chronoscale.strategies.workload import EventHyper
@@ -51,6 +54,22 @@ def test_a_probe_finds_every_node_heard_of(tmp_path, model):
             pending, _ = made.state.read(torch.arange(9))
             assert bool(pending.there.all()) is bool(pending.there.any()) is (every > 1)
             assert bool(made.state.memory.any()) is bool(made.state.mail.any()) is (every > 1)
+
+
+@pytest.mark.parametrize(("model", "meanwhile"), [("tgn", 1), ("dysat", 2)])
+def test_torch_has_its_threads_again_after_an_epoch(tmp_path, model, meanwhile):
+    folder, chosen, given = prepared(tmp_path, stream()), choice(model), hyper(model)
+    before, seen = torch.get_num_threads(), set()
+    schedule = planned(folder, chosen, given)
+    torch.set_num_threads(2)
+    try:
+        made = program(folder, schedule, chosen, given, Context(Settings(threads=2)))
+        run = made.run
+        made.run = lambda task: (seen.add(torch.get_num_threads()), run(task))
+        execute(schedule, made, CpuLanes(False), "cpu")
+        assert seen == {meanwhile if "cpu" in backends() else 2} and torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 CASES = [

@@ -14,6 +14,7 @@ from chronoscale.cuda_ext.loader import cpu_library, cuda_missing
 from chronoscale.errors import ChronoscaleWarning, UserError, unknown
 
 NAMES = ("reference", "cpu", "cuda")
+FLOATS = {torch.float32: "f32", torch.float64: "f64"}  # what kernels are there for, and how their names end
 MOST_THREADS = 1024  # of one call (pool.h)
 Pinned = str | None  # one of them; None: as the device of the tensors says
 

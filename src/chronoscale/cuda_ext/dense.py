@@ -13,12 +13,9 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext import reference
-from chronoscale.cuda_ext.backend import Pinned, select_without_cuda
-from chronoscale.cuda_ext.graph import described
+from chronoscale.cuda_ext.backend import FLOATS, Pinned, select_without_cuda
 from chronoscale.cuda_ext.loader import cpu_library, succeed
 from chronoscale.errors import UserError
-
-FLOATS = {torch.float32: "f32", torch.float64: "f64"}
 
 
 def product(a: Tensor, b: Tensor, start: Tensor | None = None, backend: Pinned = None) -> Tensor:
@@ -39,7 +36,7 @@ class Linear(torch.nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         """Rows [..., in] to [..., out]."""
-        return product(input.flatten(0, -2), self.weight.t(), self.bias).view(*input.shape[:-1], self.out_features)
+        return product(input.reshape(-1, self.in_features), self.weight.t(), self.bias).view(*input.shape[:-1], self.out_features)
 
 
 class _Product(torch.autograd.Function):
@@ -54,15 +51,21 @@ class _Product(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (a, b), into, needs = ctx.saved_tensors, gradients[0], ctx.needs_input_grad
-        # Each as its operand lies in memory, if that has no gaps: nobody has to lay it anew.
-        to_a = _multiply(into, b.mT, None, torch.empty_like(a)) if needs[0] else None
-        to_b = _multiply(a.mT, into, None, torch.empty_like(b)) if needs[1] else None
+        to_a = _multiply(into, b.mT, None, _beside(a)) if needs[0] else None
+        to_b = _multiply(a.mT, into, None, _beside(b)) if needs[1] else None
         return to_a, to_b, (into.sum(0) if ctx.repeats else into) if needs[2] else None
+
+
+def _beside(operand: Tensor) -> Tensor:
+    """Room for its gradient, as it lies in memory itself where it can, so that nobody has to lay it anew."""
+    out = torch.empty_like(operand)
+    fits = 1 in out.stride()[-2:] or min(out.shape[-2:]) < 2
+    return out if fits else torch.empty_like(operand, memory_format=torch.contiguous_format)
 
 
 def _multiply(a: Tensor, b: Tensor, start: Tensor | None, out: Tensor) -> Tensor:
     """Into `out`, whose rows or whose columns lie in one piece."""
-    if out.stride(-1) != 1:
+    if out.stride(-1) != 1 and out.shape[-1] > 1:
         assert start is None
         return _multiply_rows(b.mT, a.mT, None, out.mT).mT
     return _multiply_rows(a, b, start, out)
@@ -77,6 +80,7 @@ def _multiply_rows(a: Tensor, b: Tensor, start: Tensor | None, out: Tensor) -> T
         begin, along = start.data_ptr(), start.stride(0) if start.dim() == 2 else 0
     batches, over = (1, (0, 0, 0)) if a.dim() == 2 else (len(a), (a.stride(0), b.stride(0), out.stride(0)))
     rows, depth = a.shape[-2:]
+    assert out.stride(-1) == 1 or out.shape[-1] < 2
     library: Any = cpu_library()
     status = getattr(library, f"cs_product_{FLOATS[a.dtype]}")(
         batches, rows, b.shape[-1], depth, a.data_ptr(), over[0], *a.stride()[-2:], b.data_ptr(), over[1], *b.stride()[-2:],
@@ -94,10 +98,27 @@ def _torch(a: Tensor, b: Tensor, start: Tensor | None) -> Tensor:
 
 def _check(a: Tensor, b: Tensor, start: Tensor | None) -> None:
     fits = a.dim() == b.dim() and a.dim() in (2, 3) and a.shape[:-2] == b.shape[:-2] and a.shape[-1] == b.shape[-2]
-    if not fits or a.dtype not in FLOATS or b.dtype != a.dtype or b.device != a.device:
+    if not (fits and _alike(a, b) and _held(a) and _held(b)):
         shapes = "[m, k] and [k, n], or [h, m, k] and [h, k, n]"
-        raise UserError(f"product: a is {described(a)}, b is {described(b)}; expected {shapes}, floats alike")
+        raise UserError(f"product: a is {_said(a)}, b is {_said(b)}; expected {shapes}, floats alike")
     if start is None:
         return
-    if a.dim() != 2 or start.shape not in (b.shape[1:], (a.shape[0], b.shape[1])) or start.dtype != a.dtype or start.device != a.device:
-        raise UserError(f"product: start is {described(start)}; expected {a.dtype} [{b.shape[-1]}] or [{a.shape[0]}, {b.shape[-1]}]")
+    if a.dim() != 2 or start.shape not in (b.shape[1:], (a.shape[0], b.shape[1])) or not (_alike(a, start) and _held(start)):
+        raise UserError(f"product: start is {_said(start)}; expected {a.dtype} [{b.shape[-1]}] or [{a.shape[0]}, {b.shape[-1]}]")
+
+
+def _alike(one: Tensor, other: Tensor) -> bool:
+    return one.dtype in FLOATS and other.dtype == one.dtype and other.device == one.device
+
+
+def _held(tensor: Tensor) -> bool:
+    """Whether all of it is in memory."""
+    if tensor.layout != torch.strided:
+        return False
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return not tensor.numel() or tensor.untyped_storage().nbytes() >= (tensor.storage_offset() + last + 1) * tensor.element_size()
+
+
+def _said(tensor: Tensor) -> str:
+    size = "" if tensor.layout != torch.strided or _held(tensor) else ", not all of it in memory"
+    return f"{tensor.dtype} {list(tensor.shape)} on {tensor.device}{size if tensor.layout == torch.strided else f', {tensor.layout}'}"

@@ -8,32 +8,32 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext import reference
-from chronoscale.cuda_ext.backend import Pinned, select_without_cuda
+from chronoscale.cuda_ext.backend import FLOATS, Pinned, select_without_cuda
 from chronoscale.cuda_ext.graph import described, plain
 from chronoscale.cuda_ext.loader import cpu_library, succeed
 from chronoscale.errors import UserError
-
-FLOATS = {torch.float32: "f32", torch.float64: "f64"}
 
 
 def encode(elapsed: Tensor, frequency: Tensor, phase: Tensor, backend: Pinned = None) -> Tensor:
     """cos(frequency * elapsed + phase): elapsed [n], frequency and phase [C] to [n, C]. Angles are formed in float64: in float32 the cosine
     of a large one is noise.
 
-    float32 or float64 alike, contiguous, on one device. Differentiable, once, in frequency and phase. On CUDA torch's operators run. Raises
+    float32 or float64 alike, contiguous, on one device. Differentiable, once, in frequency and phase; gradients are summed in the
+    tensors' own precision. On CUDA torch's operators run. Raises
     UserError when something does not fit.
     """
     _check(elapsed, frequency, phase)
     if select_without_cuda("an encoding", elapsed.device, backend, slower=False) is reference:
         return torch.addcmul(phase.double(), elapsed[:, None].double(), frequency.double()).cos().to(phase.dtype)
-    return cast(Tensor, _Encode.apply(elapsed, frequency, phase))  # type: ignore[no-untyped-call]
+    graded = torch.is_grad_enabled() and (frequency.requires_grad or phase.requires_grad)
+    return cast(Tensor, _Encode.apply(elapsed, frequency, phase, graded))  # type: ignore[no-untyped-call]
 
 
 class _Encode(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, elapsed: Tensor, frequency: Tensor, phase: Tensor) -> Tensor:
+    def forward(ctx: Any, elapsed: Tensor, frequency: Tensor, phase: Tensor, graded: bool) -> Tensor:
         cosine = elapsed.new_empty(len(elapsed), len(phase))
-        sine = torch.empty_like(cosine) if any(ctx.needs_input_grad) else None
+        sine = torch.empty_like(cosine) if graded else None
         library: Any = cpu_library()
         given = [tensor.data_ptr() for tensor in (elapsed, frequency, phase, cosine)]
         function = getattr(library, f"cs_encode_{FLOATS[elapsed.dtype]}")
@@ -47,12 +47,12 @@ class _Encode(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         elapsed, sine = ctx.saved_tensors
         to_angle = gradients[0] * sine
-        return None, -(elapsed @ to_angle), -to_angle.sum(0)
+        return None, -(elapsed @ to_angle), -to_angle.sum(0), None
 
 
 def _check(elapsed: Tensor, frequency: Tensor, phase: Tensor) -> None:
-    for name, tensor in {"elapsed": elapsed, "frequency": frequency, "phase": phase}.items():
-        fits = tensor.dim() == 1 and (name == "elapsed" or len(tensor) == len(phase)) and plain(tensor)
+    for name, tensor in {"elapsed": elapsed, "phase": phase, "frequency": frequency}.items():
+        fits = tensor.dim() == 1 and (name != "frequency" or tensor.shape == phase.shape) and plain(tensor)
         if not fits or tensor.dtype not in FLOATS or tensor.dtype != elapsed.dtype or tensor.device != elapsed.device:
             shape = "n" if name == "elapsed" else "C"
             raise UserError(f"encode: {name} is {described(tensor)}; expected contiguous floats alike [{shape}] on {elapsed.device}")

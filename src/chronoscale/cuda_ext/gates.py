@@ -8,12 +8,10 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext import reference
-from chronoscale.cuda_ext.backend import Pinned, select_without_cuda
+from chronoscale.cuda_ext.backend import FLOATS, Pinned, select_without_cuda
 from chronoscale.cuda_ext.graph import described, plain
 from chronoscale.cuda_ext.loader import cpu_library, succeed
 from chronoscale.errors import UserError
-
-FLOATS = {torch.float32: "f32", torch.float64: "f64"}
 
 
 def gates(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor, backend: Pinned = None) -> Tensor:
@@ -64,7 +62,7 @@ def _torch(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor) -> Tensor
 def _check(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor) -> None:
     rows, hidden = memory.shape if memory.dim() == 2 else (-1, -1)
     both = (rows, 3 * hidden)
-    sizes = {"given": (given, both), "kept": (kept, both), "memory": (memory, (rows, hidden)), "there": (there, (rows,))}
+    sizes = {"memory": (memory, (rows, hidden)), "given": (given, both), "kept": (kept, both), "there": (there, (rows,))}
     for name, (tensor, shape) in sizes.items():
         dtype = torch.bool if name == "there" else given.dtype if given.dtype in FLOATS else torch.float32
         if tuple(tensor.shape) != shape or tensor.dtype != dtype or tensor.device != memory.device or not plain(tensor):

@@ -63,8 +63,8 @@ def fit(table: pd.DataFrame, device: str, fingerprint: Mapping[str, str], seed: 
         if Op[str(name)] not in COLLECTIVES:
             fits.append(_fit_one(Op[str(name)], str(lane), int(str(width)), part, seed))
     reduced, gathered = (table[table["op"] == op.name] for op in (Op.ALLREDUCE, Op.ALLGATHER))
-    links = _fit_link(reduced) if len(reduced) else None, _fit_gather(gathered) if len(gathered) else None
-    return FittedCosts(device, tuple(fits), dict(fingerprint), *links, launch_ns=launch_ns)
+    link, gather = _fit_link(reduced) if len(reduced) else None, _fit_gather(gathered) if gathered["bytes"].any() else None
+    return FittedCosts(device, tuple(fits), dict(fingerprint), link, gather, launch_ns=launch_ns)
 
 
 def _fit_one(op: Op, lane: str, width: int, part: pd.DataFrame, seed: int) -> Fit:
@@ -125,7 +125,9 @@ def _fit_link(part: pd.DataFrame) -> Link:
 
 
 def _fit_gather(part: pd.DataFrame) -> Link:
-    """Alpha and beta of a ring's second half: T = (P-1) alpha + (P-1) n / B of a rank's share n, ranks having about as much each."""
-    ranks, size, ns = (part[name].to_numpy(np.float64) for name in ("ranks", "bytes", "ns"))
+    """Alpha and beta of a ring's second half: T = (P-1) alpha + (P-1) n / B of a rank's share n, ranks having about as much each. One that
+    has nothing waits for the others', and says nothing."""
+    shares = part[part["bytes"] > 0]
+    ranks, size, ns = (shares[name].to_numpy(np.float64) for name in ("ranks", "bytes", "ns"))
     alpha, beta = _solve(np.stack([ranks - 1, (ranks - 1) * size], axis=1), ns)
     return Link(bandwidth=1e9 / max(beta, 1e-12), latency_s=alpha / 1e9)

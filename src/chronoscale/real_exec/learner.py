@@ -25,7 +25,8 @@ class Learner(Generic[Model]):
     """
 
     def __init__(self, model: Model, context: Context, sums: int = 0, fused: bool = False) -> None:
-        """fused: parameters lie in one flat buffer, too, which the optimiser takes by one kernel: that counts where steps are short."""
+        """fused: the optimiser takes all parameters by one kernel, which counts where steps are short; on a CPU they lie in one flat
+        buffer, too, and are one to it."""
         self.model: Model = model.to(context.device)
         settings, self.later = context.settings, context.device.type == "cuda"
         self._scaled = settings.learning_rate if settings.scale_learning_rate else None
@@ -38,7 +39,8 @@ class Learner(Generic[Model]):
         self.gradients, self.sums = self._flat.split([sum(sizes), sums])
         for parameter, part in zip(trained.values(), self.gradients.split(sizes), strict=True):
             parameter.grad = part.view_as(parameter)
-        optimised = self._joined(list(trained.values())) if fused else self.model.parameters()
+        self._joint = list(trained.values()) if fused and context.device.type == "cpu" else []
+        optimised = self._joined(self._joint) if self._joint else self.model.parameters()
         self.optimizer: torch.optim.Optimizer = torch.optim.Adam(optimised, lr=settings.learning_rate, fused=fused)
         self._own: Tensor | None = None  # of this rank's gradients, before ranks have added theirs up
         self._rates: list[float] = []
@@ -73,6 +75,8 @@ class Learner(Generic[Model]):
                 part["lr"] = self._scaled * groups
             self._rates.append(part["lr"])
         self.optimizer.step()
+        if self._joint:
+            torch.autograd.graph.increment_version(self._joint)  # so that a graph over what they were is refused
         self.clear()
 
     def rates(self) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from chronoscale.errors import UserError
 SLOTS = 2**16  # draws that one event may have
 
 
-@lru_cache(maxsize=1 << 12)  # asked anew by every batch
+@lru_cache(maxsize=1 << 12, typed=True)  # asked anew by every batch
 def key_of(seed: int, *purpose: int) -> int:
     """A key of 64 bits from a seed and numbers that say what for, such as an epoch. Raises UserError for one below 0 or above 2^128 - 1."""
     for number in (seed, *purpose):

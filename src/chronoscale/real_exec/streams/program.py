@@ -22,6 +22,7 @@ from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.models.model import StreamModel
 from chronoscale.real_exec.streams.outcome import Outcome
+from chronoscale.real_exec.streams.sending import sent
 from chronoscale.real_exec.streams.steps import Steps
 from chronoscale.real_exec.streams.updates import Updated, contribution, settle
 from chronoscale.real_exec.task import Task, tasks_of
@@ -34,7 +35,8 @@ DROPOUT = 3  # what a seed is for, beside what `negatives` draws
 
 
 class EventProgram(Program):
-    """Executes one rank's rows of an epoch on events. A pass is an epoch: node memory begins empty, and negatives are drawn anew.
+    """Executes one rank's rows of an epoch on events. A pass is an epoch: node memory begins empty (a probe's does not), and negatives are
+    drawn anew.
 
     The loss is the mean over an iteration's events, on whichever ranks they are: the cross entropy of the destination and that of the
     negative, added (TGN's and TGL's code), or that of the source's label.
@@ -45,8 +47,9 @@ class EventProgram(Program):
         self.rank, self.device, self.collective = context.rank, context.device, context.collective
         self.data, self.sampling = material.data, Feeding.of(schedule).sampling(hyper, material.shape)
         self.state, self.epoch, self.seed = material.state(), 0, context.settings.seed
-        if self.device.type == "cpu" and missing("cpu") is None:
-            torch.set_num_threads(1)  # what is left to torch is short, and its threads, which spin after it, keep the kernels' from cores
+        # Where our kernels attend, what is left to torch is short; its threads spin after it, and would keep the kernels' from the cores.
+        self._lone = self.device.type == "cpu" and material.shape.spatial == "attention" and missing("cpu") is None
+        self._threads = context.settings.threads
         self.steps = Steps(material, learner.model, self.state, self.sampling, context)
         limits = (schedule.ranks, hyper.batch_size, hyper.batches, hyper.events.every)
         self.deals = (self.data.deal(False, *limits), self.data.deal(True, *limits))
@@ -69,7 +72,9 @@ class EventProgram(Program):
         }
 
     def begin(self) -> None:
-        """The next epoch, `epoch`: its number decides what is drawn."""
+        """The next epoch, `epoch`: its number decides what is drawn. Until `finish`, torch may have one thread alone."""
+        if self._lone:
+            torch.set_num_threads(1)
         self.state.reset()
         if self.hyper.events.every > 1:
             self.state.imagine(self.seed)
@@ -92,6 +97,8 @@ class EventProgram(Program):
 
     def finish(self) -> EpochResult:
         """Losses of the optimiser steps, and scores of what validated."""
+        if self._lone:
+            torch.set_num_threads(self._threads)
         self.epoch += 1
         return EpochResult(self._losses.finish(), self._scores())
 
@@ -165,7 +172,7 @@ class EventProgram(Program):
         labels = self.data.training.stream.labels
         assert labels is not None
         own = torch.from_numpy(np.array(labels[batch.events.start : batch.events.stop]))
-        return functional.cross_entropy(logits, own.to(self.device), reduction="sum")
+        return functional.cross_entropy(logits, sent(own, self.device), reduction="sum")
 
     def _backward(self, task: Task) -> None:
         self._graph.pop(task.unit).backward()

@@ -54,10 +54,11 @@ class NodeState:
     def read(self, nodes: Tensor) -> tuple[Pending, Tensor]:
         """Rows of nodes int64 [U], and when each was heard of last: float64 [U], the time of its memory with its mails in it."""
         # Several times as fast as indexing.
-        memory, before, mail, mailed, sent = (table.index_select(0, nodes) for table in self.tables().values())
+        rows = {name: table.index_select(0, nodes) for name, table in self.tables().items()}
+        mailed, before = rows["mailed"], rows["updated"]
         there = mailed > NEVER
         elapsed = torch.where(there, mailed - before[:, None], 0.0).float()
-        pending = Pending(memory, mail, there, elapsed, sent)
+        pending = Pending(rows["memory"], rows["mail"], there, elapsed, rows["sent"])
         return pending, torch.where(there[:, -1], mailed[:, -1], before)
 
     def write(self, nodes: Tensor, memory: Tensor) -> None:

@@ -19,6 +19,7 @@ from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import Material, rows
 from chronoscale.real_exec.streams.models.model import StreamModel
 from chronoscale.real_exec.streams.pending import Pending
+from chronoscale.real_exec.streams.sending import sent
 from chronoscale.real_exec.streams.state import NodeState
 
 
@@ -95,7 +96,7 @@ class Steps:
     def fresh(self, nodes: Tensor) -> Tensor:
         """Memory of nodes int64 [U] with their mails in it, in the host's memory: float32 [U, H]."""
         pending, _ = self.state.read(nodes)
-        return self.model.update(Pending(*(part.to(self._device) for part in pending))).cpu()
+        return self.model.update(Pending(*(sent(part, self._device) for part in pending))).cpu()
 
     def merged(self) -> Steps:
         """The same, of batches that have each node and edge once: of what is evaluated, whatever a strategy trains with."""

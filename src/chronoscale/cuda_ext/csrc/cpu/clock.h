@@ -20,7 +20,7 @@ struct Clock {
       for (int64_t c = 0; c < s.clock; ++c) {
         to[c] = from[c];
         const double size = std::abs(to[c]);
-        if (!(size <= largest)) largest = size;  // and stays a NaN
+        if (largest == largest && !(size <= largest)) largest = size;  // and stays a NaN
       }
     };
     double* const second = numbers.data() + padded<T>(s.clock);

@@ -1,11 +1,9 @@
-// The gates of a GRU, and encodings of elapsed times. As rows.cpp, CS_ISA names the instruction set this copy is compiled for, CS_VECTOR its
+// The gates of a GRU. As rows.cpp, CS_ISA names the instruction set this copy is compiled for, CS_VECTOR its
 // register in bytes, and nothing from the standard library may be instantiated here.
 #include <math.h>
 
 #include "exponential.h"
 #include "kernels.h"
-#include "slots.h"
-#include "turns.h"
 #include "vectors.h"
 
 namespace cs {
@@ -72,24 +70,11 @@ void backward(const GatesGrad<T>& g, int64_t begin, int64_t end) {
   }
 }
 
-template <class T>
-void turns(const Encoding<T>& e, int64_t begin, int64_t end, T* room) {
-  const int64_t wide = padded<T>(e.clock);
-  T *const cosine = room, *const sine = e.sine ? room + wide : nullptr;
-  const Angles<T> angles{wide, room + 2 * wide, reinterpret_cast<int32_t*>(room + 3 * wide)};
-  for (int64_t row = begin; row < end; ++row) {
-    turn(e, angles, e.elapsed[row], cosine, sine);
-    copy(e.cosine + row * e.clock, cosine, e.clock);
-    if (sine) copy(e.sine + row * e.clock, sine, e.clock);
-  }
-}
-
 }  // namespace
 
-#define CS_DEFINE(T)                                                                                                 \
-  void gates(const Gates<T>& g, int64_t begin, int64_t end) { forward(g, begin, end); }                              \
-  void gates_grad(const GatesGrad<T>& g, int64_t begin, int64_t end) { backward(g, begin, end); }                    \
-  void encode(const Encoding<T>& e, int64_t begin, int64_t end, T* room) { turns(e, begin, end, room); }
+#define CS_DEFINE(T)                                                                 \
+  void gates(const Gates<T>& g, int64_t begin, int64_t end) { forward(g, begin, end); } \
+  void gates_grad(const GatesGrad<T>& g, int64_t begin, int64_t end) { backward(g, begin, end); }
 CS_DEFINE(float)
 CS_DEFINE(double)
 #undef CS_DEFINE

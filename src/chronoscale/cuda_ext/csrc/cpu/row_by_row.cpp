@@ -1,4 +1,4 @@
-// The gates of a GRU, and encodings of elapsed times: blocks of rows shared out.
+// What is computed row by row, the gates of a GRU and encodings of elapsed times: blocks of rows shared out.
 #include <algorithm>
 #include <vector>
 
@@ -26,21 +26,22 @@ void blocks(int64_t rows, int threads, F f) {
 int limit(int64_t numbers) { return numbers < kWorthHelp ? 1 : cs::threads(); }
 
 template <class T>
-bool fits(const Gates<T>& g) {
-  if (g.rows < 0 || g.hidden < 0) return false;
-  return g.rows == 0 || g.hidden == 0 || (g.given && g.kept && g.memory && g.there);
-}
+bool fits(const Gates<T>& g) { return g.given && g.kept && g.memory && g.there; }
 
 template <class T>
 int run(const Gates<T>& g) {
-  if (!fits(g) || (g.rows * g.hidden > 0 && !g.out)) return CS_ERROR_ARGUMENT;
+  if (g.rows < 0 || g.hidden < 0) return CS_ERROR_ARGUMENT;
+  if (g.rows == 0 || g.hidden == 0) return CS_OK;
+  if (!fits(g) || !g.out) return CS_ERROR_ARGUMENT;
   blocks(g.rows, limit(g.rows * g.hidden), [&](int64_t begin, int64_t end, int) { CS_CALL(gates, g, begin, end); });
   return CS_OK;
 }
 
 template <class T>
 int run(const GatesGrad<T>& g) {
-  if (!fits(g) || (g.rows * g.hidden > 0 && !(g.into && g.to_given && g.to_kept))) return CS_ERROR_ARGUMENT;
+  if (g.rows < 0 || g.hidden < 0) return CS_ERROR_ARGUMENT;
+  if (g.rows == 0 || g.hidden == 0) return CS_OK;
+  if (!fits(g) || !(g.into && g.to_given && g.to_kept)) return CS_ERROR_ARGUMENT;
   blocks(g.rows, limit(g.rows * g.hidden), [&](int64_t begin, int64_t end, int) { CS_CALL(gates_grad, g, begin, end); });
   return CS_OK;
 }

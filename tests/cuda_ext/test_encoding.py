@@ -1,0 +1,86 @@
+"""Encodings of elapsed times: against the cosine of the right angle, on any number of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chronoscale.cuda_ext.backend import backends, set_threads
+from chronoscale.cuda_ext.encoding import encode
+from chronoscale.errors import UserError
+
+PLACES = ["reference", *("cpu" for _ in range("cpu" in backends()))]
+needs_cpu = pytest.mark.skipif("cpu" not in backends(), reason="backend 'cpu' is not available on this machine")
+
+
+@pytest.fixture(autouse=True)
+def threads() -> Iterator[None]:
+    yield
+    set_threads(torch.get_num_threads())
+
+
+@pytest.mark.parametrize("backend", PLACES)
+@given(rows=st.integers(0, 90), clock=st.integers(0, 40), longest=st.sampled_from([1.0, 1e4, 1e9, 1e12]), seed=st.integers(0, 99))
+@settings(deadline=None, max_examples=60)
+def test_encodings_equal_the_cosine_of_the_right_angle(backend: str, rows: int, clock: int, longest: float, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    elapsed, frequency, phase = (torch.rand(count, generator=generator) for count in (rows, clock, clock))
+    found = encode(longest * elapsed, frequency, phase, backend=backend)
+    angle = (longest * elapsed).double()[:, None] * frequency.double() + phase.double()
+    torch.testing.assert_close(found.double(), angle.cos(), rtol=0, atol=3e-7)
+
+
+@pytest.mark.parametrize("backend", PLACES)
+def test_gradients_of_encodings(backend: str) -> None:
+    elapsed = torch.linspace(0, 9, 8, dtype=torch.float64)
+    asked = tuple(torch.rand(5, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    assert torch.autograd.gradcheck(lambda f, p: encode(elapsed, f, p, backend=backend), asked)
+
+
+@needs_cpu
+def test_encodings_do_not_depend_on_threads() -> None:
+    given_ = torch.rand(3000) * 1e6, torch.rand(100), torch.rand(100)
+    found = []
+    for count in (1, 2, 8):
+        set_threads(count)
+        found.append(encode(*given_, backend="cpu"))
+    assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("backend", PLACES)
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_frequency_that_is_no_number_spoils_itself_alone(backend: str, at: int) -> None:
+    frequency = torch.tensor([3e30, 3e20, 1.0])
+    frequency[at] = torch.nan
+    found = encode(torch.tensor([3.0]), frequency, torch.zeros(3), backend=backend)[0]
+    right = (3 * frequency.double()).cos().float()
+    torch.testing.assert_close(found, right, equal_nan=True, rtol=0, atol=1e-6)
+
+
+@needs_cpu
+def test_sines_are_made_for_gradients_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, phase = [], torch.rand(2, requires_grad=True)
+    monkeypatch.setattr(torch, "empty_like", lambda tensor: made.append(1) or tensor.clone())
+    encode(torch.rand(3), torch.rand(2), phase.detach(), backend="cpu")
+    with torch.no_grad():
+        encode(torch.rand(3), torch.rand(2), phase, backend="cpu")
+    assert not made
+    encode(torch.rand(3), torch.rand(2), phase, backend="cpu")
+    assert made
+
+
+def test_what_does_not_fit_is_said() -> None:
+    for times, said in (
+        ((torch.rand(3, 1), torch.rand(2), torch.rand(2)), "elapsed is"),
+        ((torch.rand(3), torch.rand(2), torch.rand(3)), "frequency is"),
+        ((torch.rand(3), torch.rand(2).double(), torch.rand(2)), "frequency is"),
+        ((torch.rand(3), torch.rand(2), torch.tensor(1.0)), "phase is"),
+        ((torch.rand(3, requires_grad=True), torch.rand(2), torch.rand(2)), "expected a constant"),
+    ):
+        with pytest.raises(UserError) as raised:
+            encode(*times)
+        assert said in str(raised.value)
