@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from chronoscale.cuda_ext import backend
 from chronoscale.cuda_ext.backend import backends, set_threads
 from chronoscale.cuda_ext.dense import Linear, product
+from chronoscale.cuda_ext.loader import cpu_library
 from chronoscale.errors import UserError
 
 needs_cpu = pytest.mark.skipif("cpu" not in backends(), reason="backend 'cpu' is not available on this machine")
@@ -131,6 +133,19 @@ def test_gradients() -> None:
     assert torch.autograd.gradcheck(lambda x, w: product(x, w[:, :7].t()), (a, wide))  # a part of a weight, as models have it
     assert torch.autograd.gradcheck(lambda x: product(x.view(15, 7, 1).transpose(0, 1), ask(7, 1, 3, seed=6).detach()), (a,))
     assert torch.autograd.gradcheck(lambda x: product(x, b.detach()).sum(), (a,))  # a gradient without strides
+
+
+@needs_cpu
+def test_threads_that_were_set_stay() -> None:
+    """Also where a device is asked about in another way than before."""
+    library = cpu_library()
+    assert library is not None
+    set_threads(3)
+    backend.missing.cache_clear()
+    backend._default.cache_clear()
+    product(random(2, 3), random(3, 4))
+    product(random(2, 3), random(3, 4), backend="cpu")
+    assert library.cs_get_threads() == 3
 
 
 @needs_cpu

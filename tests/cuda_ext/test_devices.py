@@ -98,7 +98,7 @@ class Library:
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
     """A function that puts a library, or None, in the place of this machine's; torch finds whatever devices it has."""
-    cached = (loader.cuda_library, loader.cuda_missing, backend.missing, backend._default)
+    cached = (loader.cuda_library, loader.cuda_missing, backend.missing, backend._begin, backend._default)
 
     def put(library: Library | None) -> None:
         monkeypatch.setattr(loader, "_cuda", lambda: library)
