@@ -1,5 +1,7 @@
 """Learner: what its steps do to a model."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch import nn
@@ -7,6 +9,8 @@ from torch import nn
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
+from chronoscale.errors import UserError
+from chronoscale.real_exec.checkpoint import EpochRecord, keep, restore
 from chronoscale.real_exec.context import Context, joined
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Item, Settings
@@ -75,3 +79,15 @@ def test_a_graph_over_weights_that_have_moved_is_refused(fused):
     learner.step(0)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
+
+
+def test_moments_of_another_optimiser_are_refused(tmp_path):
+    """Of many parameters, where there is one to the optimiser now: a checkpoint of an earlier version."""
+    before, now = (Learner(net(), Context(Settings()), fused=fused) for fused in (False, True))
+    before.model(torch.randn(4, 5)).sum().backward()
+    before.step(0)
+    (tmp_path / "epochs").mkdir()
+    keep(tmp_path, EpochRecord(0, 0, "training", "tgl", 0, 0, 1, (0.5,), {}), before, {})
+    with pytest.raises(UserError, match="not a readable checkpoint of this model") as raised:
+        restore(tmp_path, SimpleNamespace(learner=now, restore=lambda kept: None), torch.device("cpu"))
+    assert "delete it to train from the first epoch on" in str(raised.value) and "\n" not in str(raised.value)

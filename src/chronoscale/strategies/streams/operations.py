@@ -17,9 +17,6 @@ class Work(NamedTuple):
     flops: Count = 0
     moved: Count = 0
 
-    def plus(self, other: Work) -> Work:
-        return Work(self.flops + other.flops, self.moved + other.moved)
-
     @property
     def counted(self) -> tuple[Ints, Ints]:
         """Operations and bytes, int64, of the shape of the counts."""
@@ -28,10 +25,8 @@ class Work(NamedTuple):
 
 def total(*parts: Work) -> Work:
     """Of one after another."""
-    whole = Work()
-    for part in parts:
-        whole = whole.plus(part)
-    return whole
+    flops, moved = zip(*parts, strict=True)
+    return Work(sum(flops), sum(moved))
 
 
 def nothing(rows: Count) -> Work:

@@ -27,20 +27,17 @@ def layer_work(shape: StreamShape, layer: int, targets: Count, fanout: int) -> t
     gathered = passes(slots * width, 2)
     if shape.spatial == "gat":
         vectors = Work(4 * width * hidden, 2 * width * hidden)
-        scores = product(slots, width, heads).plus(product(targets, width, heads)).plus(product(targets, width, heads))
-        answer = paired(targets, heads, fanout, width).plus(product(targets, width, hidden))
+        scores = total(product(slots, width, heads), product(targets, width, heads), product(targets, width, heads))
+        answer = total(paired(targets, heads, fanout, width), product(targets, width, hidden))
         return total(gathered, vectors, scores, answer, passes(targets * heads * (fanout + 1), 12), passes(targets * hidden, 2)).counted
     across = width + shape.slot + shape.time
-    gathered = gathered.plus(passes(slots * shape.time, 4))
-    query = product(targets, width, hidden).plus(product(targets, hidden, across))
-    scores, answer = Work(), Work()
-    for part in (width, shape.slot, shape.time):
-        if part:
-            scores, answer = scores.plus(paired(targets, heads, fanout, part)), answer.plus(paired(targets, heads, fanout, part))
-    ending = product(targets, across, hidden).plus(product(targets, hidden, hidden)).plus(product(targets, width, hidden))
-    return total(
-        gathered, query, scores, passes(slots * heads, 10), answer, ending, product(targets, hidden, hidden), passes(targets * hidden, 4)
-    ).counted
+    encoded = passes(slots * shape.time, 4)
+    query = total(product(targets, width, hidden), product(targets, hidden, across))
+    pairs = total(*(paired(targets, heads, fanout, part) for part in (width, shape.slot, shape.time) if part))
+    softmax = passes(slots * heads, 10)
+    ending = total(product(targets, across, hidden), product(targets, hidden, hidden), product(targets, width, hidden))
+    out = total(product(targets, hidden, hidden), passes(targets * hidden, 4))
+    return total(gathered, encoded, query, pairs, softmax, pairs, ending, out).counted  # slots are scored, and then weighed
 
 
 def embed_work(shape: StreamShape, roots: Count) -> tuple[Ints, Ints]:
