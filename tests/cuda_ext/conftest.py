@@ -8,7 +8,7 @@ from emulation.builder import compiler
 from emulation.stand_in import EMULATED, emulated
 
 from chronoscale.cuda_ext import native
-from chronoscale.cuda_ext.backend import NAMES, backends
+from chronoscale.cuda_ext.backend import NAMES, backends, set_threads
 
 
 @pytest.fixture(params=(*NAMES, EMULATED))
@@ -30,6 +30,13 @@ def backend(request: pytest.FixtureRequest) -> Iterator[str]:
 def steps(backend: str) -> int:
     """How many of a thousand changes to make: the emulated kernels are slow, and the rest is the same as on other backends."""
     return 100 if native.on_cuda(torch.empty(0)) else 1000
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    """Tests may set the kernels' threads: afterwards they have torch's number again."""
+    yield
+    set_threads(torch.get_num_threads())
 
 
 @pytest.fixture

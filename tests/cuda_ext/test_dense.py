@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from native_case import PLACES, needs_cpu
 from torch import Tensor
 
 from chronoscale.cuda_ext import backend
-from chronoscale.cuda_ext.backend import backends, set_threads
+from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.cuda_ext.dense import Linear, product
 from chronoscale.cuda_ext.loader import cpu_library
 from chronoscale.errors import UserError
 
-needs_cpu = pytest.mark.skipif("cpu" not in backends(), reason="backend 'cpu' is not available on this machine")
+pytestmark = pytest.mark.usefixtures("threads")
 SIZES = st.sampled_from([0, 1, 2, 5, 11, 12, 13, 31, 32, 33, 48, 49, 70])
-
-
-@pytest.fixture(autouse=True)
-def threads() -> Iterator[None]:
-    yield
-    set_threads(torch.get_num_threads())
 
 
 def plain(tensor: Tensor) -> Tensor:
@@ -156,7 +151,7 @@ def test_what_needs_no_gradient_gets_none() -> None:
     torch.testing.assert_close(b.grad, a.sum(0)[:, None].expand(4, 3))
 
 
-@pytest.mark.parametrize("backend", ["reference", *("cpu" for _ in range("cpu" in backends()))])
+@pytest.mark.parametrize("backend", PLACES)
 def test_not_finite_stays_so_where_it_is(backend: str) -> None:
     a, b = torch.ones(13, 3), torch.ones(3, 33)
     a[4, 1], b[2, 32] = torch.nan, torch.inf

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from native_case import PLACES, needs_cpu
 from torch import Tensor
 
-from chronoscale.cuda_ext.backend import backends, set_threads
+from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.cuda_ext.gates import gates
 from chronoscale.errors import UserError
 
-PLACES = ["reference", *("cpu" for _ in range("cpu" in backends()))]
-needs_cpu = pytest.mark.skipif("cpu" not in backends(), reason="backend 'cpu' is not available on this machine")
-
-
-@pytest.fixture(autouse=True)
-def threads() -> Iterator[None]:
-    yield
-    set_threads(torch.get_num_threads())
+pytestmark = pytest.mark.usefixtures("threads")
 
 
 def case(rows: int, hidden: int, seed: int = 0, size: float = 3.0, dtype: torch.dtype = torch.float64) -> tuple[Tensor, ...]:

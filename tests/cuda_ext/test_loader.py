@@ -12,14 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from native_case import needs_cpu
 
 import chronoscale
-from chronoscale.cuda_ext.backend import backends
 from chronoscale.cuda_ext.graph import CSR
 from chronoscale.cuda_ext.ops import aggregate
 
 SOURCES = Path(chronoscale.__file__).parent / "cuda_ext" / "csrc"
-needs_cpu = pytest.mark.skipif("cpu" not in backends(), reason="backend 'cpu' is not available on this machine")
 
 WITHOUT_LIBRARY = """
 import warnings

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from native_case import needs_cpu
 from torch import Tensor
 
 from chronoscale.cuda_ext.backend import backends, select_without_cuda, set_threads
 from chronoscale.cuda_ext.slots import MOST_SLOTS, Encoding, Slots, attend
 from chronoscale.errors import ChronoscaleWarning, UserError
 
-needs_cpu = pytest.mark.skipif("cpu" not in backends(), reason="backend 'cpu' is not available on this machine")
+pytestmark = pytest.mark.usefixtures("threads")
 
 
 @pytest.fixture(params=["reference", "cpu", "reference on cuda"])
@@ -26,12 +26,6 @@ def place(request: pytest.FixtureRequest) -> tuple[str, str]:
     if device not in ("", *backends()) or name not in backends():
         pytest.skip(f"'{request.param}' is not available on this machine")
     return name, device or "cpu"
-
-
-@pytest.fixture(autouse=True)
-def threads() -> Iterator[None]:
-    yield
-    set_threads(torch.get_num_threads())
 
 
 class Case(NamedTuple):

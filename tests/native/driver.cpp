@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kNodes = 3000, kWidth = 48, kGroups = 400, kBand = 6, kRoots = 20000, kFanout = 6;
 constexpr int64_t kTargets = 500, kSlots = 9, kHeads = 2, kEdges = 5, kClock = 20, kAcross = kWidth + kEdges + kClock;
+constexpr int64_t kHidden = 32;
 constexpr int kCallers = 4, kRounds = 6;
 
 void require(int status) {
@@ -68,6 +69,7 @@ struct Given {
 struct Results {
   std::vector<float> aggregate, sums, touched, weights, maximum, denominator, edges, row, rebuilt_values;
   std::vector<float> shares, attended, into_wanted, into_source, into_edge, into_clock;
+  std::vector<float> product, deep, memory, to_given, to_kept, to_memory, cosine, sine;
   std::vector<int32_t> rebuilt, iteration, gpu, slot, mate, exchanged, neighbor, event, found;
   double total = 0, makespan = 0;
 
@@ -76,6 +78,7 @@ struct Results {
         denominator(kNodes), edges(g.indices.size()), row(kNodes), rebuilt_values(g.out_ptr.back()), rebuilt(g.out_ptr.back()),
         iteration(kGroups), gpu(kGroups), slot(kGroups), mate(kGroups), exchanged(kGroups, -1), neighbor(kRoots * kFanout), event(kRoots * kFanout), found(kRoots) {
     attend(g);
+    recur(g);
     require(cs_aggregate_f32(kNodes, g.indptr.data(), g.indices.data(), g.values.data(), g.into.data(), kWidth, aggregate.data()));
     require(cs_increment_f32(kNodes, g.targets.data(), nullptr, g.indptr.data(), g.indices.data(), g.values.data(), g.into.data(), kWidth,
                              sums.data(), touched.data()));
@@ -107,9 +110,26 @@ struct Results {
                               into_clock.data() + kClock));
   }
 
+  // A product of more numbers than are summed at a time, gates of what another comes to, encodings.
+  void recur(const Given& g) {
+    const int64_t gated = 3 * kHidden;
+    product.resize(kNodes * gated), to_given.resize(kNodes * gated), to_kept.resize(kNodes * gated);
+    deep.resize(kWidth * kWidth), memory.resize(kNodes * kHidden), to_memory.resize(kNodes * kHidden);
+    cosine.resize(kTargets * kSlots * kClock), sine.resize(kTargets * kSlots * kClock);
+    require(cs_product_f32(1, kNodes, gated, kWidth, g.into.data(), 0, kWidth, 1, g.wanted.data(), 0, gated, 1, g.left.data(), 0,
+                           product.data(), 0, gated));
+    require(cs_product_f32(1, kWidth, kWidth, kNodes, g.into.data(), 0, 1, kWidth, g.into.data(), 0, kWidth, 1, nullptr, 0, deep.data(), 0,
+                           kWidth));
+    require(cs_gates_f32(kNodes, kHidden, product.data(), product.data(), g.into.data(), g.there.data(), memory.data()));
+    require(cs_gates_grad_f32(kNodes, kHidden, product.data(), product.data(), g.into.data(), g.there.data(), memory.data(), to_given.data(),
+                              to_kept.data(), to_memory.data()));
+    require(cs_encode_f32(kTargets * kSlots, kClock, g.elapsed.data(), g.left.data(), g.right.data(), cosine.data(), sine.data()));
+  }
+
   bool operator==(const Results& o) const {
     return shares == o.shares && attended == o.attended && into_wanted == o.into_wanted && into_source == o.into_source &&
-           into_edge == o.into_edge && into_clock == o.into_clock && aggregate == o.aggregate && sums == o.sums && touched == o.touched && weights == o.weights && maximum == o.maximum &&
+           into_edge == o.into_edge && into_clock == o.into_clock && product == o.product && deep == o.deep && memory == o.memory &&
+           to_given == o.to_given && to_kept == o.to_kept && to_memory == o.to_memory && cosine == o.cosine && sine == o.sine && aggregate == o.aggregate && sums == o.sums && touched == o.touched && weights == o.weights && maximum == o.maximum &&
            denominator == o.denominator && edges == o.edges && row == o.row && rebuilt == o.rebuilt && rebuilt_values == o.rebuilt_values &&
            iteration == o.iteration && gpu == o.gpu && slot == o.slot && mate == o.mate && exchanged == o.exchanged && neighbor == o.neighbor && event == o.event && found == o.found && total == o.total &&
            makespan == o.makespan;

@@ -64,7 +64,7 @@ def _beside(operand: Tensor) -> Tensor:
 
 
 def _multiply(a: Tensor, b: Tensor, start: Tensor | None, out: Tensor) -> Tensor:
-    """Into `out`, whose rows or whose columns lie in one piece."""
+    """start + a @ b into `out`, whose rows or whose columns lie in one piece; columns only without start."""
     if out.stride(-1) != 1 and out.shape[-1] > 1:
         assert start is None
         return _multiply_rows(b.mT, a.mT, None, out.mT).mT
@@ -120,5 +120,6 @@ def _held(tensor: Tensor) -> bool:
 
 
 def _said(tensor: Tensor) -> str:
-    size = "" if tensor.layout != torch.strided or _held(tensor) else ", not all of it in memory"
-    return f"{tensor.dtype} {list(tensor.shape)} on {tensor.device}{size if tensor.layout == torch.strided else f', {tensor.layout}'}"
+    """With any strides: `described` would blame those."""
+    wrong = f", {tensor.layout}" if tensor.layout != torch.strided else "" if _held(tensor) else ", not all of it in memory"
+    return f"{tensor.dtype} {list(tensor.shape)} on {tensor.device}{wrong}"

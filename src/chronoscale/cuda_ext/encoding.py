@@ -18,9 +18,8 @@ def encode(elapsed: Tensor, frequency: Tensor, phase: Tensor, backend: Pinned = 
     """cos(frequency * elapsed + phase): elapsed [n], frequency and phase [C] to [n, C]. Angles are formed in float64: in float32 the cosine
     of a large one is noise.
 
-    float32 or float64 alike, contiguous, on one device. Differentiable, once, in frequency and phase; gradients are summed in the
-    tensors' own precision. On CUDA torch's operators run. Raises
-    UserError when something does not fit.
+    float32 or float64 alike, contiguous, on one device. Differentiable, once, in frequency and phase; gradients are summed in the tensors'
+    own precision. On CUDA torch's operators run. Raises UserError when something does not fit.
     """
     _check(elapsed, frequency, phase)
     if select_without_cuda("an encoding", elapsed.device, backend, slower=False) is reference:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext import reference, slots_native, slots_reference
-from chronoscale.cuda_ext.backend import Pinned, select_without_cuda
+from chronoscale.cuda_ext.backend import FLOATS, Pinned, select_without_cuda
 from chronoscale.cuda_ext.graph import described, plain
 from chronoscale.cuda_ext.slots_reference import Asked, Slots
 from chronoscale.errors import UserError
@@ -22,7 +22,6 @@ __all__ = ["MOST_SLOTS", "Encoding", "Slots", "attend"]
 
 Encoding = tuple[Tensor, Tensor]  # frequency and phase, [C] each
 MOST_SLOTS = 1024  # of a target
-FLOATS = (torch.float32, torch.float64)
 CONSTANTS = ("elapsed", "keep")
 KINDS = {"slot": torch.int64, "there": torch.bool}
 DIMENSIONS = {  # of each argument, by their names

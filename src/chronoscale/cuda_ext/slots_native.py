@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from chronoscale.cuda_ext.backend import FLOATS
 from chronoscale.cuda_ext.loader import cpu_library, succeed
 from chronoscale.cuda_ext.slots_reference import Asked, outside
 
@@ -47,9 +48,7 @@ def _call(name: str, given: Asked, *made: Tensor | None) -> None:
     sizes = (targets, given.slot.shape[1], heads, given.source.shape[1], edges, clock, len(given.source))
     asked, results = ([None if tensor is None else tensor.data_ptr() for tensor in tensors] for tensors in (given, made))
     library: Any = cpu_library()
-    status = getattr(library, f"cs_{name}_{'f32' if given.wanted.dtype == torch.float32 else 'f64'}")(
-        *sizes, *asked, not given.wanted.is_contiguous(), *results
-    )
+    status = getattr(library, f"cs_{name}_{FLOATS[given.wanted.dtype]}")(*sizes, *asked, not given.wanted.is_contiguous(), *results)
     if status == _ARGUMENT:
         raise outside(given)
     succeed(name, status)

@@ -1,7 +1,7 @@
 // Products of dense matrices. As rows.cpp, CS_ISA names the instruction set this copy is compiled for, CS_VECTOR its register in bytes,
 // and nothing from the standard library may be instantiated here.
 //
-// A tile of C, kRows times two registers, stays in registers while its depth goes by; the matrix on the right has been laid down in panels
+// A tile of C, kTall rows times two registers, stays in registers while its depth goes by; the matrix on the right has been laid down in panels
 // of that width, so that it is read in order. Every number of C is summed on its own, by ascending depth: it does not depend on the tile.
 #include <string.h>
 
@@ -76,13 +76,14 @@ void lay(const Product<T>& p, int64_t batch, int64_t column, int64_t depth, int6
 
 }  // namespace
 
-#define CS_DEFINE(T)                                                                                                                  \
-  int64_t panel_width(const Product<T>&) { return kPanel<T>; }                                                                        \
-  void lay_panel(const Product<T>& p, int64_t batch, int64_t column, int64_t depth, int64_t count, T* panel) {                        \
-    lay(p, batch, column, depth, count, panel);                                                                                       \
-  }                                                                                                                                   \
-  void multiply(const Product<T>& p, int64_t batch, int64_t row, int64_t end, int64_t column, int64_t depth, int64_t count, const T* panel) { \
-    strip(p, row, end, column, depth, count, panel, batch);                                                                           \
+#define CS_DEFINE(T)                                                                                                        \
+  int64_t panel_width(const Product<T>&) { return kPanel<T>; }                                                              \
+  void lay_panel(const Product<T>& p, int64_t batch, int64_t column, int64_t depth, int64_t count, T* panel) {              \
+    lay(p, batch, column, depth, count, panel);                                                                             \
+  }                                                                                                                         \
+  void multiply(const Product<T>& p, int64_t batch, int64_t row, int64_t end, int64_t column, int64_t depth, int64_t count, \
+                const T* panel) {                                                                                           \
+    strip(p, row, end, column, depth, count, panel, batch);                                                                 \
   }
 CS_DEFINE(float)
 CS_DEFINE(double)

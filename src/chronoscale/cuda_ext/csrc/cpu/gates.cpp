@@ -72,8 +72,8 @@ void backward(const GatesGrad<T>& g, int64_t begin, int64_t end) {
 
 }  // namespace
 
-#define CS_DEFINE(T)                                                                 \
-  void gates(const Gates<T>& g, int64_t begin, int64_t end) { forward(g, begin, end); } \
+#define CS_DEFINE(T)                                                                              \
+  void gates(const Gates<T>& g, int64_t begin, int64_t end) { forward(g, begin, end); }           \
   void gates_grad(const GatesGrad<T>& g, int64_t begin, int64_t end) { backward(g, begin, end); }
 CS_DEFINE(float)
 CS_DEFINE(double)

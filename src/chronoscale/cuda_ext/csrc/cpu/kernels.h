@@ -1,4 +1,5 @@
-// The row kernels, one copy for each instruction set: rows.cpp, edges.cpp, slots.cpp, dense.cpp, gates.cpp and encodings.cpp. CS_CALL runs this machine's.
+// The row kernels, one copy for each instruction set: rows.cpp, edges.cpp, slots.cpp, dense.cpp, gates.cpp and encodings.cpp. CS_CALL runs
+// this machine's.
 #pragma once
 
 #include <cstdint>

@@ -63,11 +63,11 @@ int run(const Product<T>& p) {
 
 }  // namespace
 
-#define CS_DEFINE(kind, T)                                                                                                       \
-  int cs_product_##kind(CS_PRODUCT(T)) {                                                                                         \
+#define CS_DEFINE(kind, T)                                                                                                        \
+  int cs_product_##kind(CS_PRODUCT(T)) {                                                                                          \
     const Product<T> p{batches, rows, columns, depth, a, a_batch, a_row, a_column, b, b_batch, b_row, b_column, start, start_row, \
-                       c, c_batch, c_row};                                                                                       \
-    return cs::guarded([&] { return run(p); });                                                                                  \
+                       c, c_batch, c_row};                                                                                        \
+    return cs::guarded([&] { return run(p); });                                                                                   \
   }
 CS_DEFINE(f32, float)
 CS_DEFINE(f64, double)

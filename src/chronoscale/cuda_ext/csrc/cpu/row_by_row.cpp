@@ -65,7 +65,7 @@ int run(Encoding<T> e, const T* frequency, const T* phase) {
   int cs_gates_##kind(CS_GATES(T), T* out) {                                                                                            \
     return cs::guarded([&] { return run(Gates<T>{rows, hidden, given, kept, memory, there, out}); });                                   \
   }                                                                                                                                     \
-  int cs_gates_grad_##kind(CS_GATES(T), const T* into, T* to_given, T* to_kept, T* to_memory) {                                                     \
+  int cs_gates_grad_##kind(CS_GATES(T), const T* into, T* to_given, T* to_kept, T* to_memory) {                                         \
     const GatesGrad<T> g{{rows, hidden, given, kept, memory, there, nullptr}, into, to_given, to_kept, to_memory};                      \
     return cs::guarded([&] { return run(g); });                                                                                         \
   }                                                                                                                                     \
