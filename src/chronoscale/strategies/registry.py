@@ -15,7 +15,11 @@ from chronoscale.strategies.baselines.snapshots.distdgl import DistDGL
 from chronoscale.strategies.baselines.snapshots.dynahb import DynaHB
 from chronoscale.strategies.baselines.snapshots.esdg import ESDG
 from chronoscale.strategies.baselines.snapshots.psg import PSG
+from chronoscale.strategies.baselines.streams.etc import ETC
+from chronoscale.strategies.baselines.streams.simple import SIMPLE
+from chronoscale.strategies.baselines.streams.taser import TASER
 from chronoscale.strategies.baselines.streams.tgl import SEQUENTIAL, TGL, TGL_UNIQUE
+from chronoscale.strategies.fast.fast import CACHED, COMPRESSED, EVEN, FAST, FAST_MERGED
 from chronoscale.strategies.outside import is_file, of_file, of_package
 from chronoscale.strategies.pgt_index.dist_index import DIST_INDEX
 from chronoscale.strategies.pgt_index.gen_dist_index import GEN_DIST_INDEX
@@ -31,7 +35,7 @@ GROUP = "chronoscale.strategies"  # of entry points: strategies of installed pac
 _OURS: tuple[Strategy, ...] = (
     PSG, ESDG(), DistDGL(), BLAD, DGC(), DynaHB(), REAL_TYPE1, REAL_REUSE, REAL_G, REAL_G_PLUS, REAL_L,
     PGT, DDP, DDP_BATCH, INDEX, GPU_INDEX, DIST_INDEX, GEN_DIST_INDEX,
-    SEQUENTIAL, TGL, TGL_UNIQUE,
+    SEQUENTIAL, TGL, TGL_UNIQUE, ETC, TASER, SIMPLE, FAST, FAST_MERGED, COMPRESSED, CACHED, EVEN,
 )  # fmt: skip
 STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _OURS}
 

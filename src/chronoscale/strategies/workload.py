@@ -110,7 +110,8 @@ class EventHyper:
     """Of training on events: how they are split and evaluated, and how neighbours are sampled (`datasets.streams.neighbourhood`).
 
     patience: epochs without a better score after which training ends; 0: never. every: one iteration of so many alone; of probes, which
-    have to see an epoch's beginning and its end.
+    have to see an epoch's beginning and its end. cache_ratio: share of the features that strategies with a cache keep on the device;
+    presample: batches that are sampled before training to see which.
     """
 
     evaluation: Evaluation = field(default_factory=Evaluation)
@@ -119,8 +120,12 @@ class EventHyper:
     duration: float = 0.0
     patience: int = 0
     every: int = 1
+    cache_ratio: float = 0.2
+    presample: int = 100
 
     def __post_init__(self) -> None:
+        if not 0 <= self.cache_ratio <= 1 or self.presample < 1:
+            raise UserError(f"cache_ratio expected in [0, 1], presample at least 1 batch, got {self.cache_ratio:g} and {self.presample}")
         if self.policy not in POLICIES:
             raise unknown("policy", self.policy, POLICIES)
         if self.windows < 1 or self.duration < 0 or (self.windows > 1) != (self.duration > 0):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -10,22 +11,29 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.datasets import store
+from chronoscale.datasets.archive import read_archive
+from chronoscale.datasets.archive import whole as written
 from chronoscale.datasets.arrays import Bool, Int32, Int64
 from chronoscale.datasets.streams import draws, negatives
 from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.labels import require_labels
+from chronoscale.datasets.streams.loading import Cached, Loading
 from chronoscale.datasets.streams.negatives import Negatives
-from chronoscale.datasets.streams.neighbourhood import Sampling
+from chronoscale.datasets.streams.neighbourhood import Neighbourhood, Sampling
+from chronoscale.datasets.streams.presampled import Others, different, frequencies, sampled
 from chronoscale.datasets.streams.protocol import Protocol
+from chronoscale.datasets.streams.residents import NOTHING, Residents
 from chronoscale.datasets.streams.source import Source
 from chronoscale.datasets.streams.splits import Split, by_time, hide
 from chronoscale.datasets.streams.tcsr import TCSR
-from chronoscale.datasets.streams.work import BatchStatistics, StreamStatistics, counted
+from chronoscale.datasets.streams.work import AGAIN, BatchStatistics, StreamStatistics, counted
 from chronoscale.errors import UserError
-from chronoscale.kept import read_array, read_json
+from chronoscale.kept import read_array, read_json, reading
 
 META, TRAINING, NEW, WORK = "prepared.json", "training", "new.npy", "work"
+NUMBERS = "numbers.npy"  # in TRAINING: of its events in the whole stream
+UNREAD = Loading()  # no rows of features
 FIXED = 2**32  # in place of an epoch's number, where what is evaluated draws its neighbours: the same ones in every epoch
 
 
@@ -54,7 +62,7 @@ class Prepared:
     new: Bool
     among: Int32
     folder: Path | None = None
-    made: dict[str, Negatives | BatchStatistics] = field(default_factory=dict)
+    made: dict[str, Negatives | BatchStatistics | Cached] = field(default_factory=dict)
 
     @classmethod
     def of(cls, events: EventStream, protocol: Protocol) -> Prepared:
@@ -65,8 +73,8 @@ class Prepared:
         hidden, whole = hide(events, split, protocol.hidden, protocol.seed), Source(events, TCSR.of(events))
         if not protocol.hidden:
             return cls._of(protocol, split, whole, whole, split.train_end, hidden.new)
-        kept = _kept(events.span(0, split.train_end), hidden.training)
-        return cls._of(protocol, split, whole, Source(kept, TCSR.of(kept)), len(kept), hidden.new)
+        kept, numbers = _kept(events.span(0, split.train_end), hidden.training)
+        return cls._of(protocol, split, whole, Source(kept, TCSR.of(kept), numbers), len(kept), hidden.new)
 
     @classmethod
     def make(cls, folder: Path, stream: Path, protocol: Protocol) -> Prepared:
@@ -81,9 +89,10 @@ class Prepared:
         TCSR.of(events, folder=folder / "tcsr")
         np.save(folder / NEW, hidden.new)
         if protocol.hidden:
-            kept = _kept(events.span(0, split.train_end), hidden.training)
+            kept, numbers = _kept(events.span(0, split.train_end), hidden.training)
             store.save(folder / TRAINING / "stream", kept)
             TCSR.of(kept, folder=folder / TRAINING / "tcsr")
+            np.save(folder / TRAINING / NUMBERS, numbers)
         for what in _drawn(split, protocol):
             _negatives(events, split, protocol, what).save(folder / f"{what}.npz")
         (folder / META).write_text(json.dumps(asdict(Meta(str(stream), protocol))))
@@ -97,8 +106,9 @@ class Prepared:
         split, whole = by_time(events, meta.protocol.train, meta.protocol.validation), Source(events, TCSR.load(folder / "tcsr"))
         training, trained = whole, split.train_end
         if (folder / TRAINING).exists():
-            training = Source(_events(folder / TRAINING / "stream"), TCSR.load(folder / TRAINING / "tcsr"))
-            trained = len(training.stream)
+            kept = _events(folder / TRAINING / "stream")
+            numbers = read_array(folder / TRAINING / NUMBERS, np.int32, (len(kept),), "numbers of events")
+            training, trained = Source(kept, TCSR.load(folder / TRAINING / "tcsr"), numbers), len(kept)
         new = read_array(folder / NEW, np.bool_, (events.num_nodes,), "mask of new nodes")
         return replace(cls._of(meta.protocol, split, whole, training, trained, new), folder=folder)
 
@@ -134,29 +144,85 @@ class Prepared:
         """Batches of the training events, or of those that validate."""
         return Deal(self.split.validation if validates else range(self.trained), ranks, size, limit, every)
 
-    def work(self, validates: bool, ranks: int, size: int, sampling: Sampling, limit: int = 0, every: int = 1) -> BatchStatistics:
+    def work(
+        self, validates: bool, ranks: int, size: int, sampling: Sampling, limit: int = 0, every: int = 1, loading: Loading = UNREAD
+    ) -> BatchStatistics:
         """Of a part's batches, as the first epoch of the protocol's seed draws them; counted once, then read."""
-        deal, source = self.deal(validates, ranks, size, limit, every), self.whole if validates else self.training
+        deal = self.deal(validates, ranks, size, limit, every)
         if self.folder is None:
-            key = f"{deal} {sampling}"
+            key = f"{deal} {sampling} {loading}"
             if key not in self.made:
-                self.made[key] = self._count(deal, source, validates, sampling)
+                self.made[key] = self._count(deal, validates, sampling, self.residents(ranks, size, sampling, limit, every, loading))
             found = self.made[key]
             assert isinstance(found, BatchStatistics)
             return found
-        path = self.folder / WORK / f"{sha256(f'{deal} {sampling}'.encode()).hexdigest()[:16]}.npz"
+        path = self._work(f"{deal} {sampling} {loading}")
         if not path.exists():
-            self._count(deal, source, validates, sampling).save(path)
+            self._count(deal, validates, sampling, self.residents(ranks, size, sampling, limit, every, loading)).save(path)
         return BatchStatistics.load(path, deal.iterations * deal.ranks)
 
-    def _count(self, deal: Deal, source: Source, validates: bool, sampling: Sampling) -> BatchStatistics:
-        seed = draws.key_of(self.protocol.seed, FIXED if validates else 0)
+    def residents(self, ranks: int, size: int, sampling: Sampling, limit: int, every: int, loading: Loading) -> Residents:
+        """What a device holds when training begins, by the batches that are sampled before, of the first epoch of the protocol's seed."""
+        nodes, events = self.whole.stream.num_nodes, len(self.whole.stream)
+        cached = Cached(NOTHING, NOTHING)
+        if loading.placement and loading.placement.dynamic:
+            cached = loading.placement.fill(frequencies([], nodes, events), loading.room(nodes, events))
+        elif loading.placement:
+            key = f"{ranks} {size} {sampling} {limit} {every} {loading}"
+            cached = self._cached(key, lambda: self._fill(ranks, size, sampling, limit, every, loading))
+        return Residents(loading, cached, nodes, events)
+
+    def _cached(self, key: str, fill: Callable[[], Cached]) -> Cached:
+        if self.folder is None:
+            if key not in self.made:
+                self.made[key] = fill()
+            found = self.made[key]
+            assert isinstance(found, Cached)
+            return found
+        path = self._work(key)
+        if not path.exists():
+            with written(path) as file:
+                np.savez(file, **fill()._asdict())
+        with reading(path, "rows of a cache", AGAIN):
+            return Cached(**read_archive(path))
+
+    def _fill(self, ranks: int, size: int, sampling: Sampling, limit: int, every: int, loading: Loading) -> Cached:
+        assert loading.placement is not None
+        nodes, events = self.whole.stream.num_nodes, len(self.whole.stream)
+        deals = {validates: self.deal(validates, ranks, size, limit, every) for validates in (False, True)}
+        stride = max(sum(deal.iterations for deal in deals.values()) // loading.presample, 1)
+        seen = (
+            different(found, self._source(validates))
+            for validates, deal in deals.items()
+            for _, found in self._sampled(replace(deal, every=deal.every * stride), validates, sampling)
+        )
+        return loading.placement.fill(frequencies(seen, nodes, events), loading.room(nodes, events))
+
+    def _work(self, key: str) -> Path:
+        assert self.folder is not None
+        return self.folder / WORK / f"{sha256(key.encode()).hexdigest()[:16]}.npz"
+
+    def _source(self, validates: bool) -> Source:
+        return self.whole if validates else self.training
+
+    def _sampled(self, deal: Deal, validates: bool, sampling: Sampling) -> Iterator[tuple[int, Neighbourhood]]:
+        return sampled(self._source(validates), deal, sampling, *self._draws(validates))
+
+    def _count(self, deal: Deal, validates: bool, sampling: Sampling, resident: Residents) -> BatchStatistics:
+        return counted(self._source(validates), deal, sampling, *self._draws(validates), resident)
+
+    def _draws(self, validates: bool) -> tuple[Others, int]:
+        """What events are told from, and the seed of neighbours, in the first epoch."""
+        return self.told_from(validates, 0, self.protocol.seed), draws.key_of(self.protocol.seed, FIXED if validates else 0)
+
+    def told_from(self, validates: bool, epoch: int, seed: int) -> Others:
+        """Of a part, the nodes that the events of a batch are told from, as nodes to read."""
         if self.protocol.task == "node":
-            return counted(source, deal, sampling, lambda part: np.empty((len(part), 0), np.int32), seed)
+            return lambda part: np.empty((len(part), 0), np.int32)
         if not validates:
-            return counted(source, deal, sampling, lambda part: self.negatives_of_training(part, 0, self.protocol.seed), seed)
+            return lambda part: self.negatives_of_training(part, epoch, seed)
         fixed, first = self.negatives("validation").dst, self.split.validation.start
-        return counted(source, deal, sampling, lambda part: present(fixed[part.start - first : part.stop - first]), seed)
+        return lambda part: present(fixed[part.start - first : part.stop - first])
 
     @property
     def statistics(self) -> StreamStatistics:
@@ -164,7 +230,7 @@ class Prepared:
         events = self.whole.stream
         nodes, edges = (0 if found is None else found.shape[1] for found in (events.node_features, events.features))
         classes = int(require_labels(events).max()) + 1 if self.protocol.task == "node" else 0
-        return StreamStatistics(events.num_nodes, self.trained, len(self.split.validation), nodes, edges, classes, self.work)
+        return StreamStatistics(events.num_nodes, self.trained, len(self.split.validation), nodes, edges, classes, len(events), self.work)
 
 
 def present(destinations: Int32) -> Int32:
@@ -195,12 +261,12 @@ def _events(folder: Path) -> EventStream:
     return found
 
 
-def _kept(events: EventStream, chosen: Bool) -> EventStream:
-    """Some of the events, under numbers of their own."""
+def _kept(events: EventStream, chosen: Bool) -> tuple[EventStream, Int32]:
+    """Some of the events, under numbers of their own, and those that they had, int32."""
     columns = {name: getattr(events, name)[chosen] for name in ("src", "dst", "t")}
     features = None if events.features is None else events.features[chosen]
     labels = None if events.labels is None else events.labels[chosen]
-    return replace(events, **columns, features=features, labels=labels)
+    return replace(events, **columns, features=features, labels=labels), np.flatnonzero(chosen).astype(np.int32)
 
 
 def _numbers(part: range) -> Int64:

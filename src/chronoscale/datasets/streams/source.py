@@ -14,10 +14,12 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """A stream and its T-CSR, of the same events under the same numbers. Raises UserError where the two differ in size."""
+    """A stream and its T-CSR, of the same events under the same numbers; numbers int32 [M]: those that they have in the whole stream, of
+    which these are some, None: the same. Raises UserError where the two differ in size."""
 
     stream: EventStream
     tcsr: TCSR
+    numbers: Int32 | None = None
 
     def __post_init__(self) -> None:
         has = (self.tcsr.num_nodes, self.tcsr.neighbor.size)
@@ -27,6 +29,10 @@ class Source:
                 f"T-CSR of {has[0]} nodes and {has[1]} entries for a stream of {self.stream.num_nodes} nodes and {most // 2} events; "
                 "it is of another one"
             )
+
+    def original(self, events: Int32) -> Int32:
+        """Numbers in the whole stream; they ascend where these do."""
+        return events if self.numbers is None else self.numbers[events]
 
     def roots(self, part: range, others: Int32, before: int, sources: bool = False) -> tuple[Int32, Int32, Numbers]:
         """Roots of a batch: sources, destinations, and `others` [B, k] that each event is told from, event by event; the first event that

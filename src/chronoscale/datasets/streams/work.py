@@ -11,18 +11,19 @@ import numpy as np
 
 from chronoscale.datasets.archive import read_archive, whole
 from chronoscale.datasets.arrays import Int32, Int64
-from chronoscale.datasets.streams import neighbourhood
 from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.delivery import delivered
 from chronoscale.datasets.streams.distinct import distinct
+from chronoscale.datasets.streams.loading import Loading
 from chronoscale.datasets.streams.neighbourhood import Sampling
+from chronoscale.datasets.streams.presampled import Others, asked, sampled
+from chronoscale.datasets.streams.residents import Residents
 from chronoscale.datasets.streams.source import Source
 from chronoscale.errors import UserError
 from chronoscale.kept import reading
 
 LEVELS = ("targets", "sampled")  # have a number for each level or hop
 AGAIN = "delete the file, and it is counted anew"
-Others = Callable[[range], Int32]  # nodes [B] or [B, k] that the events of a batch are told from
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +44,12 @@ class BatchStatistics:
     updated: Int64  # nodes whose last event of the iteration is this rank's: rows of memory that it contributes
     written: Int64  # rows of memory that all ranks of the iteration contribute
     mailed: Int64  # mailboxes that the iteration's mails go to
+    sent_nodes: Int64  # rows of node features that cross the bus
+    sent_edges: Int64  # rows of edge features
+    state: Int64  # rows of node memory
+    index: Int64  # numbers that say where rows are read on the device, beside those in trees
+    kept_nodes: Int64  # rows that a device keeps from this batch on, of a placement that changes
+    kept_edges: Int64
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -74,7 +81,8 @@ class StreamStatistics:
     """Of a stream and its split. training, validation: events of each part; node_width, edge_width: of features, 0 without any; classes: of
     labels that are predicted, 0 where none are.
 
-    work(validates, ranks, batch_size, sampling, limit, every): of the batches of a part, as `Deal` deals them.
+    events: of all parts. work(validates, ranks, batch_size, sampling, limit, every, loading): of the batches of a part, as `Deal` deals
+    them.
     """
 
     family: ClassVar[str] = "streams"
@@ -84,17 +92,15 @@ class StreamStatistics:
     node_width: int
     edge_width: int
     classes: int
-    work: Callable[[bool, int, int, Sampling, int, int], BatchStatistics]
+    events: int
+    work: Callable[[bool, int, int, Sampling, int, int, Loading], BatchStatistics]
 
 
-def counted(source: Source, deal: Deal, sampling: Sampling, others: Others, seed: int) -> BatchStatistics:
-    """Of a deal's batches: the sampler goes over all of them, around the roots that `sampling` asks for."""
+def counted(source: Source, deal: Deal, sampling: Sampling, others: Others, seed: int, resident: Residents) -> BatchStatistics:
+    """Of a deal's batches: the sampler goes over all of them, around the roots that `sampling` asks for. resident: before the first."""
     events, hops = source.stream, len(sampling.fanouts)
     count = deal.iterations * deal.ranks
-    made = {
-        name: np.zeros(count, np.int64)
-        for name in ("events", "roots", "nodes", "edges", "unique_nodes", "unique_edges", "updated", "written", "mailed")
-    }
+    made = {field.name: np.zeros(count, np.int64) for field in fields(BatchStatistics) if field.name not in LEVELS}
     made |= {"targets": np.zeros((count, hops + 1), np.int64), "sampled": np.zeros((count, hops), np.int64)}
     for iteration in range(deal.iterations):
         together = deal.together(iteration)
@@ -104,17 +110,21 @@ def counted(source: Source, deal: Deal, sampling: Sampling, others: Others, seed
             at, own = iteration * deal.ranks + rank, deal.own(iteration, rank)
             made["events"][at], made["written"][at], made["mailed"][at] = len(own), last.size, mailed
             made["updated"][at] = np.count_nonzero((last >= own.start) & (last < own.stop))
-            if not own:
-                continue
-            roots = source.roots(own, others(own), together.start, sampling.sources)
-            found = neighbourhood.sample(source.tcsr, events.t, roots, sampling, seed)
-            made["roots"][at] = roots[0].size
-            made["targets"][at] = sum(np.array([level.size for level in tree.levels]) for tree in found.trees)
-            if hops:
-                made["sampled"][at] = sum(np.array([np.count_nonzero(hop.there) for hop in tree.hops]) for tree in found.trees)
-            made["nodes"][at], made["edges"][at] = found.nodes.size, found.edges.size
-            made["unique_nodes"][at] = found.nodes.size if sampling.unique else np.unique(found.nodes).size
-            made["unique_edges"][at] = found.edges.size if sampling.unique else np.unique(found.edges).size
+    residents = [resident.following(asked(source, deal, sampling, others, seed, rank)) if resident.ahead else resident
+                 for rank in range(deal.ranks)]  # fmt: skip
+    for at, found in sampled(source, deal, sampling, others, seed):
+        made["roots"][at] = found.trees[0].levels[0].size
+        made["targets"][at] = sum(np.array([level.size for level in tree.levels]) for tree in found.trees)
+        if hops:
+            made["sampled"][at] = sum(np.array([np.count_nonzero(hop.there) for hop in tree.hops]) for tree in found.trees)
+        made["nodes"][at], made["edges"][at] = found.nodes.size, found.edges.size
+        made["unique_nodes"][at] = found.nodes.size if sampling.unique else distinct(found.nodes)[0].size
+        made["unique_edges"][at] = found.edges.size if sampling.unique else distinct(found.edges)[0].size
+        loads = residents[at % deal.ranks].load(found, source)
+        made["sent_nodes"][at], made["sent_edges"][at], made["state"][at] = (load.send.size for load in loads)
+        made["index"][at] = loads.numbers
+        for name, load in (("kept_nodes", loads.nodes), ("kept_edges", loads.edges)):
+            made[name][at] = 0 if load.kept is None else load.kept.at.size
     return BatchStatistics(**made)
 
 

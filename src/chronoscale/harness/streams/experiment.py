@@ -46,6 +46,10 @@ class StreamTraining(Training):
     hidden_nodes: Share = Field(0.0, description="share of the nodes that training never sees")
     ranked: Annotated[Size, Field(le=MOST)] = Field(20, description="negatives that a test event is ranked against")
     negatives: Literal["mixed", "historical", "random"] = Field("mixed", description="kind of those")
+    cache_ratio: Annotated[NonNegativeFloat, Field(le=1)] = Field(
+        0.2, description="share of the bytes of all features that a device keeps, of strategies with a cache"
+    )
+    presample: Size = Field(100, description="batches that are sampled before training to see which features are asked for most")
     patience: Steps = Field(0, description="epochs without a better score after which training ends; 0: never")
     batches: Steps = Field(0, description="optimiser steps an epoch, the first ones, and as many validation batches; 0: all")
     validation: bool = Field(True, description="whether an epoch ends with the events that validate")
@@ -97,5 +101,7 @@ class StreamExperiment(Experiment):
             seed=self.seed,
             batches=t.batches,
             validate=t.validation,
-            events=EventHyper(self.protocol, t.sampling, t.windows, t.duration, t.patience),
+            events=EventHyper(
+                self.protocol, t.sampling, t.windows, t.duration, t.patience, cache_ratio=t.cache_ratio, presample=t.presample
+            ),
         )

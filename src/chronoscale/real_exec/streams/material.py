@@ -45,6 +45,11 @@ class Material:
             features = (torch.randn(size, generator=drawn) if choice.inputs else torch.zeros(size)).numpy()
         return cls(data, shape, features if shape.features else None)
 
+    @property
+    def edge_features(self) -> Float32 | None:
+        """Of all events, float32 [M, De]; None for a model that reads none."""
+        return self.data.whole.stream.features if self.shape.edge else None
+
     def state(self) -> NodeState:
         """Tables of their own for every program, empty."""
         events = self.data.whole.stream

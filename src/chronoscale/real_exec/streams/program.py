@@ -14,6 +14,7 @@ from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.draws import key_of
 from chronoscale.datasets.streams.prepared import FIXED
+from chronoscale.datasets.streams.presampled import asked
 from chronoscale.datasets.streams.source import Source
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
@@ -26,7 +27,7 @@ from chronoscale.real_exec.streams.sending import sent
 from chronoscale.real_exec.streams.steps import Steps
 from chronoscale.real_exec.streams.updates import Updated, contribution, settle
 from chronoscale.real_exec.task import Task, tasks_of
-from chronoscale.strategies.schedule import Op, Schedule
+from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.streams.batches import VALIDATE
 from chronoscale.strategies.streams.feeding import Feeding
 from chronoscale.strategies.workload import Hyper
@@ -45,19 +46,21 @@ class EventProgram(Program):
     def __init__(self, schedule: Schedule, material: Material, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
         self.tasks, self.material, self.learner, self.hyper = tasks_of(schedule, context.rank), material, learner, hyper
         self.rank, self.device, self.collective = context.rank, context.device, context.collective
-        self.data, self.sampling = material.data, Feeding.of(schedule).sampling(hyper, material.shape)
+        feeding, self.data = Feeding.of(schedule), material.data
+        self.sampling, loading = feeding.sampling(hyper, material.shape), feeding.loading(hyper, material.shape)
         self.state, self.epoch, self.seed = material.state(), 0, context.settings.seed
         # Where our kernels attend, what is left to torch is short; its threads spin after it, and would keep the kernels' from the cores.
         self._lone = self.device.type == "cpu" and material.shape.spatial == "attention" and missing("cpu") is None
         self._threads = context.settings.threads
-        self.steps = Steps(material, learner.model, self.state, self.sampling, context)
-        limits = (schedule.ranks, hyper.batch_size, hyper.batches, hyper.events.every)
-        self.deals = (self.data.deal(False, *limits), self.data.deal(True, *limits))
+        ranks, limits = schedule.ranks, (hyper.batches, hyper.events.every)
+        residents = self.data.residents(ranks, hyper.batch_size, self.sampling, *limits, loading)
+        self.steps = Steps(material, learner.model, self.state, self.sampling, residents, context)
+        self.deals = tuple(self.data.deal(validates, ranks, hyper.batch_size, *limits) for validates in (False, True))
         self._fixed = self.data.negatives("validation").dst if self.data.protocol.task == "link" and hyper.validate else None
         self._losses = Losses()
         self._run: Mapping[Op, Callable[[Task], None]] = {
             Op.SAMPLE: self._sample,
-            Op.GATHER: lambda task: self.steps.gather(self._batch[task.unit]),
+            Op.GATHER: self._gather,
             Op.H2D: self._send,
             Op.MEMORY_READ: lambda task: self.steps.read(self._batch[task.unit]),
             Op.MEMORY_UPDATE: lambda task: self._graded(task, self.steps.update),
@@ -68,6 +71,7 @@ class EventProgram(Program):
             Op.OPTIMIZE: lambda task: self.learner.step(task.iteration),
             Op.ALLGATHER: self._gather_memory,
             Op.D2H: self._bring_back,
+            Op.COPY: lambda task: self.steps.keep(self._batch[task.unit]),
             Op.MEMORY_WRITE: self._write,
         }
 
@@ -125,6 +129,8 @@ class EventProgram(Program):
 
     def _sample(self, task: Task) -> None:
         (deal, iteration), validates = self._place(task), task.step == VALIDATE
+        if task.layer == 0:
+            return self._sample_ahead(deal, validates)
         part, before = deal.own(iteration, self.rank), deal.together(iteration).start
         others = self._others(part) if validates else self.data.negatives_of_training(part, self.epoch, self.seed)
         seed = key_of(self.seed, FIXED if validates else self.epoch)
@@ -132,11 +138,28 @@ class EventProgram(Program):
         if self.material.shape.memory:
             self._updated[task.unit] = Updated.of(self._source(task), deal, iteration)
 
+    def _sample_ahead(self, deal: Deal, validates: bool) -> None:
+        """All batches of a part, to know which rows will be asked for again."""
+        source = self.data.whole if validates else self.data.training
+        seed = key_of(self.seed, FIXED if validates else self.epoch)
+        others = self.data.told_from(validates, self.epoch, self.seed)
+        self.steps.residents = self.steps.residents.following(asked(source, deal, self.sampling, others, seed, self.rank))
+
     def _others(self, part: range) -> Int32:
         if self._fixed is None:
             return np.empty((len(part), 0), np.int32)
         first = self.deals[1].part.start
         return self._fixed[part.start - first : part.stop - first]
+
+    def _gather(self, task: Task) -> None:
+        """On the host, or on the device what stands elsewhere there: features, and node memory (layer 0)."""
+        batch = self._batch[task.unit]
+        if task.lane is Lane.HOST:
+            self.steps.gather(batch)
+        elif task.layer < 0:
+            self.steps.expand(batch)
+        else:
+            batch.expand_pending()
 
     def _send(self, task: Task) -> None:
         batch = self._batch[task.unit]

@@ -12,10 +12,12 @@ from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.streams import neighbourhood
 from chronoscale.datasets.streams.neighbourhood import Sampling
 from chronoscale.datasets.streams.prepared import present
+from chronoscale.datasets.streams.residents import Residents
 from chronoscale.datasets.streams.source import Source
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.lanes import uses
 from chronoscale.real_exec.streams.batch import Batch
+from chronoscale.real_exec.streams.cache import Cache
 from chronoscale.real_exec.streams.material import Material, rows
 from chronoscale.real_exec.streams.models.model import StreamModel
 from chronoscale.real_exec.streams.pending import Pending
@@ -26,8 +28,11 @@ from chronoscale.real_exec.streams.state import NodeState
 class Steps:
     """Of one rank."""
 
-    def __init__(self, material: Material, model: StreamModel, state: NodeState, sampling: Sampling, context: Context) -> None:
-        self.material, self.model, self.state = material, model, state
+    def __init__(
+        self, material: Material, model: StreamModel, state: NodeState, sampling: Sampling, residents: Residents, context: Context
+    ) -> None:
+        self.material, self.model, self.state, self.residents = material, model, state, residents
+        self.cache = Cache(material, residents.cached, context.device)
         self._sampling, self._device, self._threads = sampling, context.device, context.settings.threads
         self._classifies = material.data.protocol.task == "node"
 
@@ -35,16 +40,24 @@ class Steps:
         """Of events `part` of a source, told from `others` [B, k], that see no event from `before` on."""
         roots = source.roots(part, present(others), before, self._sampling.sources)
         found = neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self._threads)
-        return Batch.of(source, part, others, roots[2], found)
+        return Batch.of(source, part, others, roots[2], found, self.residents.load(found, source))
 
     def gather(self, batch: Batch) -> None:
-        """Features of its nodes and edges, in the host's memory."""
-        batch.features = rows(self.material.node_features, batch.found.nodes)
-        batch.edges = rows(batch.source.stream.features, batch.found.edges) if self.material.shape.edge else None
+        """Features of its nodes and edges that the device does not hold, in the host's memory."""
+        batch.features = rows(self.material.node_features, batch.loads.nodes.send)
+        batch.edges = rows(self.material.edge_features, batch.loads.edges.send)
 
     def send(self, batch: Batch) -> None:
         """To the device, with the indices."""
         batch.send(self._device)
+
+    def expand(self, batch: Batch) -> None:
+        """Features to where the model reads them, from the cache and from what was sent."""
+        batch.expand(self.cache)
+
+    def keep(self, batch: Batch) -> None:
+        """What of it the device holds from now on."""
+        batch.keep(self.cache)
 
     def read(self, batch: Batch) -> None:
         """Memory and mailbox of its nodes."""
@@ -99,9 +112,11 @@ class Steps:
         return self.model.update(Pending(*(sent(part, self._device) for part in pending))).cpu()
 
     def merged(self) -> Steps:
-        """The same, of batches that have each node and edge once: of what is evaluated, whatever a strategy trains with."""
+        """The same, of batches that have each node and edge once, and all of their rows sent: of what is evaluated, whatever a strategy
+        trains with."""
         steps = copy(self)
         steps._sampling = replace(self._sampling, unique=True)
+        steps.residents = self.residents.without()
         return steps
 
     def _begin(self, batch: Batch) -> None:

@@ -11,21 +11,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from chronoscale.datasets.streams.deal import Deal
+from chronoscale.datasets.streams.loading import Loading
 from chronoscale.datasets.streams.neighbourhood import Sampling
 from chronoscale.datasets.streams.work import BatchStatistics
 from chronoscale.errors import UserError
 from chronoscale.strategies.builder import NONE, Builder, Columns
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.kernels import STATE, kernels_of
+from chronoscale.strategies.streams.kernels import EXPAND, KEEP, SENT, STATE, kernels_of
 from chronoscale.strategies.streams.models import StreamShape
-from chronoscale.strategies.streams.shapes import shape_of
+from chronoscale.strategies.streams.shapes import FP32, shape_of
 from chronoscale.strategies.streams.work import class_work, embed_work, layer_work, score_work, update_work
 from chronoscale.strategies.workload import Workload
 
-FP32, INDEX, TIME, TRUTH = 4, 8, 8, 1
+INDEX, TIME, TRUTH = 8, 8, 1
 TRAIN, VALIDATE = 0, 1  # `step` of an epoch's rows
 # Places of rows in an iteration. What is fetched is the next one's, unless nothing overlaps: behind what computes, as one thread of the
 # host launches a GPU's rows in row order, and before what has to wait for that.
@@ -34,7 +36,7 @@ READ, COMPUTE, FETCH, WRITE, PLACES = range(5)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ends:
-    """Handles of rows that end an earlier phase: int64 [2, ranks], the computing of its last two batches, and [ranks], all of it."""
+    """Handles of rows that end an earlier phase: int64 [ahead + 1, ranks], the computing of its last batches, and [ranks], all of it."""
 
     computed: Ints
     over: Ints
@@ -46,6 +48,7 @@ class Phase:
 
     workload: Workload
     sampling: Sampling
+    loading: Loading
     work: BatchStatistics
     ranks: int
     step: int
@@ -69,15 +72,24 @@ class Phase:
         iteration = self.unit if self.step == TRAIN else self.first - 1
         return {"rank": rank, "order": PLACES * self.unit + place, "unit": self.unit, "step": self.step, "iteration": iteration}
 
+    @property
+    def expands(self) -> bool:
+        """Whether rows of features stand elsewhere on the device than they are read: in a cache, or once a batch."""
+        return gathers(self.shape) and (self.loading.compressed or self.loading.placement is not None)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether what the device holds changes from batch to batch."""
+        return gathers(self.shape) and self.loading.placement is not None and self.loading.placement.dynamic
+
     def features(self) -> Ints:
-        """Bytes of node and edge features."""
-        found: Ints = FP32 * (self.work.nodes * self.shape.features + self.work.edges * self.shape.edge)
+        """Bytes of features of nodes and edges that are gathered and sent."""
+        found: Ints = self.loading.node * self.work.sent_nodes + self.loading.edge * self.work.sent_edges
         return found
 
-    def held(self) -> Ints:
-        """Bytes on the device until the batch is over: indices, features of nodes, and those of edges, which attention reads in slots."""
-        edges = self.slots() * self.shape.edge * bool(self.shape.layers)
-        found: Ints = self.index() + FP32 * (self.work.nodes * self.shape.features + edges)
+    def read(self) -> Ints:
+        """Bytes of features as a model reads them: of the batch's nodes, and of edges in slots."""
+        found: Ints = self.loading.node * self.work.nodes + self.loading.edge * self.slots()
         return found
 
     def slots(self) -> Ints:
@@ -86,28 +98,31 @@ class Phase:
         return found
 
     def index(self) -> Ints:
-        """Bytes of the roots' times, and of the indices that make trees of rows."""
-        found: Ints = TIME * self.work.roots + INDEX * self.work.targets.sum(1) + (2 * INDEX + FP32 + TRUTH) * self.slots()
+        """Bytes of the roots' times, of the indices that make trees of rows, and of those that say where rows are."""
+        found: Ints = (
+            TIME * self.work.roots + INDEX * (self.work.targets.sum(1) + self.work.index) + (2 * INDEX + FP32 + TRUTH) * self.slots()
+        )
         return found
 
 
-def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, overlaps: bool) -> Schedule:
+def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, ahead: int) -> Schedule:
     """One epoch: every training batch once, in order, then every batch that validates."""
     if ranks < 1:
         raise UserError(f"a schedule needs at least one rank, got {ranks}")
     hyper, shape, data = workload.hyper, shape_of(workload), workload.events
-    sampling = feeding.sampling(hyper, shape)
-    resident, host = 4 * shape.parameters * FP32, data.num_nodes * state_bytes(shape)
+    sampling, loading = feeding.sampling(hyper, shape), feeding.loading(hyper, shape)
+    cache, host = loading.room(data.num_nodes, data.events).total, data.num_nodes * state_bytes(shape)
+    resident = 4 * shape.parameters * FP32 + cache
     builder = Builder(name, ranks, resident, "events", host, str(feeding), kernels_of(workload, ranks))
-    nothing = Ends(np.full((2, ranks), NONE, np.int64), np.full(ranks, NONE, np.int64))
-    limits = (hyper.batch_size, sampling, hyper.batches, hyper.events.every)
-    training = Phase(workload, sampling, data.work(False, ranks, *limits), ranks, TRAIN, 0)
-    done = _phase(builder, training, overlaps, nothing)
+    nothing = Ends(np.full((ahead + 1, ranks), NONE, np.int64), np.full(ranks, NONE, np.int64))
+    limits = (hyper.batch_size, sampling, hyper.batches, hyper.events.every, loading)
+    training = Phase(workload, sampling, loading, data.work(False, ranks, *limits), ranks, TRAIN, 0)
+    done = _phase(builder, training, ahead, nothing)
     if hyper.validate:
-        validation = Phase(workload, sampling, data.work(True, ranks, *limits), ranks, VALIDATE, training.iterations)
-        done = _phase(builder, validation, overlaps, done)
+        validation = Phase(workload, sampling, loading, data.work(True, ranks, *limits), ranks, VALIDATE, training.iterations)
+        done = _phase(builder, validation, ahead, done)
         if ranks > 1:
-            unit, ready = training.iterations + validation.iterations, done.computed[-1] if overlaps else done.over
+            unit, ready = training.iterations + validation.iterations, done.computed[-1] if ahead else done.over
             site: Columns = {
                 "rank": np.arange(ranks),
                 "order": PLACES * unit,
@@ -120,18 +135,21 @@ def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, overlaps:
     return builder.finish()
 
 
-def count(workload: Workload, ranks: int) -> int:
+def count(workload: Workload, ranks: int, feeding: Feeding) -> int:
     """Rows of `epoch`."""
     hyper, shape, data, several = workload.hyper, shape_of(workload), workload.events, ranks > 1
     limits, memory = (ranks, hyper.batch_size, hyper.batches, hyper.events.every), bool(shape.memory)
+    loading = feeding.loading(hyper, shape)
+    cached, changes = loading.placement is not None, loading.placement is not None and loading.placement.dynamic
     each = 3 + gathers(shape) + shape.layers + 3 * memory  # sample, send, forward; memory is read, sent, updated
+    each += gathers(shape) * ((cached or loading.compressed) + changes) + memory * loading.compressed  # expanded, kept
     together = memory * (2 + several)  # memory is gathered, brought back, written
-    training = Deal(range(data.training), *limits)
-    found = training.batches * (each + 1) + training.iterations * ranks * (1 + several + together)
+    training, first = Deal(range(data.training), *limits), gathers(shape) * changes * ranks  # sampled before
+    found = first + training.batches * (each + 1) + training.iterations * ranks * (1 + several + together)
     if not hyper.validate:
         return found
     validation = Deal(range(data.validation), *limits)
-    return found + validation.batches * each + validation.iterations * ranks * together + ranks * several
+    return found + first + validation.batches * each + validation.iterations * ranks * together + ranks * several
 
 
 def gathers(shape: StreamShape) -> bool:
@@ -149,37 +167,22 @@ def pending_bytes(shape: StreamShape) -> int:
     return FP32 * shape.memory + TIME + shape.mails * (FP32 * shape.mail + FP32 + 2 * TRUTH)
 
 
-def _phase(builder: Builder, phase: Phase, overlaps: bool, before: Ends) -> Ends:
+def _phase(builder: Builder, phase: Phase, ahead: int, before: Ends) -> Ends:
     """Rows of one part's batches, after those that ended with `before`."""
     if not len(phase.work):
         return before
     shape, work, ranks, there = phase.shape, phase.work, phase.ranks, phase.work.events > 0
-    fetch, compute, write = (phase.site(place) for place in (FETCH - PLACES if overlaps else READ, COMPUTE, WRITE))
-    sizes: Columns = {"nodes": work.roots, "edges": work.sampled.sum(1), "rows": work.targets.sum(1)}
-    sampled = builder.add(Op.SAMPLE, Lane.HOST, fetch, sizes, {"bytes": phase.index()}, where=there)
-    moved, held = phase.features(), phase.held()
-    read = sampled
-    if gathers(shape):
-        rows: Columns = {"nodes": work.nodes, "edges": work.edges, "rows": work.nodes + work.edges, "bytes": moved}
-        read = builder.add(Op.GATHER, Lane.HOST, fetch, rows, where=there)
-    sizes = {"rows": work.nodes + work.edges, "bytes": moved + phase.index(), "alloc": held}
-    sent = builder.add(Op.H2D, Lane.H2D, fetch, sizes, where=there, after=(read,))
-    ready, state = sent, np.zeros(len(work), np.int64)
+    fetch, compute, write = (phase.site(place) for place in (FETCH - PLACES * ahead if ahead else READ, COMPUTE, WRITE))
+    sampled, ready, held = _fetch(builder, phase, fetch, compute)
     if shape.memory:
-        state = work.nodes * pending_bytes(shape)
-        rows = {"nodes": work.nodes, "rows": work.nodes, "width": shape.memory, "bytes": state}
-        known = phase.site(READ) if overlaps else compute  # behind what the batch before has written
-        opened = builder.add(Op.MEMORY_READ, Lane.HOST, known, rows, where=there, after=(sent,) * (not overlaps))
-        sizes = {"rows": work.nodes, "layer": 0, "bytes": state, "alloc": state, "kernels": builder.kernels.count(STATE)}
-        arrived = builder.add(Op.H2D, Lane.H2D, known, sizes, where=there, after=(opened,))
-        flops, size = update_work(shape, work.nodes)
-        costs: Columns = {"flops": flops, "bytes": size, "alloc": size // 2 * (phase.step == TRAIN)}
-        ready = builder.add(Op.MEMORY_UPDATE, Lane.COMPUTE, compute, rows, costs, where=there, after=(arrived,))
-    last, total = _forward(builder, phase, compute, ready)
+        # Behind what the batch before has written.
+        ready, size = _state(builder, phase, (phase.site(READ), ()) if ahead else (compute, (ready,)), compute)
+        held = held + size
+    last, total = _forward(builder, phase, compute, ready, held)
     if phase.step == TRAIN:
         flops, size, saved = total
         whole: Columns = {"nodes": work.nodes, "edges": phase.work.targets.sum(1), "rows": work.roots, "width": shape.hidden}
-        back: Columns = {"flops": 2 * flops, "bytes": 2 * size, "free": held + state + saved}
+        back: Columns = {"flops": 2 * flops, "bytes": 2 * size, "free": held + saved}
         last = builder.add(Op.BACKWARD, Lane.COMPUTE, compute, whole, back, where=there)
         entered, over = _update(builder, phase, compute, last)
     else:
@@ -189,15 +192,68 @@ def _phase(builder: Builder, phase: Phase, overlaps: bool, before: Ends) -> Ends
         entered = entered if phase.step == TRAIN else gathered
     computed = np.concatenate([before.computed, last.reshape(-1, ranks)])
     overs = np.concatenate([before.over[None], over.reshape(-1, ranks)])
-    # A batch is fetched when the one before is over, or when the one before that is computed.
-    builder.link(sampled, (computed[:-2] if overlaps else overs[:-1]).ravel())
+    # A batch is fetched when the one before is over, or when one that so many were fetched behind is computed.
+    builder.link(sampled, (computed[: -ahead - 1] if ahead else overs[:-1]).ravel())
     builder.link(np.where(there, NONE, entered), overs[:-1].ravel())  # without events a rank goes on to the exchange, of one buffer
     # A rank without events in the last iteration ends with what it did before.
-    return Ends(np.maximum.accumulate(computed)[-2:], np.maximum.accumulate(overs)[-1])
+    return Ends(np.maximum.accumulate(computed)[-ahead - 1 :], np.maximum.accumulate(overs)[-1])
 
 
-def _forward(builder: Builder, phase: Phase, site: Columns, ready: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
-    """Layers over the levels, and the scores: the last row, and flops, bytes and bytes saved for backward of all, each [batches]."""
+def _fetch(builder: Builder, phase: Phase, fetch: Columns, compute: Columns) -> tuple[Ints, Ints, Ints]:
+    """What is sampled, gathered and sent ahead of a batch, and brought to where it is read: the first row, the last, and bytes that are
+    held until the batch is over, [batches] each."""
+    shape, work, there, index, moved = phase.shape, phase.work, phase.work.events > 0, phase.index(), phase.features()
+    sizes: dict[str, ArrayLike] = {"nodes": work.roots, "edges": work.sampled.sum(1), "rows": work.targets.sum(1)}
+    if phase.keeps:
+        ranks = phase.ranks
+        site = {name: np.broadcast_to(np.asarray(column), len(work))[:ranks] for name, column in fetch.items()}
+        whole = {name: np.asarray(column).reshape(-1, ranks).sum(0) for name, column in (sizes | {"bytes": index}).items()}
+        builder.add(Op.SAMPLE, Lane.HOST, site, whole, {"layer": 0})
+    sampled = builder.add(Op.SAMPLE, Lane.HOST, fetch, sizes, {"bytes": index}, where=there)
+    read, sent_rows = sampled, work.sent_nodes + work.sent_edges
+    if gathers(shape):
+        rows: Columns = {"nodes": work.sent_nodes, "edges": work.sent_edges, "rows": sent_rows, "bytes": moved}
+        read = builder.add(Op.GATHER, Lane.HOST, fetch, rows, where=there)
+    held = index + phase.read()
+    sizes = {"rows": sent_rows, "bytes": moved + index, "alloc": index + moved if phase.expands else held}
+    launched: Columns = {"kernels": builder.kernels.count(SENT)} if phase.expands else {}
+    sent = builder.add(Op.H2D, Lane.H2D, fetch, sizes, launched, where=there, after=(read,))
+    if not phase.expands:
+        return sampled, sent, held
+    rows = {"nodes": work.nodes, "edges": phase.slots(), "rows": work.nodes + phase.slots(), "kernels": builder.kernels.count(EXPAND)}
+    over: Columns = {"free": moved}
+    costs: Columns = {"bytes": 2 * phase.read(), "alloc": phase.read(), **(over if not phase.keeps else {})}
+    sent = builder.add(Op.GATHER, Lane.COMPUTE, compute, rows, costs, where=there, after=(sent,))
+    if phase.keeps:
+        kept = phase.loading.node * work.kept_nodes + phase.loading.edge * work.kept_edges
+        rows = {"rows": work.kept_nodes + work.kept_edges, "bytes": 2 * kept, "kernels": builder.kernels.count(KEEP)}
+        sent = builder.add(Op.COPY, Lane.COMPUTE, compute, rows, over, where=there)
+    return sampled, sent, held
+
+
+def _state(builder: Builder, phase: Phase, known: tuple[Columns, tuple[Ints, ...]], compute: Columns) -> tuple[Ints, Ints]:
+    """Rows of node memory as it is `known`, brought to the device and up to date: the last row, and bytes that are held until the batch is
+    over."""
+    shape, work, there = phase.shape, phase.work, phase.work.events > 0
+    (site, after), each = known, pending_bytes(shape)
+    moved, size = work.state * each, work.nodes * each
+    rows: Columns = {"nodes": work.state, "rows": work.state, "width": shape.memory, "bytes": moved}
+    opened = builder.add(Op.MEMORY_READ, Lane.HOST, site, rows, where=there, after=after)
+    sizes: Columns = {"rows": work.state, "layer": 0, "bytes": moved, "alloc": moved, "kernels": builder.kernels.count(STATE)}
+    arrived = builder.add(Op.H2D, Lane.H2D, site, sizes, where=there, after=(opened,))
+    if phase.loading.compressed:
+        sizes = {"nodes": work.nodes, "rows": work.nodes, "layer": 0, "bytes": 2 * size, "alloc": size, "free": moved}
+        more: Columns = {"kernels": builder.kernels.count(STATE)}  # the same tensors
+        arrived = builder.add(Op.GATHER, Lane.COMPUTE, compute, sizes, more, where=there, after=(arrived,))
+    flops, written = update_work(shape, work.nodes)
+    rows = {"nodes": work.nodes, "rows": work.nodes, "width": shape.memory, "bytes": written}
+    costs: Columns = {"flops": flops, "alloc": written // 2 * (phase.step == TRAIN)}
+    return builder.add(Op.MEMORY_UPDATE, Lane.COMPUTE, compute, rows, costs, where=there, after=(arrived,)), size
+
+
+def _forward(builder: Builder, phase: Phase, site: Columns, ready: Ints, held: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
+    """Layers over the levels, and the scores: the last row, and flops, bytes and bytes saved for backward of all, each [batches]. held:
+    bytes that the batch has on the device."""
     shape, work, there = phase.shape, phase.work, phase.work.events > 0
     flops, size = update_work(shape, work.nodes) if shape.memory else np.zeros((2, len(work)), np.int64)
     saved = size // 2 * (phase.step == TRAIN)  # what is written is kept, and read once more in the forward pass
@@ -220,7 +276,7 @@ def _forward(builder: Builder, phase: Phase, site: Columns, ready: Ints) -> tupl
         total = [done + more for done, more in zip(total, (flops, size, saved), strict=True)]
     told = class_work(shape, work.events) if shape.outputs else score_work(shape, work.roots - work.events, work.events)
     flops, size = (one + other for one, other in zip(embed_work(shape, work.roots), told, strict=True))
-    over: Columns = {"free": phase.held() + work.nodes * pending_bytes(shape) * bool(shape.memory)}
+    over: Columns = {"free": held}
     sizes = {"nodes": work.roots, "rows": work.roots, "width": shape.hidden, "flops": flops, "bytes": size}
     last = builder.add(Op.FORWARD, Lane.COMPUTE, site, sizes, over if phase.step == VALIDATE else {}, where=there)
     return last, (total[0] + flops, total[1] + size, total[2])

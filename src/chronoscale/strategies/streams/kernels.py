@@ -7,7 +7,12 @@ from chronoscale.strategies.streams.models import StreamShape
 from chronoscale.strategies.streams.shapes import shape_of
 from chronoscale.strategies.workload import Workload
 
-STATE = "STATE"  # the law of a batch's second H2D row, of node memory and mailbox
+STATE = "STATE"  # the law of a batch's second H2D row, of node memory and mailbox, and of its rows' way to where they are read
+SENT, EXPAND, KEEP = (
+    "SENT",
+    "EXPAND",
+    "KEEP",
+)  # where rows are read elsewhere than they arrive: of their sending, of bringing them there, of keeping some
 
 
 def name_of(shape: StreamShape) -> str:

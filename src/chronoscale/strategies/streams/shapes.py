@@ -7,6 +7,8 @@ from chronoscale.errors import UserError
 from chronoscale.strategies.streams.models import STREAM_MODELS, StreamShape, stream_shape
 from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 
+FP32 = 4  # bytes of a number
+
 
 def shape_for(choice: ModelChoice, data: StreamStatistics, hyper: Hyper) -> StreamShape:
     """Of a model that is chosen for a stream. Raises UserError as `stream_shape`, for windows that the model does not have, and for one

@@ -1,4 +1,4 @@
-"""StreamStrategy: a strategy on events is a name, a way to feed batches, and whether anything overlaps."""
+"""StreamStrategy: a strategy on events is a name, a way to feed batches, and how far ahead they are fetched."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from chronoscale.strategies.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class StreamStrategy(Strategy):
-    """Plans for a stream of events. overlaps: the next batch is sampled, gathered and sent while this one trains."""
+    """Plans for a stream of events. ahead: batches that are sampled, gathered and sent while one trains; 0: nothing overlaps."""
 
     name: str
     title: str
     source: str
     feeding: Feeding
-    overlaps: bool = True
+    ahead: int = 1
     family = "streams"
     kind = "events"
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch on `ranks` ranks. Raises UserError for another family, and for a model that was not counted."""
-        return batches.epoch(self.name, workload, ranks, self.feeding, self.overlaps)
+        return batches.epoch(self.name, workload, ranks, self.feeding, self.ahead)
 
     def rows(self, workload: Workload, ranks: int) -> int:
         """Without sampling: of every batch its operations on the rank that has it, and what all ranks do in an iteration."""
-        return batches.count(workload, ranks)
+        return batches.count(workload, ranks, self.feeding)

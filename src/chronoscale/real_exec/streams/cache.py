@@ -1,0 +1,37 @@
+"""Cache: rows of features that lie on a rank's device while it trains."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from chronoscale.datasets.arrays import Float32, Int32
+from chronoscale.datasets.streams.loading import Cached
+from chronoscale.datasets.streams.residents import Load
+from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.sending import sent
+
+
+class Cache:
+    """nodes float32 [Cn, F] and edges float32 [Ce, De], a row a slot; None where a model reads no such features."""
+
+    def __init__(self, material: Material, cached: Cached, device: torch.device) -> None:
+        self.nodes = _table(material.node_features, cached.nodes, device)
+        self.edges = _table(material.edge_features, cached.edges, device)
+
+    def keep(self, nodes: Tensor | None, edges: Tensor | None, loads: tuple[Load, Load]) -> None:
+        """Into its slots what `Load.kept` says of the rows that were sent, float32 [S, F] and [S, De]."""
+        for table, rows, load in ((self.nodes, nodes, loads[0]), (self.edges, edges, loads[1])):
+            if table is not None and rows is not None and load.kept is not None:
+                at, slot = (sent(torch.from_numpy(index), table.device) for index in load.kept)
+                table.index_copy_(0, slot, rows.index_select(0, at))
+
+
+def _table(features: Float32 | None, rows: Int32, device: torch.device) -> Tensor | None:
+    if features is None:
+        return None
+    found = np.zeros((rows.size, features.shape[1]), np.float32)
+    full = rows >= 0
+    found[full] = features[rows[full]]
+    return sent(torch.from_numpy(found), device)

@@ -1,0 +1,1 @@
+"""FAST: SlimCache, thread-efficient operators, topology-aware sampling."""

@@ -1,0 +1,1 @@
+"""Which rows of features a device holds."""
