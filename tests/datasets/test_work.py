@@ -1,5 +1,7 @@
 """The work of batches as it is counted, against what an executed epoch does, and as it is kept."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from stream_case import hyper, one_pass, prepared, stream
@@ -175,7 +177,8 @@ def test_a_damaged_file_is_one_line(tmp_path, number):
 
 
 def test_counts_of_one_shape_and_not_negative():
-    counts = {name: np.ones((3, 2) if name in ("targets", "sampled") else 3, np.int64) for name in NAMES}
+    names = [field.name for field in fields(BatchStatistics)]
+    counts = {name: np.ones((3, 2) if name in ("targets", "sampled") else 3, np.int64) for name in names}
     assert len(BatchStatistics(**counts)) == 3
     for wrong in (np.arange(2), np.arange(3.0), np.array([1, -1, 0]), np.ones((3, 2), np.int64)):
         with pytest.raises(UserError, match=r"^work of batches: nodes is .* of 3 batches$"):

@@ -9,7 +9,17 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ValidationInfo,
+    model_validator,
+)
 
 from chronoscale.errors import UserError
 from chronoscale.strategies.workload import Hyper, ModelChoice
@@ -55,12 +65,12 @@ def null_is(default: int) -> BeforeValidator:
     return BeforeValidator(lambda value: default if value is None else value)
 
 
-def _bytes(value: Any) -> Any:
+def _bytes(value: Any, info: ValidationInfo) -> Any:
     """Bytes of 2000000000, "2GB" or "1.5 GiB"."""
     found = SIZE.fullmatch(str(value)) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
     size = int(float(found[1]) * (1024 if found[3] else 1000) ** " kMGT".index(found[2] or " ")) if found else 0
     if size < 1:
-        raise UserError(f"memory: expected bytes or a size such as 2GB, 512MB or 1.5GiB, got {value!r}")
+        raise UserError(f"{info.field_name}: expected bytes or a size such as 2GB, 512MB or 1.5GiB, got {value!r}")
     return size
 
 
@@ -139,6 +149,11 @@ class Experiment(Part):
     threads: Size = Field(1, description="of every rank, on CPU")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="that executes; auto: a GPU where there is one")
     transfer_thread: bool = Field(False, description="on CPU, run transfers on a second thread")
+    bus: Annotated[int, BeforeValidator(_bytes)] | None = Field(
+        None,
+        description="on CPU, hold transfers to a rate, as over a bus",
+        json_schema_extra={"shown": "bytes a second, or text such as 16GB"},
+    )
     memory: Annotated[int, BeforeValidator(_bytes)] | None = Field(
         None, description="limit a rank, if below what the machine has", json_schema_extra={"shown": "bytes, or text such as 2GB or 1.5GiB"}
     )

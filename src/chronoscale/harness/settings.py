@@ -20,6 +20,8 @@ def executed(run: Run, experiment: Experiment) -> Setting:
     place = {"device": found.get("device", ""), **{name: found.get(name, "") for name in LIBRARIES}, "threads": str(experiment.threads)}
     if experiment.transfer_thread:
         place["transfer_thread"] = "true"
+    if experiment.bus:
+        place["bus"] = f"{experiment.bus / 1e9:g} GB/s"
     return Setting("executed", _work(experiment, found), _known(place))
 
 

@@ -53,7 +53,7 @@ class Context:
     def lanes(self, schedule: Schedule) -> Lanes:
         """What sets the rows of a schedule in motion here. On a GPU all share streams: its allocator keeps memory for each."""
         second = self.device.type == "cpu" and threaded(schedule, self.settings.transfer_thread)
-        return self.share(("lanes", second), lambda: lanes_for(self.device, second))
+        return self.share(("lanes", second), lambda: lanes_for(self.device, second, self.settings.bus))
 
 
 @contextmanager

@@ -30,7 +30,8 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How ranks execute. `transfer_thread`: on CPU, host and transfer lanes have a thread of their own.
+    """How ranks execute. `transfer_thread`: on CPU, host and transfer lanes have a thread of their own. `bus`: on CPU, bytes a second
+    that transfers are held to, 0 for none.
     `scale_learning_rate`: on snapshots, by the groups of a step (REAL §7.4)."""
 
     threads: int = 1
@@ -39,6 +40,7 @@ class Settings:
     device: str = "auto"
     transfer_thread: bool = False
     scale_learning_rate: bool = False
+    bus: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from chronoscale.strategies.cluster import CPU_STREAMS
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 
 INLINE = (tuple(Lane),)  # one thread for everything
+WATCHED = 100_000  # ns
 Run = Callable[[Task], None]
 
 
@@ -34,10 +35,15 @@ class Lanes(Protocol):
 
 
 class CpuLanes:
-    """Rows in order on this thread; or, threaded, host and transfer lanes on a second one."""
+    """Rows in order on this thread; or, threaded, host and transfer lanes on a second one.
 
-    def __init__(self, threaded: bool) -> None:
+    bus: bytes a second at which rows of the transfer lanes get done at most, as over a bus that a CPU rank does not have: what is left of
+    their time is slept. 0: as fast as memory.
+    """
+
+    def __init__(self, threaded: bool, bus: float = 0.0) -> None:
         self.streams: tuple[tuple[Lane, ...], ...] = CPU_STREAMS if threaded else INLINE
+        self._bus = bus
 
     def run(self, tasks: Sequence[Task], program: Run) -> tuple[Ints, Ints]:
         """As `Lanes.run`. An exception on either thread ends both and is raised here."""
@@ -48,6 +54,8 @@ class CpuLanes:
         def step(i: int, task: Task) -> None:
             times[0, i] = time.perf_counter_ns()
             program(task)
+            if self._bus and task.lane in (Lane.H2D, Lane.D2H):
+                _sleep_until(times[0, i] + round(task.bytes / self._bus * 1e9))
             times[1, i] = time.perf_counter_ns()
 
         threads, needs = len(self.streams), [[at[dep] for dep in task.deps] for task in tasks]
@@ -55,13 +63,20 @@ class CpuLanes:
         return times[0], times[1]
 
 
-def lanes_for(device: torch.device, transfer_thread: bool = False) -> Lanes:
-    """CUDA streams on a GPU; on CPU one thread, or a second one for transfers.
+def _sleep_until(end: int) -> None:
+    """ns, on the clock of `time.perf_counter_ns`; its last part is watched, as a sleeper wakes late."""
+    while (left := end - time.perf_counter_ns()) > 0:
+        if left > WATCHED:
+            time.sleep((left - WATCHED) * 1e-9)
+
+
+def lanes_for(device: torch.device, transfer_thread: bool = False, bus: float = 0.0) -> Lanes:
+    """CUDA streams on a GPU; on CPU one thread, or a second one for transfers, whose rate may be limited (CpuLanes).
 
     In line is the default on CPU: what another core has copied lies in that core's cache, and handing over costs more than overlap
     gains (docs/execution.md).
     """
-    return DeviceLanes(CudaStreams(device)) if device.type == "cuda" else CpuLanes(transfer_thread)
+    return DeviceLanes(CudaStreams(device)) if device.type == "cuda" else CpuLanes(transfer_thread, bus)
 
 
 def uses(*tensors: Tensor | None) -> None:
