@@ -12,7 +12,7 @@ from chronoscale.datasets.arrays import Int32, Int64
 from chronoscale.datasets.streams.distinct import distinct
 from chronoscale.datasets.streams.loading import Cached, Loading
 from chronoscale.datasets.streams.neighbourhood import Neighbourhood
-from chronoscale.datasets.streams.retention import Kept, Retention
+from chronoscale.datasets.streams.retention import Retention
 from chronoscale.datasets.streams.source import Source
 
 NOTHING: Int32 = np.empty(0, np.int32)
@@ -20,11 +20,12 @@ NOTHING: Int32 = np.empty(0, np.int32)
 
 class Load(NamedTuple):
     """Of the n rows of a table that a batch reads: send int32 [S], those that cross the bus; at int64 [n], where each row is read: from
-    the slots of the cache first, then from what was sent, None: as it was sent; kept: what stays on the device for later batches."""
+    the slots of the cache first, then from what was sent, None: as it was sent; kept int64 [R]: the slots of the first R rows that were
+    sent, which stay for later batches."""
 
     send: Int32
     at: Int64 | None = None
-    kept: Kept | None = None
+    kept: Int64 | None = None
 
 
 class Loads(NamedTuple):
@@ -81,12 +82,24 @@ class Residents:
         return Loads(nodes, self._of(1, source.original(found.edges)) if one.edge else Load(NOTHING), state)
 
     def _of(self, which: int, ids: Int32) -> Load:
-        slots = self.slots[which]
+        slots, compressed = self.slots[which], self._loading.compressed
         if not self._retained:
-            return _load(ids, self._slots[which], slots, self._loading.compressed)
-        retained = self._retained[which]
-        load = _load(ids, retained.slots, slots, self._loading.compressed)
-        return load._replace(kept=retained.next(load.send))
+            return _load(ids, self._slots[which], slots, compressed)
+        once, index = distinct(ids) if compressed else (ids, None)
+        load = _changing(self._retained[which], once, slots)
+        return load if index is None or load.at is None else load._replace(at=load.at[index])
+
+
+def _changing(retained: Retention, ids: Int32, slots: int) -> Load:
+    """Rows that are kept from now on are sent once, before the others that are missing."""
+    slot, (come, where) = retained.slots[ids], retained.next()
+    place = np.searchsorted(come, ids)
+    new = (slot < 0) & (np.append(come, -1)[place] == ids)
+    rest = _placed(ids[~new], slot[~new], slots + come.size)
+    assert rest.at is not None
+    at = slots + place
+    at[~new] = rest.at
+    return Load(np.concatenate([come, rest.send]), at, where)
 
 
 def _slots(cached: Int32, rows: int) -> Int64 | None:

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from chronoscale.datasets.arrays import Int32, Int64
 
 NEVER = np.iinfo(np.int32).max
-
-
-class Kept(NamedTuple):
-    """What the device keeps of a batch, when it has been read: at int64 [R], rows among those that were sent; slot int64 [R], where each
-    goes."""
-
-    at: Int64
-    slot: Int64
 
 
 class Retention:
@@ -33,15 +24,14 @@ class Retention:
         self.slots: Int64 = np.full(rows, -1, np.int64)
         self._room, self._batches, self._at = room, batches, 0
         self._held: Int32 = np.full(room, -1, np.int32)  # the row in each slot
-        self._place: Int64 = np.empty(rows, np.int64)
         self._next: Int32 = np.full(rows, NEVER, np.int32)  # the batch of a row's next use
         self._then: list[Int32] = []  # of each batch's rows, the next use behind it; the last batch first
         for number in range(len(batches) - 1, -1, -1):
             self._then.append(self._next[batches[number]])
             self._next[batches[number]] = number
 
-    def next(self, send: Int32) -> Kept:
-        """After the next batch, for which rows send [S] came: those of them that are kept from now on."""
+    def next(self) -> tuple[Int32, Int64]:
+        """After the next batch: rows int32 [R] that come and are kept from now on, and their slots int64 [R]."""
         asked, then = self._batches[self._at], self._then.pop()
         self._at += 1
         self._next[asked] = then
@@ -55,5 +45,4 @@ class Retention:
         self.slots[out] = -1
         slot = np.flatnonzero(self._held < 0)[: come.size]
         self._held[slot], self.slots[come] = come, slot
-        self._place[send[::-1]] = np.arange(send.size)[::-1]  # of several the first
-        return Kept(self._place[come], slot)
+        return come, slot

@@ -124,7 +124,7 @@ def counted(source: Source, deal: Deal, sampling: Sampling, others: Others, seed
         made["sent_nodes"][at], made["sent_edges"][at], made["state"][at] = (load.send.size for load in loads)
         made["index"][at] = loads.numbers
         for name, load in (("kept_nodes", loads.nodes), ("kept_edges", loads.edges)):
-            made[name][at] = 0 if load.kept is None else load.kept.at.size
+            made[name][at] = 0 if load.kept is None else load.kept.size
     return BatchStatistics(**made)
 
 

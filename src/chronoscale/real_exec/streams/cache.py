@@ -24,8 +24,8 @@ class Cache:
         """Into its slots what `Load.kept` says of the rows that were sent, float32 [S, F] and [S, De]."""
         for table, rows, load in ((self.nodes, nodes, loads[0]), (self.edges, edges, loads[1])):
             if table is not None and rows is not None and load.kept is not None:
-                at, slot = (sent(torch.from_numpy(index), table.device) for index in load.kept)
-                table.index_copy_(0, slot, rows.index_select(0, at))
+                slot = sent(torch.from_numpy(load.kept), table.device)
+                table.index_copy_(0, slot, rows[: len(slot)])
 
 
 def _table(features: Float32 | None, rows: Int32, device: torch.device) -> Tensor | None:
