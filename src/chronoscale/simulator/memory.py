@@ -66,7 +66,8 @@ def check(schedule: Schedule, trace: Trace, cluster: Cluster) -> None:
     if beside:
         where += f", {_size(beside)} of it for data on the host"
     more = f"{_size(need - have)} more than the {_size(have)} of {cluster.device.name}"
-    raise UserError(f"out of memory: rank {rank} needs {_size(need)} {where}, {more}")
+    note = f"; {schedule.note}" if row < 0 and schedule.note else ""  # what is planned to lie there throughout
+    raise UserError(f"out of memory: rank {rank} needs {_size(need)} {where}, {more}{note}")
 
 
 def _check_host(schedule: Schedule, cluster: Cluster) -> None:

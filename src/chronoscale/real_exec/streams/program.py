@@ -13,8 +13,9 @@ from chronoscale.cuda_ext.backend import missing
 from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.draws import key_of
+from chronoscale.datasets.streams.loading import Cached
 from chronoscale.datasets.streams.prepared import FIXED
-from chronoscale.datasets.streams.presampled import asked
+from chronoscale.datasets.streams.presampled import different
 from chronoscale.datasets.streams.source import Source
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
@@ -84,6 +85,7 @@ class EventProgram(Program):
             self.state.imagine(self.seed)
         self.learner.clear()
         torch.manual_seed(key_of(self.seed, DROPOUT, self.epoch, self.rank))
+        self._ahead: list[Cached] = []
         self._batch: dict[int, Batch] = {}
         self._graph: dict[int, Tensor] = {}
         self._updated: dict[int, Updated] = {}
@@ -129,21 +131,17 @@ class EventProgram(Program):
 
     def _sample(self, task: Task) -> None:
         (deal, iteration), validates = self._place(task), task.step == VALIDATE
-        if task.layer == 0:
-            return self._sample_ahead(deal, validates)
         part, before = deal.own(iteration, self.rank), deal.together(iteration).start
         others = self._others(part) if validates else self.data.negatives_of_training(part, self.epoch, self.seed)
-        seed = key_of(self.seed, FIXED if validates else self.epoch)
-        self._batch[task.unit] = self.steps.sample(self._source(task), part, others, before, seed)
+        source, seed = self._source(task), key_of(self.seed, FIXED if validates else self.epoch)
+        if task.layer == 0:  # to know which rows will be asked for again
+            self._ahead.append(different(self.steps.find(source, part, others, before, seed)[1], source))
+            return
+        if self._ahead:
+            self.steps.residents, self._ahead = self.steps.residents.following(self._ahead), []
+        self._batch[task.unit] = self.steps.sample(source, part, others, before, seed)
         if self.material.shape.memory:
-            self._updated[task.unit] = Updated.of(self._source(task), deal, iteration)
-
-    def _sample_ahead(self, deal: Deal, validates: bool) -> None:
-        """All batches of a part, to know which rows will be asked for again."""
-        source = self.data.whole if validates else self.data.training
-        seed = key_of(self.seed, FIXED if validates else self.epoch)
-        others = self.data.told_from(validates, self.epoch, self.seed)
-        self.steps.residents = self.steps.residents.following(asked(source, deal, self.sampling, others, seed, self.rank))
+            self._updated[task.unit] = Updated.of(source, deal, iteration)
 
     def _others(self, part: range) -> Int32:
         if self._fixed is None:

@@ -8,9 +8,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from chronoscale.datasets.arrays import Int32
+from chronoscale.datasets.arrays import Int32, Numbers
 from chronoscale.datasets.streams import neighbourhood
-from chronoscale.datasets.streams.neighbourhood import Sampling
+from chronoscale.datasets.streams.neighbourhood import Neighbourhood, Sampling
 from chronoscale.datasets.streams.prepared import present
 from chronoscale.datasets.streams.residents import Residents
 from chronoscale.datasets.streams.source import Source
@@ -36,11 +36,16 @@ class Steps:
         self._sampling, self._device, self._threads = sampling, context.device, context.settings.threads
         self._classifies = material.data.protocol.task == "node"
 
-    def sample(self, source: Source, part: range, others: Int32, before: int, seed: int) -> Batch:
-        """Of events `part` of a source, told from `others` [B, k], that see no event from `before` on."""
+    def find(self, source: Source, part: range, others: Int32, before: int, seed: int) -> tuple[Numbers, Neighbourhood]:
+        """What the sampler finds for events `part` of a source, told from `others` [B, k], that see no event from `before` on; and times
+        of its roots [R]."""
         roots = source.roots(part, present(others), before, self._sampling.sources)
-        found = neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self._threads)
-        return Batch.of(source, part, others, roots[2], found, self.residents.load(found, source))
+        return roots[2], neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self._threads)
+
+    def sample(self, source: Source, part: range, others: Int32, before: int, seed: int) -> Batch:
+        """The batch of those events, which is the next one."""
+        times, found = self.find(source, part, others, before, seed)
+        return Batch.of(source, part, others, times, found, self.residents.load(found, source))
 
     def gather(self, batch: Batch) -> None:
         """Features of its nodes and edges that the device does not hold, in the host's memory."""

@@ -8,10 +8,9 @@ they were before the iteration, and all-gather the rows that it updates, so that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.loading import Loading
@@ -132,7 +131,8 @@ def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, ahead: in
             }
             scored: Columns = {"collective": 2 * unit, "bytes": FP32 * data.validation * (shape.outputs or 2)}
             builder.add(Op.ALLREDUCE, Lane.COMM, site, scored, after=(ready,))
-    return builder.finish()
+    note = f"training.cache_ratio {loading.ratio:g} keeps {cache / 1e9:.3g} GB of features on each device" if cache else ""
+    return replace(builder.finish(), note=note)
 
 
 def count(workload: Workload, ranks: int, feeding: Feeding) -> int:
@@ -142,14 +142,14 @@ def count(workload: Workload, ranks: int, feeding: Feeding) -> int:
     loading = feeding.loading(hyper, shape)
     cached, changes = loading.placement is not None, loading.placement is not None and loading.placement.dynamic
     each = 3 + gathers(shape) + shape.layers + 3 * memory  # sample, send, forward; memory is read, sent, updated
-    each += gathers(shape) * ((cached or loading.compressed) + changes) + memory * loading.compressed  # expanded, kept
+    each += gathers(shape) * ((cached or loading.compressed) + 2 * changes) + memory * loading.compressed  # expanded; sampled before, kept
     together = memory * (2 + several)  # memory is gathered, brought back, written
-    training, first = Deal(range(data.training), *limits), gathers(shape) * changes * ranks  # sampled before
-    found = first + training.batches * (each + 1) + training.iterations * ranks * (1 + several + together)
+    training = Deal(range(data.training), *limits)
+    found = training.batches * (each + 1) + training.iterations * ranks * (1 + several + together)
     if not hyper.validate:
         return found
     validation = Deal(range(data.validation), *limits)
-    return found + first + validation.batches * each + validation.iterations * ranks * together + ranks * several
+    return found + validation.batches * each + validation.iterations * ranks * together + ranks * several
 
 
 def gathers(shape: StreamShape) -> bool:
@@ -203,12 +203,10 @@ def _fetch(builder: Builder, phase: Phase, fetch: Columns, compute: Columns) -> 
     """What is sampled, gathered and sent ahead of a batch, and brought to where it is read: the first row, the last, and bytes that are
     held until the batch is over, [batches] each."""
     shape, work, there, index, moved = phase.shape, phase.work, phase.work.events > 0, phase.index(), phase.features()
-    sizes: dict[str, ArrayLike] = {"nodes": work.roots, "edges": work.sampled.sum(1), "rows": work.targets.sum(1)}
-    if phase.keeps:
-        ranks = phase.ranks
-        site = {name: np.broadcast_to(np.asarray(column), len(work))[:ranks] for name, column in fetch.items()}
-        whole = {name: np.asarray(column).reshape(-1, ranks).sum(0) for name, column in (sizes | {"bytes": index}).items()}
-        builder.add(Op.SAMPLE, Lane.HOST, site, whole, {"layer": 0})
+    sizes: Columns = {"nodes": work.roots, "edges": work.sampled.sum(1), "rows": work.targets.sum(1)}
+    if phase.keeps:  # all batches of the part are sampled before its first
+        first: Columns = {**fetch, "order": np.min(np.asarray(fetch["order"]))}
+        builder.add(Op.SAMPLE, Lane.HOST, first, sizes, {"layer": 0, "bytes": index}, where=there)
     sampled = builder.add(Op.SAMPLE, Lane.HOST, fetch, sizes, {"bytes": index}, where=there)
     read, sent_rows = sampled, work.sent_nodes + work.sent_edges
     if gathers(shape):
