@@ -274,8 +274,8 @@ def caught(tmp_path: Path, file: str, find: str, put: str) -> str:
 
 
 def test_a_divergent_barrier_is_caught(tmp_path: Path) -> None:
-    said = caught(tmp_path, "cuda/aggregate.cu", "__syncthreads();", "if (threadIdx.x) __syncthreads();")
-    assert re.search(r"native aggregate_f32 on cpu: the launch failed: block \d+: .*wait at .*barrier.* aggregate.cu:\d+", said)
+    said = caught(tmp_path, "cuda/packs.cuh", "__syncthreads();", "if (threadIdx.x) __syncthreads();")
+    assert re.search(r"native aggregate_f32 on cpu: the launch failed: block \d+: .*wait at .*barrier.* packs.cuh:\d+", said)
 
 
 def test_a_shuffle_with_an_exited_lane_is_caught(tmp_path: Path) -> None:

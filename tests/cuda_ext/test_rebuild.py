@@ -60,7 +60,7 @@ def test_any_two_graphs(first: set[tuple[int, int]], second: set[tuple[int, int]
     for sign, expected in ((1, second - first), (-1, first - second)):
         chosen = made.sign == sign
         assert set(zip(made.indices[chosen].tolist(), dst[chosen].tolist(), strict=True)) == expected
-    for backend in set(backends()) - {"cuda"}:
+    for backend in {"reference", "cpu"} & set(backends()):
         for variant in ("exact", "as-published"):
             equal(rebuild(operand(before, variant)[0], change(before, after), variant, backend=backend)[0], operand(after, variant)[0])
             plain, _ = rebuild(operand(before)[0], change(before, after), variant, weighted=False, backend=backend)

@@ -9,8 +9,11 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.attention import attention, attention_increment
+from chronoscale.cuda_ext.edge_softmax import edge_softmax
+from chronoscale.cuda_ext.edges import aggregate_edges
 from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap
 from chronoscale.cuda_ext.ops import VARIANTS, aggregate, increment_, rebuild
+from chronoscale.cuda_ext.tables import gather_rows
 from chronoscale.datasets.snapshots.difference import edge_map
 from chronoscale.datasets.snapshots.sequence import Snapshot
 
@@ -24,7 +27,7 @@ Outcome = tuple[str, list[Tensor]]
 
 def outcomes(backend: str) -> dict[str, list[Tensor]]:
     """What that backend makes of each case, by its name."""
-    return {name: tensors for cases in (one_row, _sums, _attention, _rebuild) for name, tensors in cases(backend)}
+    return {name: tensors for cases in (one_row, _sums, _attention, _rebuild, _edges, _shares, _tables) for name, tensors in cases(backend)}
 
 
 def _random(seed: int) -> torch.Generator:
@@ -100,3 +103,45 @@ def _rebuild(backend: str) -> Iterator[Outcome]:
         graph, scale = rebuild(_graph(before), change, variant, backend=backend)
         assert graph.values is not None
         yield f"rebuild {variant}", [graph.indptr, graph.indices, graph.values, scale]
+
+
+def _edges(backend: str) -> Iterator[Outcome]:
+    rows = len(LENGTHS)
+    target = torch.repeat_interleave(torch.arange(rows), torch.tensor(LENGTHS))
+    mixed = target[torch.randperm(len(target), generator=_random(3))]
+    source = torch.randint(40, target.shape, generator=_random(4))
+    for dtype in DTYPES:
+        for width in WIDTHS:
+            x, each, of = _dense(40, width, dtype), _dense(len(target), width, dtype), f"{dtype}, width {width}"
+            yield f"edges ascending, {of}", [aggregate_edges(x, target, rows, source, backend=backend, ascending=True)]
+            yield f"edges mixed, {of}", [aggregate_edges(each, mixed.int(), rows, backend=backend)]
+            misaligned = _dense(40, width, dtype, offset=1)
+            yield f"edges misaligned, {of}", [aggregate_edges(misaligned, target.int(), rows, source.int(), backend=backend)]
+            counts = x.round()  # whole numbers: their sums are exact in any order
+            for ids in (torch.int32, torch.int64):
+                given = mixed.to(ids), rows, source.to(ids)
+                yield f"edges by atomics, {ids}, {of}", [aggregate_edges(counts, *given, deterministic=False, backend=backend)]
+
+
+def _shares(backend: str) -> Iterator[Outcome]:
+    indptr = torch.tensor([0, *np.cumsum(LENGTHS)])
+    for dtype in DTYPES:
+        for heads in (1, 2, 3):
+            scores = _dense(int(indptr[-1]), heads, dtype)
+            scores[700:900, 0], scores[40:44, 0] = -torch.inf, -torch.inf  # a whole piece's but for its ends, and a share of a warp's
+            scores.requires_grad_()
+            shares = edge_softmax(scores, indptr, backend)
+            into = torch.autograd.grad(shares.sin().sum(), scores)
+            yield f"shares, {dtype}, {heads} heads", [shares.detach(), *into]
+            short = edge_softmax(scores.detach(), indptr, backend, longest=31)  # which is not so: later, and as right
+            yield f"shares by warps, {dtype}, {heads} heads", [short]
+
+
+def _tables(backend: str) -> Iterator[Outcome]:
+    index = torch.randint(50, (300,), generator=_random(5))
+    for dtype in DTYPES:
+        for width in WIDTHS:
+            cached, sent = (_dense(rows, width, dtype, offset).requires_grad_() for rows, offset in ((20, 0), (30, width % 2)))
+            rows = gather_rows(cached, sent, index.int() if width % 2 else index, backend)
+            into = torch.autograd.grad(rows.sin().sum(), (cached, sent))
+            yield f"tables, {dtype}, width {width}", [rows.detach(), *into]

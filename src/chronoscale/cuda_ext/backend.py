@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from functools import cache
+from importlib.util import find_spec
 from operator import index
 from types import ModuleType
 
@@ -14,14 +16,15 @@ from chronoscale.cuda_ext.loader import cpu_library, cuda_missing
 from chronoscale.errors import ChronoscaleWarning, UserError, unknown
 
 NAMES = ("reference", "cpu", "cuda")
+TRITON = "triton"  # of the operators on edges alone
 FLOATS = {torch.float32: "f32", torch.float64: "f64"}  # what kernels are there for, and how their names end
 MOST_THREADS = 1024  # of one call (pool.h)
 Pinned = str | None  # one of them; None: as the device of the tensors says
 
 
 def backends() -> list[str]:
-    """The names that work on this machine, of 'reference', 'cpu' and 'cuda'."""
-    return [name for name in NAMES if missing(name) is None]
+    """The names that work on this machine, of 'reference', 'cpu', 'cuda' and 'triton', which the operators on edges have besides."""
+    return [name for name in (*NAMES, TRITON) if missing(name) is None]
 
 
 def set_threads(count: int) -> None:
@@ -39,6 +42,9 @@ def select(device: torch.device, pinned: Pinned) -> ModuleType:
     """
     if pinned is None:
         return _default(device.type, device.index)
+    if pinned == TRITON:
+        others = ", ".join(NAMES)
+        raise UserError(f"backend '{TRITON}' serves aggregate_edges, edge_softmax and gather_rows alone; expected one of {others}")
     if pinned not in NAMES:
         raise unknown("backend", pinned, NAMES)
     if reason := missing(pinned, device.index if pinned == device.type == "cuda" else None):
@@ -72,7 +78,17 @@ def missing(name: str, index: int | None = None) -> str | None:
         if cpu_library() is None:
             return "no CPU library was built"
         _begin()
+    if name == TRITON:
+        if find_spec(TRITON) is None:
+            return "triton is not installed"
+        if not interpreted() and not torch.cuda.is_available():
+            return "torch finds no CUDA device that it can use"
     return None
+
+
+def interpreted() -> bool:
+    """Whether Triton interprets its kernels, on CPU tensors: TRITON_INTERPRET=1 before the first of them, for tests."""
+    return os.environ.get("TRITON_INTERPRET") == "1"
 
 
 @cache  # once, whatever `missing` is asked: later calls would undo `set_threads`

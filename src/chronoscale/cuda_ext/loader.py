@@ -13,7 +13,7 @@ from chronoscale import cuda_ext
 from chronoscale.cuda_ext import devices
 from chronoscale.errors import MachineError
 
-ABI_VERSION = 8
+ABI_VERSION = 9
 DIRECTORY_VARIABLE = "CHRONOSCALE_LIBRARY_DIR"
 
 _Arguments = dict[str, list[Any]]
@@ -36,6 +36,15 @@ _GATES = [c_int64, c_int64, *[c_void_p] * 4]
 _MATRIX = [c_void_p, *[c_int64] * 3]
 _PRODUCT = [*[c_int64] * 4, *_MATRIX, *_MATRIX, c_void_p, c_int64, c_void_p, c_int64, c_int64]
 _PROBLEM = [c_int64, POINTER(c_double), c_int64, POINTER(c_double), c_int64]
+_EDGES = [c_int64, c_int64, c_void_p, c_void_p, c_int, c_int64, c_void_p, c_int64, c_void_p]
+_TABLES = [c_int64, c_void_p, c_int, *[c_int64, c_void_p] * 2, c_int64, c_void_p]
+_ON_EDGES: _Arguments = {  # on CUDA; each for float and for double
+    "edges": _EDGES,
+    "segments": _EDGES,
+    "edge_softmax": [c_int64, c_int64, *[c_void_p] * 3],
+    "edge_softmax_grad": [c_int64, c_int64, *[c_void_p] * 4],
+    "gather": _TABLES,
+}
 _CPU: _Arguments = {
     **{f"cs_{name}": arguments for name, arguments in (_KERNELS | _HALF).items()},
     **{f"cs_slots_{kind}": [*_SLOTS, *[c_void_p] * 2] for kind in ("f32", "f64")},
@@ -44,6 +53,10 @@ _CPU: _Arguments = {
     **{f"cs_gates_{kind}": [*_GATES, c_void_p] for kind in ("f32", "f64")},
     **{f"cs_gates_grad_{kind}": [*_GATES, *[c_void_p] * 4] for kind in ("f32", "f64")},
     **{f"cs_encode_{kind}": [c_int64, c_int64, *[c_void_p] * 5] for kind in ("f32", "f64")},
+    **{f"cs_edges_{kind}": _EDGES for kind in ("f32", "f64")},
+    **{f"cs_edge_softmax_{kind}": [*[c_int64] * 3, *[c_void_p] * 3] for kind in ("f32", "f64")},
+    **{f"cs_edge_softmax_grad_{kind}": [*[c_int64] * 3, *[c_void_p] * 4] for kind in ("f32", "f64")},
+    **{f"cs_gather_{kind}": _TABLES for kind in ("f32", "f64")},
     "cs_version": [],
     "cs_set_threads": [c_int],
     "cs_get_threads": [],
@@ -67,6 +80,7 @@ _CUDA_KERNELS: _Arguments = {
     **_KERNELS,
     **_HALF,
     **{f"spread_{kind}": [*[c_void_p] * 7, c_int64, c_int64, c_void_p, c_void_p] for kind in ("f32", "f64")},
+    **{f"{name}_{kind}": arguments for name, arguments in _ON_EDGES.items() for kind in ("f32", "f64")},
 }
 _CUDA: _Arguments = {
     **{f"cs_cuda_{name}": [*of, *_MORE.get(name.rpartition("_")[0] or name, []), *_LAUNCH] for name, of in _CUDA_KERNELS.items()},

@@ -19,9 +19,9 @@ from chronoscale.cuda_ext.reference import UNFIT, Ends, Factors, summed
 from chronoscale.errors import MachineError, UserError
 
 launches = 0  # calls so far; each is one kernel, softmax two where rows may be long
-_ARGUMENT = 1
+ARGUMENT = 1
 _KINDS = {torch.float32: "f32", torch.float64: "f64", torch.bfloat16: "bf16"}
-_CAUSES = {_ARGUMENT: "an argument is out of range", 2: "out of memory", 3: "no driver or device", 4: "the launch failed"}
+_CAUSES = {ARGUMENT: "an argument is out of range", 2: "out of memory", 3: "no driver or device", 4: "the launch failed"}
 
 
 def aggregate(matrix: CSR, values: Tensor | None, x: Tensor, only: Tensor | None = None, out: Tensor | None = None) -> Tensor:
@@ -31,9 +31,9 @@ def aggregate(matrix: CSR, values: Tensor | None, x: Tensor, only: Tensor | None
     """
     rows, width = matrix.num_rows, x.shape[1]
     out = x.new_empty(rows, width, dtype=summed(x.dtype)) if out is None else out
-    given = [_pointer(t) for t in (matrix.indptr, matrix.indices, values, x)]
+    given = [pointer(t) for t in (matrix.indptr, matrix.indices, values, x)]
     name = "weigh" if values is not None and values.dtype == torch.float64 else "aggregate"
-    _call(name, x, (rows, *given, width, out.data_ptr()), Cuda((_pointer(only),), matrix, width))
+    call(name, x, (rows, *given, width, out.data_ptr()), Cuda((pointer(only),), matrix, width))
     return out
 
 
@@ -41,8 +41,8 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor) -> Tensor:
     """As reference.increment_, on x's device. Raises MachineError when the kernel fails."""
     count, width = delta.rows.shape[0], x.shape[1]
     touched = sums.new_empty(count, width)
-    given = [_pointer(t) for t in (delta.rows, delta.fresh, delta.indptr, delta.indices, delta.values, x)]
-    _call("increment", x, (count, *given, width, sums.data_ptr(), touched.data_ptr()), Cuda((), delta, width))
+    given = [pointer(t) for t in (delta.rows, delta.fresh, delta.indptr, delta.indices, delta.values, x)]
+    call("increment", x, (count, *given, width, sums.data_ptr(), touched.data_ptr()), Cuda((), delta, width))
     return touched
 
 
@@ -56,10 +56,10 @@ def rebuild(
     indices = (torch.empty if unfit is None else torch.zeros)(size, dtype=torch.int32, device=indptr.device)
     values = None if factors is None else torch.empty(len(indices), dtype=torch.float32, device=indptr.device)
     given = (before.indptr, before.indices, slots, change.indptr, change.indices, steps, *(factors or (None, None)))
-    arguments = (before.num_rows, *(_pointer(t) for t in (*given, indptr, indices, values)))
+    arguments = (before.num_rows, *(pointer(t) for t in (*given, indptr, indices, values)))
     flag = torch.zeros(1, dtype=torch.int32, device=indptr.device) if unfit is None else unfit
     more = (change.nnz, len(change.rows), change.rows.data_ptr(), len(indices), flag.data_ptr())
-    refused = _status("rebuild", indptr, arguments, Cuda(more, before)) == _ARGUMENT
+    refused = status("rebuild", indptr, arguments, Cuda(more, before)) == ARGUMENT
     if refused and unfit is not None:
         unfit.fill_(1)
     elif refused or (unfit is None and on_cuda(indptr) and bool(flag)):
@@ -74,10 +74,10 @@ def softmax(
     count, left = at.matrix.num_rows, ends[0]
     weights, (maximum, denominator) = left.new_empty(at.matrix.nnz), left.new_empty(2, count)
     held = torch.empty(count, dtype=torch.uint8, device=left.device)
-    given = [_pointer(t) for t in (at.rows, at.matrix.indptr, at.matrix.indices, sign, base)]
+    given = [pointer(t) for t in (at.rows, at.matrix.indptr, at.matrix.indices, sign, base)]
     made = [t.data_ptr() for t in (weights, maximum, denominator, held)]
     arguments = (count, *given, int(running), *(t.data_ptr() for t in ends), at.slope, *made)
-    _call("softmax", left, arguments, Cuda((_pointer(only),), at.matrix, 2))
+    call("softmax", left, arguments, Cuda((pointer(only),), at.matrix, 2))
     return weights, maximum, denominator, held
 
 
@@ -86,10 +86,10 @@ def softmax_grad(
 ) -> tuple[Tensor, Tensor]:
     """As reference.softmax_grad, on the tensors' device; `only` as in `aggregate`. Raises MachineError when the kernel fails."""
     edges, row = torch.empty_like(weights), torch.empty_like(into[1])
-    given = [_pointer(t) for t in (at.rows, at.matrix.indptr, at.matrix.indices, *ends)]
+    given = [pointer(t) for t in (at.rows, at.matrix.indptr, at.matrix.indices, *ends)]
     made = [t.data_ptr() for t in (*into, edges, row)]
     arguments = (len(row), *given, at.slope, weights.data_ptr(), z.data_ptr(), z.shape[1], *made)
-    _call("softmax_grad", z, arguments, Cuda((_pointer(only),), at.matrix, 1))
+    call("softmax_grad", z, arguments, Cuda((pointer(only),), at.matrix, 1))
     return edges, row
 
 
@@ -108,10 +108,11 @@ def spread_(matrix: CSR, rows: Tensor, count: Tensor, weights: Tensor, edges: Te
     """
     given = (rows, count, matrix.indptr, matrix.indices, weights, edges, into)
     arguments = (*(t.data_ptr() for t in given), z.shape[1], matrix.num_cols, z.data_ptr(), left.data_ptr())
-    _call("spread", z, arguments, Cuda((), matrix))
+    call("spread", z, arguments, Cuda((), matrix))
 
 
-def _pointer(tensor: Tensor | None) -> int | None:
+def pointer(tensor: Tensor | None) -> int | None:
+    """Where its memory begins, for the C ABI."""
     return None if tensor is None else tensor.data_ptr()
 
 
@@ -120,28 +121,37 @@ def on_cuda(x: Tensor) -> bool:
     return x.is_cuda
 
 
+class Cut(NamedTuple):
+    """Entries that are no matrix's: how many there are, and the most in one row, where that is known."""
+
+    nnz: int
+    longest: int | None
+
+
 class Cuda(NamedTuple):
     """What a call needs on CUDA besides: arguments, the matrix, and the numbers of x's type that a piece of a long row of it hands on."""
 
     arguments: tuple[int | None, ...]
-    matrix: CSR | Delta
+    matrix: CSR | Delta | Cut
     share: int = 0
 
 
-def _call(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: Cuda) -> None:
-    if status := _status(f"{name}_{_KINDS[x.dtype]}", x, arguments, cuda):
-        raise MachineError(f"native {name} on {x.device}: {_CAUSES[status]}")
+def call(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: Cuda) -> None:
+    """Runs the kernel of x's dtype on x's device. Raises MachineError when it fails."""
+    if found := status(f"{name}_{_KINDS[x.dtype]}", x, arguments, cuda):
+        raise MachineError(f"native {name} on {x.device}: {_CAUSES[found]}")
 
 
-def _status(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: Cuda) -> int:
+def status(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: Cuda) -> int:
+    """What a kernel, named with its kind, answers: 0 or ARGUMENT. Raises MachineError for the rest."""
     global launches
     launches += 1
     library: Any = cuda_library() if on_cuda(x) else cpu_library()
-    status = _enqueue(library, name, x, arguments, cuda) if on_cuda(x) else getattr(library, f"cs_{name}")(*arguments)
-    if status > _ARGUMENT:
-        detail = f": {library.cs_cuda_last_error().decode()}" if status == 4 else ""
-        raise MachineError(f"native {name} on {x.device}: {_CAUSES.get(status, status)}{detail}")
-    return int(status)
+    found = _enqueue(library, name, x, arguments, cuda) if on_cuda(x) else getattr(library, f"cs_{name}")(*arguments)
+    if found > ARGUMENT:
+        detail = f": {library.cs_cuda_last_error().decode()}" if found == 4 else ""
+        raise MachineError(f"native {name} on {x.device}: {_CAUSES.get(found, found)}{detail}")
+    return int(found)
 
 
 def _enqueue(library: Any, name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: Cuda) -> int:
@@ -151,7 +161,7 @@ def _enqueue(library: Any, name: str, x: Tensor, arguments: tuple[float | None, 
     partial = x.new_empty(2 * pieces * cuda.share, dtype=torch.float64 if x.dtype == torch.float64 else torch.float32)
     with _on_device(x) as stream:
         counters = _counters(x.device, stream, pieces) if pieces else None  # without them no row is taken for a long one
-        launch = (entries, _pointer(counters), partial.data_ptr(), x.device.index or 0, stream)
+        launch = (entries, pointer(counters), partial.data_ptr(), x.device.index or 0, stream)
         return int(getattr(library, f"cs_cuda_{name}")(*arguments, *cuda.arguments, *launch))
 
 

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define CS_ABI_VERSION 8
+#define CS_ABI_VERSION 9
 #define CS_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
@@ -157,6 +157,28 @@ CS_API int cs_encode_f32(int64_t rows, int64_t clock, const float* elapsed, cons
 CS_API int cs_encode_f64(int64_t rows, int64_t clock, const double* elapsed, const double* frequency, const double* phase, double* cosine,
                          double* sine);
 
+// Edges as COO: out[v, :] = sum over the edges e of target[e] == v, in their order, of x[source[e], :], or x[e, :] where source is null. Ids
+// are int64 where `wide`, else int32. An id outside [0, rows) or [0, sources), and 2^31 edges or more, is CS_ERROR_ARGUMENT.
+#define CS_EDGES(T)                                                                                                                \
+  int64_t rows, int64_t edges, const void *target, const void *source, int wide, int64_t sources, const T *x, int64_t width, T *out
+CS_API int cs_edges_f32(CS_EDGES(float));
+CS_API int cs_edges_f64(CS_EDGES(double));
+
+// Softmax over each row's entries, for each head: numbers [entries, heads]; indptr [rows + 1], checked: CS_ERROR_ARGUMENT unless it
+// ascends from 0 to entries. A row with a NaN, an infinity or nothing but -infinity is NaN (of that head). grad: into_scores = shares *
+// (into - sum of the row's shares * into).
+#define CS_SHARES int64_t rows, int64_t entries, int64_t heads, const int64_t *indptr
+CS_API int cs_edge_softmax_f32(CS_SHARES, const float* scores, float* shares);
+CS_API int cs_edge_softmax_f64(CS_SHARES, const double* scores, double* shares);
+CS_API int cs_edge_softmax_grad_f32(CS_SHARES, const float* shares, const float* into, float* into_scores);
+CS_API int cs_edge_softmax_grad_f64(CS_SHARES, const double* shares, const double* into, double* into_scores);
+
+// out[i, :] = row index[i] of two tables as if they were one, `cached` before `sent`. Ids as in cs_edges.
+#define CS_TABLES(T)                                                                                                              \
+  int64_t count, const void *index, int wide, int64_t cached_rows, const T *cached, int64_t sent_rows, const T *sent, int64_t width, T *out
+CS_API int cs_gather_f32(CS_TABLES(float));
+CS_API int cs_gather_f64(CS_TABLES(double));
+
 // ---- libchronoscale_cuda ---- the same, enqueued on a stream of a device: no allocation, no synchronisation.
 //
 // entries: indptr[rows], which the host must know. counters: one for each started piece of cs_cuda_piece() entries; all zero, and zero
@@ -214,6 +236,20 @@ CS_API int cs_cuda_rebuild(int64_t rows, const int64_t* indptr, const int32_t* i
 CS_CUDA_SOFTMAX(f32, float)
 CS_CUDA_SOFTMAX(f64, double)
 #undef CS_CUDA_SOFTMAX
+
+// On a device nothing is refused for its ids. cs_cuda_edges adds to `out`, by atomics in any order; cs_cuda_segments writes it in a fixed
+// order, and takes targets for ascending: rows without edges stay as they are. An edge to a row that is not there is left out; a row of x or
+// of the tables that is not there reads as NaN; pointers beyond the entries are taken for their end.
+#define CS_CUDA_EDGES(kind, T)                                                                                                 \
+  CS_API int cs_cuda_edges_##kind(CS_EDGES(T), CS_CUDA_LAUNCH);                                                                \
+  CS_API int cs_cuda_segments_##kind(CS_EDGES(T), CS_CUDA_LAUNCH);                                                             \
+  CS_API int cs_cuda_edge_softmax_##kind(CS_SHARES_ON_CUDA, const T* scores, T* shares, CS_CUDA_LAUNCH);                       \
+  CS_API int cs_cuda_edge_softmax_grad_##kind(CS_SHARES_ON_CUDA, const T* shares, const T* into, T* into_scores, CS_CUDA_LAUNCH); \
+  CS_API int cs_cuda_gather_##kind(CS_TABLES(T), CS_CUDA_LAUNCH);
+#define CS_SHARES_ON_CUDA int64_t rows, int64_t heads, const int64_t *indptr  // entries: the launch's
+CS_CUDA_EDGES(f32, float)
+CS_CUDA_EDGES(f64, double)
+#undef CS_CUDA_EDGES
 
 #ifdef __cplusplus
 }

@@ -114,4 +114,26 @@ struct Product {
   int64_t c_batch, c_row;
 };
 
+// As cs_edge_softmax: of scores, or, where `into` is not null, of its gradient from shares.
+template <class T>
+struct Shares {
+  int64_t rows, entries, heads;
+  const int64_t* indptr;
+  const T *given, *into;
+  T* out;
+};
+
+// As cs_gather. I: int32_t or int64_t.
+template <class T, class I>
+struct Tables {
+  int64_t count;
+  const I* index;
+  int64_t cached_rows;
+  const T* cached;
+  int64_t sent_rows;
+  const T* sent;
+  int64_t width;
+  T* out;
+};
+
 }  // namespace cs

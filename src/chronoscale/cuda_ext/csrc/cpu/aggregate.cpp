@@ -25,25 +25,9 @@ cs::Isa detect() {
   return Isa::baseline;
 }
 
-// The row in which position `at` of the merged sequence lies: the largest v with indptr[v] + v <= at.
-int64_t row_at(const int64_t* indptr, int64_t rows, int64_t at) {
-  int64_t low = 0, high = std::min(rows, at);
-  while (low < high) {
-    const int64_t mid = (low + high + 1) / 2;
-    if (indptr[mid] + mid <= at) low = mid; else high = mid - 1;
-  }
-  return low;
-}
-
 template <class T, class X>
-int run(const Rows<T, X>& r) {
-  const int64_t rows = r.rows;
-  if (rows < 0 || r.width < 0) return CS_ERROR_ARGUMENT;
-  if (rows == 0 || r.width == 0) return CS_OK;
-  if (!r.indptr || !r.out || (r.targets && !r.sums)) return CS_ERROR_ARGUMENT;
-  const int64_t items = rows + r.indptr[rows];
-  if (r.indptr[rows] > 0 && (!r.indices || !r.x)) return CS_ERROR_ARGUMENT;
-
+int sum(const Rows<T, X>& r) {
+  const int64_t rows = r.rows, items = rows + r.indptr[rows];
   const int64_t length = std::clamp<int64_t>(kElements / r.width, 512, 8192);
   const int64_t chunks = (items + length - 1) / length;
   if (chunks > kNumbers / r.width) return CS_ERROR_MEMORY;
@@ -51,7 +35,7 @@ int run(const Rows<T, X>& r) {
 
   const auto chunk = [&](int64_t k) {
     const int64_t from = k * length, to = std::min(items, from + length);
-    const int64_t row = row_at(r.indptr, rows, from), row_end = row_at(r.indptr, rows, to);
+    const int64_t row = cs::row_at(r.indptr, rows, from), row_end = cs::row_at(r.indptr, rows, to);
     return Chunk{row, row_end, from - row, to - row_end};
   };
   auto body = [&](int64_t k, int) { CS_CALL(rows, r, chunk(k), carries.get() + k * r.width); };
@@ -67,9 +51,21 @@ int run(const Rows<T, X>& r) {
   return CS_OK;
 }
 
+template <class T, class X>
+int run(const Rows<T, X>& r) {
+  if (r.rows < 0 || r.width < 0) return CS_ERROR_ARGUMENT;
+  if (r.rows == 0 || r.width == 0) return CS_OK;
+  if (!r.indptr || !r.out || (r.targets && !r.sums)) return CS_ERROR_ARGUMENT;
+  if (r.indptr[r.rows] > 0 && (!r.indices || !r.x)) return CS_ERROR_ARGUMENT;
+  return sum(r);
+}
+
 }  // namespace
 
 const cs::Isa cs::isa = detect();
+
+int cs::sum_rows(const Rows<float>& r) { return sum(r); }
+int cs::sum_rows(const Rows<double>& r) { return sum(r); }
 
 const char* cs_instruction_set(void) {
   return cs::isa == cs::Isa::avx512f ? "avx512f" : cs::isa == cs::Isa::avx2 ? "avx2" : "baseline";

@@ -1,5 +1,5 @@
-// The row kernels, one copy for each instruction set: rows.cpp, edges.cpp, slots.cpp, dense.cpp, gates.cpp and encodings.cpp. CS_CALL runs
-// this machine's.
+// The row kernels, one copy for each instruction set: rows.cpp, edges.cpp, slots.cpp, dense.cpp, gates.cpp, encodings.cpp, shares.cpp and
+// tables.cpp. CS_CALL runs this machine's.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct Chunk {
 };
 
 // rows: one chunk. A row that began in an earlier one goes to carry [width] in place of out; the caller adds it there.
-// multiply: rows [row, end) of one panel of columns, which lay_panel has laid down. encode: room for four rows of padded numbers.
+// tables: whether all of its ids are there; else what is written is of no use. multiply: rows [row, end) of one panel of columns, which lay_panel has laid down. encode: room for four rows of padded numbers.
 #define CS_DECLARE(isa, T)                                                                                                                 \
   namespace isa {                                                                                                                          \
   void rows(const Rows<T>&, const Chunk&, T* carry);                                                                                       \
@@ -26,6 +26,9 @@ struct Chunk {
   void gates(const Gates<T>&, int64_t begin, int64_t end);                                                                                 \
   void gates_grad(const GatesGrad<T>&, int64_t begin, int64_t end);                                                                        \
   void encode(const Encoding<T>&, int64_t begin, int64_t end, T* room);                                                                    \
+  void shares(const Shares<T>&, int64_t begin, int64_t end);                                                                               \
+  bool tables(const Tables<T, int32_t>&, int64_t begin, int64_t end);                                                                      \
+  bool tables(const Tables<T, int64_t>&, int64_t begin, int64_t end);                                                                      \
   int64_t panel_width(const Product<T>&);                                                                                                  \
   void lay_panel(const Product<T>&, int64_t batch, int64_t column, int64_t depth, int64_t count, T* panel);                                \
   void multiply(const Product<T>&, int64_t batch, int64_t row, int64_t end, int64_t column, int64_t depth, int64_t count, const T* panel); \
@@ -43,6 +46,20 @@ CS_DECLARE_BOTH(avx512f)
 enum class Isa { baseline, avx2, avx512f };
 
 extern const Isa isa;  // aggregate.cpp
+
+// As cs_aggregate, of operands that are there; indices null: 0, 1, 2, ... (aggregate.cpp)
+int sum_rows(const Rows<float>&);
+int sum_rows(const Rows<double>&);
+
+// Where a row begins in the merged sequence of rows' ends and entries: the largest v with indptr[v] + v <= at.
+inline int64_t row_at(const int64_t* indptr, int64_t rows, int64_t at) {
+  int64_t low = 0, high = rows < at ? rows : at;
+  while (low < high) {
+    const int64_t mid = (low + high + 1) / 2;
+    if (indptr[mid] + mid <= at) low = mid; else high = mid - 1;
+  }
+  return low;
+}
 
 }  // namespace cs
 

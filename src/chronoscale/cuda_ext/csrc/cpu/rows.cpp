@@ -92,11 +92,11 @@ void tile(const Rows<T, X>& r, const Weight* weights, const Chunk& c, T* carry, 
     for (int i = 0; i < N; ++i) acc[i] = V{};
     for (int64_t e = begin; e < end; ++e) {
       // Rows of x that fit a cache line are overlapped well enough by the processor itself.
-      if (N * W * sizeof(X) > 64 && e + kAhead < c.edge_end) {
+      if (N * W * sizeof(X) > 64 && r.indices && e + kAhead < c.edge_end) {
         const char* const soon = reinterpret_cast<const char*>(x + r.indices[e + kAhead] * width);
         for (unsigned byte = 0; byte < N * W * sizeof(X); byte += 64) __builtin_prefetch(soon + byte);
       }
-      const X* const source = x + r.indices[e] * width;
+      const X* const source = x + (r.indices ? r.indices[e] : e) * width;
       for (int i = 0; i < N; ++i) {
         const V v = widen<T, W>(source + (i + 1 < N ? i * W : last));
         if constexpr (std::is_same_v<Weight, None>) acc[i] += v; else acc[i] += static_cast<T>(weights[e]) * v;

@@ -4,12 +4,16 @@
 #include <algorithm>
 
 #include "../common/operands.h"
+#include "packs.cuh"
 #include "pieces.cuh"
 
 namespace {
 
+using cs::at;
 using cs::kThreads;
 using cs::Launch;
+using cs::of_groups;
+using cs::Pack;
 
 constexpr int kAhead = 4;  // rows of x that a group has on their way at once
 
@@ -21,22 +25,6 @@ struct Gather : cs::Rows<T, S> {
   int32_t* counters;
   T* partial;  // [2 * pieces, width]
 };
-
-template <class T, int V>
-struct alignas(V * sizeof(T)) Pack {
-  T v[V];
-
-  __device__ void add(const Pack& other) {
-#pragma unroll
-    for (int i = 0; i < V; ++i) v[i] += other.v[i];
-  }
-};
-
-template <class T, int V>
-__device__ Pack<T, V>& at(T* from) { return *reinterpret_cast<Pack<T, V>*>(from); }
-
-template <class T, int V>
-__device__ const Pack<T, V>& at(const T* from) { return *reinterpret_cast<const Pack<T, V>*>(from); }
 
 __device__ float wide(float x) { return x; }
 __device__ double wide(double x) { return x; }
@@ -92,20 +80,6 @@ __device__ void finish(const Gather<T, S>& g, int64_t row, int64_t column, Pack<
     sum = acc;
   }
   at<T, V>(g.out + row * g.width + column) = acc;
-}
-
-// The sum of what the groups of a block have, in group 0.
-template <class T, int V>
-__device__ Pack<T, V> of_groups(Pack<T, V> acc, int lanes) {
-  __shared__ Pack<T, V> shares[kThreads];
-  shares[threadIdx.x] = acc;
-  for (int half = kThreads / 2; half >= lanes; half /= 2) {
-    __syncthreads();
-    if (static_cast<int>(threadIdx.x) < half) shares[threadIdx.x].add(shares[threadIdx.x + half]);
-  }
-  acc = shares[threadIdx.x];
-  __syncthreads();
-  return acc;
 }
 
 template <class T, class S, int V>

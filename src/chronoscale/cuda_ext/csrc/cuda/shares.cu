@@ -1,0 +1,194 @@
+// Softmax over rows' entries on a stream, and its gradient (FAST, section 4.3): a thread has a row's head and goes through its few entries.
+// Rows of more than kFew are a warp's, long ones are cut (pieces.cuh), in a second launch. Order and results repeat bit for bit.
+#include "../common/operands.h"
+#include "pieces.cuh"
+
+namespace {
+
+using cs::kPiece;
+using cs::kThreads;
+using cs::Launch;
+using cs::Part;
+
+constexpr int kFew = 32;  // entries, at most, that a thread goes through
+
+// cs::Shares, and what its kernels share. partial [2 * pieces, heads, 2], or of the gradient [2 * pieces, heads].
+template <class T>
+struct Shares : cs::Shares<T> {
+  T* partial;
+  int64_t pieces;
+};
+
+// The numbers of one head of a row's entries from `begin` on, those `stride` entries apart, below `end`.
+template <class T>
+struct Walk {
+  const Shares<T>& s;
+  int64_t head, begin, end, stride;
+
+  template <class F>
+  __device__ void each(F f) const {
+    for (int64_t e = begin; e < end; e += stride) f(e * s.heads + head);
+  }
+};
+
+// What a softmax needs to know of all its scores. Of nothing but -infinity the total is 0, not NaN: other pieces of a row may have more.
+template <class T>
+struct Softmax {
+  static constexpr int kNumbers = 2;
+  T top, total;
+
+  template <class Put, class Add>
+  __device__ static Softmax of(const Walk<T>& walk, Put put, Add add) {
+    const Shares<T>& s = walk.s;
+    T top = -T(INFINITY), total = 0;
+    walk.each([&](int64_t at) { top = cs::Larger<T>()(top, s.given[at]); });
+    top = put(top);
+    const T base = top == -T(INFINITY) ? T(0) : top;
+    walk.each([&](int64_t at) { total += exp(s.given[at] - base); });
+    return {top, add(total)};
+  }
+
+  __device__ void write(const Walk<T>& walk) const {
+    const Shares<T>& s = walk.s;
+    const T scale = 1 / total;
+    walk.each([&](int64_t at) { s.out[at] = exp(s.given[at] - top) * scale; });
+  }
+
+  // Of all pieces of a row.
+  template <class Put, class Add, class Each>
+  __device__ static Softmax joined(Each each, Put put, Add add) {
+    T top = -T(INFINITY), total = 0;
+    each([&](const T* piece) { top = cs::Larger<T>()(top, piece[0]); });
+    top = put(top);
+    each([&](const T* piece) { total += piece[1] * exp(piece[0] - top); });
+    return {top, add(total)};
+  }
+
+  __device__ void leave(T* piece) const { piece[0] = top, piece[1] = total; }
+};
+
+// The same of its gradient.
+template <class T>
+struct Gradient {
+  static constexpr int kNumbers = 1;
+  T total;
+
+  template <class Put, class Add>
+  __device__ static Gradient of(const Walk<T>& walk, Put, Add add) {
+    const Shares<T>& s = walk.s;
+    T total = 0;
+    walk.each([&](int64_t at) { total += s.given[at] * s.into[at]; });
+    return {add(total)};
+  }
+
+  __device__ void write(const Walk<T>& walk) const {
+    const Shares<T>& s = walk.s;
+    walk.each([&](int64_t at) { s.out[at] = s.given[at] * (s.into[at] - total); });
+  }
+
+  template <class Put, class Add, class Each>
+  __device__ static Gradient joined(Each each, Put, Add add) {
+    T total = 0;
+    each([&](const T* piece) { total += piece[0]; });
+    return {add(total)};
+  }
+
+  __device__ void leave(T* piece) const { piece[0] = total; }
+};
+
+template <class T>
+struct Alone {
+  __device__ T operator()(T value) const { return value; }
+};
+template <class T, class F>
+struct InWarp {
+  __device__ T operator()(T value) const { return cs::together(value, 32, F()); }
+};
+template <class T, class F>
+struct InBlock {
+  __device__ T operator()(T value) const { return cs::together_in_block(value, F()); }
+};
+
+// What this block has of a long row.
+template <class T>
+__device__ Walk<T> walk_of(const Shares<T>& s, const Part& part, int64_t head) {
+  return {s, head, part.begin + threadIdx.x, part.end, kThreads};
+}
+
+template <class T, template <class> class State>
+__global__ void __launch_bounds__(kThreads) shares_kernel(Shares<T> s) {
+  if (blockIdx.x < s.pieces) {
+    return cs::long_rows(blockIdx.x, s.rows, s.indptr, s.entries, nullptr, [&](const Part& part) {
+      for (int64_t head = 0; head < s.heads; ++head) {
+        const auto found = State<T>::of(walk_of(s, part, head), InBlock<T, cs::Larger<T>>(), InBlock<T, cs::Plus<T>>());
+        if (threadIdx.x == 0) found.leave(s.partial + (part.slot * s.heads + head) * State<T>::kNumbers);
+      }
+    });
+  }
+  const int64_t item = (blockIdx.x - s.pieces) * kThreads + threadIdx.x, row = item / s.heads;
+  int64_t begin = 0, end = 0;
+  if (row < s.rows) {
+    begin = s.indptr[row], end = s.indptr[row + 1];
+    if (s.pieces > 0 && end - begin >= kPiece) end = begin;
+    if (begin < 0) begin = 0;
+    if (end > s.entries) end = s.entries;
+  }
+  const int64_t head = item % s.heads;
+  if (end - begin <= kFew) {
+    const Walk<T> walk{s, head, begin, end, 1};
+    State<T>::of(walk, Alone<T>(), Alone<T>()).write(walk);
+  }
+  for (unsigned left = __ballot_sync(cs::kAll, end - begin > kFew); left; left &= left - 1) {
+    const int of = __ffs(left) - 1;
+    const int64_t from = __shfl_sync(cs::kAll, begin, of), to = __shfl_sync(cs::kAll, end, of), its = __shfl_sync(cs::kAll, head, of);
+    const Walk<T> walk{s, its, from + threadIdx.x % 32, to, 32};
+    State<T>::of(walk, InWarp<T, cs::Larger<T>>(), InWarp<T, cs::Plus<T>>()).write(walk);
+  }
+}
+
+// Long rows, of whose pieces all is known by now.
+template <class T, template <class> class State>
+__global__ void __launch_bounds__(kThreads) long_shares_kernel(Shares<T> s) {
+  cs::long_rows(blockIdx.x, s.rows, s.indptr, s.entries, nullptr, [&](const Part& part) {
+    const int64_t first = part.first > 0 ? part.first : 0, last = part.last < s.pieces ? part.last : s.pieces - 1;
+    for (int64_t head = 0; head < s.heads; ++head) {
+      const auto each = [&](auto f) {
+        for (int64_t piece = first + threadIdx.x; piece <= last; piece += kThreads) {
+          f(s.partial + (part.slot_of(piece) * s.heads + head) * State<T>::kNumbers);
+        }
+      };
+      State<T>::joined(each, InBlock<T, cs::Larger<T>>(), InBlock<T, cs::Plus<T>>()).write(walk_of(s, part, head));
+    }
+  });
+}
+
+template <class T, template <class> class State>
+int run(Shares<T> s, const Launch& how) {
+  if (s.rows < 0 || s.entries < 0 || s.heads < 0 || s.entries > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
+  if (s.rows == 0 || s.entries == 0 || s.heads == 0) return CS_OK;
+  if (!s.indptr || !s.given || !s.out) return CS_ERROR_ARGUMENT;
+  s.pieces = how.counters ? cs::pieces_of(s.entries) : 0;
+  const int64_t blocks = s.pieces + (s.rows * s.heads + kThreads - 1) / kThreads;
+  if ((s.pieces > 0 && !s.partial) || blocks > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
+  if (const cudaError_t error = cudaSetDevice(how.device); error != cudaSuccess) return cs::report(error);
+  shares_kernel<T, State><<<static_cast<unsigned>(blocks), kThreads, 0, how.on()>>>(s);
+  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess || s.pieces == 0) return cs::report(error);
+  long_shares_kernel<T, State><<<static_cast<unsigned>(s.pieces), kThreads, 0, how.on()>>>(s);
+  return cs::report(cudaGetLastError());
+}
+
+}  // namespace
+
+#define CS_DEFINE(kind, T)                                                                                                           \
+  int cs_cuda_edge_softmax_##kind(CS_SHARES_ON_CUDA, const T* scores, T* shares, CS_CUDA_LAUNCH) {                                   \
+    return run<T, Softmax>({{rows, entries, heads, indptr, scores, nullptr, shares}, static_cast<T*>(partial), 0},                   \
+                           {entries, counters, partial, device, stream});                                                            \
+  }                                                                                                                                  \
+  int cs_cuda_edge_softmax_grad_##kind(CS_SHARES_ON_CUDA, const T* shares, const T* into, T* into_scores, CS_CUDA_LAUNCH) {          \
+    if (entries > 0 && heads > 0 && !into) return CS_ERROR_ARGUMENT;                                                                 \
+    return run<T, Gradient>({{rows, entries, heads, indptr, shares, into, into_scores}, static_cast<T*>(partial), 0},                \
+                            {entries, counters, partial, device, stream});                                                           \
+  }
+CS_DEFINE(f32, float)
+CS_DEFINE(f64, double)
+#undef CS_DEFINE
