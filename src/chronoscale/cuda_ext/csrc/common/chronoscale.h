@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define CS_ABI_VERSION 8
+#define CS_ABI_VERSION 9
 #define CS_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
@@ -112,6 +112,13 @@ CS_API int cs_tcsr_fill(int64_t nodes, int64_t events, int64_t first, const int3
 CS_API int cs_sample(int64_t nodes, const int64_t* indptr, const int32_t* neighbor, const int32_t* event, int64_t entries, int64_t roots,
                      const int32_t* node, const int32_t* before, const int32_t* since, int64_t fanout, int uniform, uint64_t seed,
                      int threads, int32_t* out_neighbor, int32_t* out_event, int32_t* out_count);
+
+// FAST's compressed triple (section 5) of ids [rows, width], none negative: the different ones, ascending, out_unique; the place of each
+// among them, out_place; of the slots that are filled, the first counts[row] of each row, one row after another, which begin at
+// out_indptr [rows + 1]. counts null: all slots are, and out_indptr may be null. out_unique and out_place have room for rows * width, below
+// 2^31; *out_count: different ids. The result does not depend on threads, 0: as cs_set_threads.
+CS_API int cs_distinct(int64_t rows, int64_t width, const int32_t* ids, const int32_t* counts, int threads, int32_t* out_unique,
+                       int64_t* out_place, int64_t* out_indptr, int64_t* out_count);
 
 // Attention of targets to the slots that are theirs (TGAT, section 3.2). Slot k of target t is x_k = [source[slot[t, k], :], edge[t, k, :],
 // cos(frequency * elapsed[t, k] + phase)], X = width + edges + clock numbers; the angle is computed in double. weights[t, h, k] = softmax
