@@ -72,5 +72,5 @@ def _jaccard(block: Int64, thread: Int64, node: Int64, threads: int) -> Float64:
     sizes = np.bincount(owner)
     first, second = common.coords
     share = common.data / (sizes[first] + sizes[second] - common.data)
-    summed: Float64 = np.bincount(first % threads * threads + second % threads, share, threads * threads)
-    return summed.reshape(threads, threads)
+    summed = np.bincount(first % threads * threads + second % threads, share, threads * threads)
+    return np.asarray(summed.reshape(threads, threads), np.float64)
