@@ -121,6 +121,11 @@ CS_API int cs_bind(int count, const int32_t* cpus);
 CS_API int cs_unbind(void);
 CS_API int cs_bound(void);
 
+// A model of `caches` caches of `sets` sets of `ways` lines, empty at first: access i asks cache[i] for line[i], which lies in set line %
+// sets and takes the place of the line there that was used least recently. out_hit[i]: 1 where it was there.
+CS_API int cs_caches(int64_t accesses, const int64_t* line, const int32_t* cache, int64_t caches, int64_t sets, int64_t ways,
+                     uint8_t* out_hit);
+
 // FAST's compressed triple (section 5) of ids [rows, width], none negative: the different ones, ascending, out_unique; the place of each
 // among them, out_place; of the slots that are filled, the first counts[row] of each row, one row after another, which begin at
 // out_indptr [rows + 1]. counts null: all slots are, and out_indptr may be null. out_unique and out_place have room for rows * width, below
