@@ -8,8 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stream_search import NODES, earlier, source_of, sources
 
-from chronoscale.datasets.streams import distinct as made
-from chronoscale.datasets.streams.distinct import distinct
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.neighbourhood import Sampling, sample
 from chronoscale.datasets.streams.source import Source
@@ -138,18 +136,6 @@ def test_a_batch_that_nothing_came_before():
     for unique in (False, True):
         found, _ = checked((source, range(2), np.array([[6], [6]], np.int32), 0), Sampling((2, 2), unique=unique))
         assert filled(found) == 0 and not len(found.edges) and [len(level) for level in found.trees[0].levels] == [6, 1, 1]
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.lists(st.integers(0, 2**31 - 2), max_size=30), st.integers(1, 2**31 - 1), st.sampled_from([0, 8, 2**30]))
-def test_distinct_ids(ids, bound, sparse):
-    """By a table and by sorting."""
-    given_ids = np.array([one % min(bound, 10**6) for one in ids], np.int32)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(made, "SPARSE", sparse if len(ids) * sparse < 2**32 else 8)
-        rows, index = distinct(given_ids)
-    assert rows.dtype == np.int32 and index.dtype == np.int64
-    assert rows.tolist() == sorted(set(given_ids.tolist())) and rows[index].tolist() == given_ids.tolist()
 
 
 def test_an_index_of_another_stream_is_refused():

@@ -66,6 +66,11 @@ _CPU: _Arguments = {
     "cs_tcsr_count": [c_int64, c_int64, c_void_p, c_void_p, c_int, c_void_p],
     "cs_tcsr_fill": [c_int64, c_int64, c_int64, c_void_p, c_void_p, c_int, c_int64, *[c_void_p] * 3],
     "cs_sample": [c_int64, *[c_void_p] * 3, c_int64, c_int64, *[c_void_p] * 3, c_int64, c_int, c_uint64, c_int, *[c_void_p] * 3],
+    "cs_caches": [c_int64, c_void_p, c_void_p, *[c_int64] * 3, c_void_p],
+    "cs_bind": [c_int, c_void_p],
+    "cs_unbind": [],
+    "cs_bound": [],
+    "cs_distinct": [c_int64, c_int64, c_void_p, c_void_p, c_int, *[c_void_p] * 4],
     "cs_exchange": [*_PROBLEM, *[c_double] * 3, c_int64, c_uint64, POINTER(c_int32), POINTER(c_double)],
 }
 _MORE: _Arguments = {  # on CUDA besides, before what every launch is told

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from chronoscale.cuda_ext.distinct import distinct
 from chronoscale.cuda_ext.temporal import Policy
 from chronoscale.datasets.arrays import Bool, Float32, Int32, Int64, Numbers
 from chronoscale.datasets.streams import draws
-from chronoscale.datasets.streams.distinct import distinct
 from chronoscale.datasets.streams.tcsr import TCSR
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from chronoscale.cuda_ext.distinct import distinct
 from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.streams import neighbourhood
 from chronoscale.datasets.streams.deal import Deal
-from chronoscale.datasets.streams.distinct import distinct
 from chronoscale.datasets.streams.loading import Cached, Frequencies
 from chronoscale.datasets.streams.neighbourhood import Neighbourhood, Sampling
 from chronoscale.datasets.streams.source import Source

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from chronoscale.cuda_ext.distinct import distinct
 from chronoscale.datasets.arrays import Int32, Int64
-from chronoscale.datasets.streams.distinct import distinct
 from chronoscale.datasets.streams.loading import Cached, Loading
 from chronoscale.datasets.streams.neighbourhood import Neighbourhood
 from chronoscale.datasets.streams.retention import Retention

@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from chronoscale.cuda_ext.distinct import distinct
 from chronoscale.datasets.archive import read_archive, whole
 from chronoscale.datasets.arrays import Int32, Int64
 from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.delivery import delivered
-from chronoscale.datasets.streams.distinct import distinct
 from chronoscale.datasets.streams.loading import Loading
 from chronoscale.datasets.streams.neighbourhood import Sampling
 from chronoscale.datasets.streams.presampled import Others, asked, sampled

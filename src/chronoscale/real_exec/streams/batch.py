@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.gather import gather_rows
+from chronoscale.cuda_ext.tables import gather_rows
 from chronoscale.datasets.arrays import Int32, Numbers
 from chronoscale.datasets.streams import neighbourhood
 from chronoscale.datasets.streams.residents import Loads

@@ -17,7 +17,7 @@ enum cs_status {
   CS_OK = 0,
   CS_ERROR_ARGUMENT = 1,     // a size is negative or a needed pointer is null
   CS_ERROR_MEMORY = 2,       // scratch memory could not be had; nothing is ever thrown
-  CS_ERROR_UNAVAILABLE = 3,  // no driver, or no device (CUDA library only)
+  CS_ERROR_UNAVAILABLE = 3,  // no driver, or no device (CUDA library); a processor that is not there (cs_bind)
   CS_ERROR_DEVICE = 4        // the launch failed (CUDA library only); see cs_cuda_last_error
 };
 
@@ -107,11 +107,31 @@ CS_API int cs_tcsr_fill(int64_t nodes, int64_t events, int64_t first, const int3
 
 // For each root, up to `fanout` (at most 1,024) entries of row node[i] among the events below before[i] and, unless `since` is null, not
 // below since[i], in their order: the latest, or `uniform` all alike, drawn without replacement from (seed, node, before) and the slot
-// alone. Slots beyond out_count[i] are -1; so are all of a root of node -1. Rows' events ascend. threads 0: as cs_set_threads; the result
-// does not depend on it.
+// alone. Slots beyond out_count[i] are -1; so are all of a root of node -1. Rows' events ascend. threads 0: the crew (cs_bind), else as
+// cs_set_threads; the result does not depend on it.
 CS_API int cs_sample(int64_t nodes, const int64_t* indptr, const int32_t* neighbor, const int32_t* event, int64_t entries, int64_t roots,
                      const int32_t* node, const int32_t* before, const int32_t* since, int64_t fanout, int uniform, uint64_t seed,
                      int threads, int32_t* out_neighbor, int32_t* out_event, int32_t* out_count);
+
+// A crew of `count` (1 to 1,024) threads, thread i on processor cpus[i] alone, in place of one that was there before; the caller stays where
+// it may run. While there is one, cs_sample with threads 0 gives thread i the i-th of `count` parts of its roots, of equal size, rounded up
+// (OpenMP's static schedule in TGL's sampler, FAST section 4.4), and its caller waits; results are the same. CS_ERROR_UNAVAILABLE: this
+// process may not run on a processor; then there is no crew. After a fork the child has none. cs_bound: how many threads, 0 without one.
+CS_API int cs_bind(int count, const int32_t* cpus);
+CS_API int cs_unbind(void);
+CS_API int cs_bound(void);
+
+// A model of `caches` caches of `sets` sets of `ways` lines, empty at first: access i asks cache[i] for line[i], which lies in set line %
+// sets and takes the place of the line there that was used least recently. out_hit[i]: 1 where it was there.
+CS_API int cs_caches(int64_t accesses, const int64_t* line, const int32_t* cache, int64_t caches, int64_t sets, int64_t ways,
+                     uint8_t* out_hit);
+
+// FAST's compressed triple (section 5) of ids [rows, width], none negative: the different ones, ascending, out_unique; the place of each
+// among them, out_place; of the slots that are filled, the first counts[row] of each row, one row after another, which begin at
+// out_indptr [rows + 1]. counts null: all slots are, and out_indptr may be null. out_unique and out_place have room for rows * width, below
+// 2^31; *out_count: different ids. The result does not depend on threads, 0: as cs_set_threads.
+CS_API int cs_distinct(int64_t rows, int64_t width, const int32_t* ids, const int32_t* counts, int threads, int32_t* out_unique,
+                       int64_t* out_place, int64_t* out_indptr, int64_t* out_count);
 
 // Attention of targets to the slots that are theirs (TGAT, section 3.2). Slot k of target t is x_k = [source[slot[t, k], :], edge[t, k, :],
 // cos(frequency * elapsed[t, k] + phase)], X = width + edges + clock numbers; the angle is computed in double. weights[t, h, k] = softmax

@@ -5,25 +5,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <new>
 #include <thread>
 #include <vector>
 
+#include "watch.h"
+
 namespace cs {
 namespace {
-
-// Waking a sleeper costs tens of microseconds, as much as a small job. So a thread that has just worked watches for
-// that long before it sleeps, yielding to whoever else wants the core; never longer, or torch's own threads would lack it.
-constexpr std::chrono::microseconds kWatch{50};
-
-template <class Done>
-void watch(Done done) {
-  const auto until = std::chrono::steady_clock::now() + kWatch;
-  while (!done() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
-}
 
 struct Job {
   Body body;

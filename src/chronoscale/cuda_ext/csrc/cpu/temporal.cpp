@@ -6,6 +6,7 @@
 #include <atomic>
 #include <limits>
 
+#include "crew.h"
 #include "pool.h"
 #include "splitmix.h"
 
@@ -165,14 +166,18 @@ int cs_sample(int64_t nodes, const int64_t* indptr, const int32_t* neighbor, con
   const Sampler s{indptr, neighbor, event, entries, roots, node, before, since, fanout, uniform != 0, seed, out_neighbor, out_event,
                   out_count};
   std::atomic<bool> sound{true};
-  auto task = [&](int64_t at, int) {
-    const int64_t last = std::min(s.roots, (at + 1) * kTask);
-    for (int64_t i = at * kTask; i < last; i += kGroup) {
+  const auto range = [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; i += kGroup) {
       if (!sample(s, i, std::min(last, i + kGroup))) sound = false;
     }
   };
+  auto task = [&](int64_t at, int) { range(at * kTask, std::min(s.roots, (at + 1) * kTask)); };
+  auto part = [&](int at, int parts) {
+    const int64_t each = (s.roots + parts - 1) / parts;
+    range(std::min(s.roots, at * each), std::min(s.roots, (at + 1) * each));
+  };
   return cs::guarded([&] {
-    cs::parallel((roots + kTask - 1) / kTask, threads ? threads : cs::threads(), task);
+    if (threads || !cs::by_crew(part)) cs::parallel((roots + kTask - 1) / kTask, threads ? threads : cs::threads(), task);
     return sound ? CS_OK : CS_ERROR_ARGUMENT;
   });
 }

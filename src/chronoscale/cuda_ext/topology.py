@@ -1,0 +1,144 @@
+"""Topology: which logical processors share a core, a cache, a NUMA node. Read from the system, or from what `lscpu -p` prints elsewhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal, get_args
+
+from chronoscale.errors import MachineError, UserError, in_words
+
+SYSTEM = Path("/sys/devices/system")
+COMMAND = "lscpu -p=CPU,CORE,SOCKET,NODE,CACHE"
+Level = Literal["core", "l2", "l3", "node", "socket"]
+LEVELS: tuple[Level, ...] = get_args(Level)  # from the nearest
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """A logical processor, and the number of each thing that it shares with those that have the same. Numbers mean nothing else.
+
+    core: its SMT siblings. l2, l3: who shares that cache; where the system knows of none, the core and the socket stand for them.
+    """
+
+    number: int
+    core: int
+    l2: int
+    l3: int
+    node: int
+    socket: int
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The processors that may be used, ascending. Raises UserError for none, and for one that is there twice."""
+
+    cpus: tuple[Cpu, ...]
+
+    def __post_init__(self) -> None:
+        numbers = [cpu.number for cpu in self.cpus]
+        if not numbers or any(b <= a for a, b in pairwise(numbers)):
+            raise UserError(f"topology: CPUs {numbers}; expected at least one, ascending, each once")
+
+    def __len__(self) -> int:
+        return len(self.cpus)
+
+    def groups(self, level: Level) -> list[list[Cpu]]:
+        """The processors that share one of that level, group by group, in the order of their first ones."""
+        found: dict[int, list[Cpu]] = {}
+        for cpu in self.cpus:
+            found.setdefault(getattr(cpu, level), []).append(cpu)
+        return list(found.values())
+
+    def shares(self, level: Level) -> bool:
+        """Whether any two processors share one of that level."""
+        return any(len(group) > 1 for group in self.groups(level))
+
+    def limited(self, numbers: Iterable[int]) -> Topology:
+        """Of those numbers alone. Raises UserError where none of them is there."""
+        wanted = set(numbers)
+        return Topology(tuple(cpu for cpu in self.cpus if cpu.number in wanted))
+
+    def told(self) -> str:
+        """'80 CPUs on 40 cores, 40 L2 and 2 L3 caches, 2 NUMA nodes'."""
+        core, l2, l3, node = (len(self.groups(level)) for level in ("core", "l2", "l3", "node"))
+        return f"{len(self)} CPUs on {core} cores, {l2} L2 and {l3} L3 caches, {node} NUMA nodes"
+
+    @classmethod
+    def here(cls, system: Path = SYSTEM, allowed: Iterable[int] | None = None) -> Topology:
+        """Of this machine, as far as this process may use it (`allowed`: its affinity mask). Raises MachineError where the system does not
+        tell."""
+        mask = sorted(allowed if allowed is not None else os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ())
+        try:
+            nodes = {cpu: int(path.parent.name[4:]) for path in system.glob("node/node[0-9]*/cpulist") for cpu in listed(path)}
+            return cls(tuple(_read(system / "cpu" / f"cpu{number}", number, nodes.get(number, 0)) for number in mask))
+        except (OSError, ValueError, UserError) as error:
+            reason = in_words(error) if isinstance(error, OSError) else str(error)
+            raise MachineError(f"the system does not tell how its processors share caches: {reason}") from None
+
+    @classmethod
+    def load(cls, path: Path) -> Topology:
+        """Of a file with what COMMAND prints, on any machine. Raises UserError naming file and line."""
+        try:
+            lines = path.read_text().splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(in_words(error) if isinstance(error, OSError) else f"{path}: is no text; {_EXPECTED}") from None
+        found: dict[int, Cpu] = {}
+        columns: list[str] = []
+        for number, line in enumerate(lines, 1):
+            where = f"{path}, line {number}"
+            if line.startswith("#"):
+                columns = _columns(line) or columns
+            elif line.strip():
+                cpu = _cpu(line, columns, where)
+                if cpu is not None and cpu.number in found:
+                    raise UserError(f"{where}: CPU {cpu.number} is there twice")
+                found |= {} if cpu is None else {cpu.number: cpu}
+        if not found:
+            raise UserError(f"{path}: no CPU; {_EXPECTED}")
+        return cls(tuple(found[number] for number in sorted(found)))
+
+
+_EXPECTED = f"expected what `{COMMAND}` prints"
+
+
+def listed(path: Path) -> list[int]:
+    """The numbers of a list as the system writes them, '0-3,8'. Raises ValueError for what is none."""
+    parts = [part.split("-") for part in path.read_text().strip().split(",") if part]
+    return [number for part in parts for number in range(int(part[0]), int(part[-1]) + 1)]
+
+
+def _read(folder: Path, number: int, node: int) -> Cpu:
+    """From the folder of a processor. A group's number is that of its first processor, whether that may be used or not."""
+    core = listed(folder / "topology" / "thread_siblings_list")[0]
+    socket = int((folder / "topology" / "physical_package_id").read_text())
+    caches = {}
+    for index in folder.glob("cache/index[0-9]*"):
+        if (index / "type").read_text().strip() != "Instruction":
+            caches[int((index / "level").read_text())] = listed(index / "shared_cpu_list")[0]
+    return Cpu(number, core, caches.get(2, -1 - core), caches.get(3, -1 - socket), node, socket)
+
+
+def _columns(line: str) -> list[str]:
+    """Of the header line that names them, else none. Caches have a column each, or one together: 'L1d:L1i:L2:L3'."""
+    names = line.lstrip("# ").lower().strip().split(",")
+    return ",".join(names).replace(":", ",").split(",") if names[0] == "cpu" else []
+
+
+def _cpu(line: str, columns: list[str], where: str) -> Cpu | None:
+    """Of a line; None for a processor that is offline, which has a number and nothing else."""
+    if not {"cpu", "core", "socket"} <= set(columns):
+        raise UserError(f"{where}: no line above names the columns ('# CPU,Core,Socket,Node,,L1d,L1i,L2,L3'); {_EXPECTED}")
+    values = line.strip().replace(":", ",").split(",")
+    if len(values) != len(columns) or not all(value.isdecimal() for value in values if value not in ("", "-")):
+        raise UserError(f"{where}: '{line.strip()[:60]}'; expected {len(columns)} numbers: {','.join(columns)}")
+    of = {name: int(value) for name, value in zip(columns, values, strict=True) if name and value not in ("", "-")}
+    if "cpu" not in of:
+        raise UserError(f"{where}: '{line.strip()[:60]}' has no number of a CPU")
+    if "core" not in of:
+        return None
+    socket = of.get("socket", 0)
+    return Cpu(of["cpu"], of["core"], of.get("l2", -1 - of["core"]), of.get("l3", -1 - socket), of.get("node", 0), socket)
