@@ -154,6 +154,11 @@ class Experiment(Part):
         description="on CPU, hold transfers to a rate, as over a bus",
         json_schema_extra={"shown": "bytes a second, or text such as 16GB"},
     )
+    topology: str | None = Field(
+        None,
+        description="which processors share caches, for strategies that bind sampling threads: what `lscpu -p=CPU,CORE,SOCKET,NODE,CACHE` "
+        "prints, in a file; by default the system says",
+    )
     memory: Annotated[int, BeforeValidator(_bytes)] | None = Field(
         None, description="limit a rank, if below what the machine has", json_schema_extra={"shown": "bytes, or text such as 2GB or 1.5GiB"}
     )

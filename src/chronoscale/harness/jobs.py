@@ -27,7 +27,7 @@ def job(experiment: Experiment, name: str, items: list[Item], out: Path) -> Job:
     """A job with the experiment's settings."""
     rate = experiment.training.learning_rate
     how = (experiment.threads, rate, experiment.seed, experiment.device, experiment.transfer_thread, experiment.scales_rate)
-    settings = Settings(*how, bus=float(experiment.bus or 0))
+    settings = Settings(*how, bus=float(experiment.bus or 0), topology=experiment.topology or "")
     return Job(name, tuple(items), str(out), experiment.model.choice, experiment.repeats, experiment.warmup, settings, experiment.modules)
 
 

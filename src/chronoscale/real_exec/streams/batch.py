@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -71,7 +72,8 @@ class Batch:
                 index = hop.edge if edges.at is None or not edges.at.size else edges.at[hop.edge]
                 slot, there, edge, elapsed = (sent(torch.from_numpy(part), device) for part in (hop.slot, hop.there, index, hop.elapsed))
                 whole = self.edges is not None and edges.at is None
-                hops.append(Hop(slot, there, elapsed, _rows(self.edges, edge) if whole else None))
+                filled = int(np.count_nonzero(hop.there))
+                hops.append(Hop(slot, there, elapsed, _rows(self.edges, edge) if whole else None, filled))
                 at.append(edge)
             self.trees.append(Tree([sent(torch.from_numpy(level), device) for level in tree.levels], hops))
             self.edge_at.append(at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -17,10 +18,12 @@ from chronoscale.datasets.streams.loading import Cached
 from chronoscale.datasets.streams.prepared import FIXED
 from chronoscale.datasets.streams.presampled import different
 from chronoscale.datasets.streams.source import Source
+from chronoscale.errors import ChronoscaleWarning
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.program import EpochResult, Losses, Program
 from chronoscale.real_exec.streams.batch import Batch
+from chronoscale.real_exec.streams.crew import Crew
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.models.model import StreamModel
 from chronoscale.real_exec.streams.outcome import Outcome
@@ -56,6 +59,10 @@ class EventProgram(Program):
         ranks, limits = schedule.ranks, (hyper.batches, hyper.events.every)
         residents = self.data.residents(ranks, hyper.batch_size, self.sampling, *limits, loading)
         self.steps = Steps(material, learner.model, self.state, self.sampling, residents, context)
+        learner.model.operators = feeding.operators
+        self._crew = context.share(("crew", hyper), lambda: self._bound(hyper, context)) if feeding.bound else None
+        if self._crew is not None and self._crew.cpus:
+            self.steps.threads = 0
         self.deals = tuple(self.data.deal(validates, ranks, hyper.batch_size, *limits) for validates in (False, True))
         self._fixed = self.data.negatives("validation").dst if self.data.protocol.task == "link" and hyper.validate else None
         self._losses = Losses()
@@ -76,10 +83,18 @@ class EventProgram(Program):
             Op.MEMORY_WRITE: self._write,
         }
 
+    def _bound(self, hyper: Hyper, context: Context) -> Crew:
+        found = Crew(self.data, hyper, self.sampling.sources, context)
+        if found.note and context.rank == 0:
+            warnings.warn(found.note, ChronoscaleWarning, stacklevel=2)
+        return found
+
     def begin(self) -> None:
         """The next epoch, `epoch`: its number decides what is drawn. Until `finish`, torch may have one thread alone."""
         if self._lone:
             torch.set_num_threads(1)
+        if self._crew is not None:
+            self._crew.begin()
         self.state.reset()
         if self.hyper.events.every > 1:
             self.state.imagine(self.seed)
@@ -105,6 +120,8 @@ class EventProgram(Program):
         """Losses of the optimiser steps, and scores of what validated."""
         if self._lone:
             torch.set_num_threads(self._threads)
+        if self._crew is not None:
+            self._crew.end()
         self.epoch += 1
         return EpochResult(self._losses.finish(), self._scores())
 

@@ -33,14 +33,15 @@ class Steps:
     ) -> None:
         self.material, self.model, self.state, self.residents = material, model, state, residents
         self.cache = Cache(material, residents.cached, context.device)
-        self._sampling, self._device, self._threads = sampling, context.device, context.settings.threads
+        self._sampling, self._device = sampling, context.device
+        self.threads = context.settings.threads  # that sample; 0: those that are bound
         self._classifies = material.data.protocol.task == "node"
 
     def find(self, source: Source, part: range, others: Int32, before: int, seed: int) -> tuple[Numbers, Neighbourhood]:
         """What the sampler finds for events `part` of a source, told from `others` [B, k], that see no event from `before` on; and times
         of its roots [R]."""
         roots = source.roots(part, present(others), before, self._sampling.sources)
-        return roots[2], neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self._threads)
+        return roots[2], neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self.threads)
 
     def sample(self, source: Source, part: range, others: Int32, before: int, seed: int) -> Batch:
         """The batch of those events, which is the next one."""
@@ -128,6 +129,6 @@ class Steps:
         """Rows of every level, before the first layer."""
         if not batch.below:
             uses(batch.features, batch.times, *(part for tree in batch.trees for part in tree.levels))
-            uses(*(part for tree in batch.trees for hop in tree.hops for part in hop))
+            uses(*(part for tree in batch.trees for hop in tree.hops for part in (hop.slot, hop.there, hop.elapsed, hop.edge)))
             nodes = self.model.inputs(batch.features, batch.memory)
             batch.below = [[nodes[level] for level in tree.levels] for tree in batch.trees]

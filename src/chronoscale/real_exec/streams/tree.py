@@ -12,12 +12,14 @@ class Hop(NamedTuple):
 
     slot int64 [T, K], row of the next level's targets, 0 where the slot is empty; there bool [T, K], filled slots first, in the order of
     their events; elapsed float32 [T, K], time of the target less that of the event; edge float32 [T, K, De], features of the events.
+    filled: slots that are there.
     """
 
     slot: Tensor
     there: Tensor
     elapsed: Tensor
     edge: Tensor | None = None
+    filled: int = 0
 
 
 class Tree(NamedTuple):

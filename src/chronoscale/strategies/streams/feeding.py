@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from chronoscale.datasets.streams.loading import Loading
 from chronoscale.datasets.streams.neighbourhood import Sampling
@@ -13,14 +14,17 @@ from chronoscale.strategies.streams.placements.table import PLACEMENTS
 from chronoscale.strategies.streams.shapes import FP32, delivers
 from chronoscale.strategies.workload import Hyper
 
-SLOTS, UNIQUE, COMPRESSED = "slots", "unique", "compressed"
+SLOTS, UNIQUE, COMPRESSED, BOUND = "slots", "unique", "compressed", "bound"
+Operators = Literal["", "edges", "nodes"]
+OPERATORS: tuple[Operators, ...] = get_args(Operators)
 
 
 @dataclass(frozen=True, slots=True)
 class Feeding:
     """merged: a batch has each node and edge, and each neighbour with its event, once (MemShare §4.3), else a row a slot, as TGL has it.
     compressed: a row crosses the bus once, and the device has it as often as it is sampled (FAST §4.2). placement: which rows lie on the
-    device already, a name of PLACEMENTS, or nothing.
+    device already, a name of PLACEMENTS, or nothing. operators of layers: ours, in one pass over a target's slots; or edge by edge, summed
+    with a thread an edge (edges, FAST §4.3) or node after node (nodes). bound: threads that sample are bound to processors (FAST §4.4).
 
     What a model reads is the same, bit for bit, but for `merged`, which changes what is computed on.
     """
@@ -28,17 +32,23 @@ class Feeding:
     merged: bool = False
     compressed: bool = False
     placement: str = ""
+    operators: Operators = ""
+    bound: bool = False
 
     def __str__(self) -> str:
-        return " ".join([UNIQUE if self.merged else SLOTS, *[COMPRESSED] * self.compressed, *[self.placement] * bool(self.placement)])
+        words = (UNIQUE if self.merged else SLOTS, COMPRESSED * self.compressed, self.placement, self.operators, BOUND * self.bound)
+        return " ".join(word for word in words if word)
 
     @classmethod
     def of(cls, schedule: Schedule) -> Feeding:
         """What `Schedule.feeding` says. Raises UserError for one that does not exist: the schedule is of another version."""
         words = schedule.feeding.split()
-        found = cls(UNIQUE in words, COMPRESSED in words, next((word for word in words if word in PLACEMENTS), ""))
+        placement = next((word for word in words if word in PLACEMENTS), "")
+        operators: Operators = next((word for word in OPERATORS if word in words), "")
+        found = cls(UNIQUE in words, COMPRESSED in words, placement, operators, BOUND in words)
         if str(found) != schedule.feeding:
-            valid = f"{SLOTS} or {UNIQUE}, then {COMPRESSED} or not, then one of {', '.join(PLACEMENTS)} or none"
+            optional = (COMPRESSED, " or ".join(PLACEMENTS), " or ".join(OPERATORS[1:]), BOUND)
+            valid = f"{SLOTS} or {UNIQUE}, then, or not, {', '.join(optional)}"
             raise UserError(f"schedule '{schedule.name}': feeding '{schedule.feeding}' is unknown; valid: {valid}")
         return found
 

@@ -14,8 +14,10 @@ from torch import Tensor, nn
 
 from chronoscale.cuda_ext.dense import Linear, product
 from chronoscale.cuda_ext.slots import Slots, attend
+from chronoscale.real_exec.streams.models import edgewise
 from chronoscale.real_exec.streams.models.clock import Clock
 from chronoscale.real_exec.streams.tree import Hop
+from chronoscale.strategies.streams.feeding import Operators
 
 
 def asked(query: Tensor, key: Tensor, heads: int) -> Tensor:
@@ -52,8 +54,8 @@ class TemporalAttention(nn.Module):
         self.merge = nn.Linear(hidden + width, hidden)
         self.out = Linear(hidden, hidden)
 
-    def forward(self, target: Tensor, source: Tensor, hop: Hop, clock: Clock) -> Tensor:
-        """Rows of a level's targets [T, D] and of the next level's [T', D], joined by `hop`, to [T, hidden]."""
+    def forward(self, target: Tensor, source: Tensor, hop: Hop, clock: Clock, operators: Operators = "") -> Tensor:
+        """Rows of a level's targets [T, D] and of the next level's [T', D], joined by `hop`, to [T, hidden]; operators as in `Feeding`."""
         width, hidden = target.shape[1], self.out.in_features
         by_row, by_time = self.query.weight.split([width, self.query.in_features - width], 1)
         query = product(target, by_row.t(), by_time @ clock.zero())
@@ -63,7 +65,11 @@ class TemporalAttention(nn.Module):
             keep = nn.functional.dropout(wanted.new_ones(*wanted.shape[:2], hop.slot.shape[1]), self.dropout)
         beside = [part for part in (hop.edge, clock.beside(hop.elapsed)) if part is not None]
         slots = Slots(hop.slot, hop.there, clock.reading(hop.elapsed), torch.cat(beside, 2) if beside else None)
-        sums = attend(wanted, source.contiguous(), slots, (clock.frequency, clock.phase), keep)
+        encoding = clock.frequency, clock.phase
+        if operators:
+            sums = edgewise.attend(wanted, source, slots, hop.filled, encoding, keep, operators)
+        else:
+            sums = attend(wanted, source.contiguous(), slots, encoding, keep)
         by_sum, by_own = self.merge.weight.split([hidden, width], 1)
         own = product(target, by_own.t(), self.merge.bias)
         return cast(Tensor, self.out(product(answered(sums, self.value.weight), by_sum.t(), own).relu()))

@@ -10,14 +10,18 @@ from chronoscale.cuda_ext.dense import Linear
 from chronoscale.real_exec.streams.models.decoder import LinkDecoder, NodeDecoder
 from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.real_exec.streams.tree import Tree
+from chronoscale.strategies.streams.feeding import Operators
 from chronoscale.strategies.streams.models import StreamShape
 
 
 class StreamModel(nn.Module):
     """A model in the order of its parts: update, inputs, layer by layer, embed, then score or classify; mail for the next batches.
 
-    A batch has U nodes, R roots, B events. H is the width of memory and of embeddings, W of mails.
+    A batch has U nodes, R roots, B events. H is the width of memory and of embeddings, W of mails. operators: those of layers, as a
+    `Feeding` says; a model has them if its kind does.
     """
+
+    operators: Operators = ""
 
     def __init__(self, shape: StreamShape) -> None:
         super().__init__()

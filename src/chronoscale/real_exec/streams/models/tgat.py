@@ -31,4 +31,5 @@ class TGAT(StreamModel):
     def layer(self, number: int, below: list[Tensor], tree: Tree) -> list[Tensor]:
         """As StreamModel says."""
         attend = cast(TemporalAttention, self.layers[number])
-        return [attend(target, source, hop, self.clock) for target, source, hop in zip(below[:-1], below[1:], tree.hops, strict=False)]
+        levels = zip(below[:-1], below[1:], tree.hops, strict=False)
+        return [attend(target, source, hop, self.clock, self.operators) for target, source, hop in levels]

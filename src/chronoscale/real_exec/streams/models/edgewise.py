@@ -1,0 +1,44 @@
+"""Attention to slots, edge by edge: a row an edge is scored, weighed and summed to its target, as TGL and FAST have it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from chronoscale.cuda_ext.edge_softmax import edge_softmax
+from chronoscale.cuda_ext.edges import aggregate_edges
+from chronoscale.cuda_ext.encoding import encode
+from chronoscale.cuda_ext.graph import CSR
+from chronoscale.cuda_ext.ops import aggregate
+from chronoscale.cuda_ext.slots import Encoding, Slots
+from chronoscale.strategies.streams.feeding import Operators
+
+
+def attend(
+    wanted: Tensor, source: Tensor, slots: Slots, filled: int, encoding: Encoding, keep: Tensor | None, operators: Operators
+) -> Tensor:
+    """As `cuda_ext.slots.attend`, of `filled` slots that are there. operators: edges, a thread an edge where rows are summed (FAST,
+    section 4.3); nodes, a node's edges one after another."""
+    targets, heads, across = wanted.shape
+    fanout = slots.there.shape[1]
+    flat = torch.nonzero_static(slots.there.flatten(), size=filled)[:, 0]
+    target = flat // fanout
+    indptr = torch.zeros(targets + 1, dtype=torch.int64, device=wanted.device)
+    torch.cumsum(slots.there.sum(1), 0, out=indptr[1:])
+    rows = [source.index_select(0, slots.slot.flatten()[flat])]
+    if slots.edge is not None:
+        rows.append(slots.edge.flatten(0, 1).index_select(0, flat))
+    if slots.elapsed is not None:
+        rows.append(encode(slots.elapsed.flatten()[flat], *encoding))
+    beside = torch.cat(rows, 1)[:, None]
+    scores = (wanted.index_select(0, target) * beside).sum(2)
+    shares = edge_softmax(scores, indptr, longest=fanout)
+    if keep is not None:
+        shares = shares * keep.transpose(1, 2).flatten(0, 1).index_select(0, flat)
+    messages = (shares[:, :, None] * beside).view(filled, heads * across)
+    if operators == "edges":
+        sums = aggregate_edges(messages, target, targets, ascending=True)
+    else:
+        each = torch.arange(filled, dtype=torch.int32, device=wanted.device)
+        sums = aggregate(CSR(indptr, each, None, filled).trusted(), messages)
+    return sums.view(targets, heads, across)
