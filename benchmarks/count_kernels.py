@@ -33,7 +33,8 @@ from chronoscale.datasets.snapshots.partition import Cut
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.prepared import Prepared
-from chronoscale.datasets.streams.protocol import Protocol, Task
+from chronoscale.datasets.streams.protocol import Protocol
+from chronoscale.datasets.streams.protocol import Task as Kind_of_task
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.kernels import Unheard, counted
@@ -45,6 +46,7 @@ from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Part, Whole
+from chronoscale.real_exec.task import Task
 from chronoscale.strategies import kernels
 from chronoscale.strategies.costs import UNUSED, Floats
 from chronoscale.strategies.registry import strategy
@@ -57,10 +59,11 @@ from chronoscale.strategies.snapshots.kernels import structure
 from chronoscale.strategies.snapshots.lowering import CARRIED, Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, Kind, model_shape
 from chronoscale.strategies.snapshots.rows import Form
-from chronoscale.strategies.streams.kernels import STATE, kernels_of
+from chronoscale.strategies.streams.kernels import EXPAND, KEEP, SENT, STATE, kernels_of
 from chronoscale.strategies.streams.kernels import name_of as stream_name_of
 from chronoscale.strategies.streams.models import CLOCKS, DEPTHS, STREAM_MODELS
 from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Partition, Workload
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -75,8 +78,12 @@ LOADED = ["carried", "changed", "brought", "carried*deep", "changed*deep"]  # an
 WINDOWS = ["1", "later", "spread", "window", "horizon", "layers", "hops", "window*layers", "horizon*layers", "window*hops", "horizon*hops"]
 WINDOWS += ["layers*hops", "window*layers*hops", "horizon*layers*hops"]
 SLOTS = ("1", "beside", "edges", "log", "both", "edges*both", "parted")  # of a tree's levels
-SLOTS += ("dropout", "later*dropout", "beside*dropout", "beside*later*dropout")
+SLOTS += ("dropout", "later*dropout", "beside*dropout", "beside*later*dropout", "parted*dropout", "parted*later*dropout")
 TREES = product(("1", "above", "upper"), ("1", "windows"), SLOTS)
+EDGEWISE, LOADING = ["fast-none", "fast-sc", "fast-sc-te"], ["etc", "taser", "simple", "fast-compressed", "fast-sc"]
+HOW = ("1", "cached", "compressed", "cached*compressed")
+FROM = product(("1", "above"), ("1", "windows"), ("1", "features", "edges", "features*edges"), HOW)
+LOADED_EVENTS = ["*".join(part for part in term if part != "1") or "1" for term in FROM]
 EVENTS = ["*".join(part for part in term if part != "1") or "1" for term in TREES]
 EVENTS += ["later", "spread", "present", "features", "features*edges", "upper*features"]
 LATER = {"ALLTOALL": ("RETURN", "RETURN_CANDIDATES"), "BACKWARD": ("BACKWARD_TRANSFORM",)}  # a cell's second, third row of an operation
@@ -112,12 +119,13 @@ def rows(section: str, name: str, schedule: Schedule, program: Program, sizes: M
     """A row a task: what it is, and its count. The first optimiser's step makes its moments and is left out."""
     seen: Counter[tuple[int, ...]] = Counter()
     stepped, sampled = False, {task.unit for task in program.tasks if task.op is Op.SAMPLE}
+    loads = sizes.get("compressed") or sizes.get("cached")
     for task, count in zip(program.tasks, _counted(learned(program)), strict=True):
         op, cell = task.op.name, (task.op, task.unit, task.step, task.layer)
         if section == "parts" and op in LATER and seen[cell]:
             op = LATER[op][seen[cell] - 1]
         seen[cell] += 1
-        op = STATE if section == "events" and task.op is Op.H2D and task.layer == 0 else op
+        op = _loading(task, bool(loads), op) if section == "events" else op
         code = int(schedule.kernels[task.task]) if section == "groups" and op == "BACKWARD" else 0
         row = {
             "section": section, "name": name, "op": op, "count": count, **sizes, "upper": int(task.layer > 0), "later": int(task.step > 0),
@@ -129,6 +137,15 @@ def rows(section: str, name: str, schedule: Schedule, program: Program, sizes: M
         if (task.op is not Op.OPTIMIZE or stepped) and task.lane is not Lane.HOST:
             yield row
         stepped = stepped or task.op is Op.OPTIMIZE
+
+
+def _loading(task: Task, loads: bool, op: str) -> str:
+    """The law of a row that brings features or node memory to a model of events."""
+    if task.op is Op.COPY:
+        return KEEP
+    if task.op in (Op.H2D, Op.GATHER) and task.layer == 0:
+        return STATE
+    return {Op.H2D: SENT if loads else op, Op.GATHER: EXPAND}.get(task.op, op)
 
 
 def snapshots(folder: Path) -> Iterator[dict[str, int | str]]:
@@ -186,7 +203,7 @@ def signals(folder: Path) -> Iterator[dict[str, int | str]]:
             yield from rows("windows", name_of(work), schedule, program, found)
 
 
-def stream(folder: Path, features: int, edge: int, task: Task) -> Path:
+def stream(folder: Path, features: int, edge: int, task: Kind_of_task) -> Path:
     """A small one, prepared."""
     drawn, made = np.random.default_rng(2), folder / f"{features}-{edge}-{task}"
     src, dst = drawn.integers(0, NODES, (2, MOST)).astype(np.int32)
@@ -200,8 +217,9 @@ def stream(folder: Path, features: int, edge: int, task: Task) -> Path:
 
 def streams(folder: Path) -> Iterator[dict[str, int | str]]:
     """Every model of events and both tasks, on one rank and as one of two; of two the second one's last batches are empty. Not the first
-    batches, where levels without a neighbour have one row, which needs no copy to be laid out by heads."""
-    planner, folders = strategy("tgl-unique"), [stream(folder, *which) for which in product((0, 3), (0, 2), get_args(Task))]
+    batches, where levels without a neighbour have one row, which needs no copy to be laid out by heads. Ways to load are counted with
+    the plainest model, operators edge by edge with every one that has them."""
+    folders = [stream(folder, *which) for which in product((0, 3), (0, 2), get_args(Kind_of_task))]
     for data, name in product(folders, STREAM_MODELS):
         kind, statistics = STREAM_MODELS[name], Prepared.load(data).statistics
         sizes = product(
@@ -209,18 +227,23 @@ def streams(folder: Path) -> Iterator[dict[str, int | str]]:
             (1, 2)[: 1 + kind.attends], (0.0, 0.1)[: 1 + kind.attends], ((1, 0), (2, 0), (2, 1)),
         )  # fmt: skip
         for layers, windows, clock, heads, dropout, (ranks, rank) in sizes:
-            if ranks > 1 and (clock, heads, dropout) != (CLOCKS[0], 1, 0.0):
+            plainest = (clock, heads, dropout) == (CLOCKS[0], 1, 0.0)
+            if ranks > 1 and not plainest:
                 continue
-            events = EventHyper(windows=windows, duration=20.0 * (windows > 1))
+            events = EventHyper(windows=windows, duration=20.0 * (windows > 1), cache_ratio=0.5)
             hyper = Hyper(batch_size=10, fanout=(3,), events=events)
             choice = ModelChoice(name, 4, layers, 4, heads=heads, time=3, mails=2, dropout=dropout, clock=clock)
             shape = shape_for(choice, statistics, hyper)
             work = Workload("w", statistics, shape, hyper)
-            schedule = planner.plan(work, ranks, UNUSED)
-            program = bound(Item("counted", "", str(data), hyper), schedule, choice, Context(rank=rank, collective=Unheard(ranks)))
-            last = schedule.iterations - 2  # of training: two batches tell all
-            program.tasks = [task for task in program.tasks if task.unit >= last]
-            yield from rows("events", stream_name_of(shape), schedule, program, kernels_of(work, ranks).sizes)
+            planners = ["tgl-unique", *EDGEWISE * (kind.spatial == "attention"), *LOADING * plainest]
+            for planner in map(strategy, planners):
+                assert isinstance(planner, StreamStrategy)
+                schedule = planner.plan(work, ranks, UNUSED)
+                program = bound(Item("counted", "", str(data), hyper), schedule, choice, Context(rank=rank, collective=Unheard(ranks)))
+                last = schedule.iterations - 2  # of training: two batches tell all
+                program.tasks = [task for task in program.tasks if task.unit >= last or (task.op is Op.SAMPLE and task.layer == 0)]
+                sizes_of = kernels_of(work, ranks, planner.feeding).sizes
+                yield from rows("events", stream_name_of(shape, planner.feeding), schedule, program, sizes_of)
 
 
 def law(part: pd.DataFrame, terms: Sequence[str]) -> tuple[dict[str, int], float]:
@@ -265,7 +288,7 @@ def main() -> None:
             continue
         ends = section == "groups" and op == "BACKWARD"
         terms = {"groups": [*BACKWARD, *LOADED] if ends else ROWS, "windows": WINDOWS, "events": EVENTS}.get(section, CELLS)
-        found, error = law(part, terms)
+        found, error = law(part, LOADED_EVENTS if op in (SENT, EXPAND, KEEP) else terms)
         if error:
             print(f"{section} {name} {op}: off by up to {error:g} of {part['count'].mean():.0f}: {found}")
         into = laws.setdefault(section, {}).setdefault(name, {})

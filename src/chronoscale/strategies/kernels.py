@@ -16,6 +16,7 @@ features, edges             1 where a model of events reads features of nodes; o
 log, both, parted, dropout  1 where its clock is logarithmic; on both scales (then, or
                             with features of events: beside); its attention has several heads; it has dropout
 present                     1 where a rank has events in the iteration
+compressed, cached          1 where rows of features are sent once a batch; where some lie on the device
 ==========================  ===============================================================================
 """
 

@@ -112,7 +112,7 @@ def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, ahead: in
     sampling, loading = feeding.sampling(hyper, shape), feeding.loading(hyper, shape)
     cache, host = loading.room(data.num_nodes, data.events).total, data.num_nodes * state_bytes(shape)
     resident = 4 * shape.parameters * FP32 + cache
-    builder = Builder(name, ranks, resident, "events", host, str(feeding), kernels_of(workload, ranks))
+    builder = Builder(name, ranks, resident, "events", host, str(feeding), kernels_of(workload, ranks, feeding))
     nothing = Ends(np.full((ahead + 1, ranks), NONE, np.int64), np.full(ranks, NONE, np.int64))
     limits = (hyper.batch_size, sampling, hyper.batches, hyper.events.every, loading)
     training = Phase(workload, sampling, loading, data.work(False, ranks, *limits), ranks, TRAIN, 0)
@@ -214,7 +214,7 @@ def _fetch(builder: Builder, phase: Phase, fetch: Columns, compute: Columns) -> 
         read = builder.add(Op.GATHER, Lane.HOST, fetch, rows, where=there)
     held = index + phase.read()
     sizes = {"rows": sent_rows, "bytes": moved + index, "alloc": index + moved if phase.expands else held}
-    launched: Columns = {"kernels": builder.kernels.count(SENT)} if phase.expands else {}
+    launched: Columns = {"kernels": builder.kernels.count(SENT)} if phase.loading.compressed or phase.loading.placement else {}
     sent = builder.add(Op.H2D, Lane.H2D, fetch, sizes, launched, where=there, after=(read,))
     if not phase.expands:
         return sampled, sent, held

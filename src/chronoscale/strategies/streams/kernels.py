@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chronoscale.strategies.kernels import Kernels
+from chronoscale.strategies.streams.feeding import Feeding
 from chronoscale.strategies.streams.models import StreamShape
 from chronoscale.strategies.streams.shapes import shape_of
 from chronoscale.strategies.workload import Workload
@@ -15,12 +16,12 @@ SENT, EXPAND, KEEP = (
 )  # where rows are read elsewhere than they arrive: of their sending, of bringing them there, of keeping some
 
 
-def name_of(shape: StreamShape) -> str:
-    """What tells models apart whose kernels differ: its name and its task."""
-    return f"{shape.name} {'node' if shape.outputs else 'link'}"
+def name_of(shape: StreamShape, feeding: Feeding) -> str:
+    """What tells models apart whose kernels differ: its name, its task, and the operators of its layers where they are not ours."""
+    return " ".join([shape.name, "node" if shape.outputs else "link", *[feeding.operators] * bool(feeding.operators)])
 
 
-def kernels_of(workload: Workload, ranks: int) -> Kernels:
+def kernels_of(workload: Workload, ranks: int, feeding: Feeding) -> Kernels:
     """Of epochs. Raises UserError for a model that was not counted."""
     shape = shape_of(workload)
     sizes = {
@@ -35,5 +36,7 @@ def kernels_of(workload: Workload, ranks: int) -> Kernels:
         "parted": int(shape.heads > 1),
         "dropout": int(shape.dropout > 0),
         "spread": int(ranks > 1),
+        "compressed": int(feeding.compressed),
+        "cached": int(bool(feeding.placement)),
     }
-    return Kernels.counted("events", name_of(shape), sizes)
+    return Kernels.counted("events", name_of(shape, feeding), sizes)
