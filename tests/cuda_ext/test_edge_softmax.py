@@ -149,13 +149,11 @@ def test_any_rows(lengths: list[int], heads: int, size: float) -> None:
         torch.testing.assert_close(edge_softmax(scores, indptr, backend).double(), expected, rtol=2e-6 * size, atol=1e-37)
 
 
-@pytest.mark.parametrize("backend", ["reference", "cpu"])
 @pytest.mark.parametrize("wrong", [(1, 3, 6), (0, 4, 3, 6), (0, 3, 5), (0, 3, 7), (0, 7, 6), (-1, 3, 6), (0, -(2**62), 6), (0, 2**62, 6)])
-def test_pointers_that_do_not_ascend_are_one_line(backend: str, wrong: tuple[int, ...]) -> None:
-    if backend not in backends():
-        pytest.skip(f"backend '{backend}' is not available on this machine")
-    with pytest.raises(UserError, match="edge_softmax: indptr must ascend from 0 to 6, the number of scores"):
-        edge_softmax(normal(6, 2), torch.tensor(wrong), backend)
+def test_pointers_that_do_not_ascend_are_one_line(wrong: tuple[int, ...]) -> None:
+    for backend in {"reference", "cpu"} & set(backends()):
+        with pytest.raises(UserError, match="edge_softmax: indptr must ascend from 0 to 6, the number of scores"):
+            edge_softmax(normal(6, 2), torch.tensor(wrong), backend)
 
 
 def test_on_a_device_wrong_pointers_spoil_no_memory(emulated_kernels: None) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from chronoscale.cuda_ext import edges_native, native
-from chronoscale.cuda_ext.backend import backends, set_threads
+from chronoscale.cuda_ext.backend import TRITON, backends, set_threads
 from chronoscale.cuda_ext.tables import gather_rows
 from chronoscale.errors import UserError
 
@@ -30,7 +30,7 @@ def drawn(count: int, below: int) -> Tensor:
 def test_equals_one_table(served: tuple[str, str], dtype: torch.dtype, ids: torch.dtype, sizes: tuple[int, int]) -> None:
     backend, device = served
     index = drawn(100, sum(sizes))
-    for width in WIDTHS:
+    for width in WIDTHS[1:4:2] if backend == TRITON else WIDTHS:  # it compiles for each
         cached, sent = (normal(rows, width, dtype) for rows in sizes)
         found = gather_rows(cached.to(device), sent.to(device), index.to(device, ids), backend)
         assert torch.equal(found.cpu(), torch.cat([cached, sent])[index])
@@ -80,16 +80,14 @@ def test_any_tables(first: int, second: int, width: int, count: int) -> None:
         assert torch.equal(gather_rows(cached, sent, index, backend), torch.cat([cached, sent])[index])
 
 
-@pytest.mark.parametrize("backend", ["reference", "cpu"])
 @pytest.mark.parametrize("wrong", [-1, 9, 2**31 - 1])
-def test_ids_out_of_range_are_one_line(backend: str, wrong: int) -> None:
-    if backend not in backends():
-        pytest.skip(f"backend '{backend}' is not available on this machine")
+def test_ids_out_of_range_are_one_line(wrong: int) -> None:
     for ids in (torch.int32, torch.int64):
         index = drawn(2_000, 9).to(ids)
         index[1_500] = wrong
-        with pytest.raises(UserError, match=rf"gather_rows: index has ids from .*{wrong}.*; expected ids in \[0, 9\)"):
-            gather_rows(normal(5, 40), normal(4, 40), index, backend)
+        for backend in {"reference", "cpu"} & set(backends()):
+            with pytest.raises(UserError, match=rf"gather_rows: index has ids from .*{wrong}.*; expected ids in \[0, 9\)"):
+                gather_rows(normal(5, 40), normal(4, 40), index, backend)
 
 
 def test_on_a_device_rows_that_are_not_there_are_nan(emulated_kernels: None) -> None:
