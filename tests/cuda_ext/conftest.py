@@ -1,6 +1,7 @@
 """A test that asks for a backend runs on every one that this machine has, and on the CUDA kernels emulated."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -8,22 +9,42 @@ from emulation.builder import compiler
 from emulation.stand_in import EMULATED, emulated
 
 from chronoscale.cuda_ext import native
-from chronoscale.cuda_ext.backend import NAMES, backends, set_threads
+from chronoscale.cuda_ext.backend import NAMES, TRITON, backends, interpreted, missing, set_threads
 
 
-@pytest.fixture(params=(*NAMES, EMULATED))
-def backend(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Its name; the emulated kernels go by 'cpu', whose tensors they take."""
-    name = "cpu" if request.param == EMULATED else request.param
+@contextmanager
+def on(param: str) -> Iterator[str]:
+    """While it lasts the backend works, or the test is skipped. Its name; the emulated kernels go by 'cpu', whose tensors they take."""
+    name = "cpu" if param == EMULATED else param
     if name not in backends():
-        pytest.skip(f"backend '{name}' is not available on this machine")
-    if request.param != EMULATED:
+        pytest.skip(f"backend '{name}' is not available on this machine: {missing(name)}")
+    if param != EMULATED:
         yield name
         return
     if compiler() is None:
         pytest.skip("no C++ compiler")
     with emulated():
         yield name
+
+
+@pytest.fixture(params=(*NAMES, EMULATED))
+def backend(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Its name, as `on` has it."""
+    with on(request.param) as name:
+        yield name
+
+
+@pytest.fixture(params=(*NAMES, TRITON, EMULATED))
+def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
+    """Backend and device of an operator on edges."""
+    with on(request.param) as name:
+        yield name, "cuda" if name == "cuda" or (name == TRITON and not interpreted()) else "cpu"
+
+
+@pytest.fixture
+def emulated_kernels() -> Iterator[None]:
+    with on(EMULATED):
+        yield
 
 
 @pytest.fixture

@@ -68,6 +68,7 @@ struct Given {
 
 struct Results {
   std::vector<float> aggregate, sums, touched, weights, maximum, denominator, edges, row, rebuilt_values;
+  std::vector<float> summed, mixed, of_edges, softened, hardened, gathered;
   std::vector<float> shares, attended, into_wanted, into_source, into_edge, into_clock;
   std::vector<float> product, deep, memory, to_given, to_kept, to_memory, cosine, sine;
   std::vector<int32_t> rebuilt, iteration, gpu, slot, mate, exchanged, neighbor, event, found;
@@ -79,6 +80,7 @@ struct Results {
         iteration(kGroups), gpu(kGroups), slot(kGroups), mate(kGroups), exchanged(kGroups, -1), neighbor(kRoots * kFanout), event(kRoots * kFanout), found(kRoots) {
     attend(g);
     recur(g);
+    along_edges(g);
     require(cs_aggregate_f32(kNodes, g.indptr.data(), g.indices.data(), g.values.data(), g.into.data(), kWidth, aggregate.data()));
     require(cs_increment_f32(kNodes, g.targets.data(), nullptr, g.indptr.data(), g.indices.data(), g.values.data(), g.into.data(), kWidth,
                              sums.data(), touched.data()));
@@ -110,6 +112,22 @@ struct Results {
                               into_clock.data() + kClock));
   }
 
+  // Edges whose targets ascend, edges in the order of their sources' ids, softmax of two heads and its gradient, rows of two tables.
+  void along_edges(const Given& g) {
+    const int64_t edges = static_cast<int64_t>(g.indices.size());
+    std::vector<int64_t> target;
+    for (int64_t v = 0; v < kNodes; ++v) target.insert(target.end(), g.indptr[v + 1] - g.indptr[v], v);
+    const std::vector<int64_t> source(g.indices.begin(), g.indices.end());
+    summed.resize(kNodes * kWidth), mixed.resize(kNodes * kWidth), of_edges.resize(kNodes), gathered.resize(edges * kWidth);
+    softened.resize(2 * edges), hardened.resize(2 * edges);
+    require(cs_edges_f32(kNodes, edges, target.data(), source.data(), 1, kNodes, g.into.data(), kWidth, summed.data()));
+    require(cs_edges_f32(kNodes, edges, g.indices.data(), nullptr, 0, edges, g.values.data(), 1, of_edges.data()));
+    require(cs_edges_f32(kNodes, edges, source.data(), target.data(), 1, kNodes, g.into.data(), kWidth, mixed.data()));
+    require(cs_edge_softmax_f32(kNodes, edges, 2, g.indptr.data(), g.into.data(), softened.data()));
+    require(cs_edge_softmax_grad_f32(kNodes, edges, 2, g.indptr.data(), softened.data(), g.into.data(), hardened.data()));
+    require(cs_gather_f32(edges, source.data(), 1, kNodes / 3, g.into.data(), kNodes - kNodes / 3, g.into.data(), kWidth, gathered.data()));
+  }
+
   // A product of more numbers than are summed at a time, gates of what another comes to, encodings.
   void recur(const Given& g) {
     const int64_t gated = 3 * kHidden;
@@ -127,7 +145,8 @@ struct Results {
   }
 
   bool operator==(const Results& o) const {
-    return shares == o.shares && attended == o.attended && into_wanted == o.into_wanted && into_source == o.into_source &&
+    return summed == o.summed && mixed == o.mixed && of_edges == o.of_edges && softened == o.softened && hardened == o.hardened &&
+           gathered == o.gathered && shares == o.shares && attended == o.attended && into_wanted == o.into_wanted && into_source == o.into_source &&
            into_edge == o.into_edge && into_clock == o.into_clock && product == o.product && deep == o.deep && memory == o.memory &&
            to_given == o.to_given && to_kept == o.to_kept && to_memory == o.to_memory && cosine == o.cosine && sine == o.sine && aggregate == o.aggregate && sums == o.sums && touched == o.touched && weights == o.weights && maximum == o.maximum &&
            denominator == o.denominator && edges == o.edges && row == o.row && rebuilt == o.rebuilt && rebuilt_values == o.rebuilt_values &&

@@ -24,6 +24,8 @@ def aggregate(x: Tensor, target: Tensor, rows: int, source: Tensor | None, deter
 def softmax(scores: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
     """As edge_softmax.edge_softmax."""
     row = _rows(indptr, len(scores))
+    if not scores.numel():
+        return torch.empty_like(scores)
     lowest = scores.new_full((len(indptr) - 1, scores.shape[1]), -torch.inf)
     maximum = lowest.scatter_reduce(0, row[:, None].expand_as(scores), scores, "amax")
     powers = torch.exp(scores - maximum[row])
@@ -33,6 +35,8 @@ def softmax(scores: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
 def softmax_grad(shares: Tensor, into: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
     """Gradient of the scores [E, H] from that of the shares."""
     row = _rows(indptr, len(shares))
+    if not shares.numel():
+        return torch.empty_like(shares)
     sums = shares.new_zeros(len(indptr) - 1, shares.shape[1]).index_add_(0, row, shares * into)
     return shares * (into - sums[row])
 

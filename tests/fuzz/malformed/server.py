@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from emulation.builder import compiler
 from emulation.stand_in import emulated
-from fuzz.malformed import groups, slots, temporal, tensors
+from fuzz.malformed import edges, groups, slots, temporal, tensors
 
 from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.errors import MachineError, UserError
@@ -22,7 +22,7 @@ from chronoscale.errors import MachineError, UserError
 REFUSED = (UserError, MachineError, RuntimeError, TypeError)  # torch raises the last two
 Kind = Callable[[np.random.Generator], tensors.Call]
 MEMORY = 12 << 30  # of address space: what asks for more is refused it, as on a full machine
-KINDS = (*tensors.KINDS, *groups.KINDS, *temporal.KINDS, *slots.KINDS)
+KINDS = (*tensors.KINDS, *groups.KINDS, *temporal.KINDS, *slots.KINDS, *edges.KINDS)
 
 
 def serve() -> None:
