@@ -101,14 +101,14 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def tree(folder: Path) -> Path:
-    """Two cores of two threads in a socket of their own each, as the system writes it; an L1 for instructions, an L2 and an L3."""
+    """Two cores of two threads in a socket of their own each, as the system writes it; an L2 for data and one for instructions, an L3."""
     for cpu in range(4):
         at, siblings = folder / "cpu" / f"cpu{cpu}", f"{cpu % 2},{cpu % 2 + 2}\n"
         (at / "topology").mkdir(parents=True)
         (at / "topology" / "thread_siblings_list").write_text(siblings)
         (at / "topology" / "physical_package_id").write_text(f"{cpu % 2}\n")
         for index, (level, kind, shared) in enumerate(
-            [(1, "Data", f"{cpu}"), (1, "Instruction", "0-3"), (2, "Unified", siblings), (3, "Unified", "0-3")]
+            [(1, "Data", f"{cpu}"), (2, "Unified", siblings), (2, "Instruction", "0-3"), (3, "Unified", "0-3")]
         ):
             cache = at / "cache" / f"index{index}"
             cache.mkdir(parents=True)
