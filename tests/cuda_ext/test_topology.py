@@ -49,6 +49,25 @@ def test_a_virtual_machine_shares_nothing_but_its_last_cache(tmp_path: Path) -> 
     assert [found.shares(level) for level in ("core", "l2", "l3", "node")] == [False, False, True, True]  # type: ignore[arg-type]
 
 
+def test_ranks_divide_the_processors(tmp_path: Path) -> None:
+    """Nobody's core is another's as long as there are enough, and a rank stays on a node where nodes can be divided so."""
+    for described, most in ((machines.server(2, 4), 16), (machines.desktop(3, 6), 12), (machines.virtual(), 4)):
+        topology = read(tmp_path, described)
+        for ranks in range(1, most + 1):
+            parts = [topology.part(rank, ranks) for rank in range(ranks)]
+            assert sorted(cpu.number for part in parts for cpu in part.cpus) == [cpu.number for cpu in topology.cpus]
+            cores = [{cpu.core for cpu in part.cpus} for part in parts]
+            if ranks <= len(topology.groups("core")):
+                assert sum(map(len, cores)) == len(set().union(*cores)) and max(map(len, cores)) - min(map(len, cores)) <= 1
+    server = read(tmp_path, machines.server())
+    assert [len(server.part(rank, 2).groups("node")) for rank in (0, 1)] == [1, 1]
+    for rank, ranks in ((2, 2), (-1, 2), (0, 81), (0, 0)):
+        with pytest.raises(
+            UserError, match=rf"^topology: rank {rank} of {ranks} on 80 CPUs; expected at most a rank a CPU, numbered from 0$"
+        ):
+            server.part(rank, ranks)
+
+
 def test_other_forms_of_the_same_text(tmp_path: Path) -> None:
     """Caches in one column, as newer versions print them; nodes and caches that the system does not know; processors that are offline."""
     whole = read(tmp_path, machines.server(2, 2))
