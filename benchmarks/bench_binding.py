@@ -145,6 +145,8 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args()
     machine = Topology.load(options.machine) if options.machine else paper()
+    if max(options.modelled, default=0) > len(machine):
+        parser.error(f"--modelled {max(options.modelled)}: the machine has {machine.told()}")
     for name in options.streams:
         stream = hubs(1_000_000, 500_000) if name == "generated" else load(name)
         graph, batches = TCSR.of(stream), last(stream, options.batches)
