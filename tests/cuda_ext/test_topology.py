@@ -49,6 +49,25 @@ def test_a_virtual_machine_shares_nothing_but_its_last_cache(tmp_path: Path) -> 
     assert [found.shares(level) for level in ("core", "l2", "l3", "node")] == [False, False, True, True]  # type: ignore[arg-type]
 
 
+def test_ranks_divide_the_processors(tmp_path: Path) -> None:
+    """Nobody's core is another's as long as there are enough, and a rank stays on a node where nodes can be divided so."""
+    for described, most in ((machines.server(2, 4), 16), (machines.desktop(3, 6), 12), (machines.virtual(), 4)):
+        topology = read(tmp_path, described)
+        for ranks in range(1, most + 1):
+            parts = [topology.part(rank, ranks) for rank in range(ranks)]
+            assert sorted(cpu.number for part in parts for cpu in part.cpus) == [cpu.number for cpu in topology.cpus]
+            cores = [{cpu.core for cpu in part.cpus} for part in parts]
+            if ranks <= len(topology.groups("core")):
+                assert sum(map(len, cores)) == len(set().union(*cores)) and max(map(len, cores)) - min(map(len, cores)) <= 1
+    server = read(tmp_path, machines.server())
+    assert [len(server.part(rank, 2).groups("node")) for rank in (0, 1)] == [1, 1]
+    for rank, ranks in ((2, 2), (-1, 2), (0, 81), (0, 0)):
+        with pytest.raises(
+            UserError, match=rf"^topology: rank {rank} of {ranks} on 80 CPUs; expected at most a rank a CPU, numbered from 0$"
+        ):
+            server.part(rank, ranks)
+
+
 def test_other_forms_of_the_same_text(tmp_path: Path) -> None:
     """Caches in one column, as newer versions print them; nodes and caches that the system does not know; processors that are offline."""
     whole = read(tmp_path, machines.server(2, 2))
@@ -101,14 +120,14 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def tree(folder: Path) -> Path:
-    """Two cores of two threads in a socket of their own each, as the system writes it; an L1 for instructions, an L2 and an L3."""
+    """Two cores of two threads in a socket of their own each, as the system writes it; an L2 for data and one for instructions, an L3."""
     for cpu in range(4):
         at, siblings = folder / "cpu" / f"cpu{cpu}", f"{cpu % 2},{cpu % 2 + 2}\n"
         (at / "topology").mkdir(parents=True)
         (at / "topology" / "thread_siblings_list").write_text(siblings)
         (at / "topology" / "physical_package_id").write_text(f"{cpu % 2}\n")
         for index, (level, kind, shared) in enumerate(
-            [(1, "Data", f"{cpu}"), (1, "Instruction", "0-3"), (2, "Unified", siblings), (3, "Unified", "0-3")]
+            [(1, "Data", f"{cpu}"), (2, "Unified", siblings), (2, "Instruction", "0-3"), (3, "Unified", "0-3")]
         ):
             cache = at / "cache" / f"index{index}"
             cache.mkdir(parents=True)

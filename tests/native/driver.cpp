@@ -1,6 +1,9 @@
 // The CPU library from several threads at once, for the thread sanitizer (make sanitize). Each caller compares what it gets with what
-// one thread got before; calls that change the number of helpers go on meanwhile.
+// one thread got before; calls that change the number of helpers, bind sampling threads and let go of them go on meanwhile.
+#include <sched.h>
+
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +17,7 @@ namespace {
 
 constexpr int64_t kNodes = 3000, kWidth = 48, kGroups = 400, kBand = 6, kRoots = 20000, kFanout = 6;
 constexpr int64_t kTargets = 500, kSlots = 9, kHeads = 2, kEdges = 5, kClock = 20, kAcross = kWidth + kEdges + kClock;
-constexpr int64_t kHidden = 32;
+constexpr int64_t kHidden = 32, kIds = 600000, kFar = 2000000000;
 constexpr int kCallers = 4, kRounds = 6;
 
 void require(int status) {
@@ -33,6 +36,7 @@ struct Given {
   std::vector<float> wanted, elapsed, edge;
   std::vector<int64_t> at;
   std::vector<uint8_t> there;
+  std::vector<int32_t> close, far;  // ids
 
   Given() {
     std::mt19937 random(1);
@@ -62,6 +66,9 @@ struct Given {
       elapsed.push_back(1e6f * unit(random)), at.push_back(static_cast<int64_t>(random() % 300)), there.push_back(random() % 4 != 0);
     }
     for (int64_t i = 0; i < kGroups; ++i) times.push_back(1 + unit(random));
+    for (int64_t i = 0; i < kIds; ++i) {
+      close.push_back(static_cast<int32_t>(random() % kNodes)), far.push_back(static_cast<int32_t>(random() % kFar));
+    }
     for (int64_t i = 0; i < kGroups * kBand; ++i) reuse.push_back(unit(random) / 2);
   }
 };
@@ -72,6 +79,8 @@ struct Results {
   std::vector<float> shares, attended, into_wanted, into_source, into_edge, into_clock;
   std::vector<float> product, deep, memory, to_given, to_kept, to_memory, cosine, sine;
   std::vector<int32_t> rebuilt, iteration, gpu, slot, mate, exchanged, neighbor, event, found;
+  std::vector<int32_t> unique, far_unique;
+  std::vector<int64_t> place, far_place, rows_of;
   double total = 0, makespan = 0;
 
   explicit Results(const Given& g)
@@ -81,6 +90,7 @@ struct Results {
     attend(g);
     recur(g);
     along_edges(g);
+    compress(g);
     require(cs_aggregate_f32(kNodes, g.indptr.data(), g.indices.data(), g.values.data(), g.into.data(), kWidth, aggregate.data()));
     require(cs_increment_f32(kNodes, g.targets.data(), nullptr, g.indptr.data(), g.indices.data(), g.values.data(), g.into.data(), kWidth,
                              sums.data(), touched.data()));
@@ -128,6 +138,18 @@ struct Results {
     require(cs_gather_f32(edges, source.data(), 1, kNodes / 3, g.into.data(), kNodes - kNodes / 3, g.into.data(), kWidth, gathered.data()));
   }
 
+  // Ids that are marked, in rows that are not full, and ids that are sorted.
+  void compress(const Given& g) {
+    const int64_t width = 6, rows = kIds / width;
+    std::vector<int32_t> counts;
+    for (int64_t row = 0; row < rows; ++row) counts.push_back(static_cast<int32_t>(width - row % 2 * (row % 20 == 1)));
+    unique.resize(kIds), place.resize(kIds), rows_of.resize(rows + 1), far_unique.resize(kIds), far_place.resize(kIds);
+    int64_t count = 0, far_count = 0;
+    require(cs_distinct(rows, width, g.close.data(), counts.data(), 0, unique.data(), place.data(), rows_of.data(), &count));
+    require(cs_distinct(kIds, 1, g.far.data(), nullptr, 0, far_unique.data(), far_place.data(), nullptr, &far_count));
+    unique.resize(count), far_unique.resize(far_count);
+  }
+
   // A product of more numbers than are summed at a time, gates of what another comes to, encodings.
   void recur(const Given& g) {
     const int64_t gated = 3 * kHidden;
@@ -146,7 +168,8 @@ struct Results {
 
   bool operator==(const Results& o) const {
     return summed == o.summed && mixed == o.mixed && of_edges == o.of_edges && softened == o.softened && hardened == o.hardened &&
-           gathered == o.gathered && shares == o.shares && attended == o.attended && into_wanted == o.into_wanted && into_source == o.into_source &&
+           gathered == o.gathered && unique == o.unique && far_unique == o.far_unique && place == o.place && far_place == o.far_place &&
+           rows_of == o.rows_of && shares == o.shares && attended == o.attended && into_wanted == o.into_wanted && into_source == o.into_source &&
            into_edge == o.into_edge && into_clock == o.into_clock && product == o.product && deep == o.deep && memory == o.memory &&
            to_given == o.to_given && to_kept == o.to_kept && to_memory == o.to_memory && cosine == o.cosine && sine == o.sine && aggregate == o.aggregate && sums == o.sums && touched == o.touched && weights == o.weights && maximum == o.maximum &&
            denominator == o.denominator && edges == o.edges && row == o.row && rebuilt == o.rebuilt && rebuilt_values == o.rebuilt_values &&
@@ -171,7 +194,23 @@ int main() {
       }
     });
   }
+  std::atomic<bool> ended{false};
+  std::thread binder([&] {
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    std::vector<int32_t> cpus;
+    for (int32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &allowed)) cpus.push_back(cpu);
+    }
+    for (size_t round = 0; !ended; ++round) {
+      require(round % 4 ? cs_bind(static_cast<int>(1 + round % cpus.size()), cpus.data()) : cs_unbind());
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    require(cs_unbind());
+  });
   for (std::thread& caller : callers) caller.join();
+  ended = true;
+  binder.join();
   std::printf("%d of %d rounds differ from one thread's\n", wrong.load(), kCallers * kRounds);
   return wrong ? 1 : 0;
 }

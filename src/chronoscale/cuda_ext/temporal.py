@@ -83,8 +83,9 @@ def sample(
     from since[i] on are neighbours; None: from the first on. recent: the latest of those events. uniform: all of them alike, without
     replacement, drawn from the seed (below 2^64), the root (node and `before`) and the slot alone: the same root gets the same neighbours
     in whatever batch, order or thread. `since` takes no part in that, so that one which leaves no event out changes nothing; windows that
-    follow one another draw apart by their `before`. threads 0: as many as set_threads allows. Raises UserError for an unknown policy, a
-    fanout outside [0, 1024], arrays of another kind, ids outside [-1, N) and rows beyond the entries, MachineError when memory runs out.
+    follow one another draw apart by their `before`. threads 0: those that are bound (binding.bind), each with its part of the roots; where
+    none are, as many as set_threads allows. Raises UserError for an unknown policy, a fanout outside [0, 1024], arrays of another kind, ids
+    outside [-1, N) and rows beyond the entries, MachineError when memory runs out.
     Work grows with the fanout's square for `uniform`.
     """
     if policy not in POLICIES:

@@ -62,6 +62,17 @@ class Topology:
         wanted = set(numbers)
         return Topology(tuple(cpu for cpu in self.cpus if cpu.number in wanted))
 
+    def part(self, rank: int, ranks: int) -> Topology:
+        """Those of one of several processes on this machine: neighbouring cores, as even as they come, whole as long as there is one for
+        each. Raises UserError for a rank outside [0, ranks), and for more ranks than processors."""
+        if not 0 <= rank < ranks <= len(self):
+            raise UserError(f"topology: rank {rank} of {ranks} on {len(self)} CPUs; expected at most a rank a CPU, numbered from 0")
+        near = sorted(self.cpus, key=lambda cpu: (cpu.node, cpu.l3, cpu.l2, cpu.core, cpu.number))
+        cores = {cpu.core: [one.number for one in near if one.core == cpu.core] for cpu in near}
+        units = list(cores.values()) if len(cores) >= ranks else [[cpu.number] for cpu in near]
+        begin, end = (len(units) * at // ranks for at in (rank, rank + 1))
+        return self.limited(number for unit in units[begin:end] for number in unit)
+
     def told(self) -> str:
         """'80 CPUs on 40 cores, 40 L2 and 2 L3 caches, 2 NUMA nodes'."""
         core, l2, l3, node = (len(self.groups(level)) for level in ("core", "l2", "l3", "node"))

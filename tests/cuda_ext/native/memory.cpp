@@ -1,6 +1,8 @@
 // Every allocation of every call fails once: the first, the second, and so on, alone or with all that follow. A call then says
 // CS_ERROR_MEMORY; it neither throws nor ends the process, on whatever thread. The first call alone may do without what is not to be
 // had, for it starts the helpers: then it returns what it returns otherwise.
+#include <sched.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -131,5 +133,29 @@ int main() {
   starve("exchange", mate, [&] {
     return cs_exchange(groups, times.data(), 3, reuse.data(), 4, 0.1, 0.5, 1.0, 20000, 7, mate.data(), &total);
   });
+
+  const int64_t ids = 600000, across = 6;
+  Column<int32_t> close(ids), far(ids), full(ids / across, across), unique(ids);
+  for (auto& id : close) id = draw(rows);
+  for (auto& id : far) id = draw(2000000000);
+  Column<int64_t> place(ids), begins(ids / across + 1);
+  int64_t count = 0;
+  starve("distinct, marked", place, [&] {
+    return cs_distinct(ids / across, across, close.data(), full.data(), 3, unique.data(), place.data(), begins.data(), &count);
+  });
+  starve("distinct, sorted", place, [&] {
+    return cs_distinct(ids, 1, far.data(), nullptr, 3, unique.data(), place.data(), nullptr, &count);
+  });
+  Column<uint8_t> hit(ids);
+  Column<int32_t> one(ids);
+  starve("caches", hit, [&] { return cs_caches(ids, place.data(), one.data(), 1, 64, 8, hit.data()); });
+  Column<int32_t> bound(1);
+  int32_t cpu = sched_getcpu();
+  starve("bind", bound, [&] {
+    const int status = cs_bind(1, &cpu);
+    bound[0] = cs_bound();
+    return status;
+  });
+  if (cs_unbind() != CS_OK || cs_bound() != 0) ++faults;
   return faults ? 1 : 0;
 }
