@@ -53,10 +53,7 @@ def _own(context: Context) -> Topology:
     found = Topology.load(Path(file)) if file else Topology.here()
     if file and hasattr(os, "sched_getaffinity"):
         found = found.limited(os.sched_getaffinity(0))
-    each = len(found) // context.ranks
-    if not each:
-        raise UserError(f"{context.ranks} ranks share {len(found)} CPUs")
-    return Topology(found.cpus[context.rank * each : (context.rank + 1) * each])
+    return found.part(context.rank, context.ranks)
 
 
 def _roots(data: Prepared, hyper: Hyper, sources: bool, context: Context) -> Iterator[Roots]:
