@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -22,12 +22,13 @@ _KEYS = 11
 class SessionStream:
     """`events` events over `nodes` nodes; the same for the same seed, whatever `block` (events in memory at once).
 
-    Nodes arrive: `founders` are there before the first event, the others come one by one, evenly over the stream. A newcomer's first events
-    come at once: until the next one arrives, the first event and a share `fresh` of all others have it at one end. All other ends are nodes
-    that came earlier, met in sessions of `stay` events: at a time `active` guests and `hosts` have one, and events are shared among either
-    by Zipf's law with exponent `skew`. Newcomers meet hosts; other events are of a guest and a host, or, a share `peers` of them, of two
-    guests. Who has a session takes turns, evenly among the last `lasting` nodes that have come, so that a node comes back when others have
-    had theirs; a share `casual` of the ends is any of these nodes, without a session.
+    Nodes arrive: `founders` are there before the first event, the others come one by one, as many in each `wave` of so many events. A
+    newcomer's first events come at once: until the next one arrives, the first event and a share `fresh` of all others have it at one end.
+    All other ends are nodes that came earlier, met in sessions of `stay` events, which begin with a wave: at a time `active` guests and
+    `hosts` have one, and events are shared among either by Zipf's law with exponent `skew`. Newcomers meet hosts; other events are of a
+    guest and a host, or, a share `peers` of them, of two guests. Who has a session takes turns, evenly among the last `lasting` nodes that
+    have come, so that a node comes back when others have had theirs; a share `casual` of the ends is any of these nodes, without a
+    session.
     items: the last nodes, to which all events of the others go; hosts, active and lasting are shared between the sides by their size. 0:
     one id space, without self-loops, where sources are destinations as often.
     What follows, by batches: fresh and the pace of arrivals say how many roots have no neighbours yet (unbalance); hosts, active and skew
@@ -49,6 +50,7 @@ class SessionStream:
     skew: float = 0.0
     peers: float = 1.0
     casual: float = 0.0
+    wave: int = 1
     items: int = 0
     span: float = 2_592_000.0
     features: int = 0
@@ -61,13 +63,14 @@ class SessionStream:
         require_num_nodes(self.nodes)
         if self.items and not 2 <= self.items <= self.nodes - 2:
             raise UserError(f"sessions: expected no items or 2 and 2 others, got {self.items} of {self.nodes} nodes")
-        sides = [self._around(0, side) for side in range(1 + bool(self.items))]
-        if not 2 <= self.founders < self.nodes or min(sides) < 1:
-            raise UserError(f"sessions: founders expected in 2..{self.nodes - 1}, some on each side, got {self.founders}")
-        if self.events < self.nodes - self.founders:
-            raise UserError(f"sessions: expected an event for each of {self.nodes - self.founders} that arrive, got {self.events}")
-        if min(self.hosts, self.active, self.stay, self.lasting, self.block) < 1:
-            raise UserError("sessions: hosts, active, stay, lasting and block expected to be at least 1")
+        if min(self.hosts, self.active, self.stay, self.lasting, self.wave, self.block) < 1:
+            raise UserError("sessions: hosts, active, stay, lasting, wave and block expected to be at least 1")
+        coming = self.nodes - self.founders
+        if not 3 <= self.founders < self.nodes or coming > self.events // self.wave * self.wave:
+            most = f"{self.nodes - 1}, and an event of a whole wave of {self.wave} for each other node"
+            raise UserError(f"sessions: founders expected in 3..{most}, got {self.founders} and {self.events} events")
+        if self.items and min(self._around(np.zeros(1, np.int64), side)[0] for side in range(2)) < 1:
+            raise UserError(f"sessions: expected founders of both sides, got {self.founders} for {self.items} items of {self.nodes} nodes")
         if not (all(0 <= share <= 1 for share in (self.fresh, self.peers, self.casual)) and 0 <= self.skew <= 3):
             got = f"{self.fresh}, {self.peers}, {self.casual}, {self.skew}"
             raise UserError(f"sessions: fresh, peers and casual expected in [0, 1], skew in [0, 3], got {got}")
@@ -93,8 +96,8 @@ class SessionStream:
 
     def _ends(self, at: Int64, keys: list[int]) -> tuple[Int64, Int64]:
         """(src, dst) of events `at`, int64 [n] each: ids."""
-        newcomer = self._arrived(at)
-        debut = (newcomer != self._arrived(at - 1)) | (uniform(at, keys[0]) < self.fresh)
+        newcomer = self._newest(at)
+        debut = (at == 0) | (newcomer != self._newest(at - 1)) | (uniform(at, keys[0]) < self.fresh)
         visit, turned = ~debut & (uniform(at, keys[1]) >= self.peers), uniform(at, keys[2]) < 0.5
         if self.items:
             item = newcomer * self.items // self.nodes  # of the nodes before it so many are items
@@ -113,29 +116,44 @@ class SessionStream:
     def _met(self, at: Int64, hosting: Bool, side: int, end: int, keys: list[int]) -> Int64:
         """Who of a side came earlier and is met at one end of events `at`, int64 [n]: by the order of arrival."""
         share = 1.0 if not self.items else (self.items if side else self.nodes - self.items) / self.nodes
-        lasting, hosts, active = (max(int(count * share), 1) for count in (self.lasting, self.hosts, self.active))
+        lasting, hosts, active = (max(round(count * share), 1) for count in (self.lasting, self.hosts, self.active))
         drawn, rank = uniform(at, keys[4 + end]), np.empty(at.size, np.int64)
         for here, count, first in ((hosting, hosts, 0), (~hosting, active, hosts)):
             weights = np.cumsum(np.arange(1, count + 1) ** -float(self.skew))
             rank[here] = first + np.searchsorted(weights, drawn[here] * weights[-1], side="right").clip(max=count - 1)
         sessions = hosts + active
-        opened = at * sessions // self.stay  # session k opens at event k stay / sessions, and has rank k mod sessions
+        # Session k opens with the first wave from event k stay / sessions on, and has rank k mod sessions.
+        opened = at // self.wave * self.wave * sessions // self.stay
         number = opened - (opened - rank) % sessions
         turn = (number * _TURNS[side] + uniform(np.array([side]), keys[8])) % 1.0
         casual = uniform(at, keys[6 + end]) < self.casual
         turn = np.where(casual, uniform(at, keys[9 + end]), turn)
         around = self._around(np.where(casual, at, np.maximum(number, 0) * self.stay // sessions), side)
-        return around - 1 - (turn * np.minimum(around, lasting)).astype(np.int64)
+        back: Int64 = (turn * np.minimum(around, lasting)).astype(np.int64)
+        return np.asarray(around - 1 - back, np.int64)
 
-    def _arrived(self, at: Int64) -> Int64:
-        """How many nodes came before the newest one of events `at`; founders for -1."""
-        return np.where(at < 0, self.founders - 1, self.founders + at * (self.nodes - self.founders) // self.events)
+    def _newest(self, at: Int64) -> Int64:
+        """The last node that has come by events `at`, int64 [n], by the order of arrival; all others that have come are below it."""
+        newcomers, waves = self.nodes - self.founders, self.events // self.wave
+        wave, within = np.divmod(at, self.wave)
+        before, after = (np.minimum((wave + more) * newcomers // waves, newcomers) for more in (0, 1))
+        coming = after - before
+        return self.founders + before + np.where(coming > 0, within * coming // self.wave, -1)
 
-    def _around(self, at: Int64 | int, side: int) -> Int64:
-        """How many of a side came before the newest node of events `at` 0 or above."""
-        arrived = self.founders + np.asarray(at) * (self.nodes - self.founders) // self.events
-        items = arrived * self.items // self.nodes
-        return np.asarray(items if side else arrived - items, np.int64)
+    def _around(self, at: Int64, side: int) -> Int64:
+        """How many of a side came before the newest at events `at`, int64 [n]."""
+        came = self._newest(at)
+        items = came * self.items // self.nodes
+        return items if side else came - items
+
+    def shortened(self, events: int) -> SessionStream:
+        """The same over fewer events: as many arrivals an event, and the same sessions. Raises UserError for more events than there are."""
+        if not 1 <= events <= self.events:
+            raise UserError(f"sessions: expected 1..{self.events} events, got {events}")
+        nodes = self.founders + max(round((self.nodes - self.founders) * events / self.events), 1)
+        return replace(
+            self, nodes=nodes, events=events, items=round(self.items * nodes / self.nodes), span=self.span * events / self.events
+        )
 
     def node_blocks(self) -> Iterator[Float32]:
         """Features of the nodes, float32 [at most block, node_features] each; none where the width is 0."""

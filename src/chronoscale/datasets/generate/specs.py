@@ -84,6 +84,7 @@ class SessionsSpec(BaseModel):
     skew: float = Field(0.0, ge=0, le=3)
     peers: float = Field(1.0, ge=0, le=1)
     casual: float = Field(0.0, ge=0, le=1)
+    wave: PositiveInt = 1
     items: NonNegativeInt = 0
     span: float = Field(2_592_000.0, gt=0, le=2**52)
     features: NonNegativeInt = 0
