@@ -41,10 +41,12 @@ class Published(_Strict):
 
 
 class StandsFor(_Strict):
-    """The published dataset that a generated one stands for: its counts times `factor` are what was printed."""
+    """The published dataset that a generated one stands for: its counts times `factor` are what was printed, its edges
+    times `edges` where that is given."""
 
     dataset: str
     factor: PositiveInt
+    edges: Count = None
 
 
 class Entry(_Strict):

@@ -13,13 +13,14 @@ from chronoscale.datasets import store
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.generate.specs import SPECS, DyGraphSpec, EventsSpec, GeneratorSpec, GrowthSpec, TrafficSpec
+from chronoscale.datasets.generate.sessions import SessionStream
+from chronoscale.datasets.generate.specs import SPECS, DyGraphSpec, EventsSpec, GeneratorSpec, GrowthSpec, SessionsSpec, TrafficSpec
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.documents import mapping
 from chronoscale.errors import UserError, unknown
 from chronoscale.mistakes import mistake
 
-Generator = GrowthGraph | EvolvingGraph | TrafficSignal | RandomStream
+Generator = GrowthGraph | EvolvingGraph | TrafficSignal | RandomStream | SessionStream
 _Part = TypeVar("_Part")
 
 
@@ -48,6 +49,11 @@ def traffic(spec: TrafficSpec, name: str, seed: int) -> TrafficSignal:
 @build.register
 def _(spec: EventsSpec, name: str, seed: int) -> RandomStream:
     return RandomStream(**spec.model_dump(exclude={"kind"}), seed=seed, name=name)
+
+
+@build.register
+def _(spec: SessionsSpec, name: str, seed: int) -> SessionStream:
+    return SessionStream(**spec.model_dump(exclude={"kind"}), seed=seed, name=name)
 
 
 class _Naming(BaseModel):
@@ -91,7 +97,7 @@ def _mapping(path: Path) -> dict[Any, Any]:
 
 def held(generator: Generator) -> store.Dataset:
     """All that a generator makes, in memory."""
-    if isinstance(generator, RandomStream):
+    if isinstance(generator, RandomStream | SessionStream):
         return generator.stream()
     return generator.signal() if isinstance(generator, TrafficSignal) else generator.sequence()
 
@@ -101,7 +107,7 @@ def write(path: str | Path, generator: Generator, told: Callable[[int], None] | 
 
     `told` hears how many snapshots, steps or events are made. Raises UserError if `path` exists.
     """
-    if isinstance(generator, RandomStream):
+    if isinstance(generator, RandomStream | SessionStream):
         store.save_events(path, _counted(generator, len, told), generator.node_blocks())
     elif isinstance(generator, TrafficSignal):
         store.save_signal(path, _counted(generator, len, told), *generator.graph(), generator.name, generator.calendar)

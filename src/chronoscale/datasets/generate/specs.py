@@ -67,11 +67,42 @@ class EventsSpec(BaseModel):
     labels: float = Field(0.0, ge=0, lt=1)
 
 
-GeneratorSpec = Annotated[GrowthSpec | DyGraphSpec | TrafficSpec | EventsSpec, Field(discriminator="kind")]
-SPECS: dict[str, type[GrowthSpec | DyGraphSpec | TrafficSpec | EventsSpec]] = {
+class SessionsSpec(BaseModel):
+    """Parameters of `SessionStream`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    kind: Literal["sessions"]
+    nodes: PositiveInt
+    events: PositiveInt
+    founders: PositiveInt
+    fresh: float = Field(ge=0, le=1)
+    hosts: PositiveInt
+    active: PositiveInt
+    stay: PositiveInt
+    lasting: PositiveInt
+    skew: float = Field(0.0, ge=0, le=3)
+    peers: float = Field(1.0, ge=0, le=1)
+    casual: float = Field(0.0, ge=0, le=1)
+    wave: PositiveInt = 1
+    items: NonNegativeInt = 0
+    span: float = Field(2_592_000.0, gt=0, le=2**52)
+    features: NonNegativeInt = 0
+    node_features: NonNegativeInt = 0
+
+
+GeneratorSpec = Annotated[GrowthSpec | DyGraphSpec | TrafficSpec | EventsSpec | SessionsSpec, Field(discriminator="kind")]
+SPECS: dict[str, type[GrowthSpec | DyGraphSpec | TrafficSpec | EventsSpec | SessionsSpec]] = {
     "growth": GrowthSpec,
     "dygraph": DyGraphSpec,
     "traffic": TrafficSpec,
     "events": EventsSpec,
+    "sessions": SessionsSpec,
 }
-FAMILIES = {"growth": "snapshots", "dygraph": "snapshots", "traffic": "signals", "events": "streams"}  # what each kind makes
+FAMILIES = {
+    "growth": "snapshots",
+    "dygraph": "snapshots",
+    "traffic": "signals",
+    "events": "streams",
+    "sessions": "streams",
+}  # what each kind makes

@@ -1,0 +1,1 @@
+"""FAST's tables and figures."""
