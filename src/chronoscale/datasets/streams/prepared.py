@@ -152,24 +152,25 @@ class Prepared:
         if self.folder is None:
             key = f"{deal} {sampling} {loading}"
             if key not in self.made:
-                self.made[key] = self._count(deal, validates, sampling, self.residents(ranks, size, sampling, limit, every, loading))
+                self.made[key] = self._count(deal, validates, sampling, self.residents(ranks, size, sampling, limit, loading))
             found = self.made[key]
             assert isinstance(found, BatchStatistics)
             return found
         path = self._work(f"{deal} {sampling} {loading}")
         if not path.exists():
-            self._count(deal, validates, sampling, self.residents(ranks, size, sampling, limit, every, loading)).save(path)
+            self._count(deal, validates, sampling, self.residents(ranks, size, sampling, limit, loading)).save(path)
         return BatchStatistics.load(path, deal.iterations * deal.ranks)
 
-    def residents(self, ranks: int, size: int, sampling: Sampling, limit: int, every: int, loading: Loading) -> Residents:
-        """What a device holds when training begins, by the batches that are sampled before, of the first epoch of the protocol's seed."""
+    def residents(self, ranks: int, size: int, sampling: Sampling, limit: int, loading: Loading) -> Residents:
+        """What a device holds when training begins, by the batches that are sampled before, of the first epoch of the protocol's seed: spread
+        over all of it, whichever of its batches are probed."""
         nodes, events = self.whole.stream.num_nodes, len(self.whole.stream)
         cached = Cached(NOTHING, NOTHING)
         if loading.placement and loading.placement.dynamic:
             cached = loading.placement.fill(frequencies([], nodes, events), loading.room(nodes, events))
         elif loading.placement:
-            key = f"{ranks} {size} {sampling} {limit} {every} {loading}"
-            cached = self._cached(key, lambda: self._fill(ranks, size, sampling, limit, every, loading))
+            key = f"{ranks} {size} {sampling} {limit} {loading}"
+            cached = self._cached(key, lambda: self._fill(ranks, size, sampling, limit, loading))
         return Residents(loading, cached, nodes, events)
 
     def _cached(self, key: str, fill: Callable[[], Cached]) -> Cached:
@@ -186,15 +187,15 @@ class Prepared:
         with reading(path, "rows of a cache", AGAIN):
             return Cached(**read_archive(path))
 
-    def _fill(self, ranks: int, size: int, sampling: Sampling, limit: int, every: int, loading: Loading) -> Cached:
+    def _fill(self, ranks: int, size: int, sampling: Sampling, limit: int, loading: Loading) -> Cached:
         assert loading.placement is not None
         nodes, events = self.whole.stream.num_nodes, len(self.whole.stream)
-        deals = {validates: self.deal(validates, ranks, size, limit, every) for validates in (False, True)}
+        deals = {validates: self.deal(validates, ranks, size, limit) for validates in (False, True)}
         stride = max(sum(deal.iterations for deal in deals.values()) // loading.presample, 1)
         seen = (
             different(found, self._source(validates))
             for validates, deal in deals.items()
-            for _, found in self._sampled(replace(deal, every=deal.every * stride), validates, sampling)
+            for _, found in self._sampled(replace(deal, every=stride), validates, sampling)
         )
         return loading.placement.fill(frequencies(seen, nodes, events), loading.room(nodes, events))
 

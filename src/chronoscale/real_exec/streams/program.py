@@ -57,7 +57,7 @@ class EventProgram(Program):
         self._lone = self.device.type == "cpu" and material.shape.spatial == "attention" and missing("cpu") is None
         self._threads = context.settings.threads
         ranks, limits = schedule.ranks, (hyper.batches, hyper.events.every)
-        residents = self.data.residents(ranks, hyper.batch_size, self.sampling, *limits, loading)
+        residents = self.data.residents(ranks, hyper.batch_size, self.sampling, hyper.batches, loading)
         self.steps = Steps(material, learner.model, self.state, self.sampling, residents, context)
         learner.model.operators = feeding.operators
         self._crew = context.share(("crew", hyper), lambda: self._bound(hyper, context)) if feeding.bound else None

@@ -17,8 +17,9 @@ SENT, EXPAND, KEEP = (
 
 
 def name_of(shape: StreamShape, feeding: Feeding) -> str:
-    """What tells models apart whose kernels differ: its name, its task, and the operators of its layers where they are not ours."""
-    return " ".join([shape.name, "node" if shape.outputs else "link", *[feeding.operators] * bool(feeding.operators)])
+    """What tells models apart whose kernels differ: its name, its task, and the operators of layers that attend where they are not ours."""
+    operators = feeding.operators if shape.spatial == "attention" else ""
+    return " ".join([shape.name, "node" if shape.outputs else "link", *[operators] * bool(operators)])
 
 
 def kernels_of(workload: Workload, ranks: int, feeding: Feeding) -> Kernels:
