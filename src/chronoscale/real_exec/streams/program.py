@@ -79,7 +79,6 @@ class EventProgram(Program):
             Op.OPTIMIZE: lambda task: self.learner.step(task.iteration),
             Op.ALLGATHER: self._gather_memory,
             Op.D2H: self._bring_back,
-            Op.COPY: lambda task: self.steps.keep(self._batch[task.unit]),
             Op.MEMORY_WRITE: self._write,
         }
 

@@ -142,7 +142,7 @@ def count(workload: Workload, ranks: int, feeding: Feeding) -> int:
     loading = feeding.loading(hyper, shape)
     cached, changes = loading.placement is not None, loading.placement is not None and loading.placement.dynamic
     each = 3 + gathers(shape) + shape.layers + 3 * memory  # sample, send, forward; memory is read, sent, updated
-    each += gathers(shape) * ((cached or loading.compressed) + 2 * changes) + memory * loading.compressed  # expanded; sampled before, kept
+    each += gathers(shape) * ((cached or loading.compressed) + changes) + memory * loading.compressed  # expanded; sampled before
     together = memory * (2 + several)  # memory is gathered, brought back, written
     training = Deal(range(data.training), *limits)
     found = training.batches * (each + 1) + training.iterations * ranks * (1 + several + together)
@@ -218,14 +218,11 @@ def _fetch(builder: Builder, phase: Phase, fetch: Columns, compute: Columns) -> 
     sent = builder.add(Op.H2D, Lane.H2D, fetch, sizes, launched, where=there, after=(read,))
     if not phase.expands:
         return sampled, sent, held
-    rows = {"nodes": work.nodes, "edges": phase.slots(), "rows": work.nodes + phase.slots(), "kernels": builder.kernels.count(EXPAND)}
-    over: Columns = {"free": moved}
-    costs: Columns = {"bytes": 2 * phase.read(), "alloc": phase.read(), **(over if not phase.keeps else {})}
-    sent = builder.add(Op.GATHER, Lane.COMPUTE, compute, rows, costs, where=there, after=(sent,))
-    if phase.keeps:
-        kept = phase.loading.node * work.kept_nodes + phase.loading.edge * work.kept_edges
-        rows = {"rows": work.kept_nodes + work.kept_edges, "bytes": 2 * kept, "kernels": builder.kernels.count(KEEP)}
-        sent = builder.add(Op.COPY, Lane.COMPUTE, compute, rows, over, where=there)
+    kept = phase.loading.node * work.kept_nodes + phase.loading.edge * work.kept_edges
+    rows = {"nodes": work.nodes, "edges": phase.slots(), "rows": work.nodes + phase.slots() + work.kept_nodes + work.kept_edges}
+    costs: Columns = {"bytes": 2 * (phase.read() + kept), "alloc": phase.read(), "free": moved}
+    launched = {"kernels": builder.kernels.count(KEEP if phase.keeps else EXPAND)}
+    sent = builder.add(Op.GATHER, Lane.COMPUTE, compute, rows, costs, launched, where=there, after=(sent,))
     return sampled, sent, held
 
 
