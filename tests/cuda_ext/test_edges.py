@@ -91,8 +91,9 @@ def test_gradients(served: tuple[str, str], deterministic: bool, from_nodes: boo
     def call(x: Tensor) -> Tensor:
         return aggregate_edges(x, target, 8, begins, deterministic, backend)
 
-    assert torch.autograd.gradcheck(call, x)
-    assert torch.autograd.gradgradcheck(call, x)
+    slack = 0.0 if deterministic else 1e-12  # atomics: other last bits in every run
+    assert torch.autograd.gradcheck(call, x, nondet_tol=slack)
+    assert torch.autograd.gradgradcheck(call, x, nondet_tol=slack)
 
 
 def test_the_same_bits_in_every_run(served: tuple[str, str]) -> None:
