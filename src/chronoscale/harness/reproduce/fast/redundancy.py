@@ -99,6 +99,6 @@ def figure(told: Told, quick: bool) -> Findings:
 
 
 STUDIES = (
-    Study("table", 1, "counted", 60, table, "generated stand-ins", paper="fast"),
-    Study("figure", 3, "counted", 60, figure, "generated stand-ins", paper="fast"),
+    Study("table", 1, "counted", 15, table, "generated stand-ins", paper="fast"),
+    Study("figure", 3, "counted", 15, figure, "generated stand-ins", paper="fast"),
 )
