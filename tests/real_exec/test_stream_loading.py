@@ -170,3 +170,27 @@ def test_the_cache_is_what_was_asked_for_beforehand_and_no_more(folders):
     least = min([*asked_nodes[cached.nodes], *asked_edges[cached.edges]])
     left = [*np.delete(asked_nodes, cached.nodes), *np.delete(asked_edges, cached.edges)]
     assert max(left) <= least
+
+
+@pytest.mark.parametrize("name", ["tgl", "fast", "simple", "tgl-unique"])
+def test_features_are_those_of_the_events_that_were_sampled(monkeypatch, tmp_path, name):
+    """Of the stream that they were sampled from, which without hidden nodes is another one."""
+    folder, own, seen = prepared(tmp_path, stream(features=3, events=80), hidden=0.2), given("tgat", 0.4, 100), []
+    begin = Steps._begin
+
+    def began(steps, batch):
+        if not batch.below:
+            table = torch.from_numpy(np.array(batch.source.stream.features))[batch.found.edges]
+            for tree, found in zip(batch.trees, batch.found.trees, strict=True):
+                for hop, sampled in zip(tree.hops, found.hops, strict=True):
+                    there = hop.there.numpy()
+                    seen.append(there.sum())
+                    assert torch.equal(hop.edge[there], table[sampled.edge[there]])
+            nodes = torch.from_numpy(np.array(steps.material.data.whole.stream.node_features))
+            assert torch.equal(batch.features, nodes[batch.found.nodes])
+        begin(steps, batch)
+
+    monkeypatch.setattr(Steps, "_begin", began)
+    schedule = planned(folder, choice("tgat"), own, name)
+    execute(schedule, program(folder, schedule, choice("tgat"), own), CpuLanes(False), "cpu")
+    assert sum(seen) > 20
