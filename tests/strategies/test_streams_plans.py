@@ -22,8 +22,8 @@ from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
-from chronoscale.strategies.streams.batches import VALIDATE
 from chronoscale.strategies.streams.feeding import Feeding
+from chronoscale.strategies.streams.phase import VALIDATE
 from chronoscale.strategies.streams.shapes import shape_for
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.trace import Trace
