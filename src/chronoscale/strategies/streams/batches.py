@@ -51,15 +51,16 @@ def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, ahead: in
         raise UserError(f"a schedule needs at least one rank, got {ranks}")
     hyper, shape, data = workload.hyper, shape_of(workload), workload.events
     sampling, loading = feeding.sampling(hyper, shape), feeding.loading(hyper, shape)
+    edgewise = bool(feeding.operators) and shape.spatial == "attention"
     cache, host = loading.room(data.num_nodes, data.events).total, data.num_nodes * state_bytes(shape)
     resident = 4 * shape.parameters * FP32 + cache
     builder = Builder(name, ranks, resident, "events", host, str(feeding), kernels_of(workload, ranks, feeding))
     nothing = Ends(np.full((ahead + 1, ranks), NONE, np.int64), np.full(ranks, NONE, np.int64))
     limits = (hyper.batch_size, sampling, hyper.batches, hyper.events.every, loading)
-    training = Phase(workload, sampling, loading, data.work(False, ranks, *limits), ranks, TRAIN, 0)
+    training = Phase(workload, sampling, loading, data.work(False, ranks, *limits), ranks, TRAIN, 0, edgewise)
     done = _phase(builder, training, ahead, nothing)
     if hyper.validate:
-        validation = Phase(workload, sampling, loading, data.work(True, ranks, *limits), ranks, VALIDATE, training.iterations)
+        validation = Phase(workload, sampling, loading, data.work(True, ranks, *limits), ranks, VALIDATE, training.iterations, edgewise)
         done = _phase(builder, validation, ahead, done)
         if ranks > 1:
             unit, ready = training.iterations + validation.iterations, done.computed[-1] if ahead else done.over
@@ -134,7 +135,10 @@ def _forward(builder: Builder, phase: Phase, site: Columns, ready: Ints, held: I
     total = [flops, size, saved]
     for layer in range(shape.layers):
         levels = range(shape.layers - layer)
-        parts = [layer_work(shape, layer, work.targets[:, level], phase.sampling.fanouts[level]) for level in levels]
+        parts = [
+            layer_work(shape, layer, work.targets[:, at], phase.sampling.fanouts[at], work.sampled[:, at] if phase.edgewise else None)
+            for at in levels
+        ]
         flops, size = (np.asarray(sum(part[i] for part in parts), np.int64) for i in range(2))
         saved = size // 2 * (phase.step == TRAIN)
         targets = work.targets[:, : shape.layers - layer]

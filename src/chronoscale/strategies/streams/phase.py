@@ -24,7 +24,7 @@ READ, COMPUTE, FETCH, WRITE, PLACES = range(5)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Phase:
-    """The batches of one part: what is the same for all of its rows. `first`: its first unit."""
+    """The batches of one part: what is the same for all of its rows. `first`: its first unit. edgewise: layers attend edge by edge."""
 
     workload: Workload
     sampling: Sampling
@@ -33,6 +33,7 @@ class Phase:
     ranks: int
     step: int
     first: int
+    edgewise: bool = False
 
     @property
     def shape(self) -> StreamShape:
