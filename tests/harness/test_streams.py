@@ -299,6 +299,10 @@ def model(**changes: object) -> dict[str, object]:
         (of(split=[0.5]), "training.split.1: required, and not there"),
         (of(split=[0.5, 0.6]), "training.split: expected two shares above 0 with a sum below 1, got [0.5, 0.6]"),
         (of(patience=2, validation=False), "training.patience: it waits for a better score of the validation"),
+        (of(cache_ratio=1.5), "training.cache_ratio: expected at most 1 (got 1.5)"),
+        (of(cache_ratio=-0.1), "training.cache_ratio: expected at least 0 (got -0.1)"),
+        (of(presample=0), "training.presample: expected more than 0 (got 0)"),
+        ({"bus": "fast"}, "bus: expected bytes or a size such as 2GB, 512MB or 1.5GiB, got 'fast'"),
         (of(hidden_nodes=0.99), "hiding 17 nodes leaves no event to train on; hide fewer"),
         (
             {"model": "t-gcn", "training": {}, "strategies": ["psg"]},
@@ -328,3 +332,47 @@ def test_every_model_trains(experiment, inline, capsys, name):
     command("train", experiment(epochs=1, model={**MODEL, "name": name}, **of(**windows)), "--json")
     (row,) = json.loads(capsys.readouterr().out)
     assert 0 < row["last_ap"] <= 1 and row["test"][0]["predictor"] == name
+
+
+def test_fast_beside_its_rivals(experiment, inline, capsys):
+    """Executed, replayed, simulated; what differs is what is sent, and the losses are the same."""
+    names = ["tgl", "etc", "taser", "simple", "fast"]
+    file = experiment(strategies=names, gpus=[1, 4, 1024], cluster="a100-many.yaml", **of(cache_ratio=0.3, presample=3))
+    cluster = {"origin": "a test", "device": "nvidia-a100-40gb", "nodes": 256, "gpus_per_node": 4}
+    links = {name: {"bandwidth": 1e11, "latency_s": 1e-5} for name in ("intra", "inter")}
+    Path("a100-many.yaml").write_text(json.dumps({**cluster, **links}))
+    command("bench", file, "--json")
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["strategy"] for row in rows] == names and len({row["ap"] for row in rows}) == 1
+    losses = [np.load(f"runs/small-bench-1/ranks-1/{name}-losses.npy") for name in names]
+    assert all((one == losses[0]).all() for one in losses)
+    command("simulate", file, "--json")
+    points = json.loads(capsys.readouterr().out)
+    assert {(row["strategy"], row["ranks"]) for row in points} == {(name, gpus) for name in names for gpus in (1, 4, 1024)}
+    command("report", "runs/small-bench-1", "runs/small-simulate-1", "--out", "page")
+    assert all(name in Path("page/report.md").read_text() for name in names)
+
+
+@pytest.mark.parametrize("order", ["train", "bench"])
+def test_a_cache_that_does_not_fit_is_refused_with_its_key(experiment, inline, capsys, order):
+    changes = {"strategies": ["fast"], "memory": "70kB", "model": {"name": "tgat", "hidden": 8, "time": 4, "inputs": 2000}}
+    command(order, experiment(**changes, **of(cache_ratio=0.9)), expect=2)
+    assert re.search(r"out of memory: rank 0 needs .*, 0\.1 MB of it for features \(training\.cache_ratio\), ", one_line(capsys))
+
+
+@pytest.mark.parametrize("order", ["train", "bench"])
+def test_a_topology_that_does_not_parse_is_one_line(experiment, inline, capsys, order):
+    Path("cpus").write_text("# CPU,Core,Socket,Node,L1d:L1i:L2:L3\n0,0,0,0,0:0:0:0\n1,one,0,0,1:1:1:0\n")
+    command(order, experiment(strategies=["fast"], threads=2, topology="cpus"), expect=2)
+    said = one_line(capsys)
+    assert "cpus" in said and "line 3" in said
+
+
+def test_a_machine_without_siblings_says_so(experiment, inline, capsys):
+    own = sorted(os.sched_getaffinity(0))
+    rows = [f"{cpu},{at},0,0,{at}:{at}:{at}:0" for at, cpu in enumerate(own)]
+    Path("cpus").write_text("\n".join(["# CPU,Core,Socket,Node,L1d:L1i:L2:L3", *rows]) + "\n")
+    said = "fast: sampling threads are not bound: no two of "
+    for threads, count in ((2, 1), (1, 0)):  # with one there is nothing to bind
+        command("train", experiment(f"t{threads}", strategies=["fast"], threads=threads, topology="cpus", epochs=1))
+        assert " ".join(capsys.readouterr().err.split()).count(said) == count

@@ -63,11 +63,12 @@ def check(schedule: Schedule, trace: Trace, cluster: Cluster) -> None:
     where = "for resident data"
     if row >= 0:
         where = f"at task {row} ({Op(schedule.op[row]).name}, unit {schedule.unit[row]}, iteration {schedule.iteration[row]})"
+    if schedule.cached:
+        where += f", {_size(schedule.cached)} of it for features (training.cache_ratio)"
     if beside:
         where += f", {_size(beside)} of it for data on the host"
     more = f"{_size(need - have)} more than the {_size(have)} of {cluster.device.name}"
-    note = f"; {schedule.note}" if row < 0 and schedule.note else ""  # what is planned to lie there throughout
-    raise UserError(f"out of memory: rank {rank} needs {_size(need)} {where}, {more}{note}")
+    raise UserError(f"out of memory: rank {rank} needs {_size(need)} {where}, {more}")
 
 
 def _check_host(schedule: Schedule, cluster: Cluster) -> None:

@@ -73,7 +73,8 @@ class Schedule:
     bus or network for transfers, through device memory for compute); `flops`; `kernels` that a GPU's host launches for it
     (`strategies.kernels`). Rows of one `collective` id (-1: none) form one
     operation that starts when its last rank arrives. `alloc` bytes of device memory are taken at a task's start, `free` returned at
-    its end; `resident` bytes are held on every rank throughout (parameters, gradients, optimiser state). `host` bytes are the most that
+    its end; `resident` bytes are held on every rank throughout (parameters, gradients, optimiser state, and `cached` bytes of features, as
+    many as training.cache_ratio says). `host` bytes are the most that
     a rank holds in host memory (data set, materialised windows, and what making them needs).
 
     `planned_ns`: the epoch's makespan as a scheduler sees it (REAL eq. 10, synchronisation left out), 0 where none planned; `bound_ns`: no
@@ -114,6 +115,7 @@ class Schedule:
     note: str = ""
     host: int = 0
     feeding: str = ""
+    cached: int = 0
 
     def __post_init__(self) -> None:
         n = len(self.op)

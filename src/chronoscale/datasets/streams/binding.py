@@ -58,8 +58,8 @@ def placed(pairs: Sequence[Pair], affinity: Float64, topology: Topology) -> Bind
     threads = sum(len(pair) for pair in pairs)
     if threads > len(topology):
         raise UserError(f"{threads} sampling threads for {len(topology)} CPUs; one CPU a thread, so at most {len(topology)} can be bound")
-    if not topology.shares("core") and not topology.shares("l2") and len(topology.groups("l3")) == 1:
-        return Binding((), tuple(pairs), _unbound(topology))
+    if note := unbound(topology):
+        return Binding((), tuple(pairs), note)
     of_pairs = np.array([[affinity[np.ix_(a, b)].sum() if a != b else 0.0 for b in pairs] for a in pairs])
     places, order = _places(topology)[: len(pairs)], list[int]()
     for place in places:
@@ -104,6 +104,9 @@ def _places(topology: Topology) -> list[Place]:
     return [place for _, place in sorted(found, key=rank)]
 
 
-def _unbound(topology: Topology) -> str:
+def unbound(topology: Topology) -> str:
+    """Why threads stay where the system puts them: no two CPUs share anything but one L3, which all share; '' where they are bound."""
+    if topology.shares("core") or topology.shares("l2") or len(topology.groups("l3")) > 1:
+        return ""
     told = f"sampling threads are not bound: no two of {len(topology)} CPUs share a core or an L2 cache, and all share one L3"
     return f"{told}, so that it makes no difference where a thread runs"

@@ -12,7 +12,7 @@ from chronoscale.datasets.streams.statistics import count, distinct_labels, shap
 from chronoscale.harness.fact import Fact, Facts
 from chronoscale.harness.family import Configuration, Trained
 from chronoscale.harness.runs import Run
-from chronoscale.harness.streams import data, tgl, training
+from chronoscale.harness.streams import data, tgl, training, unbound
 from chronoscale.harness.streams.experiment import StreamExperiment
 from chronoscale.harness.streams.probing import StreamProbes, feeds
 from chronoscale.strategies.baselines.streams.tgl import TGL_UNIQUE
@@ -31,7 +31,11 @@ class Streams(Trained[StreamExperiment]):
     keys, models, preferred = StreamExperiment, STREAM_MODELS.keys(), TGL_UNIQUE.name
     configurations: Mapping[str, Configuration] = {"tgl": tgl.read}
     workload, train = staticmethod(data.workload), staticmethod(training.train)
-    store, stored = staticmethod(data.stored), staticmethod(data.loaded)
+    stored = staticmethod(data.loaded)
+
+    def store(self, experiment: StreamExperiment, run: Run) -> Path:
+        unbound.warn(experiment)
+        return data.stored(experiment, run)
 
     def probed(self, planner: Strategy) -> str:
         return str(feeds(planner).feeding)

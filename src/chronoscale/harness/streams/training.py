@@ -11,6 +11,7 @@ from chronoscale.harness.epochs import run_epochs
 from chronoscale.harness.machine import admit, machine_for, this_device
 from chronoscale.harness.planners import planned, planners
 from chronoscale.harness.runs import Run, write_text
+from chronoscale.harness.streams import unbound
 from chronoscale.harness.streams.data import loaded, stored
 from chronoscale.harness.streams.experiment import StreamExperiment
 from chronoscale.harness.trained import FOLDER, NAIVE
@@ -27,6 +28,7 @@ def train(experiment: StreamExperiment, run: Run, rough: Callable[[], CostModel]
     memory, which needs no costs but a datasheet's (`rough` is not asked), and MachineError when a rank is lost: what the last whole epoch
     left is kept.
     """
+    unbound.warn(experiment)
     ranks = max(experiment.ranks)
     planner = next(iter(planners(experiment, executed=True).values()))
     data, folder = stored(experiment, run), run.folder / FOLDER

@@ -29,7 +29,8 @@ class Crew:
         if threads < 2:  # there is nothing to be near to
             return
         try:
-            found = by_affinity(affinity(data.training.tcsr, _roots(data, hyper, sources, context), threads), _own(context))
+            own = topology(context.settings.topology).part(context.rank, context.ranks)
+            found = by_affinity(affinity(data.training.tcsr, _roots(data, hyper, sources, context), threads), own)
             self.cpus, self.note = found.cpus, found.note
         except UserError as error:
             if context.settings.topology:
@@ -47,13 +48,10 @@ class Crew:
             binding.unbind()
 
 
-def _own(context: Context) -> Topology:
-    """A rank's processors: those of the machine, shared out."""
-    file = context.settings.topology
+def topology(file: str) -> Topology:
+    """Of this machine, as far as this process may use it, as a file says ('': as the system says). Raises UserError as `Topology.load`."""
     found = Topology.load(Path(file)) if file else Topology.here()
-    if file and hasattr(os, "sched_getaffinity"):
-        found = found.limited(os.sched_getaffinity(0))
-    return found.part(context.rank, context.ranks)
+    return found.limited(os.sched_getaffinity(0)) if file and hasattr(os, "sched_getaffinity") else found
 
 
 def _roots(data: Prepared, hyper: Hyper, sources: bool, context: Context) -> Iterator[Roots]:

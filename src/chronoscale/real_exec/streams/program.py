@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -18,7 +17,6 @@ from chronoscale.datasets.streams.loading import Cached
 from chronoscale.datasets.streams.prepared import FIXED
 from chronoscale.datasets.streams.presampled import different
 from chronoscale.datasets.streams.source import Source
-from chronoscale.errors import ChronoscaleWarning
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.program import EpochResult, Losses, Program
@@ -60,9 +58,11 @@ class EventProgram(Program):
         residents = self.data.residents(ranks, hyper.batch_size, self.sampling, hyper.batches, loading)
         self.steps = Steps(material, learner.model, self.state, self.sampling, residents, context)
         learner.model.operators = feeding.operators
-        self._crew = context.share(("crew", hyper), lambda: self._bound(hyper, context)) if feeding.bound else None
-        if self._crew is not None and self._crew.cpus:
-            self.steps.threads = 0
+        self._crew = None
+        if feeding.bound:
+            self._crew = context.share(("crew", hyper), lambda: Crew(self.data, hyper, self.sampling.sources, context))
+            if self._crew.cpus:
+                self.steps.threads = 0
         self.deals = tuple(self.data.deal(validates, ranks, hyper.batch_size, *limits) for validates in (False, True))
         self._fixed = self.data.negatives("validation").dst if self.data.protocol.task == "link" and hyper.validate else None
         self._losses = Losses()
@@ -81,12 +81,6 @@ class EventProgram(Program):
             Op.D2H: self._bring_back,
             Op.MEMORY_WRITE: self._write,
         }
-
-    def _bound(self, hyper: Hyper, context: Context) -> Crew:
-        found = Crew(self.data, hyper, self.sampling.sources, context)
-        if found.note and context.rank == 0:
-            warnings.warn(found.note, ChronoscaleWarning, stacklevel=2)
-        return found
 
     def begin(self) -> None:
         """The next epoch, `epoch`: its number decides what is drawn. Until `finish`, torch may have one thread alone."""

@@ -73,8 +73,7 @@ def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, ahead: in
             }
             scored: Columns = {"collective": 2 * unit, "bytes": FP32 * data.validation * (shape.outputs or 2)}
             builder.add(Op.ALLREDUCE, Lane.COMM, site, scored, after=(ready,))
-    note = f"training.cache_ratio {loading.ratio:g} keeps {cache / 1e9:.3g} GB of features on each device" if cache else ""
-    return replace(builder.finish(), note=note)
+    return replace(builder.finish(), cached=cache)
 
 
 def count(workload: Workload, ranks: int, feeding: Feeding) -> int:
