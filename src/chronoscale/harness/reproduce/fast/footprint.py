@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chronoscale.harness.reproduce.fast.points import TGL, Point, planned, widths_of
 from chronoscale.harness.reproduce.fast.rates import filled
-from chronoscale.harness.reproduce.study import NAN, beside
+from chronoscale.harness.reproduce.study import NAN, UNKNOWN, beside
 from chronoscale.reports.published import published
 from chronoscale.strategies.streams.batches import state_bytes
 from chronoscale.strategies.streams.shapes import FP32, shape_of
@@ -49,9 +49,8 @@ def refusals(quick: bool, names: Sequence[str]) -> list[dict[str, object]]:
         name, model, strategy = (str(line[key]) for key in ("dataset", "model", "strategy"))
         if line.get("oom") and name in names:
             one = held(name, model, quick)
-            whole, verdict = one.lasting + one.samples, "does not fit"
-            if whole <= HOST:
-                verdict = "fits: not established why it ran out"
-            why = f"printed: out of memory. With an epoch's samples: {verdict} 512 GB; ours keeps none and holds {one.lasting / 1e9:.0f} GB"
+            whole = one.lasting + one.samples
+            verdict = "so would ours be" if whole > HOST else f"ours would fit: why is {UNKNOWN}"
+            why = f"printed: out of memory of 512 GB; {verdict}. Ours keeps no samples and holds {one.lasting / 1e9:.0f} GB"
             rows.append(beside(f"{name}, {model}, {strategy}, GB on the host were an epoch's samples kept", NAN, whole / 1e9, why))
     return rows

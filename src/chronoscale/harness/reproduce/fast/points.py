@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 
@@ -14,10 +15,9 @@ from chronoscale.datasets.streams.neighbourhood import Sampling
 from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.datasets.streams.redundancy import BATCH, FANOUT
-from chronoscale.datasets.streams.work import BatchStatistics, StreamStatistics, counted
+from chronoscale.datasets.streams.work import BatchStatistics, counted
 from chronoscale.harness.reproduce.fast.costs import Rates, ServerCosts
 from chronoscale.harness.reproduce.fast.stand_ins import MOST, QUICK, stand_in
-from chronoscale.reports.breakdown import Breakdown
 from chronoscale.reports.published import published
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import peaks
@@ -56,10 +56,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of an epoch of the paper's length: seconds, and by part (lanes overlap); bytes of a device at most."""
+    """Of an epoch of the paper's length: seconds; those that operations take, by name (lanes overlap); bytes of a device at most."""
 
     epoch_s: float
-    parts: Breakdown
+    seconds: Mapping[str, float]
     device_bytes: float
 
 
@@ -137,9 +137,8 @@ def simulate(point: Point, rates: Rates) -> Outcome:
     costs = ServerCosts(rates, Feeding.of(schedule).operators == "edges" or point.strategy == "fast")
     trace = replay(schedule, rates.cluster, costs)
     factor = iterations(point.dataset) / schedule.iterations
-    epoch = factor * trace.span_ns / 1e9
-    parts = Breakdown.of(time_by_op(trace) * factor, 1, epoch)
-    return Outcome(epoch, parts, float(peaks(schedule, trace).max()))
+    spent = {str(op): factor * float(s) for op, s in time_by_op(trace).items()}
+    return Outcome(factor * trace.span_ns / 1e9, spent, float(peaks(schedule, trace).max()))
 
 
 def ratio(dataset: str, model: str, quick: bool) -> float:

@@ -37,8 +37,8 @@ def solved(quick: bool) -> Rates:
 
 @cache
 def paced(quick: bool) -> Rates:
-    """Also the share of peak that kernels reach: FAST's epoch of the anchor, whose features all lie on the device, is as printed where nothing
-    is fetched ahead, as in TGL; it is linear in the inverse share."""
+    """Also the share of peak that kernels reach: FAST's epoch of the anchor, whose features all lie on the device, is as printed where
+    nothing is fetched ahead, as in TGL; it is linear in the inverse share."""
     whole = Point(*ANCHOR, "fast", quick, ratio=1.0, ahead=0)
     first = solved(quick)
     little, less = (simulate(whole, replace(first, efficiency=share)).epoch_s for share in PEAKS)
@@ -48,7 +48,7 @@ def paced(quick: bool) -> Rates:
 
 
 def _gathering(rates: Rates, quick: bool) -> Rates:
-    """With the rate of gathering by which TGL's epoch of the anchor is as printed: nothing overlaps there, so it is linear in a byte's time."""
+    """With the rate of gathering by which TGL's epoch of the anchor is as printed: as nothing overlaps, it is linear in a byte's time."""
     slow, fast = (simulate(Point(*ANCHOR, TGL, quick), replace(rates, gather=rate)).epoch_s for rate in PROBED)
     moved = (slow - fast) / (1 / PROBED[0] - 1 / PROBED[1])  # bytes of an epoch
     return replace(rates, gather=moved / (seconds(*ANCHOR, "tgl") - slow + moved / PROBED[0]))
