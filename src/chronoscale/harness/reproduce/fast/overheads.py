@@ -53,9 +53,12 @@ def run(told: Told, quick: bool) -> Findings:
     one, counts = held(DATASET, MODEL, quick), widths_of(DATASET)
     share = ratio(DATASET, MODEL, quick)
     host = {"tgl": one.lasting, "etc": one.lasting + one.samples, "simple": one.lasting + one.samples, "fast": one.lasting}
-    points = {"tgl": Point(DATASET, MODEL, TGL, quick), "etc": Point(DATASET, MODEL, "etc", quick),
-              "simple": Point(DATASET, MODEL, "simple", quick, SIMPLE_RATIO), "fast": Point(DATASET, MODEL, "fast", quick, "
-              "share)}  # fmt: skip
+    points = {
+        "tgl": Point(DATASET, MODEL, TGL, quick),
+        "etc": Point(DATASET, MODEL, "etc", quick),
+        "simple": Point(DATASET, MODEL, "simple", quick, SIMPLE_RATIO),
+        "fast": Point(DATASET, MODEL, "fast", quick, share),
+    }
     told("disk")
     each = stored(QUICK_PART if quick else PART)
     hot = ID * share * (counts["nodes"] + counts["edges"])
