@@ -50,7 +50,7 @@ def test_the_host_takes_rows_over_its_rates() -> None:
     plain, _ = durations(DatasheetCosts(ROUND.cluster.device), schedule)
     np.testing.assert_array_equal(ns[other], plain[other])
     sent = np.flatnonzero(schedule.op == Op.H2D)
-    assert ns[sent] / 1e9 == pytest.approx(schedule.bytes[sent] / 2e10 + ROUND.cluster.device.h2d.latency_s, rel=1e-6)
+    assert ns[sent] / 1e9 == pytest.approx(schedule.bytes[sent] / 2e10 + ROUND.cluster.device.h2d.latency_s, abs=1e-9)
 
 
 def test_nothing_is_told_apart_where_rows_are_sent_a_slot() -> None:
@@ -121,9 +121,8 @@ def test_sequential_epochs_by_hand() -> None:
     schedule = schedule_of(Point(*SMALL, TGL, True))
     moved = {op: float(schedule.bytes[schedule.op == op].sum()) for op in (Op.GATHER, Op.H2D)}
     device = ROUND.cluster.device
-    computed = (
-        np.maximum(schedule.flops / device.flops, schedule.bytes / device.memory_bandwidth)[schedule.lane == Lane.COMPUTE].sum() / 0.6
-    )
+    roofline = np.maximum(schedule.flops / device.flops, schedule.bytes / device.memory_bandwidth)
+    computed = roofline[schedule.lane == Lane.COMPUTE].sum() / 0.6
     by_hand = schedule.edges[schedule.op == Op.SAMPLE].sum() / 1e8 + moved[Op.GATHER] / 4e9 + moved[Op.H2D] / 2e10 + computed
     trace = replay(schedule, ROUND.cluster, ServerCosts(ROUND))
     assert trace.span_ns / 1e9 == pytest.approx(by_hand, rel=2e-3)
@@ -230,7 +229,7 @@ def test_compressing_is_the_time_of_its_ids() -> None:
     at = schedule.op == Op.SAMPLE
     told = (schedule.rows[at] + schedule.edges[at]).sum() / figures.distinct
     span = replay(schedule, figures.cluster, ServerCosts(figures, True)).span_ns / 1e9
-    assert ladder.compressing("lastfm", figures, True) == pytest.approx(told / span, rel=1e-3)
+    assert ladder.compressing("lastfm", figures, True) == pytest.approx(told / span, rel=2e-3)
 
 
 def test_table_6() -> None:

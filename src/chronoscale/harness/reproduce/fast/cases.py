@@ -100,11 +100,11 @@ def cause(printed: float, gains: Mapping[Case, float]) -> str:
     def apart(case: Case) -> float:
         return float(abs(np.log(gains[case] / printed)))
 
-    for single in (True, False):
-        best = min((case for case in gains if case.single is single and case is not BASE), key=apart)
-        if apart(best) <= np.log1p(NEAR):
-            return f"{best.name}: {gains[best]:.2f}"
-    best = min((case for case in gains if case is not BASE), key=apart)
+    others = sorted((case for case in gains if case is not BASE), key=apart)
+    for case in sorted(others, key=lambda one: not one.single):  # single ones first, the nearest of them first
+        if apart(case) <= np.log1p(NEAR):
+            return f"{case.name}: {gains[case]:.2f}"
+    best = others[0]
     if apart(best) > PART * apart(BASE):
         return UNKNOWN
     return f"part of it: {best.name}: {gains[best]:.2f}; the rest is {UNKNOWN}"
