@@ -11,7 +11,7 @@ from one_rank import here
 
 from chronoscale.datasets.streams.affinity import affinity
 from chronoscale.harness.reproduce import registry
-from chronoscale.harness.reproduce.fast import breakdown, cases, executed, footprint, ladder, overheads, points, rates, speedups
+from chronoscale.harness.reproduce.fast import breakdown, cases, executed, footprint, ladder, overheads, points, rates, speedups, threads
 from chronoscale.harness.reproduce.fast.costs import DISTINCT, Rates, ServerCosts
 from chronoscale.harness.reproduce.fast.points import TGL, Point, iterations, schedule_of, simulate
 from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Kind
@@ -204,10 +204,10 @@ def test_figure_1() -> None:
 
 
 def test_affinity_is_of_the_mean_batch() -> None:
-    near = ladder.alike(True)
+    near = threads.alike(True)
     data = points.prepared("wikitalk", True)
-    batches = list(ladder.roots(data, 8))
-    by_hand = sum(affinity(data.training.tcsr, [one], ladder.THREADS) for one in batches) / len(batches)
+    batches = list(threads.roots(data, 8))
+    by_hand = sum(affinity(data.training.tcsr, [one], threads.THREADS) for one in batches) / len(batches)
     assert near == pytest.approx(by_hand) and near.shape == (8, 8) and (np.diag(near) == -1).all()
 
 
