@@ -148,14 +148,15 @@ def test_the_ratio_fills_a_device() -> None:
 
 
 def test_causes_in_words() -> None:
-    near, far, both = (cases.Case(name, single=name != "both") for name in ("near", "far", "both"))
-    base = cases.BASE
-    assert cases.cause(2.0, {base: 2.05, near: 2.0}).startswith("within 5%")
-    assert cases.cause(2.0, {base: 4.0, near: 2.2, far: 6.0, both: 2.0}) == "near: 2.20"
-    assert cases.cause(2.0, {base: 4.0, far: 6.0, both: 2.1}) == "both: 2.10"
-    assert cases.cause(2.0, {base: 4.0, far: 2.6}) == f"part of it: far: 2.60; the rest is {UNKNOWN}"
-    assert cases.cause(2.0, {base: 4.0, far: 3.8}) == UNKNOWN
-    assert "not printed" in cases.cause(float("nan"), {base: 4.0, far: 3.8})
+    near, far, both, chance = (cases.Case(name, single=name != "both") for name in ("near", "far", "both", "chance"))
+    base, off = cases.BASE, {"near": 1.2, "far": 1.1, "both": 1.0, "chance": 3.0}
+    assert cases.cause(2.0, {base: 2.05, near: 2.0}, off).startswith("within 5%")
+    assert cases.cause(2.0, {base: 4.0, near: 2.2, far: 6.0, both: 2.0}, off) == "near: 2.20"
+    assert cases.cause(2.0, {base: 4.0, chance: 2.0, near: 2.2}, off) == "near: 2.20", "what fits the others, too"
+    assert cases.cause(2.0, {base: 4.0, far: 6.0, both: 2.1}, off) == "both: 2.10"
+    assert cases.cause(2.0, {base: 4.0, far: 2.6}, off) == f"part of it: far: 2.60; the rest is {UNKNOWN}"
+    assert cases.cause(2.0, {base: 4.0, far: 3.8}, off) == UNKNOWN
+    assert "not printed" in cases.cause(float("nan"), {base: 4.0, far: 3.8}, off)
 
 
 def test_table_4() -> None:

@@ -88,23 +88,23 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def cause(printed: float, gains: Mapping[Case, float]) -> str:
-    """Which case brings our speed-up (the first case's) nearest the printed one, in words; one of several assumptions only where no single
-    one is near."""
+def cause(printed: float, gains: Mapping[Case, float], off: Mapping[str, float]) -> str:
+    """Which case brings our speed-up (`BASE`'s) near the printed one, in words: of those that do, one of a single assumption before others,
+    and the one that fits all printed speed-ups best (off: by which factor it misses them, by name), so that chance has less of a say."""
     if not np.isfinite(printed):
         return NOT_PRINTED
-    ours = next(iter(gains.values()))
-    if abs(ours / printed - 1) <= AGREES:
+    if abs(gains[BASE] / printed - 1) <= AGREES:
         return f"within {AGREES:.0%}"
 
     def apart(case: Case) -> float:
         return float(abs(np.log(gains[case] / printed)))
 
-    others = sorted((case for case in gains if case is not BASE), key=apart)
-    for case in sorted(others, key=lambda one: not one.single):  # single ones first, the nearest of them first
-        if apart(case) <= np.log1p(NEAR):
-            return f"{case.name}: {gains[case]:.2f}"
-    best = others[0]
+    others = [case for case in gains if case is not BASE]
+    near = [case for case in others if apart(case) <= np.log1p(NEAR)]
+    if near:
+        best = min(near, key=lambda case: (not case.single, off[case.name]))
+        return f"{best.name}: {gains[best]:.2f}"
+    best = min(others, key=apart)
     if apart(best) > PART * apart(BASE):
         return UNKNOWN
     return f"part of it: {best.name}: {gains[best]:.2f}; the rest is {UNKNOWN}"
