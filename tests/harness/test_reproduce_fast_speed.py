@@ -148,7 +148,7 @@ def test_the_ratio_fills_a_device() -> None:
 
 
 def test_causes_in_words() -> None:
-    near, far, both, chance = (cases.Case(name, single=name != "both") for name in ("near", "far", "both", "chance"))
+    near, far, both, chance = (cases.Case(name, assumptions=1 + (name == "both")) for name in ("near", "far", "both", "chance"))
     base, off = cases.BASE, {"near": 1.2, "far": 1.1, "both": 1.0, "chance": 3.0}
     assert cases.cause(2.0, {base: 2.05, near: 2.0}, off).startswith("within 5%")
     assert cases.cause(2.0, {base: 4.0, near: 2.2, far: 6.0, both: 2.0}, off) == "near: 2.20"
@@ -156,6 +156,7 @@ def test_causes_in_words() -> None:
     assert cases.cause(2.0, {base: 4.0, far: 6.0, both: 2.1}, off) == "both: 2.10"
     assert cases.cause(2.0, {base: 4.0, far: 2.6}, off) == f"part of it: far: 2.60; the rest is {UNKNOWN}"
     assert cases.cause(2.0, {base: 4.0, far: 3.8}, off) == UNKNOWN
+    assert cases.cause(2.0, {base: 2.2, far: 2.2, near: 2.1}, off) == "near: 2.10", "what changes nothing explains nothing"
     assert "not printed" in cases.cause(float("nan"), {base: 4.0, far: 3.8}, off)
 
 
@@ -243,3 +244,10 @@ def test_table_6() -> None:
     assert rows["fast, disk, GB"] - rows["tgl, disk, GB"] == pytest.approx(hot)
     assert 0.9 * 40 < rows["fast, device, GB"] <= 40 and rows["tgl, device, GB"] < rows["simple, device, GB"]
     assert overheads.stored(20_000) > 32
+
+
+@pytest.mark.parametrize("kind, number", [("table", 4), ("table", 6), ("figure", 1), ("figure", 11)])
+def test_what_is_said_is_filled_in(kind: Kind, number: int) -> None:
+    found = run(kind, number)
+    said = [*found.notes, *found.rows["why"], *found.rows["what"]]
+    assert not [text for text in said if "{" in text or "}" in text]

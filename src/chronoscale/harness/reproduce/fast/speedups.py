@@ -14,7 +14,9 @@ from chronoscale.harness.reproduce.fast.points import (
     HEADS,
     HIDDEN,
     LAYERS,
+    PRESAMPLE,
     QUICK_BATCHES,
+    QUICK_PRESAMPLE,
     SIMPLE_RATIO,
     TIME,
     WINDOWS,
@@ -126,7 +128,8 @@ def said(quick: bool) -> tuple[str, ...]:
         f"consecutive ones.",
         "TGL is `sequential`, as released, where nothing overlaps. FAST caches all features where the device holds them (LastFM, "
         "WikiTalk), else "
-        "what it has room for (column `cached`), by {PRESAMPLE} pre-sampled batches; SIMPLE {SIMPLE_RATIO:.0%} (§6.1); its sampling "
+        f"what it has room for (column `cached`), by {QUICK_PRESAMPLE if quick else PRESAMPLE} pre-sampled batches; SIMPLE "
+        f"{SIMPLE_RATIO:.0%} (§6.1); its sampling "
         "of all batches is not in its epoch, as Table 6 has it apart.",
         f"Rates of the host are {SOLVED}: {one.sample / 1e6:.1f} M neighbours a second, all of Bitcoin's epoch in SIMPLE's 285 s "
         f"(Table 6); "
