@@ -90,8 +90,10 @@ def cases() -> tuple[Case, ...]:
 
 def cause(printed: float, gains: Mapping[Case, float], off: Mapping[str, float]) -> str:
     """Which case brings our speed-up (`BASE`'s) near the printed one, in words: of those that do and leave no more than `PART` of the
-    difference the one of fewest assumptions, and of these the one that fits all printed speed-ups best (off: by which factor it misses them,
-    by name), so that chance has less of a say."""
+    difference the one of fewest assumptions, and of these the one that fits all printed speed-ups best, so that chance has less of a say.
+
+    off: by which factor a case misses them, by name.
+    """
     if not np.isfinite(printed):
         return NOT_PRINTED
     if abs(gains[BASE] / printed - 1) <= AGREES:
