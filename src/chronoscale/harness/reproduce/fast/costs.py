@@ -1,0 +1,99 @@
+"""Costs: a server's host and GPU, for FAST's epochs: what sampling, gathering, the bus, the operators and the start of a kernel take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from chronoscale.simulator import presets
+from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.costs import DatasheetCosts, Floats
+from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
+from chronoscale.strategies.streams.feeding import Feeding
+from chronoscale.strategies.streams.placements.table import PLACEMENTS
+from chronoscale.strategies.trace import Source
+
+EFFICIENCY = 0.6  # of a datasheet's peak, as in the other papers' studies
+DISTINCT = (
+    2.5e8  # ids a second: measured, `cuda_ext.distinct` of 160 to 520 thousand ids on four cores of a virtual machine, 2.6e8 to 3.3e8
+)
+L3 = 27.5e6  # bytes, of a Xeon Gold 6133
+BUS = 31.5e9  # B/s of PCIe 4.0 x16, clusters/a100.yaml
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What is assumed. sample: neighbours that are found a second. gather: bytes of scattered rows that the host copies a second, features
+    and memory alike. distinct: ids a second. bus: B/s. launch_s: of a kernel. efficiency: share of a datasheet's peak. operators: how many
+    times as long layers take without thread-efficient operators; bound: how many times as fast bound threads sample; 1: no difference.
+    beforehand: whether an epoch has in it the sampling of all its batches before the first, of what caches what later batches ask for.
+    near: how many times as fast rows of node memory are copied where all of it fits the CPU's last cache (`L3`)."""
+
+    sample: float
+    gather: float
+    distinct: float = DISTINCT
+    bus: float = BUS
+    launch_s: float = 5e-6
+    efficiency: float = EFFICIENCY
+    operators: float = 1.0
+    bound: float = 1.0
+    beforehand: bool = False
+    near: float = 1.0
+
+    @property
+    def cluster(self) -> Cluster:
+        """The preset with this bus and this launch."""
+        found = presets.cluster("a100")
+        link = replace(found.device.h2d, bandwidth=self.bus)
+        return replace(found, device=replace(found.device, h2d=link, launch_s=self.launch_s))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCosts:
+    """A datasheet's roofline on the device; on the host the rates of a study. Every figure is `specified`.
+
+    A row of the host takes rows over a rate: SAMPLE its filled slots (`edges`) and, where rows are sent once a batch, its ids (`rows` and
+    `edges`) to tell apart; GATHER, MEMORY_READ and MEMORY_WRITE their bytes. efficient: whether layers have thread-efficient operators.
+    """
+
+    rates: Rates
+    efficient: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.rates.cluster.device.name} datasheet, host rates of a study"
+
+    @property
+    def launch_ns(self) -> int:
+        """As in `CostModel`."""
+        return round(self.rates.launch_s * 1e9)
+
+    def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
+        """As in `CostModel`."""
+        op, lane = Op(schedule.op[rows[0]]), schedule.lane[rows]
+        seconds, source = self._device(schedule, rows)
+        if (lane == Lane.HOST).all():
+            seconds = self._host(schedule, rows)
+        elif (lane == Lane.HOST).any():  # GATHER is on both sides of the bus
+            here = lane == Lane.HOST
+            seconds[here] = self._host(schedule, rows[here])
+        if op in (Op.AGGREGATE, Op.BACKWARD) and not self.efficient:
+            seconds = seconds * self.rates.operators
+        return np.rint(seconds * 1e9).astype(np.int64), source
+
+    def _device(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Source]:
+        ns, source = DatasheetCosts(self.rates.cluster.device, self.rates.efficiency).predict(schedule, rows)
+        return ns / 1e9, source
+
+    def _host(self, schedule: Schedule, rows: Ints) -> Floats:
+        rates, feeding = self.rates, Feeding.of(schedule)
+        if Op(schedule.op[rows[0]]) is not Op.SAMPLE:
+            near = rates.near if Op(schedule.op[rows[0]]) is not Op.GATHER and schedule.host <= L3 else 1.0
+            return np.asarray(schedule.bytes[rows] / (rates.gather * near), np.float64)
+        seconds = schedule.edges[rows] / (rates.sample * (rates.bound if feeding.bound else 1.0))
+        if feeding.placement and PLACEMENTS[feeding.placement].dynamic and not rates.beforehand:
+            seconds = np.where(np.arange(len(rows)) < len(rows) // 2, 0.0, seconds)  # each batch's first row stands before all second ones
+        if feeding.compressed:
+            seconds = seconds + (schedule.rows[rows] + schedule.edges[rows]) / rates.distinct
+        return np.asarray(seconds, np.float64)

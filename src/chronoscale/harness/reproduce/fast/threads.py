@@ -1,0 +1,53 @@
+"""Threads: how much of what two sampling threads read is the same (Figure 11a), and whether this machine binds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from chronoscale.cuda_ext.topology import Topology
+from chronoscale.datasets.arrays import Float64
+from chronoscale.datasets.streams.affinity import Roots, affinity
+from chronoscale.datasets.streams.binding import by_affinity
+from chronoscale.datasets.streams.prepared import Prepared
+from chronoscale.datasets.streams.redundancy import BATCH
+from chronoscale.errors import MachineError, UserError
+from chronoscale.harness.reproduce.fast.points import prepared
+from chronoscale.harness.reproduce.study import NOT_PRINTED, row
+
+THREADS = 8  # §6.1, and Figure 11a
+SAMPLED = 64  # batches whose roots are compared
+
+
+def roots(data: Prepared, count: int) -> Iterator[Roots]:
+    """Of so many batches, evenly over the training events."""
+    deal = data.deal(False, 1, BATCH, 0, max(-(-data.trained // BATCH) // count, 1))
+    others = data.told_from(False, 0, data.protocol.seed)
+    for iteration in range(deal.iterations):
+        own = deal.own(iteration, 0)
+        node, before, _ = data.training.roots(own, others(own), own.start)
+        yield node, before
+
+
+def alike(quick: bool) -> Float64:
+    """Mean affinity of a batch, float64 [threads, threads], -1 on the diagonal."""
+    data = prepared("wikitalk", quick)
+    batches = list(roots(data, 8 if quick else SAMPLED))
+    found = affinity(data.training.tcsr, batches, THREADS) / len(batches)
+    np.fill_diagonal(found, -1.0)
+    return found
+
+
+def bound_here(near: Float64) -> str:
+    """Whether threads of this affinity are bound on this machine, a sentence."""
+    try:
+        note = by_affinity(near, Topology.here()).note
+    except (UserError, MachineError) as error:
+        note = str(error)
+    return f"Executed without binding: {note}." if note else "Executed with threads bound where the last rung says so."
+
+
+def of_pairs(near: Float64) -> list[dict[str, object]]:
+    pairs = near[np.triu_indices(len(near), 1)]
+    return [row("affinity of two threads, Jaccard", None, pairs.tolist(), f"{NOT_PRINTED}, a plot; lowest, mean and highest of 28 pairs")]
