@@ -9,7 +9,7 @@ from chronoscale.harness.reproduce.fast.points import TGL, Point, planned, width
 from chronoscale.harness.reproduce.fast.rates import filled
 from chronoscale.harness.reproduce.study import NAN, UNKNOWN, beside
 from chronoscale.reports.published import published
-from chronoscale.strategies.streams.batches import state_bytes
+from chronoscale.strategies.streams.phase import state_bytes
 from chronoscale.strategies.streams.shapes import FP32, shape_of
 
 HOST = 512e9  # bytes, §6.1
