@@ -81,6 +81,22 @@ def test_generated_signals_have_the_counts_of_what_they_stand_for():
     assert catalogue.entry("los_loop").horizon is None
 
 
+def test_generated_streams_have_the_counts_of_what_they_stand_for():
+    names = [name for name in catalogue.names() if catalogue.entry(name).family == "streams" and catalogue.entry(name).stands_for]
+    assert names == ["lastfm_like", "wikitalk_like", "bitcoin_like", "gdelt_like"]
+    for name in names:
+        found = catalogue.entry(name)
+        row, made, stands_for = catalogue.entry(found.stands_for.dataset).as_published("fast"), found.generator, found.stands_for
+        assert made.nodes == pytest.approx(row.nodes, rel=0.04)  # FAST rounds
+        assert made.events * (stands_for.edges or stands_for.factor) == pytest.approx(row.edges, rel=0.006)
+        assert made.features == made.node_features == 0
+    lastfm, gdelt = (catalogue.entry(f"{name}_like").generator for name in ("lastfm", "gdelt"))
+    exact = [catalogue.entry(name).as_published("memshare") for name in ("lastfm", "gdelt", "wikitalk")]
+    assert (lastfm.nodes, lastfm.events, gdelt.nodes) == (exact[0].nodes, exact[0].edges, exact[1].nodes)
+    wikitalk = catalogue.entry("wikitalk_like").generator
+    assert (wikitalk.nodes, wikitalk.events) == (exact[2].nodes, exact[2].edges)
+
+
 def test_an_entry_whose_generator_makes_another_family_is_refused():
     fields = catalogue.entry("traffic_small").model_dump(exclude={"family"})
     with pytest.raises(ValueError, match="traffic_small: a generator of kind traffic does not make snapshots"):

@@ -130,7 +130,7 @@ class SessionStream:
         turn = np.where(casual, uniform(at, keys[9 + end]), turn)
         around = self._around(np.where(casual, at, np.maximum(number, 0) * self.stay // sessions), side)
         back: Int64 = (turn * np.minimum(around, lasting)).astype(np.int64)
-        return np.asarray(around - 1 - back, np.int64)
+        return around - 1 - back
 
     def _newest(self, at: Int64) -> Int64:
         """The last node that has come by events `at`, int64 [n], by the order of arrival; all others that have come are below it."""
@@ -138,7 +138,7 @@ class SessionStream:
         wave, within = np.divmod(at, self.wave)
         before, after = (np.minimum((wave + more) * newcomers // waves, newcomers) for more in (0, 1))
         coming = after - before
-        return self.founders + before + np.where(coming > 0, within * coming // self.wave, -1)
+        return np.asarray(self.founders + before + np.where(coming > 0, within * coming // self.wave, -1), np.int64)
 
     def _around(self, at: Int64, side: int) -> Int64:
         """How many of a side came before the newest at events `at`, int64 [n]."""

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from chronoscale.datasets import store
+from chronoscale.datasets.entries import entry
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.generate.growth import GrowthGraph
@@ -68,6 +69,8 @@ class _Naming(BaseModel):
 def from_file(path: Path, seed: int | None = None) -> Generator:
     """The generator of a YAML file: a kind, its parameters and, if wanted, `name` (default: the file's) and `seed` (`seed` replaces it).
 
+    `like`, in place of a kind: a generated dataset of the catalogue, whose parameters the file's replace.
+
     Raises UserError in one line: the file, the key, what was expected, the nearest valid name.
     """
     data = _mapping(path)
@@ -90,9 +93,24 @@ def from_file(path: Path, seed: int | None = None) -> Generator:
 def _mapping(path: Path) -> dict[Any, Any]:
     wanted = f" with a kind: {', '.join(SPECS)}"
     data = mapping(path, "file", wanted)
+    if "like" in data:
+        if "kind" in data:
+            raise UserError(f"{path}: kind: a file with 'like' has that dataset's kind; leave one of the two out")
+        data = {**_like(path, str(data["like"])), **{key: value for key, value in data.items() if key != "like"}}
     if "kind" not in data:
         raise UserError(f"{path}: expected keys and values{wanted}")
     return data
+
+
+def _like(path: Path, name: str) -> dict[Any, Any]:
+    """The parameters of a generated dataset."""
+    try:
+        found = entry(name).generator
+    except UserError as error:
+        raise UserError(f"{path}: like: {error}") from None
+    if found is None:
+        raise UserError(f"{path}: like: dataset '{name}' is not generated")
+    return found.model_dump()
 
 
 def held(generator: Generator) -> store.Dataset:

@@ -43,9 +43,10 @@ def run(told: Told, quick: bool) -> Findings:
         {"stand-ins": pd.DataFrame(counts)},
         (
             *(("Quick: the same, it takes no time.",) if quick else ()),
-            "Printed GB are binary: float32 features of the table's counts, mostly cut off and not rounded. GDELT's edges are 182 wide here; "
-            "MemShare's Table 2 has 186, which would be 132.5.",
-            "Stand-ins have the data's counts (1,980 nodes, 1,293,103 events of LastFM), which the table rounds; GDELT's a hundredth of its events.",
+            "Printed GB are binary: float32 features of the table's counts, mostly cut off and not rounded. GDELT's edges are 182 wide "
+            "here; MemShare's Table 2 has 186, which would be 132.5.",
+            "Stand-ins have the data's counts, which the table rounds (LastFM: 1,980 nodes, 1,293,103 events); GDELT's a hundredth of "
+            "its events.",
         ),
     )
 
