@@ -44,7 +44,7 @@ class Counted:
 
 def counted(name: str, quick: bool) -> Counted:
     """An epoch of a data set. Raises UserError where real data are not at hand."""
-    one = epoch(name, most(quick))
+    one = epoch(name, most(quick, name))
     seen = one.data.seen(1, BATCH, SAMPLING, 0, PRESAMPLE)
     ways = {stage: loading(of, ratio, one.width) for stage, (of, ratio) in STAGES.items()}
     sent, real = traffic(one, ways, seen)
