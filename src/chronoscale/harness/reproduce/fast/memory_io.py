@@ -22,7 +22,8 @@ from chronoscale.strategies.streams.placements.even import Even
 from chronoscale.strategies.streams.placements.greedy import Greedy
 
 GIB = 2.0**30
-RATIO, PRESAMPLE = 0.2, 100
+RATIO, PRESAMPLE, MORE = 0.2, 100, 400
+WITHIN = 0.02  # of the best split's hits
 STAGES = {"uncompressed": ("tgl", 0.0), "compressed": ("fast-compressed", 0.0), "compressed and cached": ("fast", RATIO)}
 RIVALS = ("taser", "simple", "fast")
 RATIOS = tuple(n / 10 for n in range(11))
@@ -32,14 +33,13 @@ DATASETS = ("wikitalk", "bitcoin", *REAL)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """Of a data set: what each stage sends, and of each number of pre-sampled batches the hits of greedy's, of the even and of the best
-    split of the room."""
+    """Of a data set: what each stage sends; by what was pre-sampled, the hits of each split of the room over those of the best."""
 
     part: str
     batches: int
     width: int
     sent: Mapping[str, Sent]
-    hits: Mapping[str, tuple[int, int, int]]
+    hits: Mapping[str, Mapping[str, float]]
 
 
 def counted(name: str, quick: bool) -> Counted:
@@ -47,13 +47,16 @@ def counted(name: str, quick: bool) -> Counted:
     one = epoch(name, most(quick, name))
     seen = one.data.seen(1, BATCH, SAMPLING, 0, PRESAMPLE)
     ways = {stage: loading(of, ratio, one.width) for stage, (of, ratio) in STAGES.items()}
-    sent, real = traffic(one, ways, seen)
-    every = one.data.seen(1, BATCH, SAMPLING, 0, 2**31)
-    room = ways["compressed and cached"].room(*one.sizes)
-    hits = {}
-    for what, known in ((f"{PRESAMPLE} batches", seen), ("all batches", every)):
-        splits = (chosen(Greedy(), known, real, room), chosen(Even(), known, real, room), best(known, real, room))
-        hits[what] = (splits[0].hits, splits[1].hits, splits[2].hits)
+    sent = traffic(one, ways, seen)
+    real = one.data.seen(1, BATCH, SAMPLING, 0, 2**31)
+    more = one.data.seen(1, BATCH, SAMPLING, 0, MORE)
+    room, hits = ways["compressed and cached"].room(*one.sizes), {}
+    for what, known in ((f"{PRESAMPLE} batches", seen), (f"{MORE} batches", more), ("all batches", real)):
+        most_of = best(known, real, room).hits
+        turned = Frequencies(2 * known.nodes + 1, 2 * known.edges)  # of rows asked for alike, nodes first
+        splits = {"greedy": chosen(Greedy(), known, real, room), "even": chosen(Even(), known, real, room)}
+        splits["greedy, ties to nodes"] = chosen(Greedy(), turned, real, room)
+        hits[what] = {split: found.hits / most_of for split, found in splits.items()}
     return Counted(one.part, one.deal.iterations, one.width, sent, hits)
 
 
@@ -62,11 +65,11 @@ def run(told: Told, quick: bool) -> Findings:
     printed: Printed = published("fast").figures[8]
     volumes = {line.strategy: line.mean for line in printed.ranges if line.quantity == "gb"}
     gains = {line.strategy: line.mean for line in printed.ranges if line.quantity == "speedup"}
-    rows, detail = [], []
+    rows, detail, all_of = [], [], dict[str, Counted]()
     speeds = measured(epoch(CURVE, QUICK))
     for name in DATASETS:
         told(name)
-        found = counted(name, quick)
+        found = all_of[name] = counted(name, quick)
         rows += stages(name, found, volumes)
         rows += [
             beside(f"{name}, {what}, I/O speedup", gains.get(key) or NAN, speedup(found.sent, stage, speeds), "modelled, see the notes")
@@ -82,9 +85,9 @@ def run(told: Told, quick: bool) -> Findings:
             for stage, one in found.sent.items()
         ]  # fmt: skip
     told(f"{CURVE}, cache ratios")
-    points = curve(epoch(CURVE, QUICK if quick else CURVE_EVENTS), speeds)
+    points = curve(epoch(CURVE, QUICK // 2 if quick else CURVE_EVENTS), speeds)
     rows += verdicts(points)
-    said = (*((f"Quick: the first {QUICK:,} events of real data, stand-ins shortened to as many.",) if quick else ()), *read(speeds))
+    said = (*((f"Quick: the first {QUICK:,} events of real data, stand-ins shortened to as many.",) if quick else ()), within(all_of), *read(speeds))
     return Findings(pd.DataFrame(rows), (drawn(points, printed.title),), {"traffic": pd.DataFrame(detail), "ratios": points}, said)
 
 
@@ -131,20 +134,31 @@ def _rate(name: str, what: str) -> float:
 
 
 def shared(name: str, found: Counted) -> list[dict[str, object]]:
-    """Hits of greedy's and of the even split over those of the best."""
+    """Hits of splits over those of the best."""
     rows = []
-    for known, (greedy, even, most_of) in found.hits.items():
-        why = f"pre-sampled: {known}; ratio {RATIO:g}, hits of the epoch as it is"
-        rows.append(beside(f"{name}, greedy split, % of the best split's hits", NAN, greedy / most_of * 100, why))
-        rows.append(beside(f"{name}, even split, % of the best split's hits", NAN, even / most_of * 100, why))
+    for known, shares in found.hits.items():
+        why = f"pre-sampled: {known}; ratio {RATIO:g}"
+        for split, share in shares.items():
+            other = "; not Algorithm 1, which gives ties to events" if "ties" in split else ""
+            rows.append(beside(f"{name}, {split}, % of the best split's hits", NAN, share * 100, why + other))
     return rows
+
+
+def within(all_of: Mapping[str, Counted]) -> str:
+    """Where greedy's split is near the best, in words."""
+    near: dict[bool, list[str]] = {True: [], False: []}
+    for name, found in all_of.items():
+        share = found.hits[f"{PRESAMPLE} batches"]["greedy"]
+        near[share >= 1 - WITHIN].append(f"{name} ({share:.1%})")
+    far = f"; not of {', '.join(near[False])}" if near[False] else ""
+    return f"Greedy's split, {PRESAMPLE} batches pre-sampled, is within {WITHIN:.0%} of the best split's hits of {', '.join(near[True]) or 'none'}{far}."
 
 
 def curve(one: Epoch, speeds: Rates) -> pd.DataFrame:
     """(a): a row a strategy and ratio."""
     seen: Frequencies = one.data.seen(1, BATCH, SAMPLING, 0, PRESAMPLE)
     ways = {f"{name} {ratio:g}": loading(name, ratio, one.width) for name in RIVALS for ratio in RATIOS}
-    sent, _ = traffic(one, ways, seen)
+    sent = traffic(one, ways, seen)
     points = [(name, ratio, sent[f"{name} {ratio:g}"]) for name in RIVALS for ratio in RATIOS]
     return pd.DataFrame(
         {"strategy": name, "ratio": ratio, "GiB": found.bytes / GIB, "seconds": speeds.seconds(found),
@@ -204,8 +218,13 @@ def read(speeds: Rates) -> tuple[str, ...]:
         "which span it is, is not said; shares of what is sampled are what compares.",
         f"Seconds are modelled, one thing after another: {speeds}. FAST's own times are of a GPU server; its compression overhead and "
         "host are not printed.",
-        f"Best split: every count of nodes is tried, both sides by the same falling frequencies; a hit is a row that a batch finds, once "
-        f"a batch. Greedy sees {PRESAMPLE} batches spread over the epoch and its validation, or all of them.",
+        "Best split: every count of nodes is tried, both sides filled by the same falling frequencies; a hit is a row that a batch finds, once "
+        "a batch, over all batches of an epoch, those that validate too. What is pre-sampled is spread over the same batches; with all of "
+        "them greedy is best by construction, which the search confirms.",
+        "Where greedy falls short, few batches are the reason: rows seen twice or three times are many, and those of nodes are then read more "
+        "often in the epoch than those of events, but Algorithm 1 gives ties to events. That is a counterfactual's row; the strategy is as "
+        "published.",
+        "What all strategies do for each row sampled, such as looking up its slot, is in no one's seconds.",
         f"(a) is of a shorter stand-in, {CURVE_EVENTS:,} events: SIMPLE's cache changes after every batch. Its choice of rows is the best "
         "there is, so that its bytes are no more than SIMPLE's.",
     )

@@ -89,9 +89,8 @@ def loading(name: str, ratio: float, width: int, presample: int = 100) -> Loadin
     return Loading(feeding.compressed, PLACEMENTS.get(feeding.placement), ratio, presample, width * FP32, width * FP32)
 
 
-def traffic(one: Epoch, ways: Mapping[str, Loading], seen: Frequencies) -> tuple[dict[str, Sent], Frequencies]:
-    """Exactly what `Prepared.work` counts for each loading, by its name; and in how many batches each row is. seen: what placements are
-    filled by.
+def traffic(one: Epoch, ways: Mapping[str, Loading], seen: Frequencies) -> dict[str, Sent]:
+    """Exactly what `Prepared.work` counts for each loading, by its name. seen: what placements are filled by.
 
     Time: a pass over the epoch's batches, two where a placement changes: then their different rows are in memory, too.
     """
@@ -105,14 +104,11 @@ def traffic(one: Epoch, ways: Mapping[str, Loading], seen: Frequencies) -> tuple
             Changing([batch[n] for batch in asked], rows, ids.size, way.compressed) if name in changing else Fixed(ids, rows, way.compressed)
             for ids, rows, n in of
         ]
-    real = Frequencies(*(np.zeros(rows, np.int32) for rows in one.sizes))
     sums: dict[str, Int64] = {name: np.zeros(4, np.int64) for name in ways}
     for batch in one.batches():
-        for counts, part in zip(real, batch, strict=True):
-            counts[part.once] += 1
         slots = [int(part.times.sum()) for part in batch]
         for name in ways:
             (nodes, shrunk), (edges, slim) = (table.sends(part) for table, part in zip(tables[name], batch, strict=True))
             indexed = shrunk or held[name].nodes.size or name in changing
             sums[name] += nodes, edges, slots[0] * bool(indexed), slots[0] * shrunk + slots[1] * slim
-    return {name: Sent(*(int(count) for count in found), ways[name].node) for name, found in sums.items()}, real
+    return {name: Sent(*(int(count) for count in found), ways[name].node) for name, found in sums.items()}
