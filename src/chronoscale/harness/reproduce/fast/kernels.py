@@ -92,13 +92,17 @@ def read(quick: bool) -> tuple[str, ...]:
     """What must be known of the numbers."""
     return (
         *((f"Quick: stand-ins of {QUICK:,} events.",) if quick else ()),
-        f"Modelled, nothing ran on a GPU: an A100's {A100.sms} SMs with {A100.l1 >> 10} KB of L1 each, {A100.l2 >> 20} MB of L2, sectors of "
-        "32 bytes, the line used least recently goes; a block runs on SM number block mod SMs. Of the reads those of rows and scores alone, and atomic "
+        f"Modelled, nothing ran on a GPU: an A100's {A100.sms} SMs with {A100.l1 >> 10} KB of L1 each, {A100.l2 >> 20} MB of L2, sectors "
+        f"of "
+        "32 bytes, the line used least recently goes; a block runs on SM number block mod SMs. Of the reads those of rows and scores "
+        "alone, and atomic "
         "sums in L2. Printed figures are a profiler's, of all instructions: index reads, arithmetic of addresses, prologues.",
-        "Threads are counted exactly over the degrees of the outer hop of a late batch: where a thread goes over a node's edges, a warp takes as "
+        "Threads are counted exactly over the degrees of the outer hop of a late batch: where a thread goes over a node's edges, a warp "
+        "takes as "
         "many turns as its longest row; where it has an edge, only the last warp has idle threads; shuffles leave all 32 active, whatever "
         "they do, of which the printed 78.5 % says as little.",
-        f"Warps an SM: blocks of {SHUFFLED} nodes by {SHUFFLE} lanes, of {LOOPED} nodes by {HEADS} heads, of {AT_ONCE} rows of {WIDTH}; as many "
+        f"Warps an SM: blocks of {SHUFFLED} nodes by {SHUFFLE} lanes, of {LOOPED} nodes by {HEADS} heads, of {AT_ONCE} rows of {WIDTH}; "
+        f"as many "
         "blocks as there are, and as fit. A profiler's mean also has the tail of a launch and what registers forbid.",
         "L2 begins empty: scores, which the kernel before has just written, would be found there on a GPU, and rows of features only "
         "where they come from a kernel; that is why ours of edge softmax is next to nothing.",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
 from chronoscale.datasets.streams.loading import Frequencies
-from chronoscale.harness.reproduce.fast.epochs import BATCH, FANOUT, REAL, SAMPLING, Epoch, epoch, most
+from chronoscale.datasets.streams.redundancy import BATCH, FANOUT
+from chronoscale.harness.reproduce.fast.epochs import REAL, SAMPLING, Epoch, epoch, most
 from chronoscale.harness.reproduce.fast.host import Rates, rates
 from chronoscale.harness.reproduce.fast.splits import best, chosen
 from chronoscale.harness.reproduce.fast.stand_ins import QUICK
@@ -87,7 +87,11 @@ def run(told: Told, quick: bool) -> Findings:
     told(f"{CURVE}, cache ratios")
     points = curve(epoch(CURVE, QUICK // 2 if quick else CURVE_EVENTS), speeds)
     rows += verdicts(points)
-    said = (*((f"Quick: the first {QUICK:,} events of real data, stand-ins shortened to as many.",) if quick else ()), within(all_of), *read(speeds))
+    said = (
+        *((f"Quick: the first {QUICK:,} events of real data, stand-ins shortened to as many.",) if quick else ()),
+        within(all_of),
+        *read(speeds),
+    )
     return Findings(pd.DataFrame(rows), (drawn(points, printed.title),), {"traffic": pd.DataFrame(detail), "ratios": points}, said)
 
 
@@ -118,7 +122,9 @@ def stages(name: str, found: Counted, volumes: Mapping[str, float | None]) -> li
         why = f"printed: {first:g} GiB over {found.batches:,} batches in rows of {found.width}"
         rows.append(beside(f"{name}, rows a batch", implied, (whole.nodes + whole.edges) / found.batches, why))
     nodes, edges = (1 - after / before for after, before in _repeated(found))
-    rows.append(beside(f"{name}, repeated nodes, %", _rate(name, "repeat_node"), nodes * 100, "Table 1's are of one hop, without negatives"))
+    rows.append(
+        beside(f"{name}, repeated nodes, %", _rate(name, "repeat_node"), nodes * 100, "Table 1's are of one hop, without negatives")
+    )
     rows.append(beside(f"{name}, repeated events, %", _rate(name, "repeat_edge"), edges * 100, "as the nodes"))
     return rows
 
@@ -151,7 +157,8 @@ def within(all_of: Mapping[str, Counted]) -> str:
         share = found.hits[f"{PRESAMPLE} batches"]["greedy"]
         near[share >= 1 - WITHIN].append(f"{name} ({share:.1%})")
     far = f"; not of {', '.join(near[False])}" if near[False] else ""
-    return f"Greedy's split, {PRESAMPLE} batches pre-sampled, is within {WITHIN:.0%} of the best split's hits of {', '.join(near[True]) or 'none'}{far}."
+    of = ", ".join(near[True]) or "none"
+    return f"Greedy's split, {PRESAMPLE} batches pre-sampled, is within {WITHIN:.0%} of the best split's hits of {of}{far}."
 
 
 def curve(one: Epoch, speeds: Rates) -> pd.DataFrame:
@@ -169,14 +176,14 @@ def curve(one: Epoch, speeds: Rates) -> pd.DataFrame:
 
 def verdicts(points: pd.DataFrame) -> list[dict[str, object]]:
     """What the text of §6.3 says of (a): 3.0 times without a cache, behind TASER at 0.8, compression off at 1."""
-    at = points.set_index(["strategy", "ratio"])
+    at = {(str(line["strategy"]), float(line["ratio"])): line for line in points.to_dict("records")}
 
     def over(what: str, ratio: float, rival: str) -> float:
-        return float(at.loc[(rival, ratio), what] / at.loc[("fast", ratio), what])
+        return float(at[rival, ratio][what] / at["fast", ratio][what])
 
     events = f"{int(points['events'].iloc[0]):,} events of {CURVE}"
     three = next(line.mean for line in published("fast").figures[8].ranges if line.strategy == f"fast, no cache, {CURVE}")
-    compressing = float(at.loc[("fast", 0.8), "of it compressing, s"] / at.loc[("fast", 0.8), "seconds"])
+    compressing = float(at["fast", 0.8]["of it compressing, s"] / at["fast", 0.8]["seconds"])
     rows = [beside("(a) no cache, taser's seconds over fast's", three or NAN, over("seconds", 0.0, "taser"), events)]
     slower = over("seconds", 0.8, "taser")
     lost = "fast loses, as printed" if slower < 1 else "fast does not lose, as it is printed to"
@@ -185,16 +192,23 @@ def verdicts(points: pd.DataFrame) -> list[dict[str, object]]:
     rows.append(beside("(a) ratio 0.8, taser's bytes over fast's", NAN, over("GiB", 0.8, "taser"), "a row a slot against a row a batch"))
     rows.append(beside("(a) ratio 0.8, simple's bytes over fast's", NAN, over("GiB", 0.8, "simple"), "SIMPLE's cache changes, best chosen"))
     for ratio in (0.9, 1.0):
-        off = float(at.loc[("fast", ratio), "of it compressing, s"])
-        rows.append(beside(f"(a) ratio {ratio:g}, fast's seconds of compressing", NAN, off, "switched off where all rows are there" * (ratio == 1)))
+        off = float(at["fast", ratio]["of it compressing, s"])
+        rows.append(
+            beside(f"(a) ratio {ratio:g}, fast's seconds of compressing", NAN, off, "switched off where all rows are there" * (ratio == 1))
+        )
     return rows
 
 
 def drawn(points: pd.DataFrame, title: str) -> Drawing:
     """(a)."""
-    by = {name: part for name, part in points.groupby("strategy", sort=False)}
+    by = dict(iter(points.groupby("strategy", sort=False)))
     panels = [
-        Panel("", "share of features in the cache", what, {str(name): (part["ratio"].tolist(), part[what].tolist()) for name, part in by.items()})
+        Panel(
+            "",
+            "share of features in the cache",
+            what,
+            {str(name): (part["ratio"].tolist(), part[what].tolist()) for name, part in by.items()},
+        )
         for what in ("GiB", "seconds")
     ]
     return lines("fast-figure-8", title, f"{CURVE}'s stand-in, an epoch. Bytes counted, seconds modelled.", panels)
@@ -209,19 +223,24 @@ def read(speeds: Rates) -> tuple[str, ...]:
     return (
         f"Read as: an epoch of training (70 % of the events) of TGAT, batches of {BATCH:,}, two layers, {FANOUT} most recent neighbours, a "
         "negative an event; features of nodes and events, of Table 3's width where it has the data set, else 128. Widths are for counting: "
-        "no features are read. Indices are counted beside them, see the CSV. Stand-ins are generated; flights and Wikipedia edits are real.",
-        f"Not possible in print: repeat rates of 91 and 73 % (Table 1) leave {least:.0%} to {largest:.0%} of what is sampled, of {whole:g} GB "
+        "no features are read. Indices are counted beside them, see the CSV. Stand-ins are generated; flights and Wikipedia edits are "
+        "real.",
+        f"Not possible in print: repeat rates of 91 and 73 % (Table 1) leave {least:.0%} to {largest:.0%} of what is sampled, of "
+        f"{whole:g} GB "
         f"{whole * least:.1f} to {whole * largest:.1f} by compression alone, not {volumes['compressed, wikitalk']:g}. Bitcoin's leave "
-        f"{min(bit.values()):.0%} to {max(bit.values()):.0%} of {other:g}: {other * min(bit.values()):.0f} to {other * max(bit.values()):.0f}, "
+        f"{min(bit.values()):.0%} to {max(bit.values()):.0%} of {other:g}: {other * min(bit.values()):.0f} to "
+        f"{other * max(bit.values()):.0f}, "
         f"and {volumes['compressed, bitcoin']:g} lies between.",
         "Not possible either: the printed volume is, over an epoch's batches, less than one hop around the roots takes (rows a batch). Of "
         "which span it is, is not said; shares of what is sampled are what compares.",
         f"Seconds are modelled, one thing after another: {speeds}. FAST's own times are of a GPU server; its compression overhead and "
         "host are not printed.",
-        "Best split: every count of nodes is tried, both sides filled by the same falling frequencies; a hit is a row that a batch finds, once "
+        "Best split: every count of nodes is tried, both sides filled by the same falling frequencies; a hit is a row that a batch "
+        "finds, once "
         "a batch, over all batches of an epoch, those that validate too. What is pre-sampled is spread over the same batches; with all of "
         "them greedy is best by construction, which the search confirms.",
-        "Where greedy falls short, few batches are the reason: rows seen twice or three times are many, and those of nodes are then read more "
+        "Where greedy falls short, few batches are the reason: rows seen twice or three times are many, and those of nodes are then read "
+        "more "
         "often in the epoch than those of events, but Algorithm 1 gives ties to events. That is a counterfactual's row; the strategy is as "
         "published.",
         "What all strategies do for each row sampled, such as looking up its slot, is in no one's seconds.",

@@ -101,7 +101,9 @@ def traffic(one: Epoch, ways: Mapping[str, Loading], seen: Frequencies) -> dict[
     for name, way in ways.items():
         of = zip(held[name], one.sizes, (0, 1), strict=True)
         tables[name] = [
-            Changing([batch[n] for batch in asked], rows, ids.size, way.compressed) if name in changing else Fixed(ids, rows, way.compressed)
+            Changing([batch[n] for batch in asked], rows, ids.size, way.compressed)
+            if name in changing
+            else Fixed(ids, rows, way.compressed)
             for ids, rows, n in of
         ]
     sums: dict[str, Int64] = {name: np.zeros(4, np.int64) for name in ways}
@@ -111,4 +113,5 @@ def traffic(one: Epoch, ways: Mapping[str, Loading], seen: Frequencies) -> dict[
             (nodes, shrunk), (edges, slim) = (table.sends(part) for table, part in zip(tables[name], batch, strict=True))
             indexed = shrunk or held[name].nodes.size or name in changing
             sums[name] += nodes, edges, slots[0] * bool(indexed), slots[0] * shrunk + slots[1] * slim
-    return {name: Sent(*(int(count) for count in found), ways[name].node) for name, found in sums.items()}
+    counts = {name: [int(count) for count in found] for name, found in sums.items()}
+    return {name: Sent(nodes, edges, numbers, looked, ways[name].node) for name, (nodes, edges, numbers, looked) in counts.items()}
