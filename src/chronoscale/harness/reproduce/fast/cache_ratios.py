@@ -38,7 +38,8 @@ def verdicts(points: pd.DataFrame) -> list[dict[str, object]]:
     at = {(str(line["strategy"]), float(line["ratio"])): line for line in points.to_dict("records")}
 
     def over(what: str, ratio: float, rival: str) -> float:
-        return float(at[rival, ratio][what] / at["fast", ratio][what])
+        theirs, ours = float(at[rival, ratio][what]), float(at["fast", ratio][what])
+        return theirs / ours if ours else NAN
 
     events = f"{int(points['events'].iloc[0]):,} events of {CURVE}"
     three = next(line.mean for line in published("fast").figures[8].ranges if line.strategy == f"fast, no cache, {CURVE}")

@@ -55,6 +55,7 @@ def run(told: Told, quick: bool) -> Findings:
     rows += verdicts(points)
     said = (
         *((f"Quick: the first {QUICK:,} events of real data, stand-ins shortened to as many.",) if quick else ()),
+        *absent,
         within(all_of),
         *read(speeds),
     )
