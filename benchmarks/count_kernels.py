@@ -119,13 +119,13 @@ def rows(section: str, name: str, schedule: Schedule, program: Program, sizes: M
     """A row a task: what it is, and its count. The first optimiser's step makes its moments and is left out."""
     seen: Counter[tuple[int, ...]] = Counter()
     stepped, sampled = False, {task.unit for task in program.tasks if task.op is Op.SAMPLE}
-    loads = sizes.get("compressed") or sizes.get("cached")
+    loads, keeps = sizes.get("compressed") or sizes.get("cached"), any(task.op is Op.SAMPLE and task.layer == 0 for task in program.tasks)
     for task, count in zip(program.tasks, _counted(learned(program)), strict=True):
         op, cell = task.op.name, (task.op, task.unit, task.step, task.layer)
         if section == "parts" and op in LATER and seen[cell]:
             op = LATER[op][seen[cell] - 1]
         seen[cell] += 1
-        op = _loading(task, bool(loads), op) if section == "events" else op
+        op = _loading(task, bool(loads), keeps, op) if section == "events" else op
         code = int(schedule.kernels[task.task]) if section == "groups" and op == "BACKWARD" else 0
         row = {
             "section": section, "name": name, "op": op, "count": count, **sizes, "upper": int(task.layer > 0), "later": int(task.step > 0),
@@ -139,13 +139,11 @@ def rows(section: str, name: str, schedule: Schedule, program: Program, sizes: M
         stepped = stepped or task.op is Op.OPTIMIZE
 
 
-def _loading(task: Task, loads: bool, op: str) -> str:
+def _loading(task: Task, loads: bool, keeps: bool, op: str) -> str:
     """The law of a row that brings features or node memory to a model of events."""
-    if task.op is Op.COPY:
-        return KEEP
     if task.op in (Op.H2D, Op.GATHER) and task.layer == 0:
         return STATE
-    return {Op.H2D: SENT if loads else op, Op.GATHER: EXPAND}.get(task.op, op)
+    return {Op.H2D: SENT if loads else op, Op.GATHER: KEEP if keeps else EXPAND}.get(task.op, op)
 
 
 def snapshots(folder: Path) -> Iterator[dict[str, int | str]]:

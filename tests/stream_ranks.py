@@ -17,11 +17,12 @@ from chronoscale.real_exec.rank import leave, serve
 from chronoscale.real_exec.streams.evaluation import evaluate
 
 GLOBAL = 8
+LOADING = ("tgl", "etc", "taser", "simple", "fast")
 
 
-def found(folder, model, context):
+def found(folder, model, context, name="tgl-unique"):
     given, chosen = hyper(model, GLOBAL // context.ranks), choice(model, layers=1 + (model in ("tgn", "tgat")))
-    schedule = planned(folder, chosen, given, ranks=context.ranks)
+    schedule = planned(folder, chosen, given, name, ranks=context.ranks)
     made = program(folder, schedule, chosen, given, context)
     passes = [execute(schedule, made, CpuLanes(False), "cpu") for _ in range(2)]
     ends = {f"parameter {name}": value.detach().numpy() for name, value in made.learner.model.named_parameters()}
@@ -37,6 +38,8 @@ def work(folder):
     with joined(Settings(device="cpu")) as context:
         for model in MODELS:
             np.savez(folder / f"{model}-{context.ranks}-{context.rank}.npz", **found(folder / "prepared", model, context))
+        for name in LOADING if context.ranks == 2 else ():
+            np.savez(folder / f"{name}-loading-{context.rank}.npz", **found(folder / "prepared", "tgn", context, name))
 
 
 if __name__ == "__main__":

@@ -157,11 +157,11 @@ def test_the_sanitizer_is_kept_to_our_kernels(tmp_path, monkeypatch):
     named = [f"{len(name)}{name}" for name in re.findall(r"\b(\w+_kernel)\b(?=[(])", sources)]
     names = sanitizer.kernels(b"_ZN3" + "_".join(named).encode())
     assert names == sorted(set(named)) and len(names) == sources.count("__global__")
-    with pytest.raises(Failed, match=r"no kernel named 13gather_kernel, .*"):
+    with pytest.raises(Failed, match=r"no kernel named 11join_kernel, .*"):
         sanitizer.kernels(b"_ZN3gather")
-    both = ["--report-api-errors", "no", "--kernel-name", "kns=13gather_kernel"]
+    both = ["--report-api-errors", "no", "--kernel-name", "kns=11join_kernel"]
     assert sanitizer.chosen("  --kernel-name arg\n  --kernel-name-exclude arg\n  --report-api-errors arg", names[:1]) == both
-    assert sanitizer.chosen("--kernel-regex arg", names[:1]) == ["--kernel-regex", "kns=13gather_kernel"]
+    assert sanitizer.chosen("--kernel-regex arg", names[:1]) == ["--kernel-regex", "kns=11join_kernel"]
     assert sanitizer.chosen("--kernel-name-exclude arg", names) == []
 
 

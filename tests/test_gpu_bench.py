@@ -11,7 +11,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
-from gpu import checks, hubs, kernels, losses, rivals, tables, targets, timing
+from gpu import checks, edges, hubs, kernels, losses, rivals, tables, targets, timing
 from gpu.crossover import ALWAYS, NEVER, _root
 from gpu.graphs import adjacency, change, drawn, flipped, keys_of
 from gpu.place import Place
@@ -219,6 +219,24 @@ def test_targets_are_kept_or_missed():
     assert "**missed**, 1 could not be executed" in targets.of("losses", {"losses": [loss, {"model": "a", "strategy": "b", "error": "c"}]})
 
 
+def test_the_operators_on_edges_beside_their_rivals(tmp_path):
+    record = Record(tmp_path / "edges.json", part="edges", rehearsal=True)
+    edges.bench("cpu", edges.Sizes(targets=(90,), widths=(8, 12), repeats=2), record)
+    data = Record.read(record.path)
+    assert {key: len(data[key]) for key in ("sums", "gathers", "shares")} == {"sums": 4, "gathers": 4, "shares": 2}
+    assert all(row["error"] < 1e-5 and row["edges"] > 300 for key in ("sums", "gathers", "shares") for row in data[key])
+    assert {"by atomics", "ascending", "sorted first", "index_add_", "copy"} <= data["sums"][0]["times"].keys()
+    text = tables.document({"edges": {**data, "status": "passed"}})
+    assert text.count("| sampled | 90 |") == 5 and text.count("as fast as") == 2 and "not measured" not in text
+
+
+def test_a_wrong_operator_on_edges_fails_the_part(monkeypatch, tmp_path):
+    right = edges.edge_softmax
+    monkeypatch.setattr(edges, "edge_softmax", lambda *given, **options: right(*given, **options) * 1.01)
+    with pytest.raises(Failed, match=r"^2 wrong or not timed: shares, sampled, 90 targets, F = 8: Failed: shares and a softmax of torch's"):
+        edges.bench("cpu", edges.Sizes(targets=(90,), widths=(8,), repeats=2), Record(tmp_path / "edges.json"))
+
+
 def test_what_breaks_in_the_middle_costs_nothing_else(monkeypatch, tmp_path):
     monkeypatch.setattr(kernels, "crossover", lambda *_: {}["absent"])
     record = Record(tmp_path / "kernels.json")
@@ -233,7 +251,7 @@ def test_where_two_curves_meet():
 
 
 def test_hubs_are_right_on_a_cpu_and_a_wrong_one_is_seen(monkeypatch, capsys):
-    assert hubs.main("cpu") == 0 and capsys.readouterr().out.count(": error ") == 3 * 3 * 3 + 3
+    assert hubs.main("cpu") == 0 and capsys.readouterr().out.count(": error ") == 3 * (3 * 5 + 2) + 3
     right = hubs.aggregate
     monkeypatch.setattr(hubs, "aggregate", lambda graph, x, backend=None: right(graph, x, backend) * (1 if backend else 1.01))
     assert hubs.main("cpu") == 1 and "WRONG" in capsys.readouterr().out

@@ -12,8 +12,11 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.attention import attention, attention_increment
+from chronoscale.cuda_ext.edge_softmax import edge_softmax
+from chronoscale.cuda_ext.edges import aggregate_edges
 from chronoscale.cuda_ext.graph import CSR, Delta
 from chronoscale.cuda_ext.ops import aggregate, increment, rebuild
+from chronoscale.cuda_ext.tables import gather_rows
 from gpu.graphs import adjacency, flipped, keys_of
 
 NODES = 200
@@ -42,7 +45,13 @@ def cases(device: str) -> Iterator[tuple[str, Tensor, Tensor]]:
             yield f"aggregate {edges} x {width}", aggregate(there, x.to(device)), aggregate(graph, x, "reference")
             found = increment(x.to(device), change.to(device), x.to(device))[0]
             yield f"increment {edges} x {width}", found, increment(x, change, x, "reference")[0]
+            yield f"edges {edges} x {width}", *(_along(graph, x, False, on) for on in (device, None))
+            yield f"segments {edges} x {width}", *(_along(graph, x, True, on) for on in (device, None))
             yield f"attention {edges} x {width}", _attended(there, width, device, None), _attended(graph, width, "cpu", "reference")
+        yield f"shares {edges}", *(_shares(graph, on) for on in (device, None))
+        tables = torch.rand(50, 16), torch.rand(NODES - 50, 16)
+        found = gather_rows(*(table.to(device) for table in tables), graph.indices.to(device))
+        yield f"tables {edges}", found, gather_rows(*tables, graph.indices, "reference")
     before = adjacency(keys_of(hub(5_000)), NODES)
     change, after = flipped(before, 0.2, 1)
     found, scale = rebuild(before.to(device), change.to(device))
@@ -56,6 +65,20 @@ def cases(device: str) -> Iterator[tuple[str, Tensor, Tensor]]:
     on = attention(before.to(device), *went)
     stepped = attention_increment(on, found, change.to(device), *went)[0].output()
     yield "attention's increment", stepped, attention_increment(state, expected, change, z, left, right, backend="reference")[0].output()
+
+
+def _along(graph: CSR, x: Tensor, ordered: bool, device: str | None) -> Tensor:
+    """Sums over edges in no order, by atomics or not; without a device the reference's."""
+    target = torch.repeat_interleave(torch.arange(NODES, dtype=torch.int32), graph.indptr.diff()).flip(0)
+    given, ids = (t.to(device or "cpu") for t in (x, target)), graph.indices.flip(0).to(device or "cpu")
+    return aggregate_edges(*given, NODES, ids, ordered, None if device else "reference")
+
+
+def _shares(graph: CSR, device: str | None) -> Tensor:
+    """Shares and their gradients of three heads."""
+    scores = torch.rand(graph.nnz, 3, generator=torch.Generator().manual_seed(graph.nnz)).to(device or "cpu").requires_grad_()
+    shares = edge_softmax(scores, graph.indptr.to(device or "cpu"), None if device else "reference")
+    return torch.cat([shares.detach(), *torch.autograd.grad(shares.square().sum(), scores)])
 
 
 def _attended(graph: CSR, width: int, device: str, backend: str | None) -> Tensor:

@@ -107,7 +107,7 @@ def _cache(device: str) -> int:
     return getattr(torch.cuda.get_device_properties(0), "L2_cache_size", L2_BYTES) if device == "cuda" else 0
 
 
-def _copy(moved: int, device: str) -> tuple[list[Call], int]:
+def copy_of(moved: int, device: str) -> tuple[list[Call], int]:
     """A copy that moves as many bytes, within the memory and beyond the cache; and the bytes that it moves."""
     size = min(max(moved // 2, 4 * _cache(device), 1 << 20), COPIED)
     source = torch.zeros(size, dtype=torch.uint8, device=device)
@@ -115,7 +115,7 @@ def _copy(moved: int, device: str) -> tuple[list[Call], int]:
     return [lambda: into.copy_(source)], 2 * size
 
 
-def _rates(times: dict[str, Any], copied: int, **moved: int) -> dict[str, Any]:
+def rates(times: dict[str, Any], copied: int, **moved: int) -> dict[str, Any]:
     """Copy bandwidth in GB/s, and the share of it that `moved` bytes of each kernel come to; None and nothing without a copy's time."""
     if "ms" not in times["copy"]:
         return {"copy_gb_s": None, "of_copy": {}}
@@ -130,16 +130,16 @@ def _whole(on: Bench) -> None:
     graph, x, width = on.graph, on.x, on.x.shape[1]
     gathered = graph.nbytes + 4 * width * (graph.nnz + graph.num_rows)
     half = x.bfloat16()
-    copy, copied = _copy(gathered, on.device)
+    copy, copied = copy_of(gathered, on.device)
     calls = {"aggregate": [lambda: aggregate(graph, x)], "aggregate bf16": [lambda: aggregate(graph, half)], "copy": copy}
     times = measure({**calls, **rivals.whole(graph, x)}, on.device, on.repeats, CAPTURED)
     least = graph.nbytes + 4 * width * (graph.num_cols + graph.num_rows)
-    rates = _rates(times, copied, **{"aggregate": gathered, "aggregate bf16": graph.nbytes + (2 * graph.nnz + 4 * graph.num_rows) * width})
+    shares = rates(times, copied, **{"aggregate": gathered, "aggregate bf16": graph.nbytes + (2 * graph.nnz + 4 * graph.num_rows) * width})
     del copy, calls
     errors: dict[str, float] = {}
     with on.wrong.kept(f"sums, {on.name}, F = {width}"):
         errors = checks.sums(graph, x, half)
-    on.add("whole", edges=graph.nnz, gathered=gathered, least=least, times=times, **rates, **errors)
+    on.add("whole", edges=graph.nnz, gathered=gathered, least=least, times=times, **shares, **errors)
 
 
 def _changes(on: Bench) -> None:
@@ -159,12 +159,12 @@ def _change(on: Bench, share: float) -> None:
             error = {"error": checks.increment(sums, deltas[0], x)}
     several = min(32, -(-4 * _cache(on.device) // moved)) if on.device == "cuda" else 2
     deltas += [change(graph, share, seed) for seed in range(1, several)]
-    copy, copied = _copy(moved, on.device)
+    copy, copied = copy_of(moved, on.device)
     calls = {"increment_": [partial(increment_, sums, delta, x) for delta in deltas], "aggregate": [lambda: aggregate(graph, x)]}
     captured = CAPTURED | {"index_add_"} if share <= SMALL else CAPTURED
     times = measure({**calls, "copy": copy, **rivals.change(sums, deltas, x)}, on.device, on.repeats, captured)
     count = {"share": share, "changed": deltas[0].nnz, "rows": len(deltas[0].rows), "moved": moved, "operands": len(deltas), **error}
-    on.add("changes", **count, times=times, **_rates(times, copied, increment_=moved))
+    on.add("changes", **count, times=times, **rates(times, copied, increment_=moved))
 
 
 def _crossover(on: Bench) -> None:

@@ -30,6 +30,7 @@ PARTS: Mapping[str, Part] = {
     "sanitizer": Part("gpu.sanitizer", 4),
     "losses": Part("gpu.losses", 2.5),
     "kernels": Part("gpu.kernels", 5),
+    "edges": Part("gpu.edges", 4),
     "profile": Part("gpu.profiled", 4.5),
     "validate": Part("gpu.validated", 3),
     "figure15": Part("gpu.figure15", 8, needs_build=False),

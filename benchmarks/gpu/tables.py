@@ -30,7 +30,15 @@ def write(place: Place) -> str:
 def document(found: dict[str, Data]) -> str:
     """All that is there, part by part."""
     sections = [parts(found)]
-    makers = {"contracts": contracts, "losses": losses, "kernels": kernels, "profile": fits, "validate": validated, "figure15": figure15}
+    makers = {
+        "contracts": contracts,
+        "losses": losses,
+        "kernels": kernels,
+        "edges": edges,
+        "profile": fits,
+        "validate": validated,
+        "figure15": figure15,
+    }
     for name, make in makers.items():
         if name in found:
             body, judged = make(found[name]), targets.of(name, found[name])
@@ -126,6 +134,25 @@ def kernels(data: Data) -> str:
     left = {f"{who}: {one['left_out']}" for key in ("whole", "changes", "attention", "rebuild") for row in data.get(key, [])
             for who, one in row["times"].items() if "left_out" in one}  # fmt: skip
     return "\n\n".join([*texts, *(["Left out:\n\n" + "\n".join(f"- {one}" for one in sorted(left))] if left else [])])
+
+
+def edges(data: Data) -> str:
+    """Sums over edges, shares, gathered rows: a column for each that was timed, and its share of a copy's bandwidth where it has one."""
+    texts = []
+    for key in ("sums", "shares", "gathers"):
+        if rows := data.get(key):
+            names = list(dict.fromkeys(who for row in rows for who in row["times"] if who != "copy"))
+            copied = list(dict.fromkeys(who for row in rows for who in row["of_copy"]))
+            head = ("graph", "targets", "edges", *(["F"] if key != "shares" else []))
+            head = (*head, *(f"{who}, ms" for who in names), *(f"{who}, of copy" for who in copied), "error")
+            cells = [
+                (*(row[name] for name in head[:4] if name in row), *(_ms(row, who) for who in names), *(_share(row, who) for who in copied))
+                for row in rows
+            ]
+            texts.append(table(head, [(*one, f"{row['error']:.0e}") for one, row in zip(cells, rows, strict=True)]))
+    if absent := data.get("absent"):
+        texts.append(f"Not installed: {', '.join(absent)}.")
+    return "\n\n".join(texts)
 
 
 def _ms(row: Data, who: str) -> str:

@@ -6,12 +6,13 @@ from typing import Any
 
 Data = dict[str, Any]
 KERNELS = ("torch.sparse", "pyg scatter", "pyg segment", "dgl")  # of other libraries
+SCATTERED, SOFTMAX, TWICE = ("index_add_", "scatter_reduce_"), ("pyg", "obvious"), 2
 COPY, FASTER, NEAR, CLOSE = 0.6, 1.3, 0.1, 1e-4
 
 
 def of(part: str, data: Data) -> str:
     """Markdown; '' for a part without targets."""
-    judged = {"kernels": _kernels, "losses": _losses}.get(part)
+    judged = {"kernels": _kernels, "edges": _edges, "losses": _losses}.get(part)
     return "" if judged is None else "\n".join(f"- {line}" for line in judged(data))
 
 
@@ -32,6 +33,26 @@ def _kernels(data: Data) -> list[str]:
             slowest and (slowest[0] >= FASTER, f"{slowest[0]:.2f}", slowest[1]),
         ),
         *(_line(f"crossover predicted within {NEAR:.0%}", _crossed(row)) for row in data.get("crossover", [])),
+    ]
+
+
+def _edges(data: Data) -> list[str]:
+    """Each against the fastest of its rivals, where it is worst."""
+
+    def worst(key: str, ours: tuple[str, ...], rivals: tuple[str, ...], wanted: float) -> tuple[bool, str, str] | None:
+        found = [
+            (row["times"][who]["ms"] / min(row["times"][own]["ms"] for own in ours), f"{who}, {_where(row)}")
+            for row in data.get(key, [])
+            for who in rivals
+            if "ms" in row["times"].get(who, {}) and all("ms" in row["times"].get(own, {}) for own in ours)
+        ]
+        least = min(found, default=None)
+        return least and (least[0] >= wanted, f"{least[0]:.2f}", least[1])
+
+    return [
+        _line("sums over edges, as fast as torch's and DGL's", worst("sums", ("by atomics", "ascending"), (*KERNELS, *SCATTERED), 1.0)),
+        _line(f"edge softmax, at least {TWICE} times as fast as PyG's and torch's", worst("shares", ("edge_softmax",), SOFTMAX, TWICE)),
+        _line("the same, forward and backward", worst("shares", ("edge_softmax, both",), tuple(f"{who}, both" for who in SOFTMAX), TWICE)),
     ]
 
 

@@ -24,7 +24,7 @@ from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.strategies.baselines.streams.tgl import TGL_UNIQUE
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.schedule import Op, Schedule
-from chronoscale.strategies.streams.batches import VALIDATE
+from chronoscale.strategies.streams.phase import VALIDATE
 from chronoscale.strategies.streams.shapes import shape_for
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Hyper, ModelChoice, Workload

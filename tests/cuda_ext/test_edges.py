@@ -91,8 +91,9 @@ def test_gradients(served: tuple[str, str], deterministic: bool, from_nodes: boo
     def call(x: Tensor) -> Tensor:
         return aggregate_edges(x, target, 8, begins, deterministic, backend)
 
-    assert torch.autograd.gradcheck(call, x)
-    assert torch.autograd.gradgradcheck(call, x)
+    slack = 0.0 if deterministic else 1e-12  # atomics: other last bits in every run
+    assert torch.autograd.gradcheck(call, x, nondet_tol=slack)
+    assert torch.autograd.gradgradcheck(call, x, nondet_tol=slack)
 
 
 def test_the_same_bits_in_every_run(served: tuple[str, str]) -> None:
@@ -155,7 +156,7 @@ def test_ids_out_of_range_are_one_line(at: int, value: int, said: str) -> None:
             aggregate_edges(x, target.long(), ROWS, begins, backend=backend)
 
 
-def test_on_a_device_edges_to_no_row_are_left_out(emulated_kernels: None) -> None:
+def test_emulated_edges_to_no_row_are_left_out(emulated_kernels: None) -> None:
     """And from no row NaN: nothing is read or written where it should not be, in order or not."""
     target, source = torch.tensor([-1, 0, 5, 2, 2, 2**40]), torch.tensor([0, 1, 2, 3, 4, 5])
     x = normal(6, 3, dtype=torch.float64)
@@ -168,10 +169,11 @@ def test_on_a_device_edges_to_no_row_are_left_out(emulated_kernels: None) -> Non
     assert native.on_cuda(x)
 
 
-def test_unordered_targets_that_are_called_ascending_spoil_no_memory(emulated_kernels: None) -> None:
+def test_emulated_targets_that_do_not_ascend_spoil_no_memory(emulated_kernels: None) -> None:
+    """Sums of anything, even of what was never written; under the address sanitizer, of nothing beyond."""
     target, source = drawn(3_000)
-    found = edges_native.aggregate(normal(NODES, 8), target, ROWS, source, True, True)
-    assert found.shape == (ROWS, 8) and found.isfinite().all()
+    for width in (1, 8, 33):
+        assert edges_native.aggregate(normal(NODES, width), target, ROWS, source, True, True).shape == (ROWS, width)
 
 
 TARGET, SOURCE = drawn(6, 5, skewed=False)

@@ -90,7 +90,7 @@ def test_ids_out_of_range_are_one_line(wrong: int) -> None:
                 gather_rows(normal(5, 40), normal(4, 40), index, backend)
 
 
-def test_on_a_device_rows_that_are_not_there_are_nan(emulated_kernels: None) -> None:
+def test_emulated_rows_that_are_not_there_are_nan(emulated_kernels: None) -> None:
     cached, sent, index = normal(5, 8), normal(4, 8), torch.tensor([0, -1, 8, 9, 2**40, 5])
     found = edges_native.gather(cached, sent, index)
     assert found[[1, 3, 4]].isnan().all() and torch.equal(found[[0, 2, 5]], torch.cat([cached, sent])[[0, 8, 5]])

@@ -5,11 +5,14 @@ import pytest
 from stream_case import prepared, stream
 
 from chronoscale.datasets import store
+from chronoscale.datasets.streams import presampled
 from chronoscale.datasets.streams.events import EventStream
+from chronoscale.datasets.streams.loading import Loading
 from chronoscale.datasets.streams.neighbourhood import Sampling
 from chronoscale.datasets.streams.prepared import Prepared, present
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
+from chronoscale.strategies.streams.placements.greedy import Greedy
 
 
 def pairs(events):
@@ -160,3 +163,13 @@ def test_another_stream_in_its_place_is_noticed(tmp_path):
         (tmp_path / str(number)).rename(tmp_path / "stream")
         with pytest.raises(UserError, match=said):
             Prepared.load(folder).negatives("test")
+
+
+@pytest.mark.parametrize(("presample", "most"), [(1, 2), (4, 5), (1000, 9)])
+def test_as_many_batches_are_sampled_beforehand_as_are_asked_for(monkeypatch, presample, most):
+    """Evenly over training and validation, one more at most."""
+    data, seen = Prepared.of(stream(events=80), Protocol()), []
+    sample = presampled.neighbourhood.sample
+    monkeypatch.setattr(presampled.neighbourhood, "sample", lambda *given: (seen.append(given), sample(*given))[1])
+    data.residents(1, 10, Sampling((3,)), 0, Loading(True, Greedy(), 0.5, presample, 4, 4))
+    assert min(presample, 8) <= len(seen) <= most

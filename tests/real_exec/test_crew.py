@@ -51,6 +51,7 @@ def test_threads_that_share_a_core_are_bound_while_an_epoch_lasts(tmp_path: Path
     for name in ("tgl", "fast"):
         schedule = planned(folder, chosen, given, name)
         made = program(folder, schedule, chosen, given, Context(Settings(threads=2, topology=described(tmp_path, True))))
+        assert made.steps.threads == (0 if name == "fast" else 2)  # 0: those that are bound
         seen, run = set(), made.run
         made.run = lambda task, run=run, seen=seen: (seen.add((binding.threads(), tuple(sorted(os.sched_getaffinity(0))))), run(task))
         losses[name] = execute(schedule, made, CpuLanes(False), "cpu").losses

@@ -38,6 +38,7 @@ from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.signals.forecasters import forecaster_shape
 from chronoscale.strategies.snapshots.models import model_shape
+from chronoscale.strategies.streams.feeding import OPERATORS, Feeding
 from chronoscale.strategies.streams.kernels import kernels_of
 from chronoscale.strategies.streams.models import STREAM_MODELS
 from chronoscale.strategies.workload import Hyper, ModelChoice, Partition, Workload
@@ -131,29 +132,35 @@ def clicks(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     return found
 
 
-@pytest.mark.parametrize(("ranks", "rank"), [(1, 0), (2, 1)])
+LOADING = ("etc", "taser", "simple", "fast", "fast-none", "fast-sc-te", "fast-merged")
+
+
+@pytest.mark.parametrize(("name", "ranks", "rank"), [("tgl", 1, 0), ("tgl", 2, 1), *((name, 1, 0) for name in LOADING)])
 @pytest.mark.parametrize("task", ["link", "node"])
 @pytest.mark.parametrize("model", STREAM_MODELS)
-def test_events(clicks: Mapping[str, Path], model: str, task: str, ranks: int, rank: int) -> None:
-    """The second of two ranks has no events in the last iteration. Not the first batches: a level of one row is laid out without a copy."""
+def test_events(clicks: Mapping[str, Path], model: str, task: str, name: str, ranks: int, rank: int) -> None:
+    """Ways to load, and operators edge by edge. The second of two ranks has no events in the last iteration. Not the first batches: a level
+    of one row is laid out without a copy."""
     given = stream_case.hyper(model, batch_size=9, windows=4, duration=12.0)
     samples, attends = STREAM_MODELS[model].aggregates, STREAM_MODELS[model].attends
     more = {"dropout": 0.2, "clock": "log", "layers": 1 + samples, "heads": 1 + attends * (task == "link")}
     chosen = stream_case.choice(model, **more)
-    schedule = stream_case.planned(clicks[task], chosen, given, "tgl", ranks)
+    schedule = stream_case.planned(clicks[task], chosen, given, name, ranks)
     program = bound(Item("counted", "", str(clicks[task]), given), schedule, chosen, Context(rank=rank, collective=Unheard(ranks)))
     last = schedule.iterations - 2
-    program.tasks = [row for row in program.tasks if row.unit >= last]
-    sampled = {row.unit for row in program.tasks if row.op is Op.SAMPLE}
+    program.tasks = [row for row in program.tasks if row.unit >= last or (row.op is Op.SAMPLE and row.layer == 0)]
+    sampled = {row.unit for row in program.tasks if row.op is Op.SAMPLE and row.layer < 0}
     assert ranks == 1 or (last in sampled and last + 1 not in sampled)
     assert not differences(schedule, program)
 
 
 def test_every_model_of_events_is_counted(clicks: Mapping[str, Path]) -> None:
-    assert set(kernels.table()["events"]) == {f"{model} {task}" for model in STREAM_MODELS for task in clicks}
+    names = {f"{model} {task}" for model in STREAM_MODELS for task in clicks}
+    attending = {f"{model} {task} {how}" for model in ("tgat", "tgn") for task in clicks for how in OPERATORS[1:]}
+    assert set(kernels.table()["events"]) == names | attending
     work = stream_case.workload(clicks["link"], "tgn")
     with pytest.raises(UserError, match=r"^kernels of 'memoryless link' \(events\) were not counted \(.*\); known: apan link, [^\n]*$"):
-        kernels_of(replace(work, model=replace(work.model, name="memoryless")), 1)
+        kernels_of(replace(work, model=replace(work.model, name="memoryless")), 1, Feeding())
 
 
 def test_dropout_and_what_the_host_reads() -> None:

@@ -7,6 +7,8 @@ import pytest
 import torch
 from stream_case import choice, hyper, planned, prepared, program, stream
 
+from chronoscale.datasets.streams.draws import key_of
+from chronoscale.datasets.streams.prepared import FIXED
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.streams import batch as batches
@@ -102,3 +104,93 @@ def test_what_crosses_the_bus_is_what_was_planned(monkeypatch, folders, model, n
     rows = seen.schedule.tasks(Op.H2D)
     assert [task for task, _ in seen.sent] == rows.tolist()
     np.testing.assert_array_equal([size for _, size in seen.sent], seen.schedule.bytes[rows])
+
+
+@pytest.mark.parametrize("name", ["simple", "fast", "fast-merged", "etc"])
+def test_hidden_nodes_leave_events_with_numbers_of_their_own(monkeypatch, tmp_path, name):
+    """Training has a stream of its own, whose events the cache knows by their numbers in the whole one."""
+    folder = prepared(tmp_path, stream(features=3, events=80), hidden=0.2)
+    own = given("tgat", 0.4, 100)
+    merged = "tgl-unique" if name in MERGED else "tgl"
+    first, other = (Watched(monkeypatch, folder, "tgat", one, own) for one in (merged, name))
+    assert 0 < first.made.data.trained < first.made.data.split.train_end
+    assert same(first, other) and (first.done.losses == other.done.losses).all()
+    np.testing.assert_array_equal([size for _, size in other.sent], other.schedule.bytes[other.schedule.tasks(Op.H2D)])
+
+
+@pytest.mark.parametrize("name", ["etc", "simple", "fast"])
+def test_a_second_thread_for_transfers_changes_no_bit(monkeypatch, folders, name):
+    own = given("tgn", 0.3)
+    one, other = (Watched(monkeypatch, folders[3], "tgn", name, own, threaded=threaded) for threaded in (False, True))
+    assert (one.done.losses == other.done.losses).all() and one.done.scores == other.done.scores
+
+
+def test_caches_are_hit_and_refilled(monkeypatch, folders):
+    """What the tests above compare is not that nothing was cached."""
+    seen = {name: Watched(monkeypatch, folders[3], "tgat", name, given("tgat", 0.5, 100)) for name in SLOTS}
+    sent = {name: one.schedule.rows[one.schedule.tasks(Op.H2D)].sum() for name, one in seen.items()}
+    assert sent["fast"] < sent["fast-compressed"] == sent["etc"] < sent["tgl"]
+    assert sent["fast"] <= sent["fast-even"] and sent["fast-cached"] < sent["tgl"] > sent["taser"] > sent["fast"]
+    changing, still = (seen[name].schedule for name in ("simple", "taser"))
+    kept = [one.rows[(one.op == Op.GATHER) & (one.lane == Lane.COMPUTE)].sum() for one in (changing, still)]
+    assert kept[0] > kept[1] and sent["simple"] < sent["tgl"]
+    assert seen["fast"].schedule.bytes[seen["fast"].schedule.op == Op.GATHER].any()
+
+
+def test_with_room_for_all_nothing_is_compressed_or_sent(monkeypatch, folders):
+    """Of features; only indices are (FAST, section 6.3: SlimCache switches compression off)."""
+    seen = Watched(monkeypatch, folders[3], "tgat", "fast", given("tgat", 1.0))
+    plain = Watched(monkeypatch, folders[3], "tgat", "fast-compressed", given("tgat", 1.0))
+    rows = seen.schedule.tasks(Op.H2D)
+    assert not seen.schedule.rows[rows].any() and (seen.schedule.bytes[rows] > 0).all()
+    host = (seen.schedule.op == Op.GATHER) & (seen.schedule.lane == Lane.HOST)
+    assert not seen.schedule.bytes[host].any() and plain.schedule.rows[plain.schedule.tasks(Op.H2D)].all()
+
+
+def test_the_cache_is_what_was_asked_for_beforehand_and_no_more(folders):
+    """Of as many batches as are sampled, evenly over the epoch: with all of them no other choice of rows has more hits."""
+    own = given("tgat", 0.3, 10**6)
+    schedule = planned(folders[3], choice("tgat"), own, "fast")
+    made = program(folders[3], schedule, choice("tgat"), own)
+    cached, data = made.steps.residents.cached, made.data
+    asked_nodes, asked_edges = np.zeros(9, int), np.zeros(80, int)
+    for validates in (False, True):
+        deal, source = made.deals[validates], data.whole if validates else data.training
+        for iteration in range(deal.iterations):
+            part = deal.own(iteration, 0)
+            found = made.steps.find(source, part, data.told_from(validates, 0, 0)(part), part.start, key_of(0, FIXED if validates else 0))[
+                1
+            ]
+            asked_nodes[np.unique(found.nodes)] += 1
+            asked_edges[np.unique(found.edges)] += 1
+    bytes_of = {"nodes": 12, "edges": 8}
+    room = round(0.3 * (9 * 12 + 80 * 8))
+    used = cached.nodes.size * bytes_of["nodes"] + cached.edges.size * bytes_of["edges"]
+    assert room - 12 < used <= room
+    least = min([*asked_nodes[cached.nodes], *asked_edges[cached.edges]])
+    left = [*np.delete(asked_nodes, cached.nodes), *np.delete(asked_edges, cached.edges)]
+    assert max(left) <= least
+
+
+@pytest.mark.parametrize("name", ["tgl", "fast", "simple", "tgl-unique"])
+def test_features_are_those_of_the_events_that_were_sampled(monkeypatch, tmp_path, name):
+    """Of the stream that they were sampled from, which without hidden nodes is another one."""
+    folder, own, seen = prepared(tmp_path, stream(features=3, events=80), hidden=0.2), given("tgat", 0.4, 100), []
+    begin = Steps._begin
+
+    def began(steps, batch):
+        if not batch.below:
+            table = torch.from_numpy(np.array(batch.source.stream.features))[batch.found.edges]
+            for tree, found in zip(batch.trees, batch.found.trees, strict=True):
+                for hop, sampled in zip(tree.hops, found.hops, strict=True):
+                    there = hop.there.numpy()
+                    seen.append(there.sum())
+                    assert torch.equal(hop.edge[there], table[sampled.edge[there]])
+            nodes = torch.from_numpy(np.array(steps.material.data.whole.stream.node_features))
+            assert torch.equal(batch.features, nodes[batch.found.nodes])
+        begin(steps, batch)
+
+    monkeypatch.setattr(Steps, "_begin", began)
+    schedule = planned(folder, choice("tgat"), own, name)
+    execute(schedule, program(folder, schedule, choice("tgat"), own), CpuLanes(False), "cpu")
+    assert sum(seen) > 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
@@ -21,8 +22,10 @@ from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
-from chronoscale.strategies.streams.batches import VALIDATE
+from chronoscale.strategies.streams.feeding import Feeding
+from chronoscale.strategies.streams.phase import VALIDATE
 from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import EventHyper, Hyper, Workload
 
@@ -305,3 +308,28 @@ def test_a_gpus_one_thread_launches_a_batch_before_it_waits_for_the_next_ones_fe
         int(schedule.unit[t]): int(t) for t in schedule.tasks(Op.BACKWARD)
     }
     assert len(sent) > 3 and all(last[unit - 1] < task for unit, task in sent.items() if unit)
+
+
+def test_a_cache_lies_on_the_device_and_says_so_where_it_does_not_fit() -> None:
+    asked = hyper("tgat", events=EventHyper(cache_ratio=0.5))
+    workload = work("tgat", asked, data(60))
+    plain, cached = (plan(name, workload) for name in ("tgl", "fast"))
+    features = 4 * (workload.model.features * 9 + workload.model.edge * 60)
+    assert cached.resident == plain.resident + features // 2 == 16 * workload.model.parameters + features // 2
+    assert (plain.note, cached.note) == ("", f"training.cache_ratio 0.5 keeps {features / 2e9:.3g} GB of features on each device")
+    small = replace(POLARIS, device=replace(POLARIS.device, memory=cached.resident - 1.0))
+    with pytest.raises(UserError, match=r"out of memory: rank 0 needs [^;]*; training\.cache_ratio 0\.5 keeps"):
+        bare = replace(cached, alloc=0 * cached.alloc, free=0 * cached.free)
+        memory.check(bare, replay(bare, POLARIS, COSTS), small)
+
+
+def test_what_it_is_fed_by_is_read_back() -> None:
+    for name in NAMES:
+        made = strategy(name)
+        assert isinstance(made, StreamStrategy)
+        schedule = plan(name, work("tgat", hyper("tgat")))
+        assert schedule.feeding == str(made.feeding) and Feeding.of(schedule) == made.feeding
+    with pytest.raises(UserError, match="feeding 'slots greedy compressed' is unknown; valid: slots or unique, then, or not, compressed, "):
+        Feeding.of(replace(schedule, feeding="slots greedy compressed"))
+    with pytest.raises(UserError, match=r"cache_ratio expected in \[0, 1\], presample at least 1 batch, got 1.5 and 1"):
+        EventHyper(cache_ratio=1.5, presample=1)

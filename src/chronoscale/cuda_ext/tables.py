@@ -7,7 +7,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext import native
+from chronoscale.cuda_ext import edges_reference, native
 from chronoscale.cuda_ext.backend import Pinned
 from chronoscale.cuda_ext.edge_kernels import MOST, check_ids, check_matrix, serving
 from chronoscale.errors import UserError
@@ -51,7 +51,7 @@ def _grads(
         both = kernels.aggregate(into, index, cached + sent, None, True, False)
         return both[:cached], both[cached:]
     first, rows = (0, cached) if needs[0] else (cached, sent)
-    if native.on_cuda(into) and backend != "reference":  # where an edge to no row is left out, and the host waits for nothing
+    if native.on_cuda(into) and kernels is not edges_reference:  # where an edge to no row is left out, and the host waits for nothing
         made = kernels.aggregate(into, index - first, rows, None, True, False)
     else:
         chosen = ((index >= first) & (index < first + rows)).nonzero()[:, 0].to(index.dtype)

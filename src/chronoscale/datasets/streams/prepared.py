@@ -162,7 +162,7 @@ class Prepared:
         return BatchStatistics.load(path, deal.iterations * deal.ranks)
 
     def residents(self, ranks: int, size: int, sampling: Sampling, limit: int, loading: Loading) -> Residents:
-        """What a device holds when training begins, by the batches that are sampled before, of the first epoch of the protocol's seed: spread
+        """What a device holds when training begins, by batches that are sampled before, of the first epoch of the protocol's seed: spread
         over all of it, whichever of its batches are probed."""
         nodes, events = self.whole.stream.num_nodes, len(self.whole.stream)
         cached = Cached(NOTHING, NOTHING)

@@ -25,10 +25,9 @@ class Batch:
     """source: its stream. events: numbers there. others int32 [B, k]: what they are told from, -1 where there is none. found: what the
     sampler says. loads: which of its rows are sent, and where they are read.
 
-    What the rows of a schedule make of it follows as they run. features [U, F], edges: gathered rows, and then rows as they are read; came:
-    what was sent of both, where those are others. trees: on the device once they are sent; at, edge_at, state_at: where rows are read;
-    times float64 [R] of the roots; pending, heard [U]: of node memory; memory [U, H] with its mails in it; below: of every tree, the rows
-    of each level that is left.
+    What the rows of a schedule make of it follows as they run. features [U, F], edges: gathered rows, then rows as they are read; trees: on
+    the device once they are sent; at, edge_at, state_at: where rows are read; times float64 [R] of the roots; pending, heard [U]: of
+    node memory; memory [U, H] with its mails in it; below: of every tree, the rows of each level that is left.
     """
 
     source: Source
@@ -39,7 +38,6 @@ class Batch:
     times: Tensor
     features: Tensor | None = None
     edges: Tensor | None = None
-    came: tuple[Tensor | None, Tensor | None] = (None, None)
     trees: list[Tree] = field(default_factory=list)
     at: Tensor | None = None
     edge_at: list[list[Tensor]] = field(default_factory=list)
@@ -81,7 +79,7 @@ class Batch:
             self.edges = None
 
     def expand(self, cache: Cache) -> None:
-        """Features as a model reads them, from the cache and from what was sent."""
+        """Features as a model reads them, from the cache and from what was sent; and what of that the cache keeps for later batches."""
         uses(self.features, self.edges, self.at, *(at for one in self.edge_at for at in one))
         came = self.features, self.edges
         if self.at is not None and self.features is not None and cache.nodes is not None:
@@ -90,12 +88,8 @@ class Batch:
             for tree, at in zip(self.trees, self.edge_at, strict=True):
                 for number, (hop, index) in enumerate(zip(tree.hops, at, strict=True)):
                     tree.hops[number] = hop._replace(edge=self._slots(cache.edges, index))
-        self.edges, self.came = None, came
-
-    def keep(self, cache: Cache) -> None:
-        """In the cache, of what came, what later batches ask for."""
-        cache.keep(*self.came, self.loads[:2])
-        self.came = (None, None)
+        self.edges = None
+        cache.keep(*came, self.loads[:2])
 
     def _slots(self, cached: Tensor, index: Tensor) -> Tensor:
         assert self.edges is not None

@@ -32,8 +32,8 @@ from chronoscale.real_exec.streams.steps import Steps
 from chronoscale.real_exec.streams.updates import Updated, contribution, settle
 from chronoscale.real_exec.task import Task, tasks_of
 from chronoscale.strategies.schedule import Lane, Op, Schedule
-from chronoscale.strategies.streams.batches import VALIDATE
 from chronoscale.strategies.streams.feeding import Feeding
+from chronoscale.strategies.streams.phase import VALIDATE
 from chronoscale.strategies.workload import Hyper
 
 DROPOUT = 3  # what a seed is for, beside what `negatives` draws
@@ -79,7 +79,6 @@ class EventProgram(Program):
             Op.OPTIMIZE: lambda task: self.learner.step(task.iteration),
             Op.ALLGATHER: self._gather_memory,
             Op.D2H: self._bring_back,
-            Op.COPY: lambda task: self.steps.keep(self._batch[task.unit]),
             Op.MEMORY_WRITE: self._write,
         }
 

@@ -58,12 +58,8 @@ class Steps:
         batch.send(self._device)
 
     def expand(self, batch: Batch) -> None:
-        """Features to where the model reads them, from the cache and from what was sent."""
+        """Features to where the model reads them, from the cache and from what was sent, some of which the cache keeps."""
         batch.expand(self.cache)
-
-    def keep(self, batch: Batch) -> None:
-        """What of it the device holds from now on."""
-        batch.keep(self.cache)
 
     def read(self, batch: Batch) -> None:
         """Memory and mailbox of its nodes."""

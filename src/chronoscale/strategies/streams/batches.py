@@ -13,24 +13,28 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from chronoscale.datasets.streams.deal import Deal
-from chronoscale.datasets.streams.loading import Loading
-from chronoscale.datasets.streams.neighbourhood import Sampling
-from chronoscale.datasets.streams.work import BatchStatistics
 from chronoscale.errors import UserError
 from chronoscale.strategies.builder import NONE, Builder, Columns
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
+from chronoscale.strategies.streams import bringing
 from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.kernels import EXPAND, KEEP, SENT, STATE, kernels_of
-from chronoscale.strategies.streams.models import StreamShape
+from chronoscale.strategies.streams.kernels import kernels_of
+from chronoscale.strategies.streams.phase import (
+    COMPUTE,
+    FETCH,
+    PLACES,
+    READ,
+    TIME,
+    TRAIN,
+    VALIDATE,
+    WRITE,
+    Phase,
+    gathers,
+    state_bytes,
+)
 from chronoscale.strategies.streams.shapes import FP32, shape_of
 from chronoscale.strategies.streams.work import class_work, embed_work, layer_work, score_work, update_work
 from chronoscale.strategies.workload import Workload
-
-INDEX, TIME, TRUTH = 8, 8, 1
-TRAIN, VALIDATE = 0, 1  # `step` of an epoch's rows
-# Places of rows in an iteration. What is fetched is the next one's, unless nothing overlaps: behind what computes, as one thread of the
-# host launches a GPU's rows in row order, and before what has to wait for that.
-READ, COMPUTE, FETCH, WRITE, PLACES = range(5)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,84 +45,22 @@ class Ends:
     over: Ints
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Phase:
-    """The batches of one part: what is the same for all of its rows. `first`: its first unit."""
-
-    workload: Workload
-    sampling: Sampling
-    loading: Loading
-    work: BatchStatistics
-    ranks: int
-    step: int
-    first: int
-
-    @property
-    def shape(self) -> StreamShape:
-        return shape_of(self.workload)
-
-    @property
-    def iterations(self) -> int:
-        return len(self.work) // self.ranks
-
-    @property
-    def unit(self) -> Ints:
-        return self.first + np.repeat(np.arange(self.iterations), self.ranks)
-
-    def site(self, place: int) -> Columns:
-        """A row a batch, `place` places after its iteration's begin."""
-        rank = np.tile(np.arange(self.ranks), self.iterations)
-        iteration = self.unit if self.step == TRAIN else self.first - 1
-        return {"rank": rank, "order": PLACES * self.unit + place, "unit": self.unit, "step": self.step, "iteration": iteration}
-
-    @property
-    def expands(self) -> bool:
-        """Whether rows of features stand elsewhere on the device than they are read: in a cache, or once a batch."""
-        return gathers(self.shape) and (self.loading.compressed or self.loading.placement is not None)
-
-    @property
-    def keeps(self) -> bool:
-        """Whether what the device holds changes from batch to batch."""
-        return gathers(self.shape) and self.loading.placement is not None and self.loading.placement.dynamic
-
-    def features(self) -> Ints:
-        """Bytes of features of nodes and edges that are gathered and sent."""
-        found: Ints = self.loading.node * self.work.sent_nodes + self.loading.edge * self.work.sent_edges
-        return found
-
-    def read(self) -> Ints:
-        """Bytes of features as a model reads them: of the batch's nodes, and of edges in slots."""
-        found: Ints = self.loading.node * self.work.nodes + self.loading.edge * self.slots()
-        return found
-
-    def slots(self) -> Ints:
-        """Of all levels, filled or not."""
-        found: Ints = (self.work.targets[:, :-1] * np.array(self.sampling.fanouts, np.int64)).sum(1)
-        return found
-
-    def index(self) -> Ints:
-        """Bytes of the roots' times, of the indices that make trees of rows, and of those that say where rows are."""
-        found: Ints = (
-            TIME * self.work.roots + INDEX * (self.work.targets.sum(1) + self.work.index) + (2 * INDEX + FP32 + TRUTH) * self.slots()
-        )
-        return found
-
-
 def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, ahead: int) -> Schedule:
     """One epoch: every training batch once, in order, then every batch that validates."""
     if ranks < 1:
         raise UserError(f"a schedule needs at least one rank, got {ranks}")
     hyper, shape, data = workload.hyper, shape_of(workload), workload.events
     sampling, loading = feeding.sampling(hyper, shape), feeding.loading(hyper, shape)
+    edgewise = bool(feeding.operators) and shape.spatial == "attention"
     cache, host = loading.room(data.num_nodes, data.events).total, data.num_nodes * state_bytes(shape)
     resident = 4 * shape.parameters * FP32 + cache
     builder = Builder(name, ranks, resident, "events", host, str(feeding), kernels_of(workload, ranks, feeding))
     nothing = Ends(np.full((ahead + 1, ranks), NONE, np.int64), np.full(ranks, NONE, np.int64))
     limits = (hyper.batch_size, sampling, hyper.batches, hyper.events.every, loading)
-    training = Phase(workload, sampling, loading, data.work(False, ranks, *limits), ranks, TRAIN, 0)
+    training = Phase(workload, sampling, loading, data.work(False, ranks, *limits), ranks, TRAIN, 0, edgewise)
     done = _phase(builder, training, ahead, nothing)
     if hyper.validate:
-        validation = Phase(workload, sampling, loading, data.work(True, ranks, *limits), ranks, VALIDATE, training.iterations)
+        validation = Phase(workload, sampling, loading, data.work(True, ranks, *limits), ranks, VALIDATE, training.iterations, edgewise)
         done = _phase(builder, validation, ahead, done)
         if ranks > 1:
             unit, ready = training.iterations + validation.iterations, done.computed[-1] if ahead else done.over
@@ -142,7 +84,7 @@ def count(workload: Workload, ranks: int, feeding: Feeding) -> int:
     loading = feeding.loading(hyper, shape)
     cached, changes = loading.placement is not None, loading.placement is not None and loading.placement.dynamic
     each = 3 + gathers(shape) + shape.layers + 3 * memory  # sample, send, forward; memory is read, sent, updated
-    each += gathers(shape) * ((cached or loading.compressed) + 2 * changes) + memory * loading.compressed  # expanded; sampled before, kept
+    each += gathers(shape) * ((cached or loading.compressed) + changes) + memory * loading.compressed  # expanded; sampled before
     together = memory * (2 + several)  # memory is gathered, brought back, written
     training = Deal(range(data.training), *limits)
     found = training.batches * (each + 1) + training.iterations * ranks * (1 + several + together)
@@ -152,31 +94,16 @@ def count(workload: Workload, ranks: int, feeding: Feeding) -> int:
     return found + validation.batches * each + validation.iterations * ranks * together + ranks * several
 
 
-def gathers(shape: StreamShape) -> bool:
-    """Whether a batch has rows of features, of nodes or of sampled events."""
-    return bool(shape.features or shape.layers * shape.edge)
-
-
-def state_bytes(shape: StreamShape) -> int:
-    """Of one node's memory and mailbox, and their times, in the host's tables."""
-    return (FP32 * shape.memory + TIME + shape.mails * (FP32 * shape.mail + TIME + TRUTH)) if shape.memory else 0
-
-
-def pending_bytes(shape: StreamShape) -> int:
-    """Of one node's row as it is read: memory, when it was heard of, mails, and what tells which there are and how old."""
-    return FP32 * shape.memory + TIME + shape.mails * (FP32 * shape.mail + FP32 + 2 * TRUTH)
-
-
 def _phase(builder: Builder, phase: Phase, ahead: int, before: Ends) -> Ends:
     """Rows of one part's batches, after those that ended with `before`."""
     if not len(phase.work):
         return before
     shape, work, ranks, there = phase.shape, phase.work, phase.ranks, phase.work.events > 0
     fetch, compute, write = (phase.site(place) for place in (FETCH - PLACES * ahead if ahead else READ, COMPUTE, WRITE))
-    sampled, ready, held = _fetch(builder, phase, fetch, compute)
+    sampled, ready, held = bringing.fetch(builder, phase, fetch, compute)
     if shape.memory:
         # Behind what the batch before has written.
-        ready, size = _state(builder, phase, (phase.site(READ), ()) if ahead else (compute, (ready,)), compute)
+        ready, size = bringing.state(builder, phase, (phase.site(READ), ()) if ahead else (compute, (ready,)), compute)
         held = held + size
     last, total = _forward(builder, phase, compute, ready, held)
     if phase.step == TRAIN:
@@ -199,56 +126,6 @@ def _phase(builder: Builder, phase: Phase, ahead: int, before: Ends) -> Ends:
     return Ends(np.maximum.accumulate(computed)[-ahead - 1 :], np.maximum.accumulate(overs)[-1])
 
 
-def _fetch(builder: Builder, phase: Phase, fetch: Columns, compute: Columns) -> tuple[Ints, Ints, Ints]:
-    """What is sampled, gathered and sent ahead of a batch, and brought to where it is read: the first row, the last, and bytes that are
-    held until the batch is over, [batches] each."""
-    shape, work, there, index, moved = phase.shape, phase.work, phase.work.events > 0, phase.index(), phase.features()
-    sizes: Columns = {"nodes": work.roots, "edges": work.sampled.sum(1), "rows": work.targets.sum(1)}
-    if phase.keeps:  # all batches of the part are sampled before its first
-        first: Columns = {**fetch, "order": np.min(np.asarray(fetch["order"]))}
-        builder.add(Op.SAMPLE, Lane.HOST, first, sizes, {"layer": 0, "bytes": index}, where=there)
-    sampled = builder.add(Op.SAMPLE, Lane.HOST, fetch, sizes, {"bytes": index}, where=there)
-    read, sent_rows = sampled, work.sent_nodes + work.sent_edges
-    if gathers(shape):
-        rows: Columns = {"nodes": work.sent_nodes, "edges": work.sent_edges, "rows": sent_rows, "bytes": moved}
-        read = builder.add(Op.GATHER, Lane.HOST, fetch, rows, where=there)
-    held = index + phase.read()
-    sizes = {"rows": sent_rows, "bytes": moved + index, "alloc": index + moved if phase.expands else held}
-    launched: Columns = {"kernels": builder.kernels.count(SENT)} if phase.loading.compressed or phase.loading.placement else {}
-    sent = builder.add(Op.H2D, Lane.H2D, fetch, sizes, launched, where=there, after=(read,))
-    if not phase.expands:
-        return sampled, sent, held
-    rows = {"nodes": work.nodes, "edges": phase.slots(), "rows": work.nodes + phase.slots(), "kernels": builder.kernels.count(EXPAND)}
-    over: Columns = {"free": moved}
-    costs: Columns = {"bytes": 2 * phase.read(), "alloc": phase.read(), **(over if not phase.keeps else {})}
-    sent = builder.add(Op.GATHER, Lane.COMPUTE, compute, rows, costs, where=there, after=(sent,))
-    if phase.keeps:
-        kept = phase.loading.node * work.kept_nodes + phase.loading.edge * work.kept_edges
-        rows = {"rows": work.kept_nodes + work.kept_edges, "bytes": 2 * kept, "kernels": builder.kernels.count(KEEP)}
-        sent = builder.add(Op.COPY, Lane.COMPUTE, compute, rows, over, where=there)
-    return sampled, sent, held
-
-
-def _state(builder: Builder, phase: Phase, known: tuple[Columns, tuple[Ints, ...]], compute: Columns) -> tuple[Ints, Ints]:
-    """Rows of node memory as it is `known`, brought to the device and up to date: the last row, and bytes that are held until the batch is
-    over."""
-    shape, work, there = phase.shape, phase.work, phase.work.events > 0
-    (site, after), each = known, pending_bytes(shape)
-    moved, size = work.state * each, work.nodes * each
-    rows: Columns = {"nodes": work.state, "rows": work.state, "width": shape.memory, "bytes": moved}
-    opened = builder.add(Op.MEMORY_READ, Lane.HOST, site, rows, where=there, after=after)
-    sizes: Columns = {"rows": work.state, "layer": 0, "bytes": moved, "alloc": moved, "kernels": builder.kernels.count(STATE)}
-    arrived = builder.add(Op.H2D, Lane.H2D, site, sizes, where=there, after=(opened,))
-    if phase.loading.compressed:
-        sizes = {"nodes": work.nodes, "rows": work.nodes, "layer": 0, "bytes": 2 * size, "alloc": size, "free": moved}
-        more: Columns = {"kernels": builder.kernels.count(STATE)}  # the same tensors
-        arrived = builder.add(Op.GATHER, Lane.COMPUTE, compute, sizes, more, where=there, after=(arrived,))
-    flops, written = update_work(shape, work.nodes)
-    rows = {"nodes": work.nodes, "rows": work.nodes, "width": shape.memory, "bytes": written}
-    costs: Columns = {"flops": flops, "alloc": written // 2 * (phase.step == TRAIN)}
-    return builder.add(Op.MEMORY_UPDATE, Lane.COMPUTE, compute, rows, costs, where=there, after=(arrived,)), size
-
-
 def _forward(builder: Builder, phase: Phase, site: Columns, ready: Ints, held: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
     """Layers over the levels, and the scores: the last row, and flops, bytes and bytes saved for backward of all, each [batches]. held:
     bytes that the batch has on the device."""
@@ -258,7 +135,10 @@ def _forward(builder: Builder, phase: Phase, site: Columns, ready: Ints, held: I
     total = [flops, size, saved]
     for layer in range(shape.layers):
         levels = range(shape.layers - layer)
-        parts = [layer_work(shape, layer, work.targets[:, level], phase.sampling.fanouts[level]) for level in levels]
+        parts = [
+            layer_work(shape, layer, work.targets[:, at], phase.sampling.fanouts[at], work.sampled[:, at] if phase.edgewise else None)
+            for at in levels
+        ]
         flops, size = (np.asarray(sum(part[i] for part in parts), np.int64) for i in range(2))
         saved = size // 2 * (phase.step == TRAIN)
         targets = work.targets[:, : shape.layers - layer]

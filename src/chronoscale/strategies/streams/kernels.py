@@ -9,11 +9,8 @@ from chronoscale.strategies.streams.shapes import shape_of
 from chronoscale.strategies.workload import Workload
 
 STATE = "STATE"  # the law of a batch's second H2D row, of node memory and mailbox, and of its rows' way to where they are read
-SENT, EXPAND, KEEP = (
-    "SENT",
-    "EXPAND",
-    "KEEP",
-)  # where rows are read elsewhere than they arrive: of their sending, of bringing them there, of keeping some
+# Where rows of features are read elsewhere than they arrive: of their sending, of bringing them there, of that and of keeping some.
+SENT, EXPAND, KEEP = "SENT", "EXPAND", "KEEP"
 
 
 def name_of(shape: StreamShape, feeding: Feeding) -> str:

@@ -20,8 +20,9 @@ def update_work(shape: StreamShape, rows: Count) -> tuple[Ints, Ints]:
     return total(read, STREAM_MODELS[shape.name].update(shape, rows)).counted
 
 
-def layer_work(shape: StreamShape, layer: int, targets: Count, fanout: int) -> tuple[Ints, Ints]:
-    """AGGREGATE of `targets` rows by layer `layer` (0-based), `fanout` slots each, in one tree: flops and bytes, int64."""
+def layer_work(shape: StreamShape, layer: int, targets: Count, fanout: int, edges: Count | None = None) -> tuple[Ints, Ints]:
+    """AGGREGATE of `targets` rows by layer `layer` (0-based), `fanout` slots each, in one tree: flops and bytes, int64. edges: slots that
+    are filled, of attention edge by edge; None: it goes over slots."""
     hidden, width, heads = shape.hidden, shape.width(layer), shape.heads
     slots = targets * fanout
     gathered = passes(slots * width, 2)
@@ -33,11 +34,16 @@ def layer_work(shape: StreamShape, layer: int, targets: Count, fanout: int) -> t
     across = width + shape.slot + shape.time
     encoded = passes(slots * shape.time, 4)
     query = total(product(targets, width, hidden), product(targets, hidden, across))
-    pairs = total(*(paired(targets, heads, fanout, part) for part in (width, shape.slot, shape.time) if part))
-    softmax = passes(slots * heads, 10)
+    if edges is None:
+        pairs = total(*(paired(targets, heads, fanout, part) for part in (width, shape.slot, shape.time) if part))
+        attended = total(gathered, encoded, pairs, passes(slots * heads, 10), pairs)  # slots are scored, and then weighed
+    else:
+        each = edges * heads * across  # a row an edge is made, scored with its target's, weighed and summed
+        rows = total(passes(edges * across, 4), passes(edges * shape.time, 2))
+        attended = total(rows, Work(4 * each, 8 * each), passes(edges * heads, 6), passes(targets * heads * across))
     ending = total(product(targets, across, hidden), product(targets, hidden, hidden), product(targets, width, hidden))
     out = total(product(targets, hidden, hidden), passes(targets * hidden, 4))
-    return total(gathered, encoded, query, pairs, softmax, pairs, ending, out).counted  # slots are scored, and then weighed
+    return total(query, attended, ending, out).counted
 
 
 def embed_work(shape: StreamShape, roots: Count) -> tuple[Ints, Ints]:

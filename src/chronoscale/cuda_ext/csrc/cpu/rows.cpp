@@ -74,6 +74,7 @@ template <class T, int W, int N, class X, class Weight>
 void tile(const Rows<T, X>& r, const Weight* weights, const Chunk& c, T* carry, int64_t column, int64_t last) {
   using V = typename Pack<T, W>::type;
   const X* const x = r.x + column;
+  const int32_t* const ids = r.indices;
   const int64_t width = r.width;
   for (int64_t row = c.row; row <= c.row_end; ++row) {
     const bool ends = row < c.row_end;
@@ -92,11 +93,11 @@ void tile(const Rows<T, X>& r, const Weight* weights, const Chunk& c, T* carry, 
     for (int i = 0; i < N; ++i) acc[i] = V{};
     for (int64_t e = begin; e < end; ++e) {
       // Rows of x that fit a cache line are overlapped well enough by the processor itself.
-      if (N * W * sizeof(X) > 64 && r.indices && e + kAhead < c.edge_end) {
-        const char* const soon = reinterpret_cast<const char*>(x + r.indices[e + kAhead] * width);
+      if (N * W * sizeof(X) > 64 && ids && e + kAhead < c.edge_end) {
+        const char* const soon = reinterpret_cast<const char*>(x + ids[e + kAhead] * width);
         for (unsigned byte = 0; byte < N * W * sizeof(X); byte += 64) __builtin_prefetch(soon + byte);
       }
-      const X* const source = x + (r.indices ? r.indices[e] : e) * width;
+      const X* const source = x + (ids ? ids[e] : e) * width;
       for (int i = 0; i < N; ++i) {
         const V v = widen<T, W>(source + (i + 1 < N ? i * W : last));
         if constexpr (std::is_same_v<Weight, None>) acc[i] += v; else acc[i] += static_cast<T>(weights[e]) * v;

@@ -26,6 +26,9 @@ READ = (
     f"Also: an exact sampler gives a node all {FANOUT} neighbours once it has had as many events. GDELT's 17 thousand nodes have 23 "
     "thousand ends of events each, LastFM's 1,300: their degrees must come near 10, not 7. Stand-ins have newcomers whose events "
     "come at once. For GDELT at full length even that does not do: its stand-in has a hundredth of the events.",
+    "The published code samples an event from its source alone unless it is asked for both ends (its README prepares WikiTalk and Bitcoin "
+    "so), and negatives among the roots: nodes that never send have no neighbours there, which may be why degrees are below 10. LastFM's "
+    "would be 5, that of its users 10 and of its items 0, and not 6.83. Here events are sampled from both ends, as we train.",
     "Also: repeat rates of 91 and 73 % leave at most 27 % of what is moved, of 49 GB 13.2 and not 21 (Figure 8, WikiTalk); "
     "Bitcoin's 160 of 612 GB agree with 84 and 64 %.",
 )
@@ -96,6 +99,6 @@ def figure(told: Told, quick: bool) -> Findings:
 
 
 STUDIES = (
-    Study("table", 1, "counted", 60, table, "generated stand-ins", paper="fast"),
-    Study("figure", 3, "counted", 60, figure, "generated stand-ins", paper="fast"),
+    Study("table", 1, "counted", 15, table, "generated stand-ins", paper="fast"),
+    Study("figure", 3, "counted", 15, figure, "generated stand-ins", paper="fast"),
 )
