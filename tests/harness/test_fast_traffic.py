@@ -51,6 +51,15 @@ def test_rows_entry_by_entry() -> None:
     assert found["tgl"].bytes > found["fast-compressed"].bytes > found["fast"].bytes > 0
 
 
+def test_the_last_whole_batch_is_the_epochs() -> None:
+    one = tiny()
+    events, found = one.last()
+    assert len(one.deal.part) % BATCH, "a part of a batch follows"
+    assert events == one.deal.together(one.deal.iterations - 2)
+    np.testing.assert_array_equal(found.nodes, list(one.neighbourhoods())[-2].nodes)
+    np.testing.assert_array_equal(found.edges, list(one.neighbourhoods())[-2].edges)
+
+
 def test_what_is_looked_through_for_repetitions() -> None:
     """Nothing without compression, nothing where all rows are there, else every id."""
     one = tiny()

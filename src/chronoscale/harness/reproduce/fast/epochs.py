@@ -65,6 +65,13 @@ class Epoch:
         """Of every batch, in their order."""
         return (found for _, found in self.data.sampled(self.deal, False, SAMPLING))
 
+    def last(self) -> tuple[range, Neighbourhood]:
+        """Events of the last whole batch, and what it reads."""
+        size, stop = self.deal.size, self.deal.part.start + len(self.deal.part) // self.deal.size * self.deal.size
+        events = range(stop - size, stop)
+        ((_, found),) = self.data.sampled(Deal(events, 1, size), False, SAMPLING)
+        return events, found
+
     def batches(self) -> Iterator[tuple[Asked, Asked]]:
         """Of every batch what it reads of nodes and of events."""
         for found in self.neighbourhoods():

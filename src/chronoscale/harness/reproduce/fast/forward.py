@@ -38,10 +38,8 @@ REPEATS, QUICK_REPEATS, THREADS = 7, 3, (1, 2, 3, 4)
 
 def batch(one: Epoch) -> Batch:
     """The last whole one of an epoch, with features drawn at random, sent."""
-    part, size = one.deal.part, one.deal.size
-    events = range(part.start + (len(part) // size - 1) * size, part.start + len(part) // size * size)
+    events, found = one.last()
     source, others = one.data.training, one.data.told_from(False, 0, 0)(events)
-    found = list(one.neighbourhoods())[len(part) // size - 1]
     times = source.roots(events, others, events.start)[2]
     made = Batch.of(source, events, others, times, found, Loads(Load(found.nodes), Load(found.edges), Load(NOTHING)))
     drawn = torch.Generator().manual_seed(0)
