@@ -76,6 +76,7 @@ def read(speeds: Rates) -> tuple[str, ...]:
     """What must be known of the numbers."""
     wiki, bit = ({what: 1 - rate(name, what) / 100 for what in ("repeat_node", "repeat_edge")} for name in ("wikitalk", "bitcoin"))
     least, largest = min(wiki.values()), max(wiki.values())
+    degree = next(float(line["degree"]) for line in published("fast").tables[1].rows if line["dataset"] == "wikitalk")
     volumes = {line.strategy: line.mean or NAN for line in published("fast").figures[8].ranges if line.quantity == "gb"}
     whole, other = volumes["uncompressed, wikitalk"], volumes["uncompressed, bitcoin"]
     return (
@@ -89,8 +90,9 @@ def read(speeds: Rates) -> tuple[str, ...]:
         f"{min(bit.values()):.0%} to {max(bit.values()):.0%} of {other:g}: {other * min(bit.values()):.0f} to "
         f"{other * max(bit.values()):.0f}, "
         f"and {volumes['compressed, bitcoin']:g} lies between.",
-        "Not possible either: the printed volume is, over an epoch's batches, less than one hop around the roots takes (rows a batch). Of "
-        "which span it is, is not said; shares of what is sampled are what compares.",
+        f"Not possible either: {whole:g} GiB over an epoch's batches are fewer rows a batch than one hop takes, 2 x {BATCH:,} roots with Table 1's "
+        f"{degree:g} neighbours and events each, {2 * BATCH * (1 + 2 * degree):,.0f}. Of which span the volume is, is not said; shares of what "
+        "is sampled are what compares.",
         f"Seconds are modelled, one thing after another: {speeds}. FAST's own times are of a GPU server; its compression overhead and "
         "host are not printed.",
         "Best split: every count of nodes is tried, both sides filled by the same falling frequencies; a hit is a row that a batch "
@@ -107,4 +109,4 @@ def read(speeds: Rates) -> tuple[str, ...]:
     )
 
 
-STUDIES = (Study("figure", 8, "modelled", 240, run, "generated stand-ins beside real data", paper="fast"),)
+STUDIES = (Study("figure", 8, "modelled", 300, run, "generated stand-ins beside real data", paper="fast"),)
