@@ -90,9 +90,9 @@ def read(speeds: Rates) -> tuple[str, ...]:
         f"{min(bit.values()):.0%} to {max(bit.values()):.0%} of {other:g}: {other * min(bit.values()):.0f} to "
         f"{other * max(bit.values()):.0f}, "
         f"and {volumes['compressed, bitcoin']:g} lies between.",
-        f"Not possible either: {whole:g} GiB over an epoch's batches are fewer rows a batch than one hop takes, 2 x {BATCH:,} roots with Table 1's "
-        f"{degree:g} neighbours and events each, {2 * BATCH * (1 + 2 * degree):,.0f}. Of which span the volume is, is not said; shares of what "
-        "is sampled are what compares.",
+        f"Not possible either: {whole:g} GiB over an epoch's batches are fewer rows a batch than one hop takes, 2 x {BATCH:,} roots with "
+        f"Table 1's {degree:g} neighbours and events each, {2 * BATCH * (1 + 2 * degree):,.0f}. Of which span the volume is, is not said; "
+        "shares of what is sampled are what compares.",
         f"Seconds are modelled, one thing after another: {speeds}. FAST's own times are of a GPU server; its compression overhead and "
         "host are not printed.",
         "Best split: every count of nodes is tried, both sides filled by the same falling frequencies; a hit is a row that a batch "
