@@ -18,7 +18,7 @@ from chronoscale.datasets.streams import draws, negatives
 from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.labels import require_labels
-from chronoscale.datasets.streams.loading import Cached, Loading
+from chronoscale.datasets.streams.loading import Cached, Frequencies, Loading
 from chronoscale.datasets.streams.negatives import Negatives
 from chronoscale.datasets.streams.neighbourhood import Neighbourhood, Sampling
 from chronoscale.datasets.streams.presampled import Others, different, frequencies, sampled
@@ -189,15 +189,19 @@ class Prepared:
 
     def _fill(self, ranks: int, size: int, sampling: Sampling, limit: int, loading: Loading) -> Cached:
         assert loading.placement is not None
-        nodes, events = self.whole.stream.num_nodes, len(self.whole.stream)
+        room = loading.room(self.whole.stream.num_nodes, len(self.whole.stream))
+        return loading.placement.fill(self.seen(ranks, size, sampling, limit, loading.presample), room)
+
+    def seen(self, ranks: int, size: int, sampling: Sampling, limit: int, presample: int) -> Frequencies:
+        """What placements are filled by: in how many of about `presample` batches of an epoch, spread over it, each row is read."""
         deals = {validates: self.deal(validates, ranks, size, limit) for validates in (False, True)}
-        stride = max(sum(deal.iterations for deal in deals.values()) // loading.presample, 1)
-        seen = (
+        stride = max(sum(deal.iterations for deal in deals.values()) // presample, 1)
+        batches = (
             different(found, self._source(validates))
             for validates, deal in deals.items()
-            for _, found in self._sampled(replace(deal, every=stride), validates, sampling)
+            for _, found in self.sampled(replace(deal, every=stride), validates, sampling)
         )
-        return loading.placement.fill(frequencies(seen, nodes, events), loading.room(nodes, events))
+        return frequencies(batches, self.whole.stream.num_nodes, len(self.whole.stream))
 
     def _work(self, key: str) -> Path:
         assert self.folder is not None
@@ -206,7 +210,8 @@ class Prepared:
     def _source(self, validates: bool) -> Source:
         return self.whole if validates else self.training
 
-    def _sampled(self, deal: Deal, validates: bool, sampling: Sampling) -> Iterator[tuple[int, Neighbourhood]]:
+    def sampled(self, deal: Deal, validates: bool, sampling: Sampling) -> Iterator[tuple[int, Neighbourhood]]:
+        """What the first epoch of the protocol's seed reads for a part's batches, each with its number in the deal."""
         return sampled(self._source(validates), deal, sampling, *self._draws(validates))
 
     def _count(self, deal: Deal, validates: bool, sampling: Sampling, resident: Residents) -> BatchStatistics:

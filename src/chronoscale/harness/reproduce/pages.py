@@ -14,6 +14,7 @@ HOW = {
     "executed": "Executed on this machine.",
     "simulated": "Simulated; no multi-GPU machine has confirmed the figures.",
     "counted": "Counted, nothing is timed.",
+    "modelled": "Counted on real batches; seconds and hit rates are of models, whose rates and sizes the notes state.",
 }
 
 

@@ -16,7 +16,8 @@ MODULES = (
     "real.preprocessing", "real.scalability", "real.speedups", "real.training", "real.transfers", "real.utilisation",
     "pgti.accuracy", "pgti.attention", "pgti.blocks", "pgti.case_study", "pgti.global_batch", "pgti.resident",
     "pgti.scaling", "pgti.shuffling", "pgti.sizes", "pgti.stages", "pgti.tokens",
-    "fast.breakdown", "fast.ladder", "fast.overheads", "fast.redundancy", "fast.sizes", "fast.speedups",
+    "fast.breakdown", "fast.forward", "fast.kernels", "fast.ladder", "fast.memory_io", "fast.operators", "fast.overheads",
+    "fast.redundancy", "fast.sampling", "fast.sizes", "fast.speedups",
 )  # fmt: skip
 _ALL: tuple[Study, ...] = tuple(study for name in MODULES for study in import_module(f"chronoscale.harness.reproduce.{name}").STUDIES)
 STUDIES: dict[tuple[str, Kind, int], Study] = {

@@ -12,7 +12,7 @@ import pandas as pd
 from chronoscale.reports.drawing import Drawing
 from chronoscale.reports.published import Printed, Range, published
 
-Way = Literal["executed", "simulated", "counted"]
+Way = Literal["executed", "simulated", "counted", "modelled"]
 Kind = Literal["figure", "table"]
 KINDS: tuple[Kind, ...] = ("figure", "table")
 Told = Callable[[str], None]

@@ -49,7 +49,7 @@ class StreamTraining(Training):
     cache_ratio: Annotated[NonNegativeFloat, Field(le=1)] = Field(
         0.2, description="share of the bytes of all features that a device keeps, of strategies with a cache"
     )
-    presample: Size = Field(100, description="batches that are sampled before training to see which features are asked for most")
+    presample: Size = Field(400, description="batches that are sampled before training to see which features are asked for most")
     patience: Steps = Field(0, description="epochs without a better score after which training ends; 0: never")
     batches: Steps = Field(0, description="optimiser steps an epoch, the first ones, and as many validation batches; 0: all")
     validation: bool = Field(True, description="whether an epoch ends with the events that validate")

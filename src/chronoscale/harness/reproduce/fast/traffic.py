@@ -1,0 +1,118 @@
+"""Traffic: rows of features that strategies send over an epoch, all of them counted in one pass over its batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from chronoscale.datasets.arrays import Int32, Int64
+from chronoscale.datasets.streams.loading import Cached, Frequencies, Loading
+from chronoscale.datasets.streams.residents import NOTHING
+from chronoscale.datasets.streams.retention import Retention
+from chronoscale.harness.reproduce.fast.epochs import Asked, Epoch
+from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.streams.feeding import Feeding
+from chronoscale.strategies.streams.placements.table import PLACEMENTS
+from chronoscale.strategies.streams.shapes import FP32
+from chronoscale.strategies.streams.strategy import StreamStrategy
+from chronoscale.strategies.workload import EventHyper
+
+NONE = Cached(NOTHING, NOTHING)
+INDEX = 8  # bytes of a number that says where a row is read
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Of an epoch: rows of nodes and of events that cross the bus, of `width` bytes; numbers that say where they are read, beside those of
+    events, which stand in the trees in any case; rows that the host looked through for repetitions."""
+
+    nodes: int
+    edges: int
+    numbers: int
+    compressed: int
+    width: int
+
+    @property
+    def bytes(self) -> int:
+        """Of features."""
+        return (self.nodes + self.edges) * self.width
+
+    @property
+    def indices(self) -> int:
+        """Bytes of the numbers."""
+        return self.numbers * INDEX
+
+
+class Table(Protocol):
+    """Of one table, what a device has of it, batch after batch."""
+
+    def sends(self, asked: Asked) -> tuple[int, bool]:
+        """Rows that the next batch sends, and whether it was compressed."""
+        ...
+
+
+class Fixed:
+    """Rows that stay; as `datasets.streams.residents` has it, nothing is compressed where all of a table is there."""
+
+    def __init__(self, held: Int32, rows: int, compressed: bool) -> None:
+        self._missing = np.ones(rows, np.bool_)
+        self._missing[held] = False
+        self._compressed = compressed and held.size < rows
+
+    def sends(self, asked: Asked) -> tuple[int, bool]:
+        missing = self._missing[asked.once]
+        return int(np.count_nonzero(missing) if self._compressed else asked.times[missing].sum()), self._compressed
+
+
+class Changing:
+    """Rows that change from batch to batch (SIMPLE), of batches that are known before."""
+
+    def __init__(self, batches: Sequence[Int32], rows: int, slots: int, compressed: bool) -> None:
+        self._retained, self._compressed = Retention(batches, rows, slots), compressed
+
+    def sends(self, asked: Asked) -> tuple[int, bool]:
+        missing = self._retained.slots[asked.once] < 0
+        come, _ = self._retained.next()
+        if self._compressed:
+            return int(np.count_nonzero(missing)), True
+        rest = missing & ~np.isin(asked.once, come)  # what is kept from now on is sent once
+        return int(come.size + asked.times[rest].sum()), False
+
+
+def loading(name: str, ratio: float, width: int, presample: int = EventHyper().presample) -> Loading:
+    """Of a strategy's features of `width` numbers, nodes' and events' alike, for a model without memory."""
+    chosen = strategy(name)
+    assert isinstance(chosen, StreamStrategy)
+    feeding: Feeding = chosen.feeding
+    return Loading(feeding.compressed, PLACEMENTS.get(feeding.placement), ratio, presample, width * FP32, width * FP32)
+
+
+def traffic(one: Epoch, ways: Mapping[str, Loading], seen: Frequencies) -> dict[str, Sent]:
+    """Exactly what `Prepared.work` counts for each loading, by its name. seen: what placements are filled by.
+
+    Time: a pass over the epoch's batches, two where a placement changes: then their different rows are in memory, too.
+    """
+    held = {name: way.placement.fill(seen, way.room(*one.sizes)) if way.placement else NONE for name, way in ways.items()}
+    changing = {name for name, way in ways.items() if way.placement is not None and way.placement.dynamic}
+    asked = [Cached(nodes.once, edges.once) for nodes, edges in one.batches()] if changing else []
+    tables: dict[str, list[Table]] = {}
+    for name, way in ways.items():
+        of = zip(held[name], one.sizes, (0, 1), strict=True)
+        tables[name] = [
+            Changing([batch[n] for batch in asked], rows, ids.size, way.compressed)
+            if name in changing
+            else Fixed(ids, rows, way.compressed)
+            for ids, rows, n in of
+        ]
+    sums: dict[str, Int64] = {name: np.zeros(4, np.int64) for name in ways}
+    for batch in one.batches():
+        slots = [int(part.times.sum()) for part in batch]
+        for name in ways:
+            (nodes, shrunk), (edges, slim) = (table.sends(part) for table, part in zip(tables[name], batch, strict=True))
+            indexed = shrunk or held[name].nodes.size or name in changing
+            sums[name] += nodes, edges, slots[0] * bool(indexed), slots[0] * shrunk + slots[1] * slim
+    counts = {name: [int(count) for count in found] for name, found in sums.items()}
+    return {name: Sent(nodes, edges, numbers, looked, ways[name].node) for name, (nodes, edges, numbers, looked) in counts.items()}

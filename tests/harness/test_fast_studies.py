@@ -1,0 +1,166 @@
+"""FAST's studies of its figures and tables by execution, counting and models: quick variants run, and say what they are."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from chronoscale.cuda_ext.topology import Topology
+from chronoscale.errors import UserError
+from chronoscale.harness.reproduce import pages, registry
+from chronoscale.harness.reproduce.fast import cache_ratios, epochs, forward, memory_io, operators, sampling, volumes
+from chronoscale.harness.reproduce.fast.epochs import Epoch, epoch
+from chronoscale.harness.reproduce.study import Findings, Kind
+
+EVENTS = 60_000
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Stand-ins, and the one of LastFM, too, cut short."""
+    monkeypatch.setattr(epochs, "most", lambda quick, name="": EVENTS)
+    for module in (forward, operators, sampling, volumes, registry.import_module("chronoscale.harness.reproduce.fast.kernels")):
+        monkeypatch.setattr(module, "most", lambda quick, name="": EVENTS)
+    monkeypatch.setattr(memory_io, "QUICK", EVENTS)
+    monkeypatch.setattr(memory_io, "DATASETS", ("wikitalk", "us_flights_2001"))
+    monkeypatch.setattr(sampling, "QUICK_BATCHES", 3)
+    for module in (operators, forward, sampling):
+        monkeypatch.setattr(module, "QUICK_REPEATS", 1)
+    yield
+    epoch.cache_clear()
+
+
+def run(kind: Kind, number: int) -> Findings:
+    study = registry.find("fast", kind, number)
+    found = study.run(lambda _: None, True)
+    assert any(note.startswith("Quick") for note in found.notes)
+    bytes_of = found.rows["what"].str.contains("bytes over fast's")  # where fast sends nothing there is no ratio
+    assert np.isfinite(found.rows["ours"][~bytes_of].to_numpy(np.float64)).all()
+    assert study.title in pages.markdown(study, found)
+    return found
+
+
+def ours(found: Findings) -> dict[str, float]:
+    return dict(zip(found.rows["what"], found.rows["ours"], strict=True))
+
+
+def test_figure_8(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real data are absent here, which a note says; the curves begin and end where they have to."""
+    monkeypatch.setenv("CHRONOSCALE_DATA", "/nowhere")
+    found = run("figure", 8)
+    assert any(note.startswith("Missing: dataset 'us_flights_2001'") for note in found.notes)
+    assert any("0.8" in what and "taser" in what for what in found.rows["what"])
+    values = ours(found)
+    volume = [values[f"wikitalk, {stage}, GiB"] for stage in volumes.STAGES]
+    assert volume == sorted(volume, reverse=True)
+    assert values["wikitalk, greedy, all batches pre-sampled, % of the best split's hits"] == pytest.approx(100)
+    points = found.tables["ratios"].set_index(["strategy", "ratio"])["GiB"]
+    for name in cache_ratios.RIVALS:
+        assert (np.diff(points[name].to_numpy()) <= 0).all(), "more room, no more bytes"
+    assert points["taser", 0.0] == points["simple", 0.0] > points["fast", 0.0] > points["fast", 1.0] == 0 == points["taser", 1.0]
+    assert values["(a) ratio 1, fast's seconds of compressing"] == 0 < values["(a) ratio 0.9, fast's seconds of compressing"]
+
+
+def test_real_data_are_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match=r"dataset 'los_loop': (expected a stream of events|no file)"):
+        epoch("los_loop")
+
+
+def test_volumes_that_are_printed() -> None:
+    """21 of 49 and 13 of 49 GB; and what Table 1 leaves of 49."""
+    found = run("figure", 8)
+    shares = found.rows.set_index("what")["published"]
+    assert shares["wikitalk, compressed, % of what is sampled"] == pytest.approx(42.857, abs=1e-3)
+    assert shares["wikitalk, compressed and cached, % of what is sampled"] == pytest.approx(26.53, abs=1e-2)
+    assert any("of 49 GB 4.4 to 13.2 by compression alone, not 21" in note for note in found.notes)
+
+
+def test_figure_9() -> None:
+    found = run("figure", 9)
+    assert len(found.rows) in (4, 12)  # without DGL, with it
+    assert (found.tables["times"]["ms"] > 0).all()
+
+
+def test_contestants_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gradients, too."""
+    graph = operators.largest(epoch("wikitalk", EVENTS))
+    made: dict[tuple[str, str], torch.Tensor] = {}
+    for (what, who), call in operators.contestants(graph).items():
+        torch.manual_seed(0)
+        made[what, who] = call()[0]  # type: ignore[index]
+    assert {what for what, _ in made} == {"aggregation", "edge softmax"} and len(made) in (3, 5)
+
+
+@pytest.mark.parametrize("number", [2, 5])
+def test_tables_of_kernels(number: int) -> None:
+    values = ours(run("table", number))
+    shares = {what: value for what, value in values.items() if what.endswith("%")}
+    assert shares and all(0 <= value <= 100 for value in shares.values())
+    assert all(0 < value <= 64 for what, value in values.items() if "an SM" in what or "a warp" in what)
+
+
+def test_figure_2() -> None:
+    found = run("figure", 2)
+    values = ours(found)
+    assert values["(a) aggregation and edge softmax, % of the forward pass"] > 0
+    assert any("(b) is not reached" in note for note in found.notes)
+    assert found.tables["threads"]["threads"].tolist() == [1, 2, 3, 4]
+
+
+def test_operators_of_a_pass_have_its_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is timed apart is called with as many rows and columns as the model itself calls it with."""
+    one = epoch("wikitalk", EVENTS)
+    model, data = forward.stream_model(forward.stream_shape(forward.MODEL, one.width, one.width, 0, 1), 0), forward.batch(one)
+    model.operators = "nodes"
+    edgewise = registry.import_module("chronoscale.real_exec.streams.models.edgewise")
+    called: dict[str, list[tuple[int, ...]]] = {"forward": [], "edgewise": []}
+
+    def seen(module: object, where: str) -> None:
+        for name, at in (("aggregate", 1), ("edge_softmax", 0)):
+            real = getattr(module, name)
+
+            def told(*args: torch.Tensor, real=real, at: int = at, **options: object) -> torch.Tensor:
+                called[where].append(tuple(args[at].shape))
+                return real(*args, **options)
+
+            monkeypatch.setattr(module, name, told)
+
+    seen(edgewise, "edgewise")
+    seen(forward, "forward")
+    with torch.no_grad():
+        forward.passed(model, data)
+        for call in forward.operators(model, data).values():
+            call()
+    assert sorted(called["forward"]) == sorted(called["edgewise"]) and len(called["forward"]) == 6
+
+
+def test_figure_10() -> None:
+    found = run("figure", 10)
+    values = ours(found)
+    for level in ("L2", "L3"):
+        assert 0 < values[f"(b) wikitalk, tgl, {level} hits, %"] <= 100
+    assert values["(b) wikitalk, topology-aware, chunks, L2 hits, %"] > values["(b) wikitalk, tgl, L2 hits, %"]
+    printed = found.rows.set_index("what")["published"]
+    assert printed["(b) wikitalk, tgl, L2 hits, %"] == 41 and printed["(b) wikitalk, topology-aware, chunks, L2 hits, %"] == 51
+    assert printed["(a) unbound over bound, lowest"] == 1.14 and printed["(a) unbound over bound, highest"] == 1.46
+
+
+def test_the_paper_server() -> None:
+    server: Topology = sampling.SERVER
+    assert len(server) == 80 and [len(server.groups(level)) for level in ("core", "l2", "l3", "socket")] == [40, 40, 2, 2]
+    assert all(len(group) == 2 for group in server.groups("core"))
+    places = sampling.scattered(server, 40, 3, 0)
+    cores = {cpu.number: cpu.core for cpu in server.cpus}
+    assert all(len({cores[cpu] for cpu in batch}) == 40 for batch in places) and places[0] != places[1]
+
+
+def test_roots_of_the_last_batches() -> None:
+    one: Epoch = epoch("wikitalk", EVENTS)
+    found = sampling.roots(one, 3)
+    stream, size = one.data.training.stream, one.deal.size
+    last = len(one.deal.part) // size * size
+    assert [int(before[0]) for _, before in found] == [last - 3 * size, last - 2 * size, last - size]
+    for node, before in found:
+        assert node.size == before.size == 3 * size
+        np.testing.assert_array_equal(node[:size], stream.src[int(before[0]) : int(before[0]) + size])

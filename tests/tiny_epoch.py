@@ -1,0 +1,15 @@
+"""An epoch of a stream of 900 events, for tests of what is counted on FAST's data sets."""
+
+from functools import cache
+
+from chronoscale.datasets.generate.sessions import SessionStream
+from chronoscale.harness.reproduce.fast import epochs
+from chronoscale.harness.reproduce.fast.epochs import Epoch
+
+BATCH = 64
+
+
+@cache
+def tiny() -> Epoch:
+    made = SessionStream(nodes=60, events=900, founders=20, fresh=0.3, hosts=6, active=10, stay=200, lasting=30, skew=0.8)
+    return epochs.of("tiny", made.stream(), batch=BATCH)
