@@ -1,7 +1,7 @@
 """FAST beside TGL, ETC, TASER and SIMPLE on real events: epochs and their parts, executed in one job, passes interleaved.
 
-    python benchmarks/bench_fast.py [--dataset us_flights_2001] [--width 128] [--models tgat tgn] [--layers 1] [--events 120000] [--repeats 5]
-        [--ranks 1 2] [--bus 0 16e9 0.25e9] [--threads 1] [--ratio 0.2] [--strategies …] [--scratch DIR]
+    python benchmarks/bench_fast.py [--dataset us_flights_2001] [--width 128] [--models tgat tgn] [--layers 1] [--events 120000]
+        [--repeats 5] [--ranks 1 2] [--bus 0 16e9 0.25e9] [--threads 1] [--ratio 0.2] [--strategies …] [--scratch DIR]
 
 Features of events are generated, `width` wide, standard normal; a model without memory reads as many of nodes. An epoch is of the
 first `events`, in batches of 2,000, with those that validate, fan-out 10, the latest. bus: bytes a second that transfers are held to
