@@ -181,13 +181,14 @@ def test_every_plan_keeps_its_order(asked: tuple[str, Hyper], ranks: int, name: 
         assert all(sum(first <= begin < last for first, last in held) <= most for begin, _ in held)
 
 
+@pytest.mark.parametrize("name", ["tgl", "etc", "simple", "fast", "fast-sc-te-ta"])
 @pytest.mark.parametrize("model", ["tgn", "tgat"])
-def test_a_thousand_ranks(model: str) -> None:
+def test_a_thousand_ranks(model: str, name: str) -> None:
     """Most of which have no events at all."""
     for size, other in ((2, {}), (1, {"batches": 1, "validate": False})):
         workload = work(model, hyper(model, size, **other))
-        schedule = plan("tgl", workload, 1024)
-        assert strategy("tgl").rows(workload, 1024) == len(schedule) and schedule.ranks == 1024
+        schedule = plan(name, workload, 1024)
+        assert strategy(name).rows(workload, 1024) == len(schedule) and schedule.ranks == 1024
         assert np.count_nonzero(schedule.op == Op.BACKWARD) == -(-data().trained // size)
         assert np.count_nonzero(schedule.op == Op.OPTIMIZE) == 1024
         memory.check(schedule, replay(schedule, POLARIS, COSTS), POLARIS)
