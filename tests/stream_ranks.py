@@ -17,7 +17,8 @@ from chronoscale.real_exec.rank import leave, serve
 from chronoscale.real_exec.streams.evaluation import evaluate
 
 GLOBAL = 8
-LOADING = ("tgl", "etc", "taser", "simple", "fast")
+LOADING = ("tgl", "etc", "taser", "simple", "fast", "fast-even", "fast-cached")
+MERGED = ("tgl-unique", "fast-merged")
 
 
 def found(folder, model, context, name="tgl-unique"):
@@ -38,7 +39,7 @@ def work(folder):
     with joined(Settings(device="cpu")) as context:
         for model in MODELS:
             np.savez(folder / f"{model}-{context.ranks}-{context.rank}.npz", **found(folder / "prepared", model, context))
-        for name in LOADING if context.ranks == 2 else ():
+        for name in (*LOADING, *MERGED) if context.ranks == 2 else ():
             np.savez(folder / f"{name}-loading-{context.rank}.npz", **found(folder / "prepared", "tgn", context, name))
 
 

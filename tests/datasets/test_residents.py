@@ -63,7 +63,8 @@ def test_every_row_is_read_where_it_is(drawn, compressed, name, ratio, node, edg
             state if loads.state.at is None else state[loads.state.at], tables[0][one[0] if memory else one[0][:0]]
         )
         indices = {id(load.at): load.at.size for load in (loads.nodes, loads.state) if load.at is not None}
-        assert loads.numbers == sum(indices.values())
+        slots = [load.kept.size for load in (loads.nodes, loads.edges) if load.kept is not None]
+        assert loads.numbers == sum(indices.values()) + sum(slots)
 
 
 def most_hits(asked: list[frozenset[int]], room: int) -> int:

@@ -11,6 +11,7 @@ from native_case import needs_cpu
 from stream_case import choice, hyper, planned, prepared, program, stream
 
 from chronoscale.cuda_ext import binding
+from chronoscale.cuda_ext.topology import Topology
 from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.errors import UserError
 from chronoscale.real_exec.context import Context
@@ -18,7 +19,8 @@ from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.kernels import Unheard
 from chronoscale.real_exec.lanes import CpuLanes
-from chronoscale.real_exec.streams.crew import Crew
+from chronoscale.real_exec.streams import crew as crews
+from chronoscale.real_exec.streams.crew import Crew, neighbours, place
 from chronoscale.strategies.workload import EventHyper
 
 MINE = sorted(os.sched_getaffinity(0))
@@ -74,13 +76,41 @@ def test_one_thread_has_nobody_to_be_near(folder: Path) -> None:
     assert (made.cpus, made.note) == ((), "")
 
 
+@several
+@pytest.mark.parametrize(
+    ("threads", "rank", "ranks", "said"),
+    [
+        (len(MINE) + 2, 0, 1, f"{len(MINE) + 2} threads of each of 1 ranks, and {len(MINE)} CPUs"),
+        (2, 0, len(MINE), f"2 threads of each of {len(MINE)} ranks, and {len(MINE)} CPUs"),
+        (2, 1, len(MINE) + 1, f"rank 1 of {len(MINE) + 1} on {len(MINE)} CPUs"),
+    ],
+)
+def test_threads_that_find_no_place_are_not_bound_and_it_says_why(tmp_path: Path, threads: int, rank: int, ranks: int, said: str) -> None:
+    own, note = place(described(tmp_path, True), threads, rank, ranks)
+    assert own is None and note.startswith("sampling threads are not bound: ") and said in note
+
+
+def test_a_system_that_does_not_tell_binds_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: Path) -> None:
+    here = Topology.here.__func__
+    monkeypatch.setattr(Topology, "here", classmethod(lambda cls: here(cls, tmp_path)))
+    made = crew(folder, 2, "")
+    assert made.cpus == () and made.note.startswith("sampling threads are not bound: the system does not tell")
+    monkeypatch.setattr(crews, "cpu_library", lambda: None)
+    assert place("", 2, 0, 1) == (None, "sampling threads are not bound: there is no native library")
+
+
+def test_ranks_are_counted_on_their_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert neighbours(5, 8) == (5, 8)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    assert neighbours(5, 8) == (1, 4)
+
+
 def test_what_cannot_be_had_is_one_line(tmp_path: Path, folder: Path) -> None:
     bad = tmp_path / "bad"
     bad.write_text("0,zero,0,0,0:0:0:0\n")
     with pytest.raises(UserError, match=rf"{bad}.*1"):
         crew(folder, 2, str(bad))
-    with pytest.raises(UserError, match=f"{len(MINE) + 2} sampling threads for {len(MINE)} CPUs"):
-        crew(folder, len(MINE) + 2, described(tmp_path, True))
 
 
 @several

@@ -49,6 +49,8 @@ class Watched:
             run(task)
             if task.lane is Lane.H2D:
                 self.sent.append((task.task, task_bytes[0]))
+            elif not threaded:  # nothing else sends anything
+                assert not task_bytes[0]
 
         self.made.run = watched
         begin = Steps._begin

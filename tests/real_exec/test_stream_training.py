@@ -8,7 +8,7 @@ import pytest
 import torch
 from stream_case import MODELS, choice, hyper, one_pass, planned, prepared, program, stream
 from stream_oracle import StreamOracle
-from stream_ranks import LOADING
+from stream_ranks import LOADING, MERGED
 
 from chronoscale.cuda_ext.backend import backends
 from chronoscale.datasets.streams.prepared import Prepared
@@ -143,8 +143,8 @@ def test_ranks_are_one_with_a_larger_batch(ranks, model):
                 np.testing.assert_allclose(value, alone[name], atol=1e-4, err_msg=f"{count} ranks, rank {rank}: {name}")
 
 
-@pytest.mark.parametrize("name", LOADING[1:])
+@pytest.mark.parametrize("name", [*LOADING[1:], *MERGED[1:]])
 def test_on_two_ranks_every_way_to_load_ends_with_the_same_bits(ranks, name):
     for rank in ("0", "1"):
-        one, other = ranks["tgl", "loading", rank], ranks[name, "loading", rank]
+        one, other = ranks[MERGED[0] if name in MERGED else LOADING[0], "loading", rank], ranks[name, "loading", rank]
         assert one.keys() == other.keys() and all((one[key] == other[key]).all() for key in one)

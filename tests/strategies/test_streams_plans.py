@@ -319,6 +319,10 @@ def test_a_cache_lies_on_the_device_and_says_so_where_it_does_not_fit() -> None:
     assert cached.resident == plain.resident + features // 2 == 16 * workload.model.parameters + features // 2
     assert (plain.cached, cached.cached) == (0, features // 2)
     small = replace(POLARIS, device=replace(POLARIS.device, memory=cached.resident - 1.0))
+    tiny = replace(POLARIS, device=replace(POLARIS.device, memory=1.0))
+    with pytest.raises(UserError, match="out of memory") as found:
+        memory.check(cached, replay(cached, POLARIS, COSTS), tiny)
+    assert "cache_ratio" not in str(found.value)  # it would not fit without a cache either
     with pytest.raises(
         UserError, match=r"out of memory: rank 0 needs .* for resident data, .*B of it for features \(training\.cache_ratio\)"
     ):

@@ -63,7 +63,7 @@ def check(schedule: Schedule, trace: Trace, cluster: Cluster) -> None:
     where = "for resident data"
     if row >= 0:
         where = f"at task {row} ({Op(schedule.op[row]).name}, unit {schedule.unit[row]}, iteration {schedule.iteration[row]})"
-    if schedule.cached:
+    if schedule.cached and need - schedule.cached <= have:
         where += f", {_size(schedule.cached)} of it for features (training.cache_ratio)"
     if beside:
         where += f", {_size(beside)} of it for data on the host"

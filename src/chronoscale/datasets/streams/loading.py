@@ -50,7 +50,8 @@ class Loading:
 
     placement: which rows the device holds; None: none. ratio: the share that they may have of the bytes of all rows of features.
     presample: batches that are sampled before training, evenly over an epoch, to see which rows are asked for often. node, edge: bytes of
-    a row of features, 0 where the model reads none. memory: whether rows of node memory are read, too.
+    a row of features, 0 where the model reads none. memory: whether rows of node memory are read, too. validated: whether an epoch ends
+    with the events that validate.
     """
 
     compressed: bool = False
@@ -60,6 +61,7 @@ class Loading:
     node: int = 0
     edge: int = 0
     memory: bool = False
+    validated: bool = True
 
     def room(self, nodes: int, events: int) -> Room:
         """On a stream of so many nodes and events."""

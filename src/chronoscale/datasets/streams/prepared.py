@@ -190,12 +190,13 @@ class Prepared:
     def _fill(self, ranks: int, size: int, sampling: Sampling, limit: int, loading: Loading) -> Cached:
         assert loading.placement is not None
         room = loading.room(self.whole.stream.num_nodes, len(self.whole.stream))
-        return loading.placement.fill(self.seen(ranks, size, sampling, limit, loading.presample), room)
+        return loading.placement.fill(self.seen(ranks, size, sampling, limit, loading.presample, loading.validated), room)
 
-    def seen(self, ranks: int, size: int, sampling: Sampling, limit: int, presample: int) -> Frequencies:
-        """What placements are filled by: in how many of about `presample` batches of an epoch, spread over it, each row is read."""
-        deals = {validates: self.deal(validates, ranks, size, limit) for validates in (False, True)}
-        stride = max(sum(deal.iterations for deal in deals.values()) // presample, 1)
+    def seen(self, ranks: int, size: int, sampling: Sampling, limit: int, presample: int, validated: bool = True) -> Frequencies:
+        """What placements are filled by: in how many of `presample` batches of an epoch, or somewhat fewer, spread over it, each row is
+        read. validated: whether an epoch ends with the events that validate."""
+        deals = {validates: self.deal(validates, ranks, size, limit) for validates in (False, True)[: 1 + validated]}
+        stride = max(-(-sum(deal.iterations for deal in deals.values()) // presample), 1)
         batches = (
             different(found, self._source(validates))
             for validates, deal in deals.items()

@@ -37,9 +37,10 @@ class Loads(NamedTuple):
 
     @property
     def numbers(self) -> int:
-        """Numbers of the indices that are sent beside rows; those of events stand in the trees in any case."""
+        """Of indices that are sent beside rows: where they are read, and which slots they go to; those of events are in the trees in any
+        case."""
         found = {id(load.at): load.at for load in (self.nodes, self.state)}.values()
-        return sum(at.size for at in found if at is not None)
+        return sum(index.size for index in (*found, self.nodes.kept, self.edges.kept) if index is not None)
 
 
 class Residents:

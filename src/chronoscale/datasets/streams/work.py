@@ -110,21 +110,21 @@ def counted(source: Source, deal: Deal, sampling: Sampling, others: Others, seed
             at, own = iteration * deal.ranks + rank, deal.own(iteration, rank)
             made["events"][at], made["written"][at], made["mailed"][at] = len(own), last.size, mailed
             made["updated"][at] = np.count_nonzero((last >= own.start) & (last < own.stop))
-    residents = [resident.following(asked(source, deal, sampling, others, seed, rank)) if resident.ahead else resident
-                 for rank in range(deal.ranks)]  # fmt: skip
-    for at, found in sampled(source, deal, sampling, others, seed):
-        made["roots"][at] = found.trees[0].levels[0].size
-        made["targets"][at] = sum(np.array([level.size for level in tree.levels]) for tree in found.trees)
-        if hops:
-            made["sampled"][at] = sum(np.array([np.count_nonzero(hop.there) for hop in tree.hops]) for tree in found.trees)
-        made["nodes"][at], made["edges"][at] = found.nodes.size, found.edges.size
-        made["unique_nodes"][at] = found.nodes.size if sampling.unique else distinct(found.nodes)[0].size
-        made["unique_edges"][at] = found.edges.size if sampling.unique else distinct(found.edges)[0].size
-        loads = residents[at % deal.ranks].load(found, source)
-        made["sent_nodes"][at], made["sent_edges"][at], made["state"][at] = (load.send.size for load in loads)
-        made["index"][at] = loads.numbers
-        for name, load in (("kept_nodes", loads.nodes), ("kept_edges", loads.edges)):
-            made[name][at] = 0 if load.kept is None else load.kept.size
+    for rank in range(deal.ranks):  # one after another: what changes on a device is a table of all rows
+        device = resident.following(asked(source, deal, sampling, others, seed, rank)) if resident.ahead else resident
+        for at, found in sampled(source, deal, sampling, others, seed, range(rank, rank + 1)):
+            made["roots"][at] = found.trees[0].levels[0].size
+            made["targets"][at] = sum(np.array([level.size for level in tree.levels]) for tree in found.trees)
+            if hops:
+                made["sampled"][at] = sum(np.array([np.count_nonzero(hop.there) for hop in tree.hops]) for tree in found.trees)
+            made["nodes"][at], made["edges"][at] = found.nodes.size, found.edges.size
+            made["unique_nodes"][at] = found.nodes.size if sampling.unique else distinct(found.nodes)[0].size
+            made["unique_edges"][at] = found.edges.size if sampling.unique else distinct(found.edges)[0].size
+            loads = device.load(found, source)
+            made["sent_nodes"][at], made["sent_edges"][at], made["state"][at] = (load.send.size for load in loads)
+            made["index"][at] = loads.numbers
+            for name, load in (("kept_nodes", loads.nodes), ("kept_edges", loads.edges)):
+                made[name][at] = 0 if load.kept is None else load.kept.size
     return BatchStatistics(**made)
 
 

@@ -1,30 +1,22 @@
-"""Unbound: what is said where a strategy is to bind the threads that sample, and this machine has no use for it."""
+"""Unbound: what is said where a strategy is to bind the threads that sample, and they stay where the system puts them."""
 
 from __future__ import annotations
 
 import warnings
-from functools import cache
 
-from chronoscale.datasets.streams.binding import unbound
-from chronoscale.errors import ChronoscaleWarning, MachineError
+from chronoscale.errors import ChronoscaleWarning
 from chronoscale.harness.planners import planners
 from chronoscale.harness.streams.experiment import StreamExperiment
 from chronoscale.harness.streams.probing import feeds
-from chronoscale.real_exec.streams.crew import topology
+from chronoscale.real_exec.streams.crew import place
 
 
 def warn(experiment: StreamExperiment) -> None:
-    """One line, once, before ranks start. Raises UserError for a topology that does not parse."""
+    """A line before ranks start, which are taken to be of this machine. Raises UserError for a topology that does not parse."""
     bound = [name for name, planner in planners(experiment).items() if feeds(planner).feeding.bound]
-    if bound and experiment.threads > 1:
-        _warn(", ".join(bound), experiment.topology or "")
-
-
-@cache
-def _warn(names: str, file: str) -> None:
-    try:
-        note = unbound(topology(file))
-    except MachineError as error:
-        note = f"sampling threads are not bound: {error}"
-    if note:
-        warnings.warn(f"{names}: {note}", ChronoscaleWarning, stacklevel=3)
+    if not bound:
+        return
+    where = [(ranks, rank) for ranks in experiment.ranks for rank in range(ranks)]
+    notes = dict.fromkeys(place(experiment.topology or "", experiment.threads, rank, ranks)[1] for ranks, rank in where)
+    if said := "; ".join(note for note in notes if note):
+        warnings.warn(f"{', '.join(bound)}: {said}", ChronoscaleWarning, stacklevel=2)

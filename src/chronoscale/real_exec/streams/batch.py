@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.tables import gather_rows
-from chronoscale.datasets.arrays import Int32, Numbers
+from chronoscale.datasets.arrays import Int32, Int64, Numbers
 from chronoscale.datasets.streams import neighbourhood
 from chronoscale.datasets.streams.residents import Loads
 from chronoscale.datasets.streams.source import Source
@@ -26,8 +26,9 @@ class Batch:
     sampler says. loads: which of its rows are sent, and where they are read.
 
     What the rows of a schedule make of it follows as they run. features [U, F], edges: gathered rows, then rows as they are read; trees: on
-    the device once they are sent; at, edge_at, state_at: where rows are read; times float64 [R] of the roots; pending, heard [U]: of
-    node memory; memory [U, H] with its mails in it; below: of every tree, the rows of each level that is left.
+    the device once they are sent; at, edge_at, state_at: where rows are read; kept: slots of those that stay; times float64 [R] of the
+    roots; pending, heard [U]: of node memory; memory [U, H] with its mails in it; below: of every tree, the rows of each level that is
+    left.
     """
 
     source: Source
@@ -42,6 +43,7 @@ class Batch:
     at: Tensor | None = None
     edge_at: list[list[Tensor]] = field(default_factory=list)
     state_at: Tensor | None = None
+    kept: tuple[Tensor | None, Tensor | None] = (None, None)
     pending: Pending | None = None
     heard: Tensor | None = None
     memory: Tensor | None = None
@@ -62,8 +64,9 @@ class Batch:
         self.features, self.edges = (None if rows is None else sent(rows, device) for rows in (self.features, self.edges))
         self.times = sent(self.times, device)
         nodes, edges, state = self.loads
-        self.at = None if nodes.at is None else sent(torch.from_numpy(nodes.at), device)
-        self.state_at = self.at if state.at is nodes.at else None if state.at is None else sent(torch.from_numpy(state.at), device)
+        self.at, self.state_at = _sent(nodes.at, device), None
+        self.state_at = self.at if state.at is nodes.at else _sent(state.at, device)
+        self.kept = _sent(nodes.kept, device), _sent(edges.kept, device)
         for tree in self.found.trees:
             hops, at = [], []
             for hop in tree.hops:
@@ -80,7 +83,7 @@ class Batch:
 
     def expand(self, cache: Cache) -> None:
         """Features as a model reads them, from the cache and from what was sent; and what of that the cache keeps for later batches."""
-        uses(self.features, self.edges, self.at, *(at for one in self.edge_at for at in one))
+        uses(self.features, self.edges, self.at, *self.kept, *(at for one in self.edge_at for at in one))
         came = self.features, self.edges
         if self.at is not None and self.features is not None and cache.nodes is not None:
             self.features = gather_rows(cache.nodes, self.features, self.at)
@@ -89,7 +92,7 @@ class Batch:
                 for number, (hop, index) in enumerate(zip(tree.hops, at, strict=True)):
                     tree.hops[number] = hop._replace(edge=self._slots(cache.edges, index))
         self.edges = None
-        cache.keep(*came, self.loads[:2])
+        cache.keep(*came, self.kept)
 
     def _slots(self, cached: Tensor, index: Tensor) -> Tensor:
         assert self.edges is not None
@@ -109,6 +112,10 @@ class Batch:
         uses(*self.pending, self.heard, self.state_at)
         self.pending = Pending(*(part.index_select(0, self.state_at) for part in self.pending))
         self.heard = self.heard.index_select(0, self.state_at)
+
+
+def _sent(index: Int64 | None, device: torch.device) -> Tensor | None:
+    return None if index is None else sent(torch.from_numpy(index), device)
 
 
 def _rows(edges: Tensor | None, index: Tensor) -> Tensor:

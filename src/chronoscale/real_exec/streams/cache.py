@@ -8,7 +8,6 @@ from torch import Tensor
 
 from chronoscale.datasets.arrays import Float32, Int32
 from chronoscale.datasets.streams.loading import Cached
-from chronoscale.datasets.streams.residents import Load
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.sending import sent
 
@@ -20,11 +19,10 @@ class Cache:
         self.nodes = _table(material.node_features, cached.nodes, device)
         self.edges = _table(material.edge_features, cached.edges, device)
 
-    def keep(self, nodes: Tensor | None, edges: Tensor | None, loads: tuple[Load, Load]) -> None:
-        """Into its slots what `Load.kept` says of the rows that were sent, float32 [S, F] and [S, De]."""
-        for table, rows, load in ((self.nodes, nodes, loads[0]), (self.edges, edges, loads[1])):
-            if table is not None and rows is not None and load.kept is not None:
-                slot = sent(torch.from_numpy(load.kept), table.device)
+    def keep(self, nodes: Tensor | None, edges: Tensor | None, slots: tuple[Tensor | None, Tensor | None]) -> None:
+        """The first rows of those that were sent, float32 [S, F] and [S, De], in slots int64 [R] of each table."""
+        for table, rows, slot in ((self.nodes, nodes, slots[0]), (self.edges, edges, slots[1])):
+            if table is not None and rows is not None and slot is not None:
                 table.index_copy_(0, slot, rows[: len(slot)])
 
 

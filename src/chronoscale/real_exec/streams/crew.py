@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from chronoscale.cuda_ext import binding
+from chronoscale.cuda_ext.loader import cpu_library
 from chronoscale.cuda_ext.topology import Topology
 from chronoscale.datasets.streams.affinity import Roots, affinity
-from chronoscale.datasets.streams.binding import by_affinity
+from chronoscale.datasets.streams.binding import by_affinity, unbound
 from chronoscale.datasets.streams.prepared import Prepared
-from chronoscale.errors import UserError
+from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.context import Context
 from chronoscale.strategies.workload import Hyper
 
@@ -22,20 +23,13 @@ class Crew:
     bound."""
 
     def __init__(self, data: Prepared, hyper: Hyper, sources: bool, context: Context) -> None:
-        """From the roots of as many batches as are sampled beforehand (Algorithm 2). Raises UserError for a topology that does not parse,
-        MachineError where the system does not tell of one."""
+        """By the roots of as many batches as are sampled beforehand (Algorithm 2). Raises UserError for a topology that does not parse."""
         self.cpus: tuple[int, ...] = ()
-        self.note, threads = "", context.settings.threads
-        if threads < 2:  # there is nothing to be near to
-            return
-        try:
-            own = topology(context.settings.topology).part(context.rank, context.ranks)
-            found = by_affinity(affinity(data.training.tcsr, _roots(data, hyper, sources, context), threads), own)
+        settings = context.settings
+        own, self.note = place(settings.topology, settings.threads, *neighbours(context.rank, context.ranks))
+        if own is not None:
+            found = by_affinity(affinity(data.training.tcsr, _roots(data, hyper, sources, context), settings.threads), own)
             self.cpus, self.note = found.cpus, found.note
-        except UserError as error:
-            if context.settings.topology:
-                raise
-            self.note = f"sampling threads are not bound: {error}"
 
     def begin(self) -> None:
         """Before an epoch."""
@@ -48,15 +42,33 @@ class Crew:
             binding.unbind()
 
 
-def topology(file: str) -> Topology:
-    """Of this machine, as far as this process may use it, as a file says ('': as the system says). Raises UserError as `Topology.load`."""
-    found = Topology.load(Path(file)) if file else Topology.here()
-    return found.limited(os.sched_getaffinity(0)) if file and hasattr(os, "sched_getaffinity") else found
+def neighbours(rank: int, ranks: int) -> tuple[int, int]:
+    """A rank among those of its machine, and how many these are; torchrun says so."""
+    return int(os.environ.get("LOCAL_RANK", rank)), int(os.environ.get("LOCAL_WORLD_SIZE", ranks))
+
+
+def place(file: str, threads: int, rank: int, ranks: int) -> tuple[Topology | None, str]:
+    """The processors of one of a machine's ranks, to bind its sampling threads to; None where they stay where the system puts them, and
+    why ('': there is one thread, which has nobody to be near). file: what `lscpu -p` printed, '': the system is asked. Raises UserError for
+    a file that does not parse."""
+    if threads < 2:
+        return None, ""
+    found = Topology.load(Path(file)) if file else None
+    try:
+        if cpu_library() is None:
+            raise MachineError("there is no native library")
+        found = Topology.here() if found is None else found.limited(os.sched_getaffinity(0))
+        own = found.part(rank, ranks)
+        if threads > len(own):
+            raise UserError(f"{threads} threads of each of {ranks} ranks, and {len(found)} CPUs")
+        return (None, note) if (note := unbound(own)) else (own, "")
+    except (UserError, MachineError) as error:
+        return None, f"sampling threads are not bound: {error}"
 
 
 def _roots(data: Prepared, hyper: Hyper, sources: bool, context: Context) -> Iterator[Roots]:
     deal = data.deal(False, context.ranks, hyper.batch_size, hyper.batches, hyper.events.every)
-    deal = replace(deal, every=deal.every * max(deal.iterations // hyper.events.presample, 1))
+    deal = replace(deal, every=deal.every * max(-(-deal.iterations // hyper.events.presample), 1))
     others = data.told_from(False, 0, context.settings.seed)
     for iteration in range(deal.iterations):
         if own := deal.own(iteration, context.rank):

@@ -52,7 +52,8 @@ class EventProgram(Program):
         self.sampling, loading = feeding.sampling(hyper, material.shape), feeding.loading(hyper, material.shape)
         self.state, self.epoch, self.seed = material.state(), 0, context.settings.seed
         # Where our kernels attend, what is left to torch is short; its threads spin after it, and would keep the kernels' from the cores.
-        self._lone = self.device.type == "cpu" and material.shape.spatial == "attention" and missing("cpu") is None
+        self._lone = self.device.type == "cpu" and material.shape.spatial == "attention" and not feeding.operators
+        self._lone = self._lone and missing("cpu") is None
         self._threads = context.settings.threads
         ranks, limits = schedule.ranks, (hyper.batches, hyper.events.every)
         residents = self.data.residents(ranks, hyper.batch_size, self.sampling, hyper.batches, loading)
@@ -60,7 +61,7 @@ class EventProgram(Program):
         learner.model.operators = feeding.operators
         self._crew = None
         if feeding.bound:
-            self._crew = context.share(("crew", hyper), lambda: Crew(self.data, hyper, self.sampling.sources, context))
+            self._crew = context.share(("crew", self.data.folder, hyper), lambda: Crew(self.data, hyper, self.sampling.sources, context))
             if self._crew.cpus:
                 self.steps.threads = 0
         self.deals = tuple(self.data.deal(validates, ranks, hyper.batch_size, *limits) for validates in (False, True))

@@ -65,5 +65,6 @@ class Feeding:
     def loading(self, hyper: Hyper, shape: StreamShape) -> Loading:
         """Of a model's features."""
         node, edge = FP32 * shape.features, FP32 * shape.edge * bool(shape.layers)
-        place, events = PLACEMENTS.get(self.placement), hyper.events
-        return Loading(self.compressed, place, events.cache_ratio, events.presample, node, edge, bool(shape.memory))
+        events = hyper.events
+        place = PLACEMENTS.get(self.placement) if events.cache_ratio else None  # without room nothing has a place
+        return Loading(self.compressed, place, events.cache_ratio, events.presample, node, edge, bool(shape.memory), hyper.validate)

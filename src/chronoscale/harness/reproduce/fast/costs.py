@@ -93,7 +93,7 @@ class ServerCosts:
             return np.asarray(schedule.bytes[rows] / (rates.gather * near), np.float64)
         seconds = schedule.edges[rows] / (rates.sample * (rates.bound if feeding.bound else 1.0))
         if feeding.placement and PLACEMENTS[feeding.placement].dynamic and not rates.beforehand:
-            seconds = np.where(np.arange(len(rows)) < len(rows) // 2, 0.0, seconds)  # each batch's first row stands before all second ones
+            seconds = np.where(schedule.layer[rows] == 0, 0.0, seconds)  # what is sampled before the epoch
         if feeding.compressed:
             seconds = seconds + (schedule.rows[rows] + schedule.edges[rows]) / rates.distinct
         return np.asarray(seconds, np.float64)
