@@ -81,7 +81,7 @@ SLOTS = ("1", "beside", "edges", "log", "both", "edges*both", "parted")  # of a 
 SLOTS += ("dropout", "later*dropout", "beside*dropout", "beside*later*dropout", "parted*dropout", "parted*later*dropout")
 TREES = product(("1", "above", "upper"), ("1", "windows"), SLOTS)
 EDGEWISE, LOADING = ["fast-none", "fast-sc", "fast-sc-te"], ["etc", "taser", "simple", "fast-compressed", "fast"]
-HOW = ("1", "cached", "compressed", "cached*compressed")
+HOW = ("1", "cached", "compressed", "cached*compressed", "changing")
 FROM = product(("1", "above"), ("1", "windows"), ("1", "features", "edges", "features*edges"), HOW)
 LOADED_EVENTS = ["*".join(part for part in term if part != "1") or "1" for term in FROM]
 EVENTS = ["*".join(part for part in term if part != "1") or "1" for term in TREES]

@@ -355,7 +355,7 @@ def test_fast_beside_its_rivals(experiment, inline, capsys):
 
 @pytest.mark.parametrize("order", ["train", "bench"])
 def test_a_cache_that_does_not_fit_is_refused_with_its_key(experiment, inline, capsys, order):
-    changes = {"strategies": ["fast"], "memory": "70kB", "model": {"name": "tgat", "hidden": 8, "time": 4, "inputs": 2000}}
+    changes = {"strategies": ["fast"], "memory": "8000kB", "model": {"name": "tgat", "hidden": 8, "time": 4, "inputs": 2000}}
     command(order, experiment(**changes, **of(cache_ratio=0.9)), expect=2)
     assert re.search(r"out of memory: rank 0 needs .*, 0\.1 MB of it for features \(training\.cache_ratio\), ", one_line(capsys))
 

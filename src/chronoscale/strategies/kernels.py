@@ -17,6 +17,7 @@ log, both, parted, dropout  1 where its clock is logarithmic; on both scales (th
                             with features of events: beside); its attention has several heads; it has dropout
 present                     1 where a rank has events in the iteration
 compressed, cached          1 where rows of features are sent once a batch; where some lie on the device
+changing                    1 where others lie there from batch to batch
 ==========================  ===============================================================================
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from chronoscale.strategies.kernels import Kernels
 from chronoscale.strategies.streams.feeding import Feeding
 from chronoscale.strategies.streams.models import StreamShape
+from chronoscale.strategies.streams.placements.table import PLACEMENTS
 from chronoscale.strategies.streams.shapes import shape_of
 from chronoscale.strategies.workload import Workload
 
@@ -36,5 +37,6 @@ def kernels_of(workload: Workload, ranks: int, feeding: Feeding) -> Kernels:
         "spread": int(ranks > 1),
         "compressed": int(feeding.compressed),
         "cached": int(bool(feeding.placement)),
+        "changing": int(bool(feeding.placement) and PLACEMENTS[feeding.placement].dynamic),
     }
     return Kernels.counted("events", name_of(shape, feeding), sizes)
