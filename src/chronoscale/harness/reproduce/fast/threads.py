@@ -18,6 +18,7 @@ from chronoscale.harness.reproduce.study import NOT_PRINTED, row
 
 THREADS = 8  # §6.1, and Figure 11a
 SAMPLED = 64  # batches whose roots are compared
+WITHOUT = "Executed without binding"
 
 
 def roots(data: Prepared, count: int) -> Iterator[Roots]:
@@ -45,7 +46,7 @@ def bound_here(near: Float64) -> str:
         note = by_affinity(near, Topology.here()).note
     except (UserError, MachineError) as error:
         note = str(error)
-    return f"Executed without binding: {note}." if note else "Executed with threads bound where the last rung says so."
+    return f"{WITHOUT}: {note}." if note else "Executed with threads bound where the last rung says so."
 
 
 def of_pairs(near: Float64) -> list[dict[str, object]]:
