@@ -340,3 +340,16 @@ def test_what_it_is_fed_by_is_read_back() -> None:
         Feeding.of(replace(schedule, feeding="slots greedy compressed"))
     with pytest.raises(UserError, match=r"cache_ratio expected in \[0, 1\], presample at least 1 batch, got 1.5 and 1"):
         EventHyper(cache_ratio=1.5, presample=1)
+
+
+def test_what_simple_knows_ahead_lies_on_the_host() -> None:
+    """Ids and next uses of the fullest part, 8 bytes each, and 12 bytes a row of the tables."""
+    workload = work("tgat", hyper("tgat", 7, events=EventHyper(cache_ratio=0.5)))
+    planned = {name: plan(name, workload, 2) for name in ("tgl", "simple", "fast")}
+    assert planned["tgl"].host == planned["fast"].host == 0
+    feeding, most = Feeding(placement="retained"), 0
+    sampling = feeding.sampling(workload.hyper, workload.model)
+    for validates in (False, True):
+        one = workload.events.work(validates, 2, 7, sampling, 0, 1, feeding.loading(workload.hyper, workload.model))
+        most = max(most, *(one.unique_nodes + one.unique_edges).reshape(-1, 2).sum(0).tolist())
+    assert planned["simple"].host == 8 * most + 12 * (9 + 60)

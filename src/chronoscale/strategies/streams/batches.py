@@ -58,10 +58,10 @@ def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, ahead: in
     nothing = Ends(np.full((ahead + 1, ranks), NONE, np.int64), np.full(ranks, NONE, np.int64))
     limits = (hyper.batch_size, sampling, hyper.batches, hyper.events.every, loading)
     training = Phase(workload, sampling, loading, data.work(False, ranks, *limits), ranks, TRAIN, 0, edgewise)
-    done = _phase(builder, training, ahead, nothing)
+    done, known = _phase(builder, training, ahead, nothing), training.known()
     if hyper.validate:
         validation = Phase(workload, sampling, loading, data.work(True, ranks, *limits), ranks, VALIDATE, training.iterations, edgewise)
-        done = _phase(builder, validation, ahead, done)
+        done, known = _phase(builder, validation, ahead, done), max(known, validation.known())
         if ranks > 1:
             unit, ready = training.iterations + validation.iterations, done.computed[-1] if ahead else done.over
             site: Columns = {
@@ -73,7 +73,7 @@ def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, ahead: in
             }
             scored: Columns = {"collective": 2 * unit, "bytes": FP32 * data.validation * (shape.outputs or 2)}
             builder.add(Op.ALLREDUCE, Lane.COMM, site, scored, after=(ready,))
-    return replace(builder.finish(), cached=cache)
+    return replace(builder.finish(), cached=cache, host=host + known)
 
 
 def count(workload: Workload, ranks: int, feeding: Feeding) -> int:

@@ -15,7 +15,7 @@ from chronoscale.strategies.streams.models import StreamShape
 from chronoscale.strategies.streams.shapes import FP32, shape_of
 from chronoscale.strategies.workload import Workload
 
-INDEX, TIME, TRUTH = 8, 8, 1
+INDEX, ID, TIME, TRUTH = 8, 4, 8, 1
 TRAIN, VALIDATE = 0, 1  # `step` of an epoch's rows
 # Places of rows in an iteration. What is fetched is the next one's, unless nothing overlaps: behind what computes, as one thread of the
 # host launches a GPU's rows in row order, and before what has to wait for that.
@@ -62,6 +62,15 @@ class Phase:
     def keeps(self) -> bool:
         """Whether what the device holds changes from batch to batch."""
         return gathers(self.shape) and self.loading.placement is not None and self.loading.placement.dynamic
+
+    def known(self) -> int:
+        """Bytes in a rank's host memory of what is known of a part's batches ahead: their ids and next uses, and a slot and a use a row."""
+        if not self.keeps:
+            return 0
+        data = self.workload.events
+        asked = (self.loading.node > 0) * self.work.unique_nodes + (self.loading.edge > 0) * self.work.unique_edges
+        rows = (self.loading.node > 0) * data.num_nodes + (self.loading.edge > 0) * data.events
+        return 2 * ID * int(asked.reshape(-1, self.ranks).sum(0).max(initial=0)) + (INDEX + ID) * rows
 
     def features(self) -> Ints:
         """Bytes of features of nodes and edges that are gathered and sent."""
