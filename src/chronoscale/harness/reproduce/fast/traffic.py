@@ -27,7 +27,7 @@ INDEX = 8  # bytes of a number that says where a row is read
 @dataclass(frozen=True, slots=True)
 class Sent:
     """Of an epoch: rows of nodes and of events that cross the bus, of `width` bytes; numbers that say where they are read, beside those of
-    events, which stand in the trees in any case; rows that the host looked through for repetitions."""
+    events, which stand in the trees in any case, and which slots they go to; rows that the host looked through for repetitions."""
 
     nodes: int
     edges: int
@@ -49,8 +49,8 @@ class Sent:
 class Table(Protocol):
     """Of one table, what a device has of it, batch after batch."""
 
-    def sends(self, asked: Asked) -> tuple[int, bool]:
-        """Rows that the next batch sends, and whether it was compressed."""
+    def sends(self, asked: Asked) -> tuple[int, bool, int]:
+        """Rows that the next batch sends, whether it was compressed, and rows that are kept from now on."""
         ...
 
 
@@ -62,9 +62,9 @@ class Fixed:
         self._missing[held] = False
         self._compressed = compressed and held.size < rows
 
-    def sends(self, asked: Asked) -> tuple[int, bool]:
+    def sends(self, asked: Asked) -> tuple[int, bool, int]:
         missing = self._missing[asked.once]
-        return int(np.count_nonzero(missing) if self._compressed else asked.times[missing].sum()), self._compressed
+        return int(np.count_nonzero(missing) if self._compressed else asked.times[missing].sum()), self._compressed, 0
 
 
 class Changing:
@@ -73,13 +73,13 @@ class Changing:
     def __init__(self, batches: Sequence[Int32], rows: int, slots: int, compressed: bool) -> None:
         self._retained, self._compressed = Retention(batches, rows, slots), compressed
 
-    def sends(self, asked: Asked) -> tuple[int, bool]:
+    def sends(self, asked: Asked) -> tuple[int, bool, int]:
         missing = self._retained.slots[asked.once] < 0
         come, _ = self._retained.next()
         if self._compressed:
-            return int(np.count_nonzero(missing)), True
+            return int(np.count_nonzero(missing)), True, come.size
         rest = missing & ~np.isin(asked.once, come)  # what is kept from now on is sent once
-        return int(come.size + asked.times[rest].sum()), False
+        return int(come.size + asked.times[rest].sum()), False, come.size
 
 
 def loading(name: str, ratio: float, width: int, presample: int = EventHyper().presample) -> Loading:
@@ -111,8 +111,8 @@ def traffic(one: Epoch, ways: Mapping[str, Loading], seen: Frequencies) -> dict[
     for batch in one.batches():
         slots = [int(part.times.sum()) for part in batch]
         for name in ways:
-            (nodes, shrunk), (edges, slim) = (table.sends(part) for table, part in zip(tables[name], batch, strict=True))
+            (nodes, shrunk, kept), (edges, slim, stay) = (table.sends(part) for table, part in zip(tables[name], batch, strict=True))
             indexed = shrunk or held[name].nodes.size or name in changing
-            sums[name] += nodes, edges, slots[0] * bool(indexed), slots[0] * shrunk + slots[1] * slim
+            sums[name] += nodes, edges, slots[0] * bool(indexed) + kept + stay, slots[0] * shrunk + slots[1] * slim
     counts = {name: [int(count) for count in found] for name, found in sums.items()}
     return {name: Sent(nodes, edges, numbers, looked, ways[name].node) for name, (nodes, edges, numbers, looked) in counts.items()}
