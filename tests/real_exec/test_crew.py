@@ -35,6 +35,12 @@ def described(folder: Path, siblings: bool, cpus: int = len(MINE)) -> str:
     return str(path)
 
 
+@pytest.fixture(autouse=True)
+def not_under_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return prepared(tmp_path_factory.mktemp("crew"), stream(features=3, events=80))

@@ -129,7 +129,7 @@ def ranks(tmp_path_factory):
         for count in (1, 2, 4):
             wait(start("stream_ranks", folder, count, 1), "ranks")
     found = sorted(folder.glob("*-*-*.npz"))
-    return {tuple(path.stem.split("-")): dict(np.load(path)) for path in found}
+    return {tuple(path.stem.rsplit("-", 2)): dict(np.load(path)) for path in found}
 
 
 @pytest.mark.parametrize("model", MODELS)
