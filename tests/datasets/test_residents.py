@@ -9,9 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stream_case import stream
 
+from chronoscale.datasets.streams import presampled
+from chronoscale.datasets.streams.draws import key_of
 from chronoscale.datasets.streams.loading import Cached, Frequencies, Loading, Room
-from chronoscale.datasets.streams.neighbourhood import Neighbourhood
+from chronoscale.datasets.streams.neighbourhood import Neighbourhood, Sampling
+from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.datasets.streams.presampled import frequencies
+from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.datasets.streams.residents import Residents
 from chronoscale.datasets.streams.retention import Retention
 from chronoscale.datasets.streams.source import Source
@@ -145,3 +149,31 @@ def test_the_greedy_split_is_the_best_one_of_what_was_seen(nodes, edges, room):
         sum(sorted(nodes)[::-1][:count]) + sum(sorted(edges)[::-1][: max(room - count, 0)]) for count in range(min(room, len(nodes)) + 1)
     ]
     assert hits == max(best)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_each_rank_keeps_what_it_will_ask_for_itself(ranks):
+    """What is counted of a changing cache, against rows kept batch by batch, of one rank after another."""
+    data, sampling = Prepared.of(stream(events=80), Protocol()), Sampling((3,), unique=False)
+    loading = Loading(False, Retained(), 0.3, 1, 4, 4)
+    found = data.work(False, ranks, 5, sampling, 0, 1, loading)
+    deal, drawn = data.deal(False, ranks, 5), (data.told_from(False, 0, 0), key_of(0, 0))
+    for rank in range(ranks):
+        own = list(presampled.sampled(data.training, deal, sampling, *drawn, range(rank, rank + 1)))
+        empty = loading.placement.fill(frequencies([], 9, 80), loading.room(9, 80))
+        retention = [Retention([np.unique(getattr(one, which)) for _, one in own], rows, room.size)
+                     for which, rows, room in zip(("nodes", "edges"), (9, 80), empty, strict=True)]  # fmt: skip
+        for at, one in own:
+            for which, kept, table in (("nodes", "kept_nodes", retention[0]), ("edges", "kept_edges", retention[1])):
+                ids = getattr(one, which)
+                missing = ids[table.slots[ids] < 0]
+                come, _ = table.next()
+                assert getattr(found, kept)[at] == come.size
+                assert getattr(found, f"sent_{which}")[at] == come.size + np.count_nonzero(~np.isin(missing, come))
+    assert found.kept_edges.any() and found.kept_nodes.any()
+
+
+def test_what_does_not_run_is_not_sampled_beforehand():
+    data, sampling = Prepared.of(stream(events=80), Protocol()), Sampling((3,))
+    with_validation, without = (data.seen(1, 5, sampling, 0, 1000, validated).nodes.sum() for validated in (True, False))
+    assert with_validation > without == data.work(False, 1, 5, sampling).unique_nodes.sum()

@@ -353,3 +353,12 @@ def test_what_simple_knows_ahead_lies_on_the_host() -> None:
         one = workload.events.work(validates, 2, 7, sampling, 0, 1, feeding.loading(workload.hyper, workload.model))
         most = max(most, *(one.unique_nodes + one.unique_edges).reshape(-1, 2).sum(0).tolist())
     assert planned["simple"].host == 8 * most + 12 * (9 + 60)
+
+
+@pytest.mark.parametrize("name", ["taser", "simple", "fast-cached"])
+def test_a_cache_without_room_is_none(name: str) -> None:
+    """Rows for rows, and bytes for bytes, what `tgl` plans."""
+    workload = work("tgat", hyper("tgat", 7, events=EventHyper(cache_ratio=0.0)))
+    plain, cached = plan("tgl", workload), plan(name, workload)
+    assert told(plain, 0) == told(cached, 0) and cached.resident == plain.resident and cached.host == plain.host
+    np.testing.assert_array_equal(plain.bytes, cached.bytes)
