@@ -73,6 +73,7 @@ TARGET = Path(__file__).parents[1] / "src/chronoscale/strategies/kernels.yaml"
 HEAD = "# Kernels of a schedule's rows, as laws; see kernels.py. Made by benchmarks/count_kernels.py with torch {}.\n"
 ROWS = ["1", "upper", "later", "partial", "spread"]
 CELLS = ["1", "upper", "later", "last", "top", "spread", "upper*spread", "top*last", "upper*top", "last*spread", "later*spread"]
+CELLS += ["top*later"]
 BACKWARD = ["1", "above", "steps", "own", "steps*above", "own*deep", "above*deep"]  # of a group
 LOADED = ["carried", "changed", "brought", "carried*deep", "changed*deep"]  # and of the snapshots that it ends
 WINDOWS = ["1", "later", "spread", "window", "horizon", "layers", "hops", "window*layers", "horizon*layers", "window*hops", "horizon*hops"]

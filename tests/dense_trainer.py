@@ -61,8 +61,15 @@ class DenseTrainer:
                     y = torch.nn.functional.elu(torch.softmax(score.masked_fill(a == 0, -torch.inf), 1) @ z + block.bias)
                 else:
                     y = torch.relu(normal @ x @ block.dense.weight.T + block.dense.bias)
-                state = recur(block.step.cell, y, state or (torch.zeros_like(y),) * 2)
-                outputs.append(state[0])
+                if shape.recurs_last and block is not self.model.blocks[-1]:
+                    outputs.append(y)
+                    continue
+                cells = [block.step.cell, *block.step.above]
+                state = state or [(torch.zeros_like(y),) * 2] * len(cells)
+                for i, cell in enumerate(cells):
+                    state = [*state[:i], recur(cell, y, state[i]), *state[i + 1 :]]
+                    y = state[i][0]
+                outputs.append(y)
             below = outputs
         steps = range(hyper.group_size) if shape.evolves_weights else [hyper.group_size - 1]
         predicted = {s: self.model.readout(below[s])[:, 0] for s in steps}

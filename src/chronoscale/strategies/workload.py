@@ -64,15 +64,38 @@ class ModelShape:
     summarises: bool = False  # EvolveGCN-H: the recurrence reads the highest-scored nodes
     hops: int = 0  # diffusion steps of a signal's model (DCRNN's K)
     calendar: int = 0  # of a signal's `inputs`: the last ones, which tell the time
+    recurs_last: bool = False  # MPNN-LSTM: the last layer alone has a recurrence
+    depth: int = 1  # cells stacked in a recurrence: one's hidden state is the next one's input
 
     def __post_init__(self) -> None:
-        if min(self.layers, self.inputs, self.hidden, self.outputs, self.heads) < 1 or self.parameters < 0:
-            raise UserError(f"model '{self.name}': layers, widths and heads must be at least 1")
+        if min(self.layers, self.inputs, self.hidden, self.outputs, self.heads, self.depth) < 1 or self.parameters < 0:
+            raise UserError(f"model '{self.name}': layers, widths, heads and depth must be at least 1")
+        if self.evolves_weights and (self.recurs_last or self.depth > 1):
+            raise UserError(f"model '{self.name}': evolving weights have one cell in every layer; leave out recurs_last and depth")
 
     @property
     def gates(self) -> int:
         """Gate matrices of the recurrent cell."""
         return GATES.get(self.temporal, 0)
+
+    @property
+    def states(self) -> int:
+        """Tensors of a recurrent state: h, and an LSTM's c."""
+        return 2 if self.temporal == "lstm" else 1
+
+    @property
+    def stepped(self) -> int:
+        """Values that a step of the recurrence leaves for each one of its input; stacked cells' states lie side by side once more."""
+        return self.depth * (self.gates + 3 + self.states * (self.depth > 1))
+
+    @property
+    def recurrences(self) -> int:
+        """Layers with a recurrence, the last ones."""
+        return 1 if self.recurs_last else self.layers
+
+    def recurs(self, layer: int) -> bool:
+        """Whether `layer` (0-based) has a recurrence; one without hands its transformed representations on."""
+        return layer >= self.layers - self.recurrences
 
     @property
     def predicts_each(self) -> bool:

@@ -120,8 +120,18 @@ class Board:
         return used(self.features[seat if seat in self.plan.features else (self.plan.seat[task.unit, 0][0], 0)])
 
     def below(self, task: Task) -> Tensor:
-        """What the layer below put out for this row's snapshot."""
-        return used(self.hidden[task.unit, task.layer - 1, task.step])
+        """What the layer below put out for this row's snapshot. Without a recurrence the first layer's is its group's, or that of the
+        group which brought the snapshot: no row of this one need have made it."""
+        layer = task.layer - 1
+        below = self.hidden[task.unit, layer, task.step] if layer or self.model.shape.recurs(0) else self.at(task).leaf
+        assert below is not None
+        return used(below.contiguous())
+
+    def hand_on(self, task: Task) -> None:
+        """The representations of a layer above the first are its output, where no recurrence follows."""
+        if not self.model.shape.recurs(task.layer):
+            assert isinstance(self.pending, Tensor)
+            self.hidden[task.unit, task.layer, task.step] = self.pending
 
     def read_inputs(self, task: Task) -> None:
         """Drop a snapshot's input features after the row that is the last to read them, where the next snapshot brings its own."""

@@ -96,6 +96,7 @@ class Plain:
         if task.layer:
             assert isinstance(board.pending, Tensor)
             board.pending = block.transform(used(board.pending))
+            board.hand_on(task)
             return
         shelf = board.at(task)
         assert shelf.aggregated is not None
@@ -109,12 +110,12 @@ class Plain:
     def temporal(self, board: Board, task: Task) -> None:
         """One step of the recurrence on all nodes."""
         block = board.model.block(task.layer)
-        assert not isinstance(block, EvolvingBlock)
+        assert not isinstance(block, EvolvingBlock) and block.step is not None
         z = board.pending if task.layer else board.at(task).leaf
         assert isinstance(z, Tensor)
         state = block.step(used(z), None if task.step == 0 else board.state[task.unit, task.layer])
         board.state[task.unit, task.layer] = state
-        board.hidden[task.unit, task.layer, task.step] = state[0]
+        board.hidden[task.unit, task.layer, task.step] = block.step.output(state)
 
 
 class Attending(Plain):
@@ -143,6 +144,7 @@ class Attending(Plain):
         output = block.finish(state.output())
         if task.layer:
             board.pending = output
+            board.hand_on(task)
             return
         shelf.attention, shelf.output, shelf.leaf = state, output, output.detach().requires_grad_()
 

@@ -4,14 +4,17 @@ A block comes in the parts that lanes run apart; N nodes, D input features, H hi
 attention) is the program's, which may do it incrementally or on a part of the graph.
 
 =============  ==================================================================================================
-GcnBlock       z = transform(aggregated [R, D]);  state = step(z, state);  output = state[0]
+GcnBlock       z = transform(aggregated [R, D]);  state = step(z, state);  output = step.output(state)
 GatBlock       z = transform(x [R, D]);  left, right = scores(z);  y = finish(attended [R, H]);  state = step(y, state)
 EvolvingBlock  weights = evolve(weights, x);  output = transform(aggregated [R, D], weights)
 =============  ==================================================================================================
+
+Where a layer has no recurrence, `step` is None and the representations z or y are its output.
 """
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import cast
 
 import torch
@@ -27,28 +30,56 @@ State = tuple[Tensor, Tensor]
 
 
 class Recurrence(nn.Module):
-    """An LSTM or GRU cell on rows; rows are independent."""
+    """LSTM or GRU cells on rows, `depth` of them in a stack: the hidden state of one is the input of the next. Rows are independent."""
 
-    def __init__(self, width: int, cell: str) -> None:
+    def __init__(self, width: int, cell: str, depth: int = 1) -> None:
         super().__init__()
-        self.cell: nn.LSTMCell | nn.GRUCell = nn.LSTMCell(width, width) if cell == "lstm" else nn.GRUCell(width, width)
+        kind = nn.LSTMCell if cell == "lstm" else nn.GRUCell
+        self.cell: nn.LSTMCell | nn.GRUCell = kind(width, width)
+        self.above = nn.ModuleList(kind(width, width) for _ in range(depth - 1))
+        self.width = width
 
     def forward(self, z: Tensor, state: State | None) -> State:
-        """One step: z [R, W] and (h, c) [R, W] each; None is h_0 = 0 (REAL eq. 2). A GRU's c is its h."""
-        if isinstance(self.cell, nn.LSTMCell):
-            h, c = self.cell(z, state)
-            return h, c
-        h = self.cell(z, None if state is None else state[0])
-        return h, h
+        """One step: z [R, W] and (h, c) [R, depth W] each, the cells' states side by side; None is h_0 = 0 (REAL eq. 2). A GRU's c is its
+        h."""
+        if not self.above:
+            return _stepped(self.cell, z, state)
+        before = repeat(None) if state is None else zip(*(part.split(self.width, 1) for part in state), strict=True)
+        after: list[State] = []
+        for cell, last in zip((self.cell, *self.above), before, strict=False):
+            after.append(_stepped(cell, after[-1][0] if after else z, last))
+        h = torch.cat([one[0] for one in after], 1)
+        return h, torch.cat([one[1] for one in after], 1) if isinstance(self.cell, nn.LSTMCell) else h
+
+    def output(self, state: State) -> Tensor:
+        """What a state hands on: the last cell's h, [R, W]."""
+        return state[0][:, -self.width :] if self.above else state[0]
+
+
+def _stepped(cell: nn.Module, z: Tensor, state: State | None) -> State:
+    if isinstance(cell, nn.LSTMCell):
+        h, c = cell(z, state)
+        return h, c
+    h = cell(z, None if state is None else state[0])
+    return h, h
+
+
+def _recurrence(shape: ModelShape, layer: int) -> Recurrence | None:
+    """On node representations, of a layer that has one."""
+    return Recurrence(shape.hidden, shape.temporal, shape.depth) if shape.recurs(layer) else None
 
 
 class GcnBlock(nn.Module):
-    """Graph convolution, then a recurrence on node representations (WD-GCN, T-GCN)."""
+    """Graph convolution, then a recurrence on node representations (WD-GCN, T-GCN).
+
+    MPNN-LSTM has a recurrence on the last layer's representations alone, of two cells, and predicts from the second one's hidden state. Its
+    paper joins the representations of several windows before the readout; they are left out, as FlareDTDG's code leaves them out.
+    """
 
     def __init__(self, shape: ModelShape, layer: int) -> None:
         super().__init__()
         self.dense = nn.Linear(shape.width(layer), shape.hidden)
-        self.step = Recurrence(shape.hidden, shape.temporal)
+        self.step = _recurrence(shape, layer)
 
     def transform(self, aggregated: Tensor) -> Tensor:
         """Normalised aggregates [R, D] to node representations [R, H]; rows are independent."""
@@ -65,7 +96,7 @@ class GatBlock(nn.Module):
         self.left = nn.Parameter(torch.empty(shape.hidden).uniform_(-bound, bound))
         self.right = nn.Parameter(torch.empty(shape.hidden).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.zeros(shape.hidden))
-        self.step = Recurrence(shape.hidden, shape.temporal)
+        self.step = _recurrence(shape, layer)
 
     def transform(self, x: Tensor) -> Tensor:
         """Features [R, D] to [R, H], before aggregation."""
@@ -126,7 +157,7 @@ Block = GcnBlock | GatBlock | EvolvingBlock
 
 
 class SnapshotModel(nn.Module):
-    """Layers and a linear readout: of the last hidden state, or of every snapshot's output where weights evolve."""
+    """Layers and a linear readout: of the last layer's last output, or of its output for every snapshot where weights evolve."""
 
     def __init__(self, shape: ModelShape, seed: int = 0) -> None:
         super().__init__()

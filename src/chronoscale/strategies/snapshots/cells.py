@@ -1,7 +1,8 @@
 """Cells: the rows of one (snapshot, layer) on one rank, for strategies that spread a snapshot group over ranks.
 
-A cell has three stages, whose order the model gives, and hands its output to the cell above and its state to the next one. Nothing crosses
-a cell but by a row of its own. Memory is kept by name: what one row takes, another gives back.
+A cell has three stages, whose order the model gives, and hands its output to the cell above and its state to the next one; in a layer
+without a recurrence it has two, and no state. Nothing crosses a cell but by a row of its own. Memory is kept by name: what one row takes,
+another gives back.
 """
 
 from __future__ import annotations
@@ -17,14 +18,20 @@ from chronoscale.strategies.schedule import Ints, Lane, Op
 from chronoscale.strategies.snapshots.rows import ENTRY, FP32, SCORE, Columns
 from chronoscale.strategies.workload import ModelShape
 
+MADE = {Op.AGGREGATE: "sum", Op.TRANSFORM: "dense", Op.TEMPORAL: "gates"}  # a stage's result, by its name in memory
 
-def stages(model: ModelShape) -> tuple[Op, Op, Op]:
-    """What a cell does, in order."""
+
+def stages(model: ModelShape, layer: int) -> tuple[Op, ...]:
+    """What a cell of a layer does, in order."""
     if model.evolves_weights:
         return Op.AGGREGATE, Op.TEMPORAL, Op.TRANSFORM
-    if model.transforms_first:
-        return Op.TRANSFORM, Op.AGGREGATE, Op.TEMPORAL
-    return Op.AGGREGATE, Op.TRANSFORM, Op.TEMPORAL
+    convolved = (Op.TRANSFORM, Op.AGGREGATE) if model.transforms_first else (Op.AGGREGATE, Op.TRANSFORM)
+    return (*convolved, Op.TEMPORAL) if model.recurs(layer) else convolved
+
+
+def output(model: ModelShape, layer: int) -> Op:
+    """The stage whose result a cell hands to the layer above."""
+    return stages(model, layer)[-1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,11 +80,11 @@ class Cells:
 
     def stage(self, op: Op, at: Region, layer: int) -> Columns:
         """A stage of the forward pass."""
-        name, gives = {Op.AGGREGATE: "sum", Op.TRANSFORM: "dense", Op.TEMPORAL: "gates"}[op], []
+        name, gives = MADE[op], []
         if op is Op.AGGREGATE and self._constant(layer):
             gives += ["features", "wide"] if self.parts else ["features"]
-        if op is stages(self.model)[-1] and self.recomputes:
-            gives += [kind for kind in ("sum", "dense", "gates") if kind not in self._inputs(layer)]
+        if op is output(self.model, layer) and self.recomputes:
+            gives += [made for made in map(MADE.__getitem__, stages(self.model, layer)) if made not in self._inputs(layer)]
         return self._work([op], at, layer, (name, "state") if op is Op.TEMPORAL else (name,), gives)
 
     def halo(self, at: Region, layer: int) -> Columns:
@@ -100,7 +107,7 @@ class Cells:
 
     def send(self, at: Region, layer: int, gradient: bool = False) -> Columns:
         """SEND of the state, or of its gradient, which is not needed any more then. Two tensors are staged as one message."""
-        staged = ("state",) if self._tensors > 1 else ()
+        staged = ("state",) if self.model.states > 1 else ()
         moved = self._sizes(at, layer)["state"]
         return self._row(at, layer, staged, (*staged, *["state"] * gradient), width=self.model.width(layer), bytes=moved)
 
@@ -115,8 +122,9 @@ class Cells:
     def backward(self, at: Region, layer: int, first: bool, last: bool, received: bool) -> Columns:
         """The gradient pass: `first`, `last` snapshot of a group; `received`: its state came from another rank."""
         ops = [op for op in self._differentiable(layer) if not (self.splits and op is Op.TRANSFORM)]
-        takes, gives = ["state"] * (not first), [*self._inputs(layer)]
-        gives += ["state"] * ((not last) + received)
+        recurs = self.model.recurs(layer)
+        takes, gives = ["state"] * (recurs and not first), [*self._inputs(layer)]
+        gives += ["state"] * ((not last) + received) * recurs
         if self.recomputes:
             gives += self._again(layer)
         if self.gathers:
@@ -149,20 +157,18 @@ class Cells:
         return layer == 0 and not self.model.transforms_first
 
     def _differentiable(self, layer: int) -> list[Op]:
-        return [op for op in stages(self.model) if op is not Op.AGGREGATE or not self._constant(layer)]
+        return [op for op in stages(self.model, layer) if op is not Op.AGGREGATE or not self._constant(layer)]
 
     def _inputs(self, layer: int) -> tuple[str, ...]:
         """What the forward pass leaves of a cell."""
+        recurrent = ("gates", "state") * self.model.recurs(layer)
         if not self.recomputes:
-            return "sum", "dense", "gates", "state"
-        return ("state", *["sum"] * self._constant(layer), *["dense"] * self.model.evolves_weights)
+            return ("sum", "dense", *recurrent)
+        made = MADE[output(self.model, layer)]
+        return (*recurrent[1:], *["sum"] * (self._constant(layer) or made == "sum"), *["dense"] * (made == "dense"))
 
     def _again(self, layer: int) -> tuple[str, ...]:
-        return (*["sum"] * (not self._constant(layer)), "dense", "gates", "state")
-
-    @property
-    def _tensors(self) -> int:
-        return 2 if self.model.temporal == "lstm" else 1
+        return (*["sum"] * (not self._constant(layer)), "dense", *("gates", "state") * self.model.recurs(layer))
 
     def _shared(self, layer: int) -> int:
         """Width of the rows that others read."""
@@ -189,8 +195,8 @@ class Cells:
             "staged": at.sent * self._shared(layer) * FP32,
             "sum": (attended if model.transforms_first else at.rows * width + picked) * FP32,
             "dense": at.rows * hidden * FP32,
-            "gates": cell * (model.gates + 3 - self._tensors) * FP32,
-            "state": cell * self._tensors * FP32,
+            "gates": cell * (model.stepped - model.depth * model.states) * FP32,
+            "state": cell * model.depth * model.states * FP32,
             "summary": at.summary * width * FP32,
         }
 
@@ -201,7 +207,7 @@ class Cells:
             return 2 * at.rows * width * hidden, at.rows * (width + hidden) * FP32
         if op is Op.TEMPORAL:
             rows, across = (np.full_like(at.rows, hidden), width) if model.evolves_weights else (at.rows, hidden)
-            return rows * across * 4 * model.gates * (across + 1), rows * across * (model.gates + 5) * FP32
+            return model.depth * rows * across * 4 * model.gates * (across + 1), rows * across * (model.stepped + 2 * model.depth) * FP32
         if model.transforms_first:
             return entries * (2 * hidden + SCORE), entries * ((hidden + 1) * FP32 + FP32) + 3 * at.rows * (hidden + 3) * FP32
         scored = at.rows * width * (model.summarises and forward)
@@ -218,6 +224,7 @@ class Cells:
         inner = [Op.AGGREGATE] if self.model.transforms_first else []  # stages that read hidden features in every layer
         hidden = ops in (inner, [Op.TEMPORAL]) and not evolves
         width = self.model.hidden if hidden else self.model.width(layer)
+        width *= self.model.depth if ops == [Op.TEMPORAL] else 1
         edges = (at.edges + at.rows) * (Op.AGGREGATE in ops)
         return self._row(at, layer, takes, gives, width=width, rows=rows, edges=edges, bytes=moved, flops=flops)
 

@@ -8,7 +8,8 @@ from chronoscale.strategies.workload import ModelShape, Workload
 
 def structure(model: ModelShape) -> str:
     """What a model is made of: all that its kernels depend on beside its sizes."""
-    return f"{model.spatial}-{model.temporal}{'-evolving' * model.evolves_weights}{'-summarising' * model.summarises}"
+    stacked = f"-{model.depth}" * (model.depth > 1) + "-last" * model.recurs_last
+    return f"{model.spatial}-{model.temporal}{stacked}{'-evolving' * model.evolves_weights}{'-summarising' * model.summarises}"
 
 
 def kernels_of(workload: Workload, kind: str = "groups", ranks: int = 1) -> Kernels:

@@ -193,6 +193,9 @@ class Lowering:
                     if not model.transforms_first and not model.evolves_weights:
                         ready = sink.add(Op.TRANSFORM, self.second, here, dense, after=(ready,))
                     active += summed["alloc"] + (0 if model.evolves_weights else dense["alloc"])
+                if not model.recurs(layer):
+                    outputs.append(ready)
+                    continue
                 if self.reuse.pipeline:
                     copied = rows.copy()
                     ready = sink.add(Op.COPY, self.second, here, copied, after=(ready,))

@@ -10,13 +10,16 @@ from chronoscale.strategies.workload import GATES, ModelShape
 
 
 class Kind(NamedTuple):
-    """Parts of a model: `spatial` gcn or gat, `temporal` lstm or gru; whose weights the recurrence evolves, and from what."""
+    """Parts of a model: `spatial` gcn or gat, `temporal` lstm or gru; whose weights the recurrence evolves, and from what; whether the last
+    layer alone has a recurrence, and of how many cells it is."""
 
     spatial: str
     temporal: str
     evolves: bool = False
     summarises: bool = False
     source: str = ""
+    recurs_last: bool = False
+    depth: int = 1
 
 
 MODELS: Mapping[str, Kind] = {
@@ -25,6 +28,7 @@ MODELS: Mapping[str, Kind] = {
     "gat-lstm": Kind("gat", "lstm", source="REAL §2.1; attention of Velickovic et al., ICLR 2018, one head"),
     "evolvegcn-o": Kind("gcn", "lstm", evolves=True, source="Pareja et al.; AAAI 2020, version -O"),
     "evolvegcn-h": Kind("gcn", "gru", evolves=True, summarises=True, source="Pareja et al.; AAAI 2020, version -H"),
+    "mpnn-lstm": Kind("gcn", "lstm", source="Panagopoulos, Nikolentzos, Vazirgiannis; AAAI 2021", recurs_last=True, depth=2),
 }
 
 
@@ -37,7 +41,8 @@ def model_shape(name: str, inputs: int, hidden: int = 64, layers: int = 1, outpu
     for layer in range(layers):
         width = inputs if layer == 0 else hidden
         cell = width if kind.evolves else hidden
-        count += width * hidden + GATES[kind.temporal] * (2 * cell * cell + 2 * cell)
+        cells = kind.depth if layer + 1 == layers or not kind.recurs_last else 0
+        count += width * hidden + cells * GATES[kind.temporal] * (2 * cell * cell + 2 * cell)
         count += width * kind.summarises + (0 if kind.evolves else hidden) + 2 * hidden * (kind.spatial == "gat")
     return ModelShape(
         name,
@@ -51,4 +56,6 @@ def model_shape(name: str, inputs: int, hidden: int = 64, layers: int = 1, outpu
         evolves_weights=kind.evolves,
         transforms_first=kind.spatial == "gat",
         summarises=kind.summarises,
+        recurs_last=kind.recurs_last,
+        depth=kind.depth,
     )

@@ -143,14 +143,15 @@ class Rows:
         return self._work(0 * size, self.nodes + 0 * size, self.workload.model.hidden, 2 * size, 0 * size, size)
 
     def recurrence(self, layer: int) -> Columns:
-        """One step of the recurrent cell: on every node, or on the columns of a layer's evolving weights."""
+        """One step of the recurrence: on every node, or on the columns of a layer's evolving weights."""
         model = self.workload.model
         rows, width = (model.hidden, model.width(layer)) if model.evolves_weights else (self.nodes, model.hidden)
-        saved = rows * width * (model.gates + 3) * FP32
+        saved = rows * width * model.stepped * FP32
         read, scored = (self.nodes * model.width(layer), 2 * self.nodes * model.width(layer)) if model.summarises else (0, 0)
         one = np.ones(1, np.int64)
-        flops = rows * width * (4 * model.gates * width + 4 * model.gates) + scored
-        return self._work(0 * one, rows * one, width, (saved + (2 * rows * width + read) * FP32) * one, flops * one, saved * one)
+        across = model.depth * width
+        flops = rows * across * (4 * model.gates * width + 4 * model.gates) + scored
+        return self._work(0 * one, rows * one, across, (saved + (2 * rows * across + read) * FP32) * one, flops * one, saved * one)
 
     def backward(self, start: Ints, rows: Ints, edges: Ints) -> Columns:
         """A group's backward pass: twice the forward of recurrences and upper layers, the transposed aggregations above layer 1, and what
@@ -159,12 +160,13 @@ class Rows:
         hidden, nodes, upper = model.hidden, self.nodes, model.layers - 1
         total = np.sum([self.edges(start + step) for step in range(size)], axis=0)
         scored = 2 * nodes * model.summarises  # forward alone: a summary's gradient is of the nodes it picks
-        cells = sum(2 * (int(self.recurrence(layer)["flops"][0]) - scored * model.width(layer)) for layer in range(model.layers))
+        recurrent = [layer for layer in range(model.layers) if model.recurs(layer)]
+        cells = sum(2 * (int(self.recurrence(layer)["flops"][0]) - scored * model.width(layer)) for layer in recurrent)
         per_edge = 4 * hidden + 2 * SCORE if self.attends else 2 * hidden
         anew = size * nodes if model.evolves_weights else 0  # transformed by every group for itself
         flops = size * (cells + upper * 4 * nodes * hidden * hidden) + upper * total * per_edge
         flops = flops + 2 * (rows + anew) * model.inputs * hidden + edges * per_edge
-        states = size * sum(2 * int(self.recurrence(layer)["bytes"][0]) for layer in range(model.layers))
+        states = size * sum(2 * int(self.recurrence(layer)["bytes"][0]) for layer in recurrent)
         states += size * upper * 4 * nodes * hidden * FP32
         moved = states + (upper * total + edges) * (hidden * FP32 + ENTRY) + (rows + anew) * (model.inputs + hidden) * FP32
         turned = size * 8 * (nodes + 1) + 16 * total if upper or self.attends else 0  # transposes, with the order they were sorted in

@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 
 from chronoscale.real_exec.snapshots.material import Full
-from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.model import EvolvingBlock, SnapshotModel
 from chronoscale.real_exec.snapshots.region import Region
 from chronoscale.real_exec.task import Task
+from chronoscale.strategies.schedule import Op
+from chronoscale.strategies.snapshots.cells import output
 from chronoscale.strategies.workload import Hyper
 
 
@@ -71,14 +73,15 @@ class Grid:
         """Own rows that the cell reads, [N, D]: features, or a leaf of the layer below."""
         if cell.x is None:
             below = self.held[task.unit, task.step][1] if task.layer == 0 else self.output(task.unit, task.step, task.layer - 1)
-            cell.x = below.detach().requires_grad_(task.layer > 0)
+            cell.x = below.detach().contiguous().requires_grad_(task.layer > 0)
         return cell.x
 
     def output(self, unit: int, step: int, layer: int) -> Tensor:
         """What a cell hands to the layer above, [N, H]."""
-        cell = self.cells[unit, step, layer]
-        if self.shape.evolves_weights:
-            assert cell.dense is not None
-            return cell.dense
-        assert cell.after is not None
-        return cell.after[0]
+        cell, block = self.cells[unit, step, layer], self.model.block(layer)
+        if not isinstance(block, EvolvingBlock) and block.step is not None:
+            assert cell.after is not None
+            return block.step.output((cell.after[0], cell.after[-1]))
+        made = cell.sum if output(self.shape, layer) is Op.AGGREGATE else cell.dense
+        assert made is not None
+        return made

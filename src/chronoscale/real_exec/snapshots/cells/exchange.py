@@ -57,8 +57,8 @@ class Exchange:
     def receive(self, task: Task, cell: Cell) -> None:
         """The state before a cell that has not run; the gradient of its own state after that."""
         shape, rows = self._grid.shape, self._grid.region.rows
-        each = (shape.hidden, shape.width(task.layer)) if shape.evolves_weights else (rows, shape.hidden)
-        message = torch.empty(2 if shape.temporal == "lstm" else 1, *each, device=self._grid.device)
+        each = (shape.hidden, shape.width(task.layer)) if shape.evolves_weights else (rows, shape.depth * shape.hidden)
+        message = torch.empty(shape.states, *each, device=self._grid.device)
         self._ranks.receive(message, self._peer[task.task])
         self.moved[task.task] = message.nbytes
         if cell.after is None:

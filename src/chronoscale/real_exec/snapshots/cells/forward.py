@@ -11,14 +11,14 @@ from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid
 from chronoscale.real_exec.snapshots.model import Block, EvolvingBlock, GatBlock, State
 from chronoscale.real_exec.task import Task
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.snapshots.cells import stages
+from chronoscale.strategies.snapshots.cells import output, stages
 
 
 class Forward:
     """Computes cells. `recomputes`: stages keep a cell's inputs alone, and `again` makes the rest with gradients."""
 
     def __init__(self, grid: Grid, recomputes: bool) -> None:
-        self._grid, self._recomputes, self._order = grid, recomputes, stages(grid.shape)
+        self._grid, self._recomputes = grid, recomputes
 
     def transfer(self, task: Task, cell: Cell) -> None:
         """H2D: a snapshot and its input features."""
@@ -31,13 +31,14 @@ class Forward:
         """AGGREGATE, TRANSFORM or TEMPORAL."""
         with torch.set_grad_enabled(not self._recomputes):
             self._compute(task.op, task, cell)
-        if task.op is self._order[-1] and self._recomputes:  # what FORWARD makes again goes
-            cell.dense = cell.dense if self._grid.shape.evolves_weights else None
-            cell.sum = cell.sum if self._grid.constant(task.layer) else None
+        made = output(self._grid.shape, task.layer)
+        if task.op is made and self._recomputes:  # what FORWARD makes again goes
+            cell.dense = cell.dense if made is Op.TRANSFORM else None
+            cell.sum = cell.sum if made is Op.AGGREGATE or self._grid.constant(task.layer) else None
 
     def again(self, task: Task, cell: Cell) -> None:
         """FORWARD: all stages, with gradients."""
-        for op in self._order:
+        for op in stages(self._grid.shape, task.layer):
             if op is not Op.AGGREGATE or not self._grid.constant(task.layer):
                 self._compute(op, task, cell)
 
@@ -82,7 +83,7 @@ class Forward:
             state = block.evolve(before, cell.summary if cell.summary is not None else cell.picked)
         else:
             z = cell.sum if isinstance(block, GatBlock) else cell.dense
-            assert z is not None
+            assert z is not None and block.step is not None
             state = block.step(z, before)
         cell.after = list(state if grid.shape.temporal == "lstm" else state[:1])
 

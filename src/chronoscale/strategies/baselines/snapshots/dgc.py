@@ -141,9 +141,9 @@ class _Chunks:
                 dense = work.transform(rows, width)
                 ready = self.builder.add(Op.TRANSFORM, Lane.COMPUTE, at, dense)
                 owed.add(dense, 2 if learns else 1)
-            if not model.evolves_weights:
+            if model.recurs(layer) and not model.evolves_weights:
                 cell = work.recurrence(rows, model.hidden)
-                waits = (handed,) if handed is not None and layer == 0 else ()
+                waits = (handed,) if handed is not None and layer == model.layers - model.recurrences else ()
                 ready = self.builder.add(Op.TEMPORAL, Lane.COMPUTE, at, cell, after=waits)
                 owed.add(cell, 2)
         return arrived, ready, gradients
@@ -161,7 +161,7 @@ class _Chunks:
     def _moved(self, step: int, weight: Floats) -> Ints:
         """Bytes of hidden states that a rank gets at a new range: of vertices that were placed anew and come from elsewhere."""
         changed = split(self.batches.total(self.workload.snapshots.changed_nodes, step), weight).ravel()
-        values = self.shape.layers * self.shape.hidden * (2 if self.shape.temporal == "lstm" else 1)
+        values = self.shape.recurrences * self.shape.depth * self.shape.hidden * self.shape.states
         moved: Ints = np.floor(changed * (1 - 1 / self.ranks)).astype(np.int64) * (values * FP32)
         return moved
 

@@ -86,7 +86,7 @@ class _Parts:
 
     def epoch(self, site: Site) -> tuple[Ints, Ints]:
         """Forward and backward passes; handles of each site's first and last row."""
-        cells, order, steps, kernels = self.cells, stages(self.model), range(len(self.regions)), self.builder.kernels
+        cells, steps, kernels = self.cells, range(len(self.regions)), self.builder.kernels
         before: tuple[Ints, ...] = ()
         first = np.full(len(self.part), NONE, np.int64)
         for step in steps:
@@ -96,7 +96,7 @@ class _Parts:
                 if layer == 0:
                     before = (self.builder.add(Op.H2D, Lane.H2D, here, cells.transfer(at), after=before),)
                     first = before[0] if step == 0 else first
-                for op in order:
+                for op in stages(self.model, layer):
                     if op is Op.AGGREGATE and cells.parts:
                         before = self._together(Op.ALLTOALL, here, cells.halo(at, layer), before[0])
                     before = (self.builder.add(op, Lane.COMPUTE, here, cells.stage(op, at, layer), after=before),)

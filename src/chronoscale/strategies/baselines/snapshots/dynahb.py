@@ -137,7 +137,7 @@ def _forward(builder: Builder, work: Work, here: Columns, found: Hops, groups: I
             dense = work.transform(rows, width)
             done = builder.add(Op.TRANSFORM, Lane.COMPUTE, at, dense)
             owed.add(dense, 2 if learns else 1)
-        if not model.evolves_weights:
+        if model.recurs(layer) and not model.evolves_weights:
             cell = work.recurrence(rows, model.hidden)
             done = builder.add(Op.TEMPORAL, Lane.COMPUTE, at, cell)
             owed.add(cell, 2)

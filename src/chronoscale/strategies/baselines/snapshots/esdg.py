@@ -73,9 +73,10 @@ class _Chain:
 
     def forward(self, site: Site) -> None:
         """Layer by layer: what is local first, then the recurrence along the chain, then what needs its state."""
-        order, steps = stages(self.model), range(len(self.member))
-        turn = order.index(Op.TEMPORAL)
+        steps = range(len(self.member))
         for layer in range(self.model.layers):
+            order, recurs = stages(self.model, layer), self.model.recurs(layer)
+            turn = order.index(Op.TEMPORAL) if recurs else len(order)
             here: list[Site] = [{**site, "rank": self.base + self.member[s], "step": s, "layer": layer} for s in steps]
             for step in steps:
                 after: tuple[Ints, ...] = ()
@@ -87,7 +88,7 @@ class _Chain:
                 for op in order[:turn]:
                     self.builder.add(op, Lane.COMPUTE, here[step], self.cells.stage(op, self.regions[step], layer), after=after)
             state: Ints | None = None
-            for step in steps:
+            for step in steps if recurs else ():
                 came: tuple[Ints, ...] = ()
                 if state is not None and self.member[step] != self.member[step - 1]:
                     came = (self._pass(step - 1, step, layer, state, site),)
@@ -101,13 +102,13 @@ class _Chain:
         """The same chain in reverse; a cell is computed again while its gradient is on the way."""
         end = len(self.member) - 1
         for layer in reversed(range(self.model.layers)):
-            done: Ints | None = None
+            done, recurs = None, self.model.recurs(layer)
             for step in reversed(range(end + 1)):
                 here = {**site, "rank": self.base + self.member[step], "step": step, "layer": layer}
                 at = self.regions[step]
                 self.builder.add(Op.FORWARD, Lane.COMPUTE, here, self.cells.forward(at, layer))
                 came: tuple[Ints, ...] = ()
-                if done is not None and self.member[step] != self.member[step + 1]:
+                if recurs and done is not None and self.member[step] != self.member[step + 1]:
                     came = (self._pass(step + 1, step, layer, done, site),)
                 received = step > 0 and bool(self.member[step] != self.member[step - 1])
                 row = self.cells.backward(at, layer, step == 0, step == end, received)

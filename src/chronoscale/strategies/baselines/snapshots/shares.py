@@ -79,11 +79,11 @@ class Work:
         return _work(0 * rows, rows, width, rows * (width + hidden) * FP32, 2 * rows * width * hidden, rows * hidden * FP32)
 
     def recurrence(self, rows: Ints, width: int) -> Columns:
-        """One step of the cell: on `rows` vertices of the hidden width, or on the columns of evolving weights."""
-        gates = self.model.gates
-        saved = rows * width * (gates + 3) * FP32
-        flops = rows * width * (4 * gates * width + 4 * gates)
-        return _work(0 * rows, rows, width, saved + 2 * rows * width * FP32, flops, saved)
+        """One step of the recurrence: on `rows` vertices of the hidden width, or on the columns of evolving weights."""
+        gates, across = self.model.gates, self.model.depth * width
+        saved = rows * width * self.model.stepped * FP32
+        flops = rows * across * (4 * gates * width + 4 * gates)
+        return _work(0 * rows, rows, across, saved + 2 * rows * across * FP32, flops, saved)
 
     def optimize(self) -> Columns:
         """Adam: reads parameter, gradient, two moments; writes three."""
