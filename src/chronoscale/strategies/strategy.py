@@ -23,6 +23,7 @@ class Strategy(ABC):
     kind: ClassVar[str]  # of its schedules, as `Schedule.kind`: what executes them
     executes: ClassVar[bool] = True  # False: planned from a model of its data; there is nothing that ranks could execute
     partitioned: ClassVar[bool] = False  # it plans with `Workload.partition`
+    chunked: ClassVar[bool] = False  # it plans with `Workload.chunking`
     prepares: ClassVar[bool] = False  # something happens once, before the first epoch
     solves: ClassVar[bool] = False  # planning takes what time it gets, so that a training run has to limit it
 

@@ -11,7 +11,10 @@ from chronoscale.cuda_ext.temporal import POLICIES, Policy
 from chronoscale.datasets.arrays import check_columns
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.signals.windows import Windows
+from chronoscale.datasets.snapshots.chunks import Blocks
+from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics
+from chronoscale.datasets.snapshots.survival import Epoch
 from chronoscale.datasets.streams.protocol import Protocol as Evaluation
 from chronoscale.datasets.streams.work import StreamStatistics
 from chronoscale.errors import UserError, unknown
@@ -156,6 +159,31 @@ class EventHyper:
 
 
 @dataclass(frozen=True, slots=True)
+class Recency:
+    """Of sliding windows of snapshots (FlareDTDG §3.2): what they keep, and the chunks that vertices are cut into, all ranks together."""
+
+    decay: Decay = field(default_factory=Decay)
+    chunks: int = 64
+
+    def __post_init__(self) -> None:
+        if self.chunks < 1:
+            raise UserError(f"chunks must be at least 1, got {self.chunks}")
+
+    @property
+    def full(self) -> int:
+        """Snapshots that are kept whole."""
+        return self.decay.full
+
+
+class Chunking(Protocol):
+    """Vertices cut into chunks, counted or estimated."""
+
+    def blocks(self, epoch: Epoch, decay: Decay, ranks: int) -> Blocks:
+        """What ranks hold of every snapshot in an epoch. Raises UserError for fewer chunks than ranks."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Hyper:
     """Hyper-parameters of training that planning depends on; a family reads its own."""
 
@@ -172,6 +200,7 @@ class Hyper:
     validate: bool = True  # signals: an epoch ends with the validation windows
     standardise: str = "training"  # signals: period of mean and deviation, see `datasets.signals.standard`
     events: EventHyper = field(default_factory=EventHyper)
+    recency: Recency = field(default_factory=Recency)
 
     def __post_init__(self) -> None:
         if min(self.group_size, self.stride, self.batch_size, self.window, self.horizon) < 1:
@@ -195,6 +224,7 @@ class Workload:
     model: ModelShape
     hyper: Hyper = field(default_factory=Hyper)
     partition: Partition | None = None
+    chunking: Chunking | None = None
 
     @property
     def family(self) -> str:
@@ -226,6 +256,11 @@ class Workload:
     def windows(self) -> Windows:
         """A signal's windows. Raises UserError for another family or a series that is too short."""
         return Windows(self.signal.steps, self.hyper.window, self.hyper.horizon)
+
+    @property
+    def steps(self) -> int:
+        """Snapshots that a window may end with: those with one to predict."""
+        return len(self.snapshots.edges) - self.hyper.horizon
 
     @property
     def groups(self) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -20,14 +21,15 @@ from chronoscale.errors import MachineError, UserError
 _METIS = """
 import sys
 import numpy, torch, dgl
-edges, parts, out = numpy.load(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+edges, parts, out, mode = numpy.load(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
 graph = dgl.graph((torch.from_numpy(edges["src"]), torch.from_numpy(edges["dst"])), num_nodes=int(edges["nodes"]))
-numpy.save(out, dgl.metis_partition_assignment(graph, parts, mode="k-way").numpy().astype("int32"))
+numpy.save(out, dgl.metis_partition_assignment(graph, parts, mode=mode).numpy().astype("int32"))
 """
 
 
-def metis(snapshots: SnapshotSequence, parts: int) -> Int32:
-    """The part of every node, int32 [N]: METIS, k-way, least cut of the union of all snapshots, balanced by nodes.
+def metis(snapshots: SnapshotSequence, parts: int, mode: Literal["k-way", "recursive"] = "k-way") -> Int32:
+    """The part of every node, int32 [N]: METIS, least cut of the union of all snapshots, balanced by nodes; by recursive bisection, numbers
+    tell which side of every cut a part is on.
 
     Two calls may differ: keep what one returned. Raises UserError for more parts than nodes, MachineError where METIS (which comes with
     DGL 1.1.3) is absent or fails.
@@ -41,7 +43,7 @@ def metis(snapshots: SnapshotSequence, parts: int) -> Int32:
     with tempfile.TemporaryDirectory() as folder:
         edges, out = Path(folder) / "edges.npz", Path(folder) / "parts.npy"
         np.savez(edges, src=keys % nodes, dst=keys // nodes, nodes=np.int64(nodes))
-        done = subprocess.run([sys.executable, "-c", _METIS, str(edges), str(parts), str(out)], capture_output=True, text=True)
+        done = subprocess.run([sys.executable, "-c", _METIS, str(edges), str(parts), str(out), mode], capture_output=True, text=True)
         if not out.exists():
             said = (done.stderr.strip().splitlines() or [f"it ended with code {done.returncode}"])[-1]
             raise MachineError(f"METIS (dgl==1.1.3, Python below 3.12) could not cut {nodes} nodes into {parts} parts: {said}")

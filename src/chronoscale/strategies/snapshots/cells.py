@@ -51,12 +51,14 @@ class Cells:
     """Descriptors of one model's cells; every method takes a region and returns int64 [n] columns.
 
     `recomputes`: the forward pass keeps a cell's inputs only, and a FORWARD row computes it again (gradient checkpointing). `parts`: own
-    rows are a part of the snapshot, so that remote rows come by ALLTOALL and stand behind them in one matrix.
+    rows are a part of the snapshot, so that remote rows come by ALLTOALL and stand behind them in one matrix. `replicated`: input features
+    of remote rows come with the snapshot, which stays on the device for longer than its cells.
     """
 
     model: ModelShape
     recomputes: bool
     parts: bool
+    replicated: bool = False
 
     @property
     def splits(self) -> bool:
@@ -66,6 +68,10 @@ class Cells:
     def returns(self, layer: int) -> bool:
         """Whether remote rows get gradients, which go back to their owners. Input features have none."""
         return self.parts and (layer > 0 or self.splits)
+
+    def state(self, at: Region, layer: int) -> Ints:
+        """Bytes of a recurrent state."""
+        return self._sizes(at, layer)["state"]
 
     @property
     def gathers(self) -> bool:
@@ -81,7 +87,7 @@ class Cells:
     def stage(self, op: Op, at: Region, layer: int) -> Columns:
         """A stage of the forward pass."""
         name, gives = MADE[op], []
-        if op is Op.AGGREGATE and self._constant(layer):
+        if op is Op.AGGREGATE and self._constant(layer) and not self.replicated:
             gives += ["features", "wide"] if self.parts else ["features"]
         if op is output(self.model, layer) and self.recomputes:
             gives += [made for made in map(MADE.__getitem__, stages(self.model, layer)) if made not in self._inputs(layer)]
@@ -147,7 +153,7 @@ class Cells:
         """After a cell's last gradient row nobody needs what came from above, nor the snapshot below the first layer."""
         if layer + 1 < self.model.layers:
             row["free"] = row["free"] + self._sizes(at, layer + 1)["wide" if self.parts and not self.splits else "input"]
-        if layer == 0:
+        if layer == 0 and not self.replicated:
             sizes = self._sizes(at, 0)
             row["free"] = row["free"] + sizes["graph"] + (0 if self._constant(0) else sizes["features"])
         return row
@@ -189,7 +195,7 @@ class Cells:
         weighed = FP32 * (at.edges + 2 * at.rows) * (not model.transforms_first)  # attention reads no weights
         return {
             "graph": 8 * (at.rows + 1) + FP32 * (at.edges + at.rows) + weighed,
-            "features": at.rows * model.inputs * FP32,
+            "features": (at.rows + at.halo * self.replicated) * model.inputs * FP32,
             "input": at.rows * width * FP32,
             "wide": (at.rows + at.halo) * self._shared(layer) * FP32,
             "staged": at.sent * self._shared(layer) * FP32,

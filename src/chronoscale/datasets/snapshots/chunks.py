@@ -1,0 +1,78 @@
+"""Chunks: small parts of a graph that keep their numbers through all snapshots (FlareDTDG §3.2), and how ranks share them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chronoscale.datasets.arrays import Int32, Int64
+from chronoscale.datasets.snapshots.layout import Layout
+from chronoscale.datasets.snapshots.partition import metis
+from chronoscale.datasets.snapshots.retention import Retention
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.datasets.snapshots.survival import Epoch, levels, rank_of
+from chronoscale.errors import UserError
+
+
+@dataclass(frozen=True, eq=False)
+class Chunks:
+    """`assignment` int32 [N]: the chunk of every node. Raises UserError for a node without one.
+
+    METIS bisects (`chunked`), and chunk numbers tell how: a first half of them is one side of the first cut, and so on. Consecutive chunks
+    therefore make good parts for ranks, one assignment serves any number of them, and losses do not depend on it.
+    """
+
+    assignment: Int32
+    count: int
+
+    def __post_init__(self) -> None:
+        if self.assignment.ndim != 1 or (self.assignment < 0).any() or (self.assignment >= self.count).any():
+            raise UserError(f"chunks: expected one of 0..{self.count - 1} for every node")
+
+    def layout(self, epoch: Epoch, retention: Retention, ranks: int) -> Layout:
+        """How nodes are numbered in an epoch. Raises UserError for fewer chunks than ranks."""
+        if self.count < ranks:
+            raise UserError(f"training.chunks: {self.count} chunks cannot be shared by {ranks} ranks; ask for {ranks} or more")
+        depth = epoch.depth(self.count, retention, ranks)
+        return Layout.of(self.assignment, depth, rank_of(self.count, ranks), ranks, len(levels(retention, self.count)))
+
+
+def chunked(snapshots: SnapshotSequence, count: int) -> Chunks:
+    """METIS on the union of all snapshots, by recursive bisection, balanced by nodes. Two calls may differ: keep what one returned.
+
+    Raises UserError for more chunks than nodes, MachineError as `metis`.
+    """
+    if count > snapshots.num_nodes:
+        raise UserError(f"training.chunks: {count}, and dataset '{snapshots.name}' has {snapshots.num_nodes} nodes")
+    return Chunks(metis(snapshots, count, "recursive"), count)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """What ranks hold of every snapshot at every level: own rows int64 [levels, ranks]; edges that end there (self-loops not counted),
+    remote rows read, and own rows that others read, int64 [T, levels, ranks]. `origin`: how it was counted."""
+
+    rows: Int64
+    edges: Int64
+    halo: Int64
+    sent: Int64
+    origin: str = "METIS"
+
+    @classmethod
+    def count(cls, snapshots: SnapshotSequence, layout: Layout) -> Blocks:
+        """Exactly."""
+        edges, halo, sent = np.array([layout.counts(snapshot) for snapshot in snapshots]).transpose(1, 0, 2, 3)
+        return cls(layout.rows, edges, halo, sent)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """A sequence cut into chunks, for planners (`strategies.workload.Chunking`)."""
+
+    snapshots: SnapshotSequence
+    chunks: Chunks
+
+    def blocks(self, epoch: Epoch, decay: Retention, ranks: int) -> Blocks:
+        """Exact counts. Raises UserError as `Chunks.layout`."""
+        return Blocks.count(self.snapshots, self.chunks.layout(epoch, decay, ranks))

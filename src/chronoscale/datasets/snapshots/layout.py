@@ -1,0 +1,144 @@
+"""Layout: an epoch's one renumbering of nodes, by rank and then by survival (FlareDTDG §3.3), and what ranks hold and exchange under it.
+
+A node's depth is how many cutoffs below the whole it survives (`survival.Epoch.depth`); what is kept at level l are the nodes of depth l
+and more. On a rank own nodes come first, the deepest first, then the remote ones that it reads, the deepest first as well: what is kept at
+any level is a prefix of either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from chronoscale.datasets.arrays import Float32, Int32, Int64
+from chronoscale.datasets.snapshots.csr import Variant
+from chronoscale.datasets.snapshots.sequence import Snapshot
+from chronoscale.errors import UserError
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """`rank` int32 [N], who has a node; `depth` int64 [N] in 0..levels-1. Raises UserError for a node without a rank."""
+
+    rank: Int32
+    depth: Int64
+    ranks: int
+    levels: int
+
+    def __post_init__(self) -> None:
+        if self.rank.ndim != 1 or (self.rank < 0).any() or (self.rank >= self.ranks).any():
+            raise UserError(f"a layout needs one rank of 0..{self.ranks - 1} for every node")
+
+    @classmethod
+    def of(cls, chunk: Int32, depth: Int64, rank: Int64, ranks: int, levels: int) -> Layout:
+        """From the chunk of every node, int32 [N], and depth and rank of every chunk."""
+        return cls(rank[chunk].astype(np.int32), depth[chunk], ranks, levels)
+
+    @cached_property
+    def order(self) -> Int64:
+        """Nodes by rank, then depth (falling), then id: int64 [N]."""
+        return np.lexsort((-self.depth, self.rank))
+
+    @cached_property
+    def place(self) -> Int64:
+        """Where a node stands in `order`, int64 [N]."""
+        place = np.empty(len(self.order), np.int64)
+        place[self.order] = np.arange(len(place))
+        return place
+
+    @cached_property
+    def offset(self) -> Int64:
+        """order[offset[r]:offset[r+1]] are rank r's, int64 [ranks + 1]."""
+        return np.concatenate([[0], np.cumsum(np.bincount(self.rank, minlength=self.ranks))]).astype(np.int64)
+
+    @cached_property
+    def rows(self) -> Int64:
+        """Own nodes kept at each level on each rank, int64 [levels, ranks]."""
+        return self._kept(self.depth, self.rank)
+
+    def nodes(self, rank: int) -> Int64:
+        """A rank's own nodes, the deepest first."""
+        return self.order[self.offset[rank] : self.offset[rank + 1]]
+
+    def counts(self, snapshot: Snapshot) -> tuple[Int64, Int64, Int64]:
+        """Of a snapshot, at each level on each rank: edges that end there, remote rows read, own rows that others read; int64
+        [levels, ranks] each."""
+        edge = np.minimum(self.depth[snapshot.src], self.depth[snapshot.dst])
+        halo = self.halo(snapshot)
+        ends = ((edge, self.rank[snapshot.dst]), (halo.depth, halo.reader), (halo.depth, halo.owner))
+        edges, read, sent = (self._kept(*pair) for pair in ends)
+        return edges, read, sent
+
+    def halo(self, snapshot: Snapshot) -> Halo:
+        """Who reads what of others: pairs of a reader and a row, by reader, then depth (falling), owner and place."""
+        reader, owner = self.rank[snapshot.dst], self.rank[snapshot.src]
+        cut = np.flatnonzero(reader != owner)
+        depth = np.minimum(self.depth[snapshot.src[cut]], self.depth[snapshot.dst[cut]])
+        key = reader[cut].astype(np.int64) * len(self.order) + self.place[snapshot.src[cut]]
+        by = np.lexsort((-depth, key))
+        pair, first = np.unique(key[by], return_index=True)
+        depth = depth[by][first]  # a row is read for as long as one of its edges is kept
+        reader, place = np.divmod(pair, len(self.order))
+        owner = self.rank[self.order[place]].astype(np.int64)
+        by = np.lexsort((place, owner, -depth, reader))
+        return Halo(reader[by], owner[by], place[by], depth[by])
+
+    def block(self, snapshot: Snapshot, rank: int, variant: Variant = "exact") -> Block:
+        """A rank's rows of a snapshot, entries of a row as in `Snapshot.csr`."""
+        csr, own, halo = snapshot.csr(variant), self.nodes(rank), self.halo(snapshot)
+        remote = halo.place[halo.reader == rank]
+        begin, degree = csr.indptr[own], np.diff(csr.indptr)[own]
+        indptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
+        entry = np.repeat(begin - indptr[:-1], degree) + np.arange(indptr[-1])
+        number = np.empty(len(self.order), np.int32)  # of nodes that the rank holds; of others it is not read
+        number[own] = np.arange(len(own))
+        number[self.order[remote]] = len(own) + np.arange(len(remote))
+        return Block(indptr, number[csr.indices[entry]], csr.values[entry], csr.scale[own], self.order[remote], len(own))
+
+    def _kept(self, depth: Int64, rank: Int32 | Int64) -> Int64:
+        """How many have each depth and more, by rank."""
+        found = np.bincount(depth * self.ranks + rank, minlength=self.levels * self.ranks).reshape(self.levels, self.ranks)
+        return np.cumsum(found[::-1], axis=0)[::-1].astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Halo:
+    """Remote reads of a snapshot, int64 [n] each: `reader` reads `place` (in `Layout.order`) of `owner`, down to the level `depth`."""
+
+    reader: Int64
+    owner: Int64
+    place: Int64
+    depth: Int64
+
+    def at(self, level: int) -> Halo:
+        """Those that are left at a level."""
+        left = self.depth >= level
+        return Halo(self.reader[left], self.owner[left], self.place[left], self.depth[left])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """A rank's rows of a snapshot: a matrix [rows, rows + halo] of own nodes, the remote ones behind them.
+
+    indptr int64 [rows + 1], indices int32 [nnz], values float32 [nnz], scale float32 [rows] (`csr.WeightedCSR`); remote int64 [halo],
+    their ids.
+    """
+
+    indptr: Int64
+    indices: Int32
+    values: Float32
+    scale: Float32
+    remote: Int64
+    rows: int
+
+    def shrunk(self, rows: int, halo: int) -> Block:
+        """The first `rows` own nodes and the first `halo` remote ones, what they are numbered from alone: no id is looked up."""
+        end = self.indptr[rows]
+        column = self.indices[:end]
+        kept = (column < rows) | ((column >= self.rows) & (column < self.rows + halo))
+        indptr = np.concatenate([[0], np.cumsum(kept)])[self.indptr[: rows + 1]]
+        column = column[kept]
+        column = np.where(column < self.rows, column, column - (self.rows - rows)).astype(np.int32)
+        return Block(indptr, column, self.values[:end][kept], self.scale[:rows], self.remote[:halo], rows)

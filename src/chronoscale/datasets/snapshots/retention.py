@@ -1,0 +1,82 @@
+"""Retention: how much of a snapshot a sliding window keeps, by its age (FlareDTDG §3.2, §3.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+
+from chronoscale.datasets.arrays import Int64
+from chronoscale.errors import UserError
+
+
+class Retention(Protocol):
+    """A policy. Chunks are kept in one order, so that of two snapshots the one with fewer keeps some of the other's."""
+
+    @property
+    def window(self) -> int:
+        """Snapshots of a window."""
+        ...
+
+    def kept(self, chunks: int) -> Int64:
+        """Chunks kept of the snapshot of each age, int64 [window]; age 0 is the newest, of which all are."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Decay:
+    """The `full` newest snapshots whole, then `decayed` ones of which each keeps floor(beta * N) of the N chunks of the one after it, with
+    beta the `decayed`-th root of `alpha` (FlareDTDG §3.2). `lags`: ages that are kept whole all the same, which breaks the chain of hidden
+    states at younger ones (§3.5).
+
+    Raises UserError for no full snapshot, alpha outside (0, 1], and a lag outside the window.
+    """
+
+    full: int = 2
+    decayed: int = 6
+    alpha: float = 0.1
+    lags: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.full < 1 or self.decayed < 0:
+            raise UserError(f"full must be at least 1 and decayed at least 0 snapshots, got {self.full} and {self.decayed}")
+        if not 0 < self.alpha <= 1:
+            raise UserError(f"alpha must be above 0 and at most 1, the share that the oldest snapshot keeps, got {self.alpha:g}")
+        if any(not 0 <= lag < self.window for lag in self.lags):
+            raise UserError(f"lags must lie in the window, 0..{self.window - 1} snapshots back, got {list(self.lags)}")
+
+    @property
+    def window(self) -> int:
+        return self.full + self.decayed
+
+    def kept(self, chunks: int) -> Int64:
+        """As `Retention.kept`."""
+        counts = [chunks] * self.full
+        alpha = Fraction(Decimal(repr(self.alpha)))  # the number as it is written: 0.1 of 10 chunks is 1
+        for _ in range(self.decayed):
+            counts.append(_shrunk(counts[-1], alpha, self.decayed))
+        for lag in self.lags:
+            counts[lag] = chunks
+        return np.array(counts, np.int64)
+
+    @property
+    def broken(self) -> tuple[int, ...]:
+        """Ages at which less is kept than of an older snapshot: the hidden states of what is kept there alone end at them."""
+        return tuple(age for age in range(self.window) if any(age < lag for lag in self.lags) and self._decays(age))
+
+    def _decays(self, age: int) -> bool:
+        return age >= self.full and age not in self.lags and self.alpha < 1
+
+
+def _shrunk(count: int, alpha: Fraction, root: int) -> int:
+    """The largest n with n <= alpha^(1/root) count, without rounding: n^root <= alpha count^root."""
+    most = alpha * count**root
+    found = int(count * float(alpha) ** (1 / root))
+    while (found + 1) ** root <= most:
+        found += 1
+    while found**root > most:
+        found -= 1
+    return found

@@ -1,0 +1,36 @@
+"""Keeping: what a schedule's windows keep of older snapshots; a schedule carries it, for whoever executes it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from chronoscale.datasets.snapshots.retention import Decay
+from chronoscale.datasets.snapshots.survival import Epoch
+from chronoscale.errors import UserError
+from chronoscale.strategies.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """`decay`: of each age. each: every rank gives up chunks of its own in an order of its own (the published code)."""
+
+    decay: Decay
+    each: bool = False
+
+    def __str__(self) -> str:
+        return json.dumps({**asdict(self.decay), "each": self.each})
+
+    @classmethod
+    def of(cls, schedule: Schedule) -> Keeping:
+        """What `Schedule.feeding` says. Raises UserError for what this version does not know."""
+        try:
+            found = json.loads(schedule.feeding)
+            each = found.pop("each")
+            return cls(Decay(**{**found, "lags": tuple(found["lags"])}), bool(each))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise UserError(f"schedule '{schedule.name}': windows '{schedule.feeding}' are unknown to this version") from None
+
+    def epoch(self, seed: int, number: int) -> Epoch:
+        """What an epoch draws."""
+        return Epoch(seed, number, self.each)

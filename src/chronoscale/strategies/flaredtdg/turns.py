@@ -1,0 +1,128 @@
+"""Turns: in which order the rows of a window are issued. Every snapshot is a coroutine (FlareDTDG §3.4); a policy says who goes on.
+
+The order is found once, from predicted times, for all ranks alike: a collective that two ranks issue in different orders never ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from chronoscale.strategies.schedule import COLLECTIVES, Op
+
+
+class Slot(NamedTuple):
+    """A row of a window, one on each rank: what is done with a snapshot (`step`, 0 the oldest) at a layer; `back`: of its gradient."""
+
+    op: Op
+    step: int
+    layer: int
+    back: bool = False
+
+    @property
+    def communicates(self) -> bool:
+        return self.op in COLLECTIVES
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a coroutine awaits: that its slot is issued, after those that it names have been."""
+
+    slot: Slot
+    after: tuple[Slot, ...] = ()
+
+    def __await__(self) -> Generator[Row, None, None]:
+        yield self
+
+
+Snapshot = Coroutine[Any, None, None]
+
+
+@dataclass(slots=True)
+class Turn:
+    """A coroutine and the row that it awaits. ready_ns: when it could start; comm_ns: of the last communication that it depends on; asked:
+    how many turns there had been by then."""
+
+    number: int
+    run: Snapshot
+    row: Row
+    end_ns: int = 0
+    ready_ns: int = 0
+    comm_ns: int = 0
+    asked: int = 0
+
+
+@dataclass(slots=True)
+class Lanes:
+    """When the lanes of communication and of computation are free (ns), and when each issued slot ends."""
+
+    free: list[int] = field(default_factory=lambda: [0, 0])
+    end: dict[Slot, int] = field(default_factory=dict)
+
+    def start_ns(self, turn: Turn) -> int:
+        return max(turn.ready_ns, self.free[turn.row.slot.communicates])
+
+
+Policy = Callable[[Turn, Lanes], tuple[int, ...]]  # of turns that may go on the one with the least is taken
+
+
+def one_by_one(turn: Turn, lanes: Lanes) -> tuple[int, ...]:
+    """Every snapshot as far as it gets, the first first."""
+    return (turn.number,)
+
+
+def in_turn(turn: Turn, lanes: Lanes) -> tuple[int, ...]:
+    """Round robin: who has waited for the most turns."""
+    return turn.asked, turn.number
+
+
+def early_ready(turn: Turn, lanes: Lanes) -> tuple[int, ...]:
+    """Early-Ready & Short-Comm (FlareDTDG §3.4): what can start first; of those the set of a communication and what depends on it that is
+    ready first, then the one that communicates for the shortest time."""
+    return lanes.start_ns(turn), turn.ready_ns, turn.comm_ns, turn.number
+
+
+def rows_of(run: Snapshot) -> list[Row]:
+    """All rows of one coroutine, in its order."""
+    rows = []
+    try:
+        while True:
+            rows.append(run.send(None))
+    except StopIteration:
+        return rows
+
+
+def issued(snapshots: Iterable[Snapshot], ns: Mapping[Slot, int], policy: Policy, given: Iterable[Slot] = ()) -> list[Slot]:
+    """The order of all rows of some coroutines; `given` were issued before. `ns`: predicted times.
+
+    Raises ValueError where coroutines wait for each other in a circle.
+    """
+    lanes, order = Lanes(end=dict.fromkeys(given, 0)), []
+    turns = [turn for number, run in enumerate(snapshots) if (turn := _resumed(Turn(number, run, _NONE), 0)) is not None]
+    while turns:
+        may = [turn for turn in turns if all(slot in lanes.end for slot in turn.row.after)]
+        if not may:
+            raise ValueError(f"rows wait for each other: {', '.join(str(turn.row) for turn in turns)}")
+        for turn in may:
+            turn.ready_ns = max([turn.end_ns, *(lanes.end[slot] for slot in turn.row.after)])
+        turn = min(may, key=lambda turn: policy(turn, lanes))
+        slot, took = turn.row.slot, ns.get(turn.row.slot, 0)
+        turn.end_ns = lanes.end[slot] = lanes.free[slot.communicates] = lanes.start_ns(turn) + took
+        turn.comm_ns = took if slot.communicates else turn.comm_ns
+        order.append(slot)
+        if _resumed(turn, len(order)) is None:
+            turns.remove(turn)
+    return order
+
+
+_NONE = Row(Slot(Op.AGGREGATE, -1, -1))
+
+
+def _resumed(turn: Turn, asked: int) -> Turn | None:
+    """With the row that its coroutine awaits next; None where it has ended."""
+    try:
+        turn.row, turn.asked = turn.run.send(None), asked
+    except StopIteration:
+        return None
+    return turn
