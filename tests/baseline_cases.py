@@ -34,10 +34,13 @@ from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
+from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.trace import Source
 from chronoscale.strategies.workload import Hyper, Partition, Workload
 
 INPUTS, HIDDEN, SEED = 6, 8, 5
+CLASSES = 3  # of nodes; every fourth is unlabelled
+SPREAD = ("psg", "blad", "esdg", "distdgl")  # what takes features that change
 ASKED = "asked.json"
 COSTS = DatasheetCosts(presets.cluster("h200").device)
 CPU = torch.device("cpu")
@@ -62,11 +65,13 @@ class Case:
         return (
             f"{self.strategy}-{self.model}-{self.layers}-{self.data}-{self.cut}-{h.group_size}.{h.stride}.{h.horizon}.{h.groups_per_rank}"
             + "-forms" * self.forms
+            + f"-{h.task}" * (h.task != "in-degree")
         )
 
     @property
     def shape(self):
-        return model_shape(self.model, INPUTS, HIDDEN, self.layers)
+        task = task_of(self.hyper.task)
+        return model_shape(self.model, task.inputs(INPUTS), HIDDEN, self.layers, task.outputs(CLASSES, self.data))
 
 
 class Changing:
@@ -104,6 +109,18 @@ CASES = [
     ),
     *(Case("distdgl", m, 2, cut="skewed", ranks=(2, 4)) for m in ("gat-lstm", "evolvegcn-h")),
     *(Case("esdg", m, 2, hyper=Hyper(group_size=3, stride=2, horizon=2), ranks=(2, 4)) for m in ("gat-lstm", "evolvegcn-h")),
+    *(
+        Case(
+            s,
+            m,
+            1 + (i + j) % 2 * (task == "degrees"),
+            cut="skewed" if m == "t-gcn" else "metis",
+            hyper=Hyper(task=task, groups_per_rank=2),
+            ranks=(1, 2),
+        )
+        for (i, s), (j, m), task in product(enumerate(SPREAD), enumerate(MODELS), ("degrees", "classes"))
+        if task == "degrees" or m in ("t-gcn", "evolvegcn-o")
+    ),
     *(Case("distdgl", m, 3, hyper=Hyper(group_size=1, variant="as-published")) for m in ("t-gcn", "gat-lstm")),
 ]
 
@@ -123,7 +140,8 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
     rank, ranks = context.rank, context.ranks
     sequence, schedule = store.load(folder / case.data), Schedule.load(folder / f"{case.label}-{ranks}.parquet")
     cut = Cut(np.load(folder / f"{case.data}-{case.cut}-{ranks}.npy"), ranks)
-    material = Material(sequence, INPUTS, case.hyper.variant, weighted=case.shape.spatial == "gcn")
+    asked = (case.shape.inputs, case.hyper.variant)
+    material = Material(sequence, *asked, weighted=case.shape.spatial == "gcn", task=case.hyper.task)
     learner, steps = Learner(model, context), iterations_of(schedule)
     learner.optimizer = torch.optim.SGD(learner.model.parameters(), RATE)
     if schedule.kind == "groups":
@@ -135,7 +153,7 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
     for task in schedule.tasks(Op.H2D):  # what is planned is what is copied
         if schedule.rank[task] == rank:
             snapshot = schedule.unit[task] * case.hyper.stride + schedule.step[task]
-            assert schedule.bytes[task] == region.graph(snapshot).nbytes + region.features.nbytes
+            assert schedule.bytes[task] == region.graph(snapshot).nbytes + region.features(snapshot).nbytes
     exchanged = COLLECTIVES - {Op.ALLREDUCE}
     planned = {t.task: t.bytes for t in program.tasks if t.op in exchanged}
     assert planned == program.exchange.moved, "planned and moved bytes differ"

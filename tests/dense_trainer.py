@@ -26,9 +26,9 @@ class DenseTrainer:
     """A copy of a SnapshotModel's parameters, trained on a sequence."""
 
     def __init__(self, sequence, features, model, hyper):
+        """`features`: the same [N, F] for all snapshots; of the task `degrees` they are made here."""
         self.model, self.hyper, self.shape = deepcopy(model).double(), hyper, model.shape
         self.optimizer = torch.optim.SGD(self.model.parameters(), RATE)
-        self.x = features.double()
         n = sequence.num_nodes
         self.adjacency, self.normal, self.target = [], [], []
         for snapshot in sequence:
@@ -36,12 +36,14 @@ class DenseTrainer:
             a[snapshot.dst.astype(int), snapshot.src.astype(int)] = 1
             self.adjacency.append(a)
             self.normal.append(a / a.sum(1, keepdim=True).sqrt() / a.sum(0, keepdim=True).sqrt())
-            self.target.append(torch.log1p(a.sum(1) - 1))
+            self.target.append(torch.log1p(torch.stack([a.sum(1), a.sum(0)], 1) - 1))  # in, out
+        self.x = self.target if hyper.task == "degrees" else [features.double()] * len(sequence)
+        self.classes = None if sequence.classes is None else torch.from_numpy(sequence.classes.astype(int))
 
     def group(self, unit):
         hyper, shape = self.hyper, self.shape
         snapshots = range(unit * hyper.stride, unit * hyper.stride + hyper.group_size)
-        below = [self.x] * hyper.group_size
+        below = [self.x[t] for t in snapshots]
         for block in self.model.blocks:
             outputs, state = [], None
             for x, t in zip(below, snapshots, strict=True):
@@ -72,8 +74,14 @@ class DenseTrainer:
                 outputs.append(y)
             below = outputs
         steps = range(hyper.group_size) if shape.evolves_weights else [hyper.group_size - 1]
-        predicted = {s: self.model.readout(below[s])[:, 0] for s in steps}
-        return sum((predicted[s] - self.target[snapshots[s] + hyper.horizon]).square().mean() for s in steps) / len(steps)
+        return sum(self.error(self.model.readout(below[s]), snapshots[s] + hyper.horizon) for s in steps) / len(steps)
+
+    def error(self, predicted, t):
+        """Of what is predicted of a snapshot."""
+        if self.hyper.task == "classes":
+            chances = torch.softmax(predicted, 1)
+            return -torch.stack([chances[v, c].log() for v, c in enumerate(self.classes.tolist()) if c >= 0]).mean()
+        return (predicted - self.target[t][:, : predicted.shape[1]]).square().mean()
 
     def losses(self, iterations):
         """`iterations`: the groups of each."""

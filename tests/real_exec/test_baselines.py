@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from baseline_cases import ASKED, CASES, INPUTS, SEED, Case, plan, run
+from baseline_cases import ASKED, CASES, CLASSES, INPUTS, SEED, Case, plan, run
 from dense_trainer import DenseTrainer, apart, weights
 
 from chronoscale.cuda_ext import ops
@@ -59,7 +59,8 @@ def folder(tmp_path_factory, request):
         for name, count in (("real", 13), ("real-long", 21)):
             sequences[name] = busiest(SnapshotSequence.from_snapshots([months[t] for t in range(12, 12 + count)]), 100)
     for name, sequence in sequences.items():
-        store.save(folder / name, sequence)
+        classes = np.random.default_rng(0).permutation(np.arange(sequence.num_nodes) % (CLASSES + 1)) - 1
+        store.save(folder / name, replace(sequence, classes=classes.astype(np.int32)))
         nodes = np.arange(sequence.num_nodes)
         quarters = metis(sequence, 4) if name.startswith("growth") else nodes
         for ranks in (1, 2, 4):
@@ -91,7 +92,7 @@ def folder(tmp_path_factory, request):
 def oracle(folder, data, shape, hyper, steps):
     """Losses and weights of an independent trainer; strategies and rank counts that take the same steps share them."""
     sequence = store.load(folder / data)
-    features = Material(sequence, INPUTS).features
+    features = Material(sequence, INPUTS).features(0)
     trainer = DenseTrainer(sequence, features, SnapshotModel(shape, SEED), hyper)
     return trainer.losses(steps), weights(trainer.model)
 
@@ -152,17 +153,17 @@ def test_parts_make_up_the_snapshot(parts, variant):
         full = material.snapshots[t].csr(variant)
         dense = np.zeros((50, 50), np.float32)
         np.add.at(dense, (np.repeat(np.arange(50), np.diff(full.indptr)), full.indices), full.values)
-        expected = torch.from_numpy(dense) @ material.features * torch.from_numpy(full.scale)[:, None]
+        expected = torch.from_numpy(dense) @ material.features(t) * torch.from_numpy(full.scale)[:, None]
         for part, region in enumerate(regions):
             remote = []
             for other, source in enumerate(regions):
                 if parts > 1:
                     route = source.route(t)
                     at = sum(route.rows[:part])
-                    remote.append(source.features[route.send[at : at + route.rows[part]]])
+                    remote.append(source.features(t)[route.send[at : at + route.rows[part]]])
                     assert route.rows[part] == region.route(t).remote[other]
             form = region.graph(t)
-            x = torch.cat([region.features, *remote])
+            x = torch.cat([region.features(t), *remote])
             torch.testing.assert_close(ops.aggregate(form.graph, x) * form.scale[:, None], expected[torch.from_numpy(cut.nodes(part))])
             assert torch.equal(region.target(t if t == 2 else 2), material.target(2)[torch.from_numpy(cut.nodes(part))])
 

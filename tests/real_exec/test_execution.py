@@ -98,7 +98,7 @@ def test_equal_losses_over_20_steps(number, model, layers):
     for side, placement in enumerate((deal(work.groups, 1, 2), place(benefit(work, COSTS), 1))):
         schedule = lower("psg", work, placement, KINDS["psg"], COSTS)
         base, program = train(graphs, work, schedule)
-        oracle = DenseTrainer(graphs, program.material.features, SnapshotModel(work.model, 5), work.hyper)
+        oracle = DenseTrainer(graphs, program.material.features(0), SnapshotModel(work.model, 5), work.hyper)
         expected = oracle.losses(iterations_of(schedule))
         assert len(base.losses) >= 20
         np.testing.assert_allclose(base.losses, expected, rtol=1e-5)
@@ -202,7 +202,7 @@ def test_planned_bytes_are_moved_bytes(model, layers, kind, variant):
     owned = {(int(schedule.unit[task]), int(schedule.step[task])): int(schedule.bytes[task]) for task in schedule.tasks(Op.H2D)}
     assert program.plan.features == {seat for seat in owned if seat[1] == 0}
     for seat, planned in owned.items():
-        assert planned == program._source(seat).nbytes + (seat[1] == 0) * program.material.features.nbytes
+        assert planned == program._source(seat).nbytes + (seat[1] == 0) * program.material.features(seat[0]).nbytes
     assert not program.board.shelves, "snapshots are left on the device at the end of an epoch"
 
 

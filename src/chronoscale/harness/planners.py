@@ -16,7 +16,8 @@ from chronoscale.strategies.workload import Workload
 
 
 def planners(experiment: Experiment, executed: bool = False) -> dict[str, Strategy]:
-    """The strategies by their names. Raises UserError for an unknown one, one of another family, and, where they are to be `executed`, one
+    """The strategies by their names. Raises UserError for an unknown one, one of another family, one that
+    refuses what is to be trained, and, where they are to be `executed`, one
     that cannot be."""
     found: dict[str, Strategy] = {}
     valid = registry.of(experiment.family)
@@ -25,6 +26,9 @@ def planners(experiment: Experiment, executed: bool = False) -> dict[str, Strate
         if one.family != experiment.family:
             on = trains_on(experiment.model.name, experiment.family)
             raise UserError(f"strategies: '{name}' is for {one.family}, {on}; valid: {', '.join(valid)}")
+        if why := one.refuses(experiment.hyper):
+            takes = ", ".join(other for other, planner in valid.items() if not planner.refuses(experiment.hyper))
+            raise UserError(f"strategies: '{name}' {why}; valid: {takes}")
         if one.name in found:
             raise UserError(f"strategies: two are called '{one.name}'")
         if executed and registry.executable(name).kind not in KINDS:

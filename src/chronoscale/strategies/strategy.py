@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.workload import Workload
+from chronoscale.strategies.workload import Hyper, Workload
 
 
 class Strategy(ABC):
@@ -34,6 +34,10 @@ class Strategy(ABC):
     @abstractmethod
     def rows(self, workload: Workload, ranks: int) -> int:
         """About how many rows a plan has, and hardly fewer than it will have; reckoned before any is made. Raises UserError as `plan`."""
+
+    def refuses(self, hyper: Hyper) -> str:
+        """Why it cannot train as `hyper` says: what it does, and the key that stands against it; '' where it can."""
+        return ""
 
     def prepare(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """What happens once as a schedule of kind "preparation", of a strategy that `prepares`. Raises UserError as `plan`."""

@@ -13,12 +13,14 @@ from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.signals.windows import Windows
 from chronoscale.datasets.snapshots.chunks import Blocks
 from chronoscale.datasets.snapshots.retention import Decay
+from chronoscale.datasets.snapshots.held import Held
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics
 from chronoscale.datasets.snapshots.survival import Epoch
 from chronoscale.datasets.streams.protocol import Protocol as Evaluation
 from chronoscale.datasets.streams.work import StreamStatistics
 from chronoscale.errors import UserError, unknown
 from chronoscale.strategies.schedule import Ints
+from chronoscale.strategies.snapshots.tasks import task_of
 
 GATES = {"lstm": 4, "gru": 3}
 Kind = TypeVar("Kind", bound="Statistics")
@@ -201,8 +203,11 @@ class Hyper:
     standardise: str = "training"  # signals: period of mean and deviation, see `datasets.signals.standard`
     events: EventHyper = field(default_factory=EventHyper)
     recency: Recency = field(default_factory=Recency)
+    task: str = "in-degree"  # on snapshots, see `strategies.snapshots.tasks`
+    held: Held = field(default_factory=Held)  # snapshots that are not trained on
 
     def __post_init__(self) -> None:
+        task_of(self.task)
         if min(self.group_size, self.stride, self.batch_size, self.window, self.horizon) < 1:
             raise UserError("group_size, stride, batch_size, window and horizon must be at least 1")
         if self.groups_per_rank not in (1, 2):
@@ -259,20 +264,24 @@ class Workload:
 
     @property
     def steps(self) -> int:
-        """Snapshots that a window may end with: those with one to predict."""
-        return len(self.snapshots.edges) - self.hyper.horizon
+        """Snapshots that a window may end with: those with one to predict that is trained on."""
+        return max(len(self.hyper.held.split(len(self.snapshots.edges)).training) - self.hyper.horizon, 0)
 
     @property
     def groups(self) -> int:
-        """Snapshot groups: windows of `group_size` with `horizon` snapshots after them to predict.
+        """Snapshot groups: windows of `group_size` with `horizon` snapshots after them to predict, all of them in training.
 
-        Raises UserError when the sequence is too short for one.
+        Raises UserError when what is trained on is too short for one, and where a share of it that is held out comes to none.
         """
         length, hyper = len(self.snapshots.edges), self.hyper
-        count = (length - hyper.group_size - hyper.horizon) // hyper.stride + 1
-        if length < hyper.group_size + hyper.horizon:
-            raise UserError(f"'{self.name}' has {length} snapshots; a group of {hyper.group_size} with horizon {hyper.horizon} needs more")
-        return count
+        trained, needed = len(hyper.held.split(length).training), hyper.group_size + hyper.horizon
+        if trained < needed:
+            group = f"a group of {hyper.group_size} with horizon {hyper.horizon}"
+            if length < needed:
+                raise UserError(f"'{self.name}' has {length} snapshots; {group} needs more")
+            rest = f"leave {trained} of the {length} snapshots of '{self.name}' to train on"
+            raise UserError(f"training.validation, training.test: they {rest}; {group} needs {needed}")
+        return (trained - needed) // hyper.stride + 1
 
     def group_start(self, unit: Ints | int) -> Ints:
         """First snapshot of a group."""

@@ -16,7 +16,7 @@ from chronoscale.datasets.arrays import MAX_NODES, Int64, not_finite, require, r
 from chronoscale.datasets.formats.ordering import Order, Placed, Sort, Strict, order_of
 from chronoscale.datasets.formats.readings import Missing, TimeOfDay, completed
 from chronoscale.datasets.signals.signal import Signal
-from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence, require_classes
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import ChronoscaleWarning, UserError
 
@@ -36,7 +36,8 @@ def read(
 ) -> SnapshotSequence | EventStream | Signal:
     """Read an archive of the keys
 
-    snapshots: src, dst [E], ptr [T+1], num_nodes, and if present weight [E], snapshot [T] (labels, integers or `YYYY-MM`);
+    snapshots: src, dst [E], ptr [T+1], num_nodes, and if present weight [E], snapshot [T] (labels, integers or `YYYY-MM`), classes [N]
+    (of nodes, from 0; -1: unlabelled);
     events: src, dst, t [M], num_nodes or node_names [N]; other numeric [M] or [M, D] arrays become features, in the archive's order;
     signal: `values` [T, N] or [T, N, C] (NaN: no reading), edge_index [2, E], and if present `weight` [E].
     Warns of arrays that are not read and not ignored. Raises UserError naming the file, and the key where one is missing or wrong.
@@ -81,8 +82,13 @@ def _snapshots(path: Path, arrays: Arrays) -> tuple[SnapshotSequence, list[str]]
     src, dst, ptr = (_numbers(arrays, key, "iu", 1) for key in ("src", "dst", "ptr"))
     weight = _numbers(arrays, "weight", "iuf", 1) if "weight" in arrays else None
     labels = _labels(arrays["snapshot"]) if "snapshot" in arrays else None
-    read = [key for key in arrays if key in ("src", "dst", "ptr", "weight", "snapshot", "num_nodes")]
+    read = [key for key in arrays if key in ("src", "dst", "ptr", "weight", "snapshot", "num_nodes", "classes")]
     found = SnapshotSequence.from_edges(_num_nodes(arrays, src, dst, read), ptr, src, dst, weight, path.parent.name, labels)
+    if "classes" in arrays:
+        classes = _numbers(arrays, "classes", "iu", 1)
+        require_classes(classes, "classes")
+        require(classes, "classes", "int64", (found.num_nodes,))
+        found = replace(found, classes=classes.astype(np.int32))
     return replace(found, account={"merged": f"{src.size - found.num_edges:,} repeated edges"}), read
 
 

@@ -11,17 +11,27 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from chronoscale.datasets import store
 from chronoscale.datasets.entries import entry
+from chronoscale.datasets.generate.communities import CommunityGraph
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.generate.sessions import SessionStream
-from chronoscale.datasets.generate.specs import SPECS, DyGraphSpec, EventsSpec, GeneratorSpec, GrowthSpec, SessionsSpec, TrafficSpec
+from chronoscale.datasets.generate.specs import (
+    SPECS,
+    CommunitiesSpec,
+    DyGraphSpec,
+    EventsSpec,
+    GeneratorSpec,
+    GrowthSpec,
+    SessionsSpec,
+    TrafficSpec,
+)
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.documents import mapping
 from chronoscale.errors import UserError, unknown
 from chronoscale.mistakes import mistake
 
-Generator = GrowthGraph | EvolvingGraph | TrafficSignal | RandomStream | SessionStream
+Generator = GrowthGraph | EvolvingGraph | CommunityGraph | TrafficSignal | RandomStream | SessionStream
 _Part = TypeVar("_Part")
 
 
@@ -39,6 +49,11 @@ def _(spec: GrowthSpec, name: str, seed: int) -> GrowthGraph:
 @build.register
 def _(spec: DyGraphSpec, name: str, seed: int) -> EvolvingGraph:
     return EvolvingGraph(spec.nodes, spec.edges, spec.snapshots, spec.churn, spec.burst_rate, spec.skew, seed, name)
+
+
+@build.register
+def _(spec: CommunitiesSpec, name: str, seed: int) -> CommunityGraph:
+    return CommunityGraph(**spec.model_dump(exclude={"kind"}), seed=seed, name=name)
 
 
 @build.register
@@ -121,7 +136,8 @@ def held(generator: Generator) -> store.Dataset:
 
 
 def write(path: str | Path, generator: Generator, told: Callable[[int], None] | None = None) -> None:
-    """Write what a generator makes to the new folder `path`, a snapshot or a block of time or of events in memory at once.
+    """Write what a generator makes to the new folder `path`, a snapshot or a block of time or of events in memory at once; communities,
+    which have features and classes, whole.
 
     `told` hears how many snapshots, steps or events are made. Raises UserError if `path` exists.
     """
@@ -129,6 +145,11 @@ def write(path: str | Path, generator: Generator, told: Callable[[int], None] | 
         store.save_events(path, _counted(generator, len, told), generator.node_blocks())
     elif isinstance(generator, TrafficSignal):
         store.save_signal(path, _counted(generator, len, told), *generator.graph(), generator.name, generator.calendar)
+    elif isinstance(generator, CommunityGraph):
+        made = generator.sequence()
+        if told is not None:
+            told(len(made))
+        store.save(path, made)
     else:
         store.save_stream(path, _counted(generator, lambda _: 1, told), generator.name)
 

@@ -34,6 +34,18 @@ class DyGraphSpec(_Spec):
     skew: float = Field(0.5, ge=0, lt=1)
 
 
+class CommunitiesSpec(_Spec):
+    """Parameters of `CommunityGraph`."""
+
+    kind: Literal["communities"]
+    classes: PositiveInt
+    inside: float = Field(0.8, ge=0, le=1)
+    churn: float = Field(0.1, ge=0, le=1)
+    features: PositiveInt = 16
+    apart: float = Field(0.5, ge=0)
+    unlabelled: float = Field(0.2, ge=0, lt=1)
+
+
 class TrafficSpec(BaseModel):
     """Parameters of `TrafficSignal`."""
 
@@ -91,10 +103,11 @@ class SessionsSpec(BaseModel):
     node_features: NonNegativeInt = 0
 
 
-GeneratorSpec = Annotated[GrowthSpec | DyGraphSpec | TrafficSpec | EventsSpec | SessionsSpec, Field(discriminator="kind")]
-SPECS: dict[str, type[GrowthSpec | DyGraphSpec | TrafficSpec | EventsSpec | SessionsSpec]] = {
+GeneratorSpec = Annotated[GrowthSpec | DyGraphSpec | CommunitiesSpec | TrafficSpec | EventsSpec | SessionsSpec, Field(discriminator="kind")]
+SPECS: dict[str, type[GrowthSpec | DyGraphSpec | CommunitiesSpec | TrafficSpec | EventsSpec | SessionsSpec]] = {
     "growth": GrowthSpec,
     "dygraph": DyGraphSpec,
+    "communities": CommunitiesSpec,
     "traffic": TrafficSpec,
     "events": EventsSpec,
     "sessions": SessionsSpec,
@@ -102,6 +115,7 @@ SPECS: dict[str, type[GrowthSpec | DyGraphSpec | TrafficSpec | EventsSpec | Sess
 FAMILIES = {
     "growth": "snapshots",
     "dygraph": "snapshots",
+    "communities": "snapshots",
     "traffic": "signals",
     "events": "streams",
     "sessions": "streams",

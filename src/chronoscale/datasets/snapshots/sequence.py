@@ -14,6 +14,7 @@ from chronoscale.datasets.snapshots import edge_keys
 from chronoscale.datasets.snapshots.csr import Variant, WeightedCSR
 from chronoscale.errors import UserError
 
+MAX_CLASSES = 1 << 16  # of nodes: a model puts out a number for each
 _BLOCK = 1 << 22  # edges checked at a time: a memory-mapped sequence is read once and never held
 
 
@@ -94,8 +95,9 @@ class SnapshotSequence:
     """T snapshots over one id space; snapshot t is the edges ptr[t]:ptr[t+1].
 
     ptr int64 [T+1]; src, dst int32 [E]; weight float32 [E] or None; labels int64 [T] or None (when each snapshot starts,
-    in the source's own unit); features float32 [N, F] or None; node_ids int64 [N] or None (ids in the source).
-    account: how it was read. Arrays may be memory-mapped: an item is a view. Raises UserError where a snapshot would.
+    in the source's own unit); features float32 [N, F] or None; node_ids int64 [N] or None (ids in the source); classes int32 [N]
+    or None (of nodes, from 0; -1: unlabelled). account: how it was read. Arrays may be memory-mapped: an item is a view. Raises
+    UserError where a snapshot would.
     """
 
     num_nodes: int
@@ -108,6 +110,7 @@ class SnapshotSequence:
     node_ids: Int64 | None = None
     name: str = ""
     account: Account = field(default_factory=dict)
+    classes: Int32 | None = None
 
     def __post_init__(self) -> None:
         require(self.ptr, "SnapshotSequence.ptr", "int64", (None,))
@@ -117,6 +120,9 @@ class SnapshotSequence:
         require(self.node_ids, "SnapshotSequence.node_ids", "int64", (self.num_nodes,))
         _check_edges("SnapshotSequence", self.num_nodes, self.ptr, self.src, self.dst, self.weight)
         require_finite(self.features, "SnapshotSequence.features")
+        require(self.classes, "SnapshotSequence.classes", "int32", (self.num_nodes,))
+        if self.classes is not None:
+            require_classes(self.classes, "SnapshotSequence.classes")
 
     @classmethod
     def from_snapshots(
@@ -171,6 +177,11 @@ class SnapshotSequence:
         """Edges of all snapshots together."""
         return self.src.size
 
+    @property
+    def num_classes(self) -> int:
+        """Of nodes: one more than the highest; 0 where none is labelled."""
+        return 0 if self.classes is None else int(self.classes.max(initial=-1)) + 1
+
     def without_self_edges(self) -> SnapshotSequence:
         """Every snapshot less its edges from a node to itself (see `Snapshot.without_self_edges`)."""
         kept = self.src != self.dst
@@ -195,7 +206,7 @@ class SnapshotSequence:
         if k < 1:
             raise UserError(f"window: expected at least 1 snapshot, got {k}")
         windows = SnapshotSequence.from_snapshots(self._windows(k), self.name, self.labels, self.node_ids)
-        return replace(windows, features=self.features)
+        return replace(windows, features=self.features, classes=self.classes)
 
     def _windows(self, k: int) -> Iterator[Snapshot]:
         last: Snapshot | None = None
@@ -210,6 +221,12 @@ class SnapshotSequence:
                 weight = None if self.weight is None else self.weight[part]
                 last = Snapshot.from_edges(self.num_nodes, self.src[part], self.dst[part], weight)
             yield last
+
+
+def require_classes(classes: Numbers, name: str) -> None:
+    """Raises UserError for a node's class out of range."""
+    if (wrong := np.flatnonzero((classes < -1) | (classes >= MAX_CLASSES))).size:
+        raise UserError(f"{name}[{wrong[0]}]: expected -1 (unlabelled) or 0..{MAX_CLASSES - 1}, got {classes[wrong[0]]}")
 
 
 def _check_lengths(src: Numbers, dst: Numbers, weight: Numbers | None) -> None:

@@ -184,7 +184,7 @@ class ControlPlane:
 
     def _build(self, schedule: Schedule) -> None:
         """What each rank's program would prepare, by the very code that would."""
-        learner = learner_of(self.job.model, self._context)
+        learner = learner_of(self.job.model, self._context, self._material.objective.outputs)
         for rank in range(self.ranks):
             self._continue()
             SnapshotProgram(schedule, self._material, learner, self.experiment.hyper, replace(self._context, rank=rank))

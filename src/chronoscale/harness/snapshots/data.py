@@ -63,28 +63,37 @@ def generated(data: SnapshotData) -> bool:
 def streamed(experiment: SnapshotExperiment) -> Iterable[Snapshot]:
     """The snapshots one by one, `scale` left aside; generated ones are never held together. Raises UserError as `snapshots`."""
     data = experiment.dataset
-    plain = experiment.model_copy(update={"dataset": data.model_copy(update={"scale": 1})})
-    stream: Iterable[Snapshot] = catalogue.stream(str(data.name), experiment.seed) if generated(data) else snapshots(plain)
+    stream: Iterable[Snapshot] = catalogue.stream(str(data.name), experiment.seed) if generated(data) else _unscaled(experiment)
     return (snapshot.without_self_edges() for snapshot in islice(stream, experiment.length))
 
 
-def shape(experiment: SnapshotExperiment) -> ModelShape:
-    """Of the experiment's model."""
-    model = experiment.model
-    return model_shape(model.name, model.inputs, model.hidden, model.layers)
+def _unscaled(experiment: SnapshotExperiment) -> SnapshotSequence:
+    return snapshots(experiment.model_copy(update={"dataset": experiment.dataset.model_copy(update={"scale": 1})}))
+
+
+def shape(experiment: SnapshotExperiment, found: SnapshotSequence) -> ModelShape:
+    """Of the experiment's model on these snapshots. Raises UserError for a task that they have no classes for."""
+    return _shape(experiment, found.num_classes)
+
+
+def _shape(experiment: SnapshotExperiment, classes: int) -> ModelShape:
+    model, outputs = experiment.model, experiment.task.outputs(classes, experiment.dataset.label)
+    return model_shape(model.name, model.inputs, model.hidden, model.layers, outputs)
 
 
 def workload(experiment: SnapshotExperiment) -> Workload:
-    """Statistics, model shape and hyper-parameters. Raises UserError as `snapshots`."""
+    """Statistics, model shape and hyper-parameters. Raises UserError as `snapshots` and `shape`."""
+    classes = _unscaled(experiment).num_classes if experiment.task.classifies else 0
     stats = statistics_of(streamed(experiment)).scaled(experiment.dataset.scale)
     _enough(experiment, len(stats.edges))
-    return Workload(experiment.dataset.label, stats, shape(experiment), experiment.hyper)
+    return Workload(experiment.dataset.label, stats, _shape(experiment, classes), experiment.hyper)
 
 
 def _enough(experiment: SnapshotExperiment, found: int) -> None:
     """Raises UserError where there are fewer snapshots than `groups` asks for."""
     if experiment.length is not None and experiment.length > found:
-        most = max((found - experiment.training.group_size - experiment.training.horizon) // experiment.training.stride + 1, 0)
+        trained = experiment.hyper.held.trained(found)
+        most = max((trained - experiment.training.group_size - experiment.training.horizon) // experiment.training.stride + 1, 0)
         has = f"dataset '{experiment.dataset.label}' has {found}, enough for {most} groups"
         raise UserError(f"groups: {experiment.groups} need {experiment.length} snapshots, {has}; without groups: all are taken")
 
@@ -93,7 +102,7 @@ def stored(experiment: SnapshotExperiment, folder: Path) -> tuple[Workload, Snap
     """Of snapshots on disk."""
     sequence = store.load(folder)
     assert isinstance(sequence, SnapshotSequence)
-    return Workload(experiment.dataset.label, statistics_of(sequence), shape(experiment), experiment.hyper), sequence
+    return Workload(experiment.dataset.label, statistics_of(sequence), shape(experiment, sequence), experiment.hyper), sequence
 
 
 def kept(experiment: SnapshotExperiment, run: Run) -> Path:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, PositiveFloat, model_validator
+from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveFloat, model_validator
 
+from chronoscale.datasets.snapshots.held import Held
+from chronoscale.errors import UserError
 from chronoscale.harness.experiment import WHOLE, Data, Experiment, Model, Names, Part, Size, Training, Width, named, null_is
+from chronoscale.strategies.snapshots.tasks import SnapshotTask, task_of
 from chronoscale.strategies.workload import Hyper
+
+Share = Annotated[NonNegativeFloat, Field(lt=1)]
 
 
 class Cut(Part):
@@ -54,6 +59,13 @@ class SnapshotTraining(Training):
     )
     horizon: Annotated[Size, null_is(1)] = Field(1, description="snapshots ahead that are predicted")
     scale_learning_rate: bool = Field(True, description="multiply the learning rate of a step by its groups, on all ranks (REAL §7.4)")
+    task: Literal["in-degree", "degrees", "classes"] = Field(
+        "in-degree",
+        description="predict log(1 + in-degree) of every node from its features, log(1 + in- and out-degree) from those of the snapshots "
+        "that are read, or its class from its features",
+    )
+    validation: Share = Field(0.0, description="share of the snapshots that `chronoscale train` validates on after every epoch")
+    test: Share = Field(0.0, description="share of the snapshots, the last ones, that are predicted once training has ended")
 
 
 class SnapshotExperiment(Experiment):
@@ -67,11 +79,29 @@ class SnapshotExperiment(Experiment):
     strategies: Names = ("psg", "real-reuse", "real-g+")
     groups: Size | None = Field(None, description="snapshot groups an epoch, the first ones; all without it")
 
+    @model_validator(mode="after")
+    def _widths(self) -> SnapshotExperiment:
+        """A task that makes its features gives their width."""
+        width = self.task.inputs(self.model.inputs)
+        if width != self.model.inputs:
+            if "inputs" in self.model.model_fields_set:
+                raise UserError(f"model.inputs: training.task: '{self.task.name}' reads {width} numbers a node, got {self.model.inputs}")
+            object.__setattr__(self, "model", self.model.model_copy(update={"inputs": width}))
+        return self
+
     @property
     def hyper(self) -> Hyper:
         """The part that planning reads."""
         t = self.training
-        return Hyper(t.group_size, t.stride, t.groups_per_rank, horizon=t.horizon, variant=t.variant, seed=self.seed)
+        held = Held(t.validation, t.test)
+        return Hyper(
+            t.group_size, t.stride, t.groups_per_rank, horizon=t.horizon, variant=t.variant, seed=self.seed, task=t.task, held=held
+        )
+
+    @property
+    def task(self) -> SnapshotTask:
+        """What is predicted."""
+        return task_of(self.training.task)
 
     @property
     def scales_rate(self) -> bool:
@@ -80,6 +110,6 @@ class SnapshotExperiment(Experiment):
 
     @property
     def length(self) -> int | None:
-        """Snapshots that `groups` groups need; None for all."""
+        """Snapshots that `groups` groups need, and those that are held out behind them; None for all."""
         t = self.training
-        return None if self.groups is None else (self.groups - 1) * t.stride + t.group_size + t.horizon
+        return None if self.groups is None else self.hyper.held.whole((self.groups - 1) * t.stride + t.group_size + t.horizon)

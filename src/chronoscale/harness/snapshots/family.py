@@ -70,4 +70,6 @@ class Snapshots(Trained[SnapshotExperiment]):
         spans |= {key: column[1:] for key, column in compared.items()}
         loops = int(np.count_nonzero(found.src == found.dst))
         counted = [("nodes", found.num_nodes), ("snapshots", len(found)), ("edges", int(stats.edges.sum())), ("self-loops", loops)]
+        if found.classes is not None:
+            counted += [("classes", found.num_classes), ("labelled nodes", int(np.count_nonzero(found.classes >= 0)))]
         return [Fact(*pair) for pair in counted] + [spread(key, column) for key, column in spans.items() if len(column)]

@@ -29,7 +29,8 @@ class SnapshotProbes(Probes):
 
     def __init__(self, experiment: SnapshotExperiment, folder: Path) -> None:
         self._experiment, self._folder = experiment, folder
-        self._snapshots, self._shape = snapshots(experiment), shape(experiment)
+        self._snapshots = snapshots(experiment)
+        self._shape = shape(experiment, self._snapshots)
         if not len(self._snapshots.src):
             raise UserError(
                 f"dataset '{experiment.dataset.label}' has no edges in the snapshots that are used: a profile has nothing to time"

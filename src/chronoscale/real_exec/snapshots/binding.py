@@ -15,7 +15,7 @@ from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.plans import Kind
 from chronoscale.real_exec.program import Program
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
-from chronoscale.real_exec.snapshots.material import Material, material_of
+from chronoscale.real_exec.snapshots.material import shared
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.plans import PublishedPlans
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
@@ -24,27 +24,24 @@ from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
 
 
-def _shared(item: Item, choice: ModelChoice, context: Context) -> Material:
-    return context.share(("material", item.dataset, item.hyper.variant), lambda: material_of(item, choice, context))
-
-
 def _groups(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:
-    return SnapshotProgram(schedule, _shared(item, choice, context), learner_of(choice, context), item.hyper, context)
+    material = shared(item, choice, context)
+    return SnapshotProgram(schedule, material, learner_of(choice, context, material.objective.outputs), item.hyper, context)
 
 
 def _snapshots(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:
-    return _cells(item, schedule, Whole(_shared(item, choice, context)), choice, context)
+    return _cells(item, schedule, Whole(shared(item, choice, context)), choice, context)
 
 
 def _parts(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:
     if not item.parts:
         raise UserError(f"schedule '{schedule.name}' runs on vertex parts, and its item names no partition")
     cut = Cut(read_array(Path(item.parts), np.int32, (None,), "partition"), schedule.ranks)
-    return _cells(item, schedule, Part(_shared(item, choice, context), cut, context.rank, context.device), choice, context)
+    return _cells(item, schedule, Part(shared(item, choice, context), cut, context.rank, context.device), choice, context)
 
 
 def _cells(item: Item, schedule: Schedule, region: Region, choice: ModelChoice, context: Context) -> Program:
-    return CellProgram(schedule, region, learner_of(choice, context), item.hyper, context)
+    return CellProgram(schedule, region, learner_of(choice, context, region.objective.outputs), item.hyper, context)
 
 
 KINDS: Mapping[str, Kind] = {"groups": Kind(_groups, PublishedPlans), "snapshots": Kind(_snapshots), "parts": Kind(_parts)}

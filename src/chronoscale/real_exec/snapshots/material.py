@@ -13,6 +13,7 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap
 from chronoscale.datasets import store
+from chronoscale.datasets.arrays import Float32
 from chronoscale.datasets.snapshots.csr import DeltaCSR, Variant
 from chronoscale.datasets.snapshots.difference import EdgeMap as HostMap
 from chronoscale.datasets.snapshots.difference import delta_csr, edge_map
@@ -21,6 +22,8 @@ from chronoscale.errors import UserError
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.snapshots.model import shape_of
+from chronoscale.real_exec.snapshots.objective import objective_of
+from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.workload import ModelChoice
 
 
@@ -75,10 +78,10 @@ def _copy(source: Tensor | None, device: torch.device) -> Tensor | None:
 
 
 class Material:
-    """Forms of the snapshots that a schedule needs, features [N, F] float32 and targets [T, N] float32 on the host.
+    """Forms of the snapshots that a schedule needs, and what a task (`strategies.snapshots.tasks`) reads and predicts of them, on the host.
 
-    The task is regression (FlareDTDG §4.1): predict log(1 + in-degree) of every node, `horizon` snapshots ahead. Without features of its
-    own a dataset gets seeded Gaussian ones of the asked width. Attention reads no weights: then `weighted` is False.
+    Where the task makes no features, a dataset without any of its own gets seeded Gaussian ones of the asked width. Attention reads no
+    weights: then `weighted` is False. Raises UserError for features of another width, and for classes that are not there.
     """
 
     def __init__(
@@ -89,24 +92,31 @@ class Material:
         seed: int = 0,
         pin: bool = False,
         weighted: bool = True,
+        task: str = "in-degree",
     ) -> None:
-        self.snapshots, self.variant, self._pin, self.weighted = snapshots, variant, pin, weighted
-        self.num_nodes = snapshots.num_nodes
-        if snapshots.features is not None:
-            if snapshots.features.shape[1] != inputs:
-                raise UserError(f"dataset '{snapshots.name}' has {snapshots.features.shape[1]} features a node, the model wants {inputs}")
-            self.features = self._host(np.asarray(snapshots.features, np.float32))
-        else:
-            values = np.random.default_rng(seed).standard_normal((self.num_nodes, inputs), np.float32)
-            self.features = self._host(values / np.float32(np.sqrt(inputs)))
+        self.snapshots, self.variant, self.pins, self.weighted = snapshots, variant, pin, weighted
+        self.num_nodes, self.task = snapshots.num_nodes, task_of(task)
+        self.objective = objective_of(self.task, snapshots)
+        self._given = None if self.task.varies else self._host(self._static(inputs, seed))
+        self._features: dict[int, Tensor] = {}
         self._full: dict[int, Full] = {}
         self._delta: dict[int, Change] = {}
         self._edges: dict[int, EdgeMap] = {}
         self._target: dict[int, Tensor] = {}
 
+    def _static(self, inputs: int, seed: int) -> Float32:
+        """Features of all snapshots."""
+        found = self.snapshots.features
+        if found is None:
+            values = np.random.default_rng(seed).standard_normal((self.num_nodes, inputs), np.float32)
+            return values / np.float32(np.sqrt(inputs))
+        if found.shape[1] != inputs:
+            raise UserError(f"dataset '{self.snapshots.name}' has {found.shape[1]} features a node, the model wants {inputs}")
+        return np.asarray(found, np.float32)
+
     def _host(self, array: NDArray[Any]) -> Tensor:
         tensor = torch.from_numpy(np.ascontiguousarray(array))
-        return tensor.pin_memory() if self._pin else tensor
+        return tensor.pin_memory() if self.pins else tensor
 
     def prepare(self, wanted: Iterable[Wanted], targets: Iterable[int] = ()) -> None:
         """Build the named forms ahead of training. Raises UserError for a snapshot that does not exist."""
@@ -114,6 +124,7 @@ class Material:
         last = len(self.snapshots) - 1
         if wrong := [t for t in (*(w.snapshot for w in wanted), *targets) if not 0 <= t <= last]:
             raise UserError(f"dataset '{self.snapshots.name}' has snapshots 0..{last}, the schedule asks for {wrong[0]}")
+        self.read(t for t, *_ in wanted)
         for t, incremented, rebuilt in wanted:
             if not (incremented or rebuilt) and t not in self._full:
                 self._full[t] = self._whole(self.snapshots[t])
@@ -123,7 +134,12 @@ class Material:
                 self._edges[t] = self._map(edge_map(self.snapshots[t - 1], self.snapshots[t]))
         for t in targets:
             if t not in self._target:
-                self._target[t] = self._host(np.log1p(self.snapshots[t].in_degree()).astype(np.float32))
+                self._target[t] = self._host(self.objective.target(t))
+
+    def read(self, snapshots: Iterable[int]) -> None:
+        """Make the features of these snapshots ahead of training, where every snapshot has its own."""
+        for t in sorted(set(snapshots) - self._features.keys()) if self._given is None else ():
+            self._features[t] = self._host(self.task.features(self.snapshots[t]))
 
     def form(self, wanted: Wanted) -> Full | Change:
         """A prepared form, on the host."""
@@ -135,11 +151,15 @@ class Material:
 
     def stores(self) -> Mapping[str, dict[int, Any]]:
         """All that is prepared, by kind and snapshot: what a shipment carries to other processes."""
-        return {"full": self._full, "delta": self._delta, "edges": self._edges, "target": self._target}
+        return {"full": self._full, "delta": self._delta, "edges": self._edges, "target": self._target, "features": self._features}
 
     def target(self, snapshot: int) -> Tensor:
-        """What is predicted: log(1 + in-degree), float32 [N]."""
+        """What is predicted of it, a row a node; prepared."""
         return self._target[snapshot]
+
+    def features(self, snapshot: int) -> Tensor:
+        """What is read of its nodes, float32 [N, F]: the same tensor for all, or its own, which is prepared with it."""
+        return self._features[snapshot] if self._given is None else self._given
 
     def _whole(self, snapshot: Snapshot) -> Full:
         csr, host = snapshot.csr(self.variant), self._host
@@ -162,4 +182,10 @@ def material_of(item: Item, choice: ModelChoice, context: Context) -> Material:
     assert isinstance(snapshots, SnapshotSequence)
     variant: Variant = "exact" if item.hyper.variant == "exact" else "as-published"
     weighted = shape_of(choice).spatial == "gcn"
-    return Material(snapshots, choice.inputs, variant, context.settings.seed, context.device.type == "cuda", weighted)
+    return Material(snapshots, choice.inputs, variant, context.settings.seed, context.device.type == "cuda", weighted, item.hyper.task)
+
+
+def shared(item: Item, choice: ModelChoice, context: Context) -> Material:
+    """As `material_of`, one for all items of a job that read alike."""
+    key = ("material", item.dataset, item.hyper.variant, item.hyper.task)
+    return context.share(key, lambda: material_of(item, choice, context))

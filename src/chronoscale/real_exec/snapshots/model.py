@@ -172,16 +172,12 @@ class SnapshotModel(nn.Module):
         """Layer by number."""
         return cast(Block, self.blocks[layer])
 
-    def loss(self, output: Tensor, target: Tensor) -> Tensor:
-        """Mean squared error of the predictions from outputs [R, H] against targets [R]."""
-        return nn.functional.mse_loss(self.readout(output).squeeze(-1), target)
 
-
-def shape_of(choice: ModelChoice) -> ModelShape:
+def shape_of(choice: ModelChoice, outputs: int = 1) -> ModelShape:
     """Raises UserError as `model_shape`."""
-    return model_shape(choice.name, choice.inputs, choice.hidden, choice.layers)
+    return model_shape(choice.name, choice.inputs, choice.hidden, choice.layers, outputs)
 
 
-def learner_of(choice: ModelChoice, context: Context) -> Learner[SnapshotModel]:
+def learner_of(choice: ModelChoice, context: Context, outputs: int = 1) -> Learner[SnapshotModel]:
     """The untrained model on this rank, its parameters from the job's seed."""
-    return Learner(SnapshotModel(shape_of(choice), context.settings.seed), context)
+    return Learner(SnapshotModel(shape_of(choice, outputs), context.settings.seed), context)

@@ -45,7 +45,8 @@ class PublishedPlans(Plans):
 
     def __init__(self, job: Job, first: Schedule, context: Context) -> None:
         self._folder, self._item, self._context, self._first = Path(job.out), job.items[0], context, first
-        self._material, self.learner = material_of(self._item, job.model, context), learner_of(job.model, context)
+        self._material = material_of(self._item, job.model, context)
+        self.learner = learner_of(job.model, context, self._material.objective.outputs)
         self._plan: Plan | None = None
 
     def at(self, epoch: int) -> Plan:

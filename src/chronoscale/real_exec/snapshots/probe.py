@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.generate.growth import GrowthGraph
+from chronoscale.datasets.snapshots.held import Held
 from chronoscale.datasets.snapshots.partition import Cut, metis
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
@@ -41,7 +42,22 @@ class Probe:
 def probes(
     snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: Collection[str] = ("groups",), seed: int = 0
 ) -> Iterator[Probe]:
-    """For schedules of these kinds: "groups", "snapshots", "parts". Windows of the dataset itself, and generated graphs around its size."""
+    """For schedules of these kinds: "groups", "snapshots", "parts". Windows of the dataset itself, and generated graphs around its size,
+    with as many classes of nodes; all of them trained on."""
+    hyper = replace(hyper, held=Held())
+    for probe in _probes(snapshots, model, hyper, ranks, kinds, seed):
+        own = probe.snapshots.classes is None and snapshots.num_classes
+        yield replace(probe, snapshots=_labelled(probe.snapshots, own)) if own else probe
+
+
+def _labelled(snapshots: SnapshotSequence, classes: int) -> SnapshotSequence:
+    """Nodes in classes by turns; the last in the last, so that there are as many where there are fewer nodes."""
+    found = np.arange(snapshots.num_nodes, dtype=np.int32) % classes
+    found[-1] = classes - 1
+    return replace(snapshots, classes=found)
+
+
+def _probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: Collection[str], seed: int) -> Iterator[Probe]:
     if "groups" in kinds:
         yield from _group_probes(snapshots, model, hyper, ranks, seed)
     if "snapshots" in kinds or "parts" in kinds:
@@ -115,7 +131,7 @@ def _strung(snapshots: SnapshotSequence, chosen: NDArray[np.int64]) -> SnapshotS
     parts = [snapshots[int(t)] for t in chosen]
     ptr = np.concatenate([[0], np.cumsum([part.num_edges for part in parts])]).astype(np.int64)
     src, dst = np.concatenate([p.src for p in parts]), np.concatenate([p.dst for p in parts])
-    return SnapshotSequence(num_nodes=snapshots.num_nodes, ptr=ptr, src=src, dst=dst, features=snapshots.features, name=snapshots.name)
+    return replace(snapshots, ptr=ptr, src=src, dst=dst, weight=None, labels=None)
 
 
 def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: tuple[str, ...]) -> Iterator[Probe]:

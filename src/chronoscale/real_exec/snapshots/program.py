@@ -55,7 +55,7 @@ class SnapshotProgram(Program):
         for task in self.tasks:
             if task.op is Op.H2D:
                 beyond = task.bytes - self._source(seat := (task.unit, task.step)).nbytes
-                if beyond not in (0, material.features.nbytes):
+                if beyond not in (0, material.features(self._number(seat)).nbytes):
                     raise ValueError(f"schedule '{schedule.name}': task {task.task} is to move {beyond} bytes beyond its snapshot")
                 if beyond:
                     plan.features.add(seat)
@@ -71,9 +71,10 @@ class SnapshotProgram(Program):
         self.learner.check()
 
     def sound(self, iteration: int) -> bool:
-        """Features, and the targets of the iteration's groups."""
+        """Features and targets of the iteration's groups."""
         units = {task.unit for task in self.tasks if task.op is Op.BACKWARD and task.iteration == iteration}
-        read = [self.material.features, *(target for unit in units for target in self._targets[unit])]
+        read = [self.material.features(self._number(seat)) for seat in self.plan.features if seat[0] in units]
+        read += [target for unit in units for target in self._targets[unit]]
         return all(bool(values.isfinite().all()) for values in read)
 
     def finish(self) -> EpochResult:
@@ -88,7 +89,11 @@ class SnapshotProgram(Program):
 
     def _wanted(self, seat: Seat) -> Wanted:
         incremented = seat in self.plan.incremented and not self.model.shape.transforms_first
-        return Wanted(seat[0] * self.hyper.stride + seat[1], incremented, seat in self.plan.rebuilt)
+        return Wanted(self._number(seat), incremented, seat in self.plan.rebuilt)
+
+    def _number(self, seat: Seat) -> int:
+        """Of a snapshot in the sequence."""
+        return seat[0] * self.hyper.stride + seat[1]
 
     def _source(self, seat: Seat) -> Full | Change:
         return self.material.form(self._wanted(seat))
@@ -100,7 +105,7 @@ class SnapshotProgram(Program):
         graph = arrived.graph if isinstance(arrived, Full) else None
         self.board.shelves[seat] = Shelf(form=arrived, graph=graph, scale=arrived.scale)
         if seat in self.plan.features:
-            features = self.material.features
+            features = self.material.features(self._number(seat))
             self.board.features[seat] = features.clone() if self.device.type == "cpu" else features.to(self.device, non_blocking=True)
 
     def _rebuild(self, task: Task) -> None:
@@ -126,7 +131,8 @@ class SnapshotProgram(Program):
         board, last, top = self.board, self.hyper.group_size - 1, self.model.shape.layers - 1
         steps = range(last + 1) if self.model.shape.predicts_each else (last,)
         outputs = [used(board.hidden[task.unit, top, step]) for step in steps]
-        errors = [self.model.loss(output, target) for output, target in zip(outputs, self._targets[task.unit], strict=True)]
+        aim, targets = self.material.objective, self._targets[task.unit]
+        errors = [aim.loss(self.model.readout(output), target) for output, target in zip(outputs, targets, strict=True)]
         loss = torch.stack(errors).mean() / self.plan.groups[task.iteration]
         loss.backward()
         self._losses.add(task.iteration, loss)

@@ -14,6 +14,7 @@ from chronoscale.cuda_ext.graph import CSR, Delta
 from chronoscale.datasets.snapshots.csr import WeightedCSR
 from chronoscale.datasets.snapshots.partition import Cut
 from chronoscale.real_exec.snapshots.material import Full, Material, Wanted
+from chronoscale.real_exec.snapshots.objective import Objective
 from chronoscale.strategies.schedule import Ints
 
 
@@ -40,12 +41,11 @@ class Route:
 
 
 class Region(Protocol):
-    """`rows` own nodes of `nodes`; `counts[q]` those of every rank."""
+    """`rows` own nodes; `counts[q]` those of every rank."""
 
     rows: int
-    nodes: int
     counts: list[int]
-    features: Tensor  # [rows, F]
+    objective: Objective
 
     def prepare(self, snapshots: Iterable[int], targets: Iterable[int]) -> None:
         """Build what training will ask for. Raises UserError for a snapshot that does not exist."""
@@ -59,8 +59,12 @@ class Region(Protocol):
         """None where nothing is remote by design."""
         ...
 
+    def features(self, snapshot: int) -> Tensor:
+        """What own rows read, [rows, F]."""
+        ...
+
     def target(self, snapshot: int) -> Tensor:
-        """What own rows predict, [rows]."""
+        """What own rows predict, a row each."""
         ...
 
 
@@ -68,8 +72,8 @@ class Whole:
     """Whole snapshots."""
 
     def __init__(self, material: Material) -> None:
-        self._material, self.features = material, material.features
-        self.rows = self.nodes = material.num_nodes
+        self._material, self.objective = material, material.objective
+        self.rows = material.num_nodes
         self.counts = [self.rows]
 
     def prepare(self, snapshots: Iterable[int], targets: Iterable[int]) -> None:
@@ -83,6 +87,9 @@ class Whole:
     def route(self, snapshot: int) -> Route | None:
         return None
 
+    def features(self, snapshot: int) -> Tensor:
+        return self._material.features(snapshot)
+
     def target(self, snapshot: int) -> Tensor:
         return self._material.target(snapshot)
 
@@ -93,12 +100,13 @@ class Part:
     def __init__(self, material: Material, cut: Cut, part: int, device: torch.device) -> None:
         self._material, self._cut, self._part, self._device = material, cut, part, device
         self._own = torch.from_numpy(cut.nodes(part))
-        self.features = self._host(material.features[self._own])
-        self.rows, self.nodes, self.counts = len(self._own), material.num_nodes, np.diff(cut.offset).tolist()
+        self.rows, self.counts, self.objective = len(self._own), np.diff(cut.offset).tolist(), material.objective
+        self._features: dict[int, Tensor] = {}
         self._graph: dict[int, Full] = {}
         self._route: dict[int, Route] = {}
 
     def prepare(self, snapshots: Iterable[int], targets: Iterable[int]) -> None:
+        self._material.read(snapshots)
         self._material.prepare([], targets)
         for t in sorted(set(snapshots) - self._graph.keys()):
             self._graph[t], self._route[t] = self._build(t)
@@ -109,11 +117,17 @@ class Part:
     def route(self, snapshot: int) -> Route | None:
         return self._route[snapshot] if self._cut.parts > 1 else None
 
+    def features(self, snapshot: int) -> Tensor:
+        key = snapshot if self._material.task.varies else 0  # of all snapshots
+        if key not in self._features:
+            self._features[key] = self._host(self._material.features(snapshot)[self._own])
+        return self._features[key]
+
     def target(self, snapshot: int) -> Tensor:
         return self._material.target(snapshot)[self._own]
 
     def _host(self, values: Tensor) -> Tensor:
-        return values.pin_memory() if self._material.features.is_pinned() else values
+        return values.pin_memory() if self._material.pins else values
 
     def _build(self, t: int) -> tuple[Full, Route]:
         cut, part, snapshot = self._cut, self._part, self._material.snapshots[t]

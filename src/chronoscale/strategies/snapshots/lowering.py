@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from chronoscale.errors import UserError
 from chronoscale.strategies.builder import NONE, Builder, Columns, Sink
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
@@ -18,8 +19,9 @@ from chronoscale.strategies.snapshots.forms import Forms, choose, plain
 from chronoscale.strategies.snapshots.groups import Placement
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Form, Rows
+from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.timer import Timer
-from chronoscale.strategies.workload import Workload
+from chronoscale.strategies.workload import Hyper, Workload
 
 CARRIED = "CARRIED"  # in the counts of kernels: what one snapshot's first layer adds to the gradient pass that ends it
 SLOTS = 6  # order keys an iteration: two groups forward, their backward passes where those come later, synchronisation
@@ -36,6 +38,12 @@ class Reuse:
     snapshots: bool = False
     groups: bool = False
     pipeline: bool = False
+
+    def refuses(self, hyper: Hyper) -> str:
+        """As `Strategy.refuses`."""
+        if not (self.snapshots or self.groups) or not task_of(hyper.task).varies:
+            return ""
+        return f"keeps what it has aggregated from snapshot to snapshot, and training.task: '{hyper.task}' gives each other features"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -221,8 +229,10 @@ class Lowering:
 def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, costs: CostModel, forms: Forms | None = None) -> Schedule:
     """The schedule of one epoch: groups as placed, gradients all-reduced after every iteration (REAL eq. 10).
 
-    Under type I reuse snapshots come in `forms`; without, in those that `costs` makes cheapest.
+    Under type I reuse snapshots come in `forms`; without, in those that `costs` makes cheapest. Raises UserError for what `reuse` refuses.
     """
+    if why := reuse.refuses(workload.hyper):
+        raise UserError(f"strategy '{name}' {why}")
     if reuse.groups:
         placement = placement.in_time_order()
     lowering = Lowering(workload, reuse, costs, forms)

@@ -12,7 +12,7 @@ from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.groups import Placement, deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.strategy import Strategy
-from chronoscale.strategies.workload import Workload
+from chronoscale.strategies.workload import Hyper, Workload
 
 
 class SnapshotStrategy(Strategy):
@@ -33,6 +33,10 @@ class GroupStrategy(SnapshotStrategy):
 
     kind = "groups"
     reuse: Reuse
+
+    def refuses(self, hyper: Hyper) -> str:
+        """What is kept from snapshot to snapshot was aggregated from features that do not change."""
+        return self.reuse.refuses(hyper)
 
     @abstractmethod
     def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:

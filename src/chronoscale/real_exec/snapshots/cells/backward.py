@@ -14,7 +14,7 @@ from chronoscale.real_exec.task import Task
 
 
 class Backward:
-    """`goals` [N] is what own rows of a snapshot (unit, step) predict; `groups` counts those of an iteration, over all ranks."""
+    """`goals`, a row a node, is what own rows of a snapshot (unit, step) predict; `groups` counts those of an iteration, over all ranks."""
 
     def __init__(self, grid: Grid, goals: Mapping[tuple[int, int], Tensor], groups: Mapping[int, int]) -> None:
         self._grid, self._goals, self._groups = grid, goals, groups
@@ -61,11 +61,11 @@ class Backward:
         return roots, gradients
 
     def _share(self, task: Task, output: Tensor) -> Tensor:
-        """This rank's rows of the mean squared error over nodes, predictions and groups."""
-        grid = self._grid
-        wrong: Tensor = grid.model.readout(output).squeeze(-1) - self._goals[task.unit, task.step]
+        """This rank's rows of the mean over what nodes, snapshots and groups predict."""
+        grid, aim = self._grid, self._grid.region.objective
+        total = aim.total(grid.model.readout(output), self._goals[task.unit, task.step])
         predictions = grid.hyper.group_size if grid.shape.predicts_each else 1
-        loss: Tensor = (wrong * wrong).sum() / (grid.region.nodes * predictions * self._groups[task.iteration])
+        loss = total / (aim.predictions * predictions * self._groups[task.iteration])
         self.losses.add(task.iteration, loss)
         return loss
 

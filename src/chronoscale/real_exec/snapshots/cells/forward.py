@@ -22,8 +22,9 @@ class Forward:
 
     def transfer(self, task: Task, cell: Cell) -> None:
         """H2D: a snapshot and its input features."""
-        grid, features = self._grid, self._grid.region.features
-        copy = grid.region.graph(grid.snapshot(task.unit, task.step)).to(grid.device, grid.shares)
+        grid, number = self._grid, self._grid.snapshot(task.unit, task.step)
+        features = grid.region.features(number)
+        copy = grid.region.graph(number).to(grid.device, grid.shares)
         held = features.clone() if grid.device.type == "cpu" else features.to(grid.device, non_blocking=True)
         grid.held[task.unit, task.step] = copy, held
 

@@ -27,7 +27,8 @@ class CellProgram(Program):
         self.grid = grid = Grid(region, learner.model, hyper, context.device)
         seats = {(t.unit, t.step) for t in self.tasks if t.op is Op.H2D}
         goals = {seat: grid.snapshot(*seat) + hyper.horizon for seat in seats if grid.predicts(seat[1])}
-        region.prepare({grid.snapshot(*seat) for seat in seats}, set(goals.values()))
+        self._read = {grid.snapshot(*seat) for seat in seats}
+        region.prepare(self._read, set(goals.values()))
         targets = {seat: region.target(goal).to(context.device) for seat, goal in goals.items()}
         forward = Forward(grid, recomputes=any(task.op is Op.FORWARD for task in self.tasks))
         self.exchange = exchange = Exchange(grid, schedule, context)
@@ -58,7 +59,7 @@ class CellProgram(Program):
 
     def sound(self, iteration: int) -> bool:
         """Features of own rows."""
-        return bool(self.grid.region.features.isfinite().all())
+        return all(bool(self.grid.region.features(number).isfinite().all()) for number in self._read)
 
     def finish(self) -> EpochResult:
         """Losses; shares sum to the mean over groups."""

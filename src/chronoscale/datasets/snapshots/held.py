@@ -1,0 +1,63 @@
+"""Held: what of a sequence's end is not trained on, to validate and to test with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from chronoscale.errors import UserError
+
+
+class Split(NamedTuple):
+    """Snapshots by number, in time: what is predicted in training, in validation, in the test. Each part reads all before it."""
+
+    training: range
+    validation: range
+    test: range
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Shares of the snapshots: the last `test` of them, and `validation` before those (FlareDTDG §4.1 predicts the next snapshot).
+
+    Raises UserError for shares below 0, or that leave nothing.
+    """
+
+    validation: float = 0.0
+    test: float = 0.0
+
+    def __post_init__(self) -> None:
+        for key, share in (("validation", self.validation), ("test", self.test)):
+            if not share >= 0:
+                raise UserError(f"training.{key}: expected a share of the snapshots of at least 0, got {share:g}")
+        if not self.validation + self.test < 1:
+            shares = f"{self.validation:g} and {self.test:g}"
+            raise UserError(f"training.validation, training.test: expected shares of the snapshots with a sum below 1, got {shares}")
+
+    @property
+    def share(self) -> float:
+        """Of both."""
+        return self.validation + self.test
+
+    def split(self, snapshots: int) -> Split:
+        """Of so many, each part's end to the nearest snapshot. Raises UserError where a share above 0 comes to none."""
+        first, second = self.trained(snapshots), snapshots - round(snapshots * self.test)
+        parts = Split(range(first), range(first, second), range(second, snapshots))
+        for key, share, part in (("validation", self.validation, parts.validation), ("test", self.test, parts.test)):
+            if share > 0 and not part:
+                raise UserError(f"training.{key}: a share of {share:g} of {snapshots} snapshots is none of them")
+        return parts
+
+    def trained(self, snapshots: int) -> int:
+        """How many of so many are in training."""
+        return snapshots - round(snapshots * self.share)
+
+    def whole(self, trained: int) -> int:
+        """The fewest snapshots that have so many in training: `trained` grows with them by 0 or 1 at a time."""
+        low, high = trained, trained + 1
+        while self.trained(high) < trained:
+            low, high = high, 2 * high
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if self.trained(middle) < trained else (low, middle)
+        return low

@@ -1,0 +1,70 @@
+"""Tasks: what is predicted on snapshots, by name, and what models read for it; their losses are `real_exec.snapshots.objective`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from chronoscale.datasets.arrays import Float32, Int32
+from chronoscale.datasets.snapshots.sequence import Snapshot
+from chronoscale.errors import UserError, unknown
+
+Degree = Callable[[Snapshot], Int32]
+DEGREES: tuple[Degree, ...] = (Snapshot.in_degree, Snapshot.out_degree)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotTask:
+    """`read`, `predicted`: degrees d of every node, as log(1 + d). Without `read` features are a dataset's own, or generated ones, the
+    same in all snapshots; without `predicted` each node's class is predicted."""
+
+    name: str
+    read: tuple[Degree, ...] = ()
+    predicted: tuple[Degree, ...] = ()
+
+    @property
+    def varies(self) -> bool:
+        """Whether every snapshot has features of its own."""
+        return bool(self.read)
+
+    @property
+    def classifies(self) -> bool:
+        """Whether classes are predicted, not numbers."""
+        return not self.predicted
+
+    def inputs(self, asked: int) -> int:
+        """Width of the features, where the task does not give it as `asked`."""
+        return len(self.read) or asked
+
+    def outputs(self, classes: int, dataset: str) -> int:
+        """Width of a prediction. Raises UserError for a dataset without classes where they are predicted."""
+        if self.classifies and not classes:
+            raise UserError(f"training.task: '{self.name}' predicts classes of nodes, dataset '{dataset}' has none")
+        return len(self.predicted) or classes
+
+    def features(self, snapshot: Snapshot) -> Float32:
+        """What is read of a snapshot, float32 [N, F], where it `varies`."""
+        return _logarithms(snapshot, self.read)
+
+    def goal(self, snapshot: Snapshot) -> Float32:
+        """What is predicted of a snapshot, float32 [N, outputs], where numbers are."""
+        return _logarithms(snapshot, self.predicted)
+
+
+def _logarithms(snapshot: Snapshot, degrees: tuple[Degree, ...]) -> Float32:
+    return np.stack([np.log1p(degree(snapshot)) for degree in degrees], axis=1).astype(np.float32)
+
+
+TASKS: Mapping[str, SnapshotTask] = {
+    task.name: task
+    for task in (SnapshotTask("in-degree", predicted=DEGREES[:1]), SnapshotTask("degrees", DEGREES, DEGREES), SnapshotTask("classes"))
+}
+
+
+def task_of(name: str) -> SnapshotTask:
+    """By name. Raises UserError for an unknown one, with the nearest."""
+    if name not in TASKS:
+        raise unknown("training.task", name, TASKS)
+    return TASKS[name]
