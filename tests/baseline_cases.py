@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import torch
@@ -33,12 +34,13 @@ from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
-from chronoscale.strategies.snapshots.models import MODELS, model_shape
+from chronoscale.strategies.snapshots.models import MODELS, Kind, model_shape
 from chronoscale.strategies.trace import Source
 from chronoscale.strategies.workload import Hyper, Partition, Workload
 
 INPUTS, HIDDEN, SEED = 6, 8, 5
 ASKED = "asked.json"
+STACKED = {f"{spatial}-gru-2-last": Kind(spatial, "gru", recurs_last=True, depth=2) for spatial in ("gcn", "gat")}  # from outside
 COSTS = DatasheetCosts(presets.cluster("h200").device)
 CPU = torch.device("cpu")
 
@@ -66,7 +68,8 @@ class Case:
 
     @property
     def shape(self):
-        return model_shape(self.model, INPUTS, HIDDEN, self.layers)
+        with mock.patch.dict(MODELS, STACKED):
+            return model_shape(self.model, INPUTS, HIDDEN, self.layers)
 
 
 class Changing:
@@ -105,6 +108,7 @@ CASES = [
     *(Case("distdgl", m, 2, cut="skewed", ranks=(2, 4)) for m in ("gat-lstm", "evolvegcn-h")),
     *(Case("esdg", m, 2, hyper=Hyper(group_size=3, stride=2, horizon=2), ranks=(2, 4)) for m in ("gat-lstm", "evolvegcn-h")),
     *(Case("distdgl", m, 3, hyper=Hyper(group_size=1, variant="as-published")) for m in ("t-gcn", "gat-lstm")),
+    *(Case(s, m, 3, ranks=turn(i, j)) for (i, s), (j, m) in product(enumerate(("esdg", "distdgl")), enumerate(STACKED))),
 ]
 
 
