@@ -92,6 +92,8 @@ BASE, STEPS = 1 << 12, 30  # STEPS: of a signal
 NODES, MOST = 9, 150  # nodes and events of a stream: of two ranks the second has none in the last batches of ten
 SEQUENCE = GrowthGraph.rmat(60, 200, 14, 0.1, 1).sequence().without_self_edges()
 OTHERS = {"gat-gru": Kind("gat", "gru"), "gru-evolving": Kind("gcn", "gru", True), "lstm-summarising": Kind("gcn", "lstm", True, True)}
+STACKED = product(("gcn", "gat"), ("lstm", "gru"))  # two cells on the last layer
+OTHERS |= {f"{spatial}-{cell}-2-last": Kind(spatial, cell, recurs_last=True, depth=2) for spatial, cell in STACKED}
 
 
 class Coded(kernels.Kernels):

@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import torch
@@ -33,7 +34,7 @@ from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
-from chronoscale.strategies.snapshots.models import MODELS, model_shape
+from chronoscale.strategies.snapshots.models import MODELS, Kind, model_shape
 from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.trace import Source
 from chronoscale.strategies.workload import Hyper, Partition, Workload
@@ -42,6 +43,7 @@ INPUTS, HIDDEN, SEED = 6, 8, 5
 CLASSES = 3  # of nodes; every fourth is unlabelled
 SPREAD = ("psg", "blad", "esdg", "distdgl")  # what takes features that change
 ASKED = "asked.json"
+STACKED = {f"{spatial}-gru-2-last": Kind(spatial, "gru", recurs_last=True, depth=2) for spatial in ("gcn", "gat")}  # from outside
 COSTS = DatasheetCosts(presets.cluster("h200").device)
 CPU = torch.device("cpu")
 
@@ -71,7 +73,8 @@ class Case:
     @property
     def shape(self):
         task = task_of(self.hyper.task)
-        return model_shape(self.model, task.inputs(INPUTS), HIDDEN, self.layers, task.outputs(CLASSES, self.data))
+        with mock.patch.dict(MODELS, STACKED):
+            return model_shape(self.model, task.inputs(INPUTS), HIDDEN, self.layers, task.outputs(CLASSES, self.data))
 
 
 class Changing:
@@ -122,6 +125,7 @@ CASES = [
         if task == "degrees" or m in ("t-gcn", "evolvegcn-o")
     ),
     *(Case("distdgl", m, 3, hyper=Hyper(group_size=1, variant="as-published")) for m in ("t-gcn", "gat-lstm")),
+    *(Case(s, m, 3, ranks=turn(i, j)) for (i, s), (j, m) in product(enumerate(("esdg", "distdgl")), enumerate(STACKED))),
 ]
 
 

@@ -188,7 +188,7 @@ def test_the_published_form_differs_and_the_error_is_seen():
     assert 1e-6 < gap < 0.2
 
 
-BYTES = list(product(["wd-gcn", "gat-lstm"], [1, 2], ["DELTA", "MAP", "mixed"]))
+BYTES = list(product(["wd-gcn", "gat-lstm", "mpnn-lstm"], [1, 2], ["DELTA", "MAP", "mixed"]))
 
 
 @pytest.mark.parametrize(  # each model in each form once a variant, on one layer or two

@@ -77,7 +77,7 @@ def differences(schedule: Schedule, program: Program, allowed: Mapping[Op, int] 
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("model", ["t-gcn", "wd-gcn", "gat-lstm"])
+@pytest.mark.parametrize("model", ["t-gcn", "wd-gcn", "gat-lstm", "mpnn-lstm"])
 @pytest.mark.parametrize("name", ["psg", "real-type1"])
 def test_groups(name: str, model: str, layers: int) -> None:
     shape = model_shape(model, INPUTS, HIDDEN, layers)
@@ -88,7 +88,7 @@ def test_groups(name: str, model: str, layers: int) -> None:
     assert not differences(schedule, program, ATTENDED if shape.spatial == "gat" else EXACT)
 
 
-@pytest.mark.parametrize("model", ["t-gcn", "gat-lstm"])
+@pytest.mark.parametrize("model", ["t-gcn", "gat-lstm", "mpnn-lstm"])
 @pytest.mark.parametrize("name", ["esdg", "distdgl"])
 def test_cells(name: str, model: str) -> None:
     shape, planner = model_shape(model, INPUTS, HIDDEN, 2), strategy(name)

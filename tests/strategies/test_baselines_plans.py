@@ -87,9 +87,10 @@ def test_distdgl_models_exchange_what_they_read():
     )
 
 
-def test_esdg_convolves_what_psg_does():
+@pytest.mark.parametrize(("model", "layers"), [("wd-gcn", 1), ("mpnn-lstm", 1), ("mpnn-lstm", 2)])
+def test_esdg_convolves_what_psg_does(model, layers):
     """Layer 1 is not computed twice (REAL §7.2.3 finds equal FLOPs); rows that both have are described alike."""
-    work = work_of(ranks=4)
+    work = work_of(model, layers, ranks=4)
     psg, esdg = strategy("psg").plan(work, 1, COSTS), strategy("esdg").plan(work, 4, COSTS)
     for op in (Op.H2D, Op.AGGREGATE, Op.TRANSFORM, Op.TEMPORAL):
         for column in ("nodes", "edges", "rows", "width", "bytes", "flops"):

@@ -125,7 +125,7 @@ class Board:
         layer = task.layer - 1
         below = self.hidden[task.unit, layer, task.step] if layer or self.model.shape.recurs(0) else self.at(task).leaf
         assert below is not None
-        return used(below.contiguous())
+        return used(below).contiguous()
 
     def hand_on(self, task: Task) -> None:
         """The representations of a layer above the first are its output, where no recurrence follows."""

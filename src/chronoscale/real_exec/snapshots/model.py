@@ -73,7 +73,8 @@ class GcnBlock(nn.Module):
     """Graph convolution, then a recurrence on node representations (WD-GCN, T-GCN).
 
     MPNN-LSTM has a recurrence on the last layer's representations alone, of two cells, and predicts from the second one's hidden state. Its
-    paper joins the representations of several windows before the readout; they are left out, as FlareDTDG's code leaves them out.
+    paper joins representations of several windows before the readout; they are left out, as in FlareDTDG's code (whose last ReLU stands
+    before the readout, and not, as here and in the paper, after the last convolution).
     """
 
     def __init__(self, shape: ModelShape, layer: int) -> None:
