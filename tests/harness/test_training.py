@@ -299,6 +299,8 @@ def test_forms_are_chosen_by_what_the_first_epochs_took(experiment, here, monkey
     class Told:
         """Plans as real-type1 does, and keeps the costs that it is given."""
 
+        refuses = staticmethod(training.PSG.refuses)
+
         def plan(self, work, ranks, costs):
             asked.append(costs.name)
             return training.PSG.plan(work, ranks, costs)
