@@ -40,9 +40,9 @@ class DenseTrainer:
         self.x = self.target if hyper.task == "degrees" else [features.double()] * len(sequence)
         self.classes = None if sequence.classes is None else torch.from_numpy(sequence.classes.astype(int))
 
-    def group(self, unit):
-        hyper, shape = self.hyper, self.shape
-        snapshots = range(unit * hyper.stride, unit * hyper.stride + hyper.group_size)
+    def outputs(self, snapshots):
+        """Of all layers, of every snapshot of a group, from the zero state."""
+        shape = self.shape
         below = [self.x[t] for t in snapshots]
         for block in self.model.blocks:
             outputs, state = [], None
@@ -73,7 +73,13 @@ class DenseTrainer:
                     y = state[i][0]
                 outputs.append(y)
             below = outputs
-        steps = range(hyper.group_size) if shape.evolves_weights else [hyper.group_size - 1]
+        return below
+
+    def group(self, unit):
+        hyper = self.hyper
+        snapshots = range(unit * hyper.stride, unit * hyper.stride + hyper.group_size)
+        below = self.outputs(snapshots)
+        steps = range(hyper.group_size) if self.shape.evolves_weights else [hyper.group_size - 1]
         return sum(self.error(self.model.readout(below[s]), snapshots[s] + hyper.horizon) for s in steps) / len(steps)
 
     def error(self, predicted, t):

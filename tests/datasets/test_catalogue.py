@@ -62,7 +62,7 @@ def test_an_absent_folder_says_what_to_set(tmp_path, monkeypatch):
         catalogue.load("uci_messages")
 
 
-@pytest.mark.parametrize("name", ["growth_small", "dygraph_small"])
+@pytest.mark.parametrize("name", ["growth_small", "dygraph_small", "communities_small"])
 def test_generated_datasets_load_and_follow_the_seed(name):
     dataset = catalogue.load(name)
     assert dataset.name == name

@@ -21,7 +21,7 @@ def test_nothing_beats_the_best(values, key):
 
 
 def test_errors_are_better_low_and_the_others_high():
-    assert {key for key, score in SCORES.items() if score.better == "lower"} == {"mae", "rmse", "mape"}
+    assert {key for key, score in SCORES.items() if score.better == "lower"} == {"mae", "rmse", "mape", "mse"}
     assert SCORES["mae"].best([3.0, 2.0, math.nan]) == 2.0 and SCORES["mrr"].best([0.5, 0.75, math.nan]) == 0.75
     assert SCORES["ap"].beats(0.9, 0.8) and not SCORES["ap"].beats(0.8, 0.8) and not SCORES["mae"].beats(2.0, 2.0)
 

@@ -51,7 +51,7 @@ def test_a_rate_that_is_too_large_ends_training_at_its_step(tmp_path: Path) -> N
 
 
 def test_an_input_comes_before_the_loss_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Material, "target", lambda self, snapshot: torch.full((32,), torch.inf if snapshot == 5 else 0.0))
+    monkeypatch.setattr(Material, "target", lambda self, snapshot: torch.full((32, 1), torch.inf if snapshot == 5 else 0.0))
     with pytest.raises(NotFiniteError, match="rank 0, iteration 1, pass 0: an input is not finite"):
         run_job(job(tmp_path))
 
@@ -61,7 +61,7 @@ import torch
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 sound, steps = SnapshotModel.loss, []
 
-def loss(self, output, target):
+def loss(self, output, target, aim):
     steps.append(None)
     there = torch.distributed.get_rank() == 1 and len(steps) == 3
     return {put}
@@ -73,12 +73,12 @@ SnapshotModel.loss = loss
 @pytest.mark.parametrize(
     ("put", "said"),
     [
-        ("sound(self, output, target) * (float('nan') if there else 1)", "rank 1, iteration 2, pass 0: the loss is not finite"),
+        ("sound(self, output, target, aim) * (float('nan') if there else 1)", "rank 1, iteration 2, pass 0: the loss is not finite"),
         (  # sqrt has no slope at zero
-            "sound(self, output, target) + ((self.readout.weight * 0).sum().abs().sqrt() if there else 0)",
+            "sound(self, output, target, aim) + ((self.readout.weight * 0).sum().abs().sqrt() if there else 0)",
             "rank 1, iteration 2, pass 0: the gradient of readout.weight is not finite",
         ),
-        ("sound(self, output, target) + (float('inf') if there else 0)", "rank 1, iteration 2, pass 0: the loss is not finite"),
+        ("sound(self, output, target, aim) + (float('inf') if there else 0)", "rank 1, iteration 2, pass 0: the loss is not finite"),
     ],
 )
 def test_the_rank_that_was_first_is_named_and_all_end(tmp_path: Path, put: str, said: str) -> None:

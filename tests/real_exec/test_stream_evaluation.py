@@ -14,12 +14,12 @@ from stream_oracle import StreamOracle, perceptron
 from chronoscale.datasets.streams.draws import key_of
 from chronoscale.errors import UserError
 from chronoscale.real_exec import training
+from chronoscale.real_exec.best import BEST, best_of
 from chronoscale.real_exec.checkpoint import records
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.lanes import CpuLanes
-from chronoscale.real_exec.streams.best import BEST, best_of
 from chronoscale.real_exec.streams.evaluation import evaluate
 from chronoscale.real_exec.streams.plans import EventPlans
 from chronoscale.strategies.schedule import Schedule

@@ -45,6 +45,7 @@ SCORES: Mapping[str, Score] = {
         Score("mae", "MAE", "mean absolute error in units of the data", "lower"),
         Score("rmse", "RMSE", "root mean square error in units of the data", "lower"),
         Score("mape", "MAPE", "mean absolute error over the reading, zeros left out", "lower", "share", may_be_undefined=True),
+        Score("mse", "MSE", "mean squared error", "lower"),
         Score("ap", "AP", "average precision", "higher"),
         Score("auc", "AUC", "area under the ROC curve", "higher"),
         Score("mrr", "MRR", "mean reciprocal rank", "higher"),

@@ -66,9 +66,12 @@ class Plans(Protocol):
         ...
 
 
+Follow = Callable[[Job, Schedule, Context], Plans]
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """How schedules of one kind are executed, and trained by epoch after epoch where they can be."""
 
     bind: Callable[[Item, Schedule, ModelChoice, Context], Program]
-    plans: Callable[[Job, Schedule, Context], Plans] | None = None
+    plans: Follow | None = None

@@ -58,6 +58,11 @@ class Program(Protocol):
         """Called once after the last row of a pass, or where it stopped: what it came to."""
         ...
 
+    def tested(self) -> Mapping[str, float]:
+        """Scores of what is held out to test with, by key and the same on each rank; asked after the last pass of a job that is timed. Most
+        programs have none."""
+        return {}
+
 
 class Losses:
     """A rank's shares of the losses of a pass; they stay on the device until it has ended."""

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,13 @@ from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.program import Program
 from chronoscale.real_exec.programs import bound, prepared
 from chronoscale.real_exec.rank import leave, serve
+from chronoscale.real_exec.tested import checked
 from chronoscale.strategies.schedule import Schedule
 
 
 def run_job(job: Job) -> dict[str, list[Pass]]:
-    """Warm up, then `repeats` passes over every item; training goes on from pass to pass. Called on every rank.
+    """Warm up, then `repeats` passes over every item; training goes on from pass to pass, and the last has the scores of a test, where
+    there is one. Called on every rank.
 
     What an item prepares with is passed once, and found under its label and `-prepare`; items that share it, under the first one's.
 
@@ -41,6 +44,10 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
             for label, program in programs.items():
                 done = execute(schedules[label], program, lanes[label], device_name(context.device), f"pass {number}")
                 passes[label].append(done)
+        for label, program in programs.items():
+            last = passes[label].pop()
+            tested = checked(program.tested(), schedules[label].name, "after the last pass")
+            passes[label].append(replace(last, scores={**last.scores, **tested}))
     return {label: done[job.warmup :] for label, done in passes.items()} | {label: done for label, done in once.items() if done}
 
 

@@ -34,7 +34,7 @@ from chronoscale.real_exec.kernels import launch_ns
 from chronoscale.real_exec.launch import start, stop, wait
 from chronoscale.real_exec.snapshots.material import material_of
 from chronoscale.real_exec.snapshots.model import learner_of
-from chronoscale.real_exec.snapshots.plans import Published, newest, plan_folder
+from chronoscale.real_exec.snapshots.plans import PLAN, Published, newest, plan_folder
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.shipment import ship
 from chronoscale.real_exec.training import ENTRY
@@ -60,6 +60,11 @@ ENOUGH = 8  # rows of an operation that a curve is fitted to
 LOOK_S = 0.02
 
 
+def serves(planner: Strategy, experiment: SnapshotExperiment) -> bool:
+    """Whether the stages before the last can train what the strategy does: whole groups on a rank, features that do not change."""
+    return planner.kind == COLD.kind and not any(stage.refuses(experiment.hyper) for stage in (COLD, REUSING, GREEDY))
+
+
 def train(experiment: SnapshotExperiment, run: Run, rough: Callable[[], CostModel]) -> None:
     """Train `experiment.epochs` epochs on the largest of its rank counts, ending with its first strategy.
 
@@ -67,15 +72,10 @@ def train(experiment: SnapshotExperiment, run: Run, rough: Callable[[], CostMode
 
     `rough()`: costs before anything is measured.
 
-    Raises UserError before anything starts for a strategy that can only be simulated or does not keep whole groups on a rank, and when the
-    first schedule does not fit in memory.
+    Raises UserError before anything starts when the first schedule does not fit in memory.
     What the control plane cannot do later is warned of, and training goes on with the schedule it has.
     """
     (planner,) = planners(experiment, executed=True).values()
-    if planner.kind != COLD.kind:
-        raise UserError(
-            f"strategy '{planner.name}' spreads groups over ranks, `chronoscale train` keeps each on one: use `chronoscale bench`"
-        )
     data, ranks = kept(experiment, run), max(experiment.ranks)
     work, folder = stored(experiment, data)[0], run.folder / FOLDER
     for part in ("plans", "epochs"):
@@ -173,7 +173,7 @@ class ControlPlane:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
         schedule.save(draft / "schedule.parquet")
-        (draft / "plan.json").write_text(json.dumps(asdict(Published(STAGES[number], schedule.name))))
+        (draft / PLAN).write_text(json.dumps(asdict(Published(STAGES[number], schedule.name))))
         if number:
             with self._doing("difference maps" if number == 1 else "further forms"):
                 self._build(schedule)

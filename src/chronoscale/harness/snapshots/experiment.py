@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveFloat, model_validator
 
@@ -13,6 +13,11 @@ from chronoscale.strategies.snapshots.tasks import SnapshotTask, task_of
 from chronoscale.strategies.workload import Hyper
 
 Share = Annotated[NonNegativeFloat, Field(lt=1)]
+
+
+def _share(value: Any) -> Any:
+    """Other families validate or do not, by default they do; runs of earlier versions have their keys, too."""
+    return 0.0 if value is True else value
 
 
 class Cut(Part):
@@ -64,7 +69,9 @@ class SnapshotTraining(Training):
         description="predict log(1 + in-degree) of every node from its features, log(1 + in- and out-degree) from those of the snapshots "
         "that are read, or its class from its features",
     )
-    validation: Share = Field(0.0, description="share of the snapshots that `chronoscale train` validates on after every epoch")
+    validation: Annotated[Share, BeforeValidator(_share)] = Field(
+        0.0, description="share of the snapshots that `chronoscale train` validates on after every epoch"
+    )
     test: Share = Field(0.0, description="share of the snapshots, the last ones, that are predicted once training has ended")
 
 

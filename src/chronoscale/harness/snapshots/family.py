@@ -13,7 +13,7 @@ from chronoscale.harness.fact import Fact, Facts, spread
 from chronoscale.harness.family import Probes, Trained
 from chronoscale.harness.jobs import schedules
 from chronoscale.harness.runs import Run
-from chronoscale.harness.snapshots import control_plane, data, partitions, probing
+from chronoscale.harness.snapshots import data, partitions, probing, training
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
 from chronoscale.real_exec.snapshots.board import groups_of
 from chronoscale.strategies.real.ilp import REAL_L
@@ -23,12 +23,12 @@ from chronoscale.strategies.workload import Partition, Workload
 
 
 class Snapshots(Trained[SnapshotExperiment]):
-    """As `Trained` says; training is REAL's, in three stages."""
+    """As `Trained` says; training is REAL's, in three stages, for strategies that those serve."""
 
     name, container = "snapshots", SnapshotSequence
     keys, models, preferred = SnapshotExperiment, MODELS.keys(), REAL_L.name
     workload, store = staticmethod(data.workload), staticmethod(data.kept)
-    train, probed = staticmethod(control_plane.train), staticmethod(probing.probed)
+    train, probed = staticmethod(training.train), staticmethod(probing.probed)
     partitions = staticmethod(partitions.simulated)
 
     def stored(self, experiment: SnapshotExperiment, folder: Path) -> Workload:

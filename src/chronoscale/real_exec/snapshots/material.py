@@ -112,7 +112,7 @@ class Material:
             return values / np.float32(np.sqrt(inputs))
         if found.shape[1] != inputs:
             raise UserError(f"dataset '{self.snapshots.name}' has {found.shape[1]} features a node, the model wants {inputs}")
-        return np.asarray(found, np.float32)
+        return np.array(found, np.float32)  # of its own: a map of a file cannot be written
 
     def _host(self, array: NDArray[Any]) -> Tensor:
         tensor = torch.from_numpy(np.ascontiguousarray(array))

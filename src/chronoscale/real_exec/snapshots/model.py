@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from chronoscale.errors import UserError
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.snapshots.objective import Objective
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import ModelChoice, ModelShape
 
@@ -172,6 +173,10 @@ class SnapshotModel(nn.Module):
     def block(self, layer: int) -> Block:
         """Layer by number."""
         return cast(Block, self.blocks[layer])
+
+    def loss(self, output: Tensor, target: Tensor, objective: Objective) -> Tensor:
+        """Of the predictions from all nodes' outputs [N, H], a scalar."""
+        return objective.loss(self.readout(output), target)
 
 
 def shape_of(choice: ModelChoice, outputs: int = 1) -> ModelShape:

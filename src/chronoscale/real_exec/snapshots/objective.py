@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from chronoscale.datasets.signals.naive import LAST, MEAN
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.strategies.snapshots.tasks import SnapshotTask
 
@@ -45,6 +46,10 @@ class Objective(ABC):
     def scores(self, sums: Tensor) -> Mapping[str, float]:
         """By key."""
 
+    @abstractmethod
+    def naive(self, training: range, part: range, horizon: int) -> Mapping[str, Mapping[str, float]]:
+        """Scores by name of what needs no model, on the snapshots `part`: it knows those of `training`, and what is `horizon` before."""
+
 
 class Regression(Objective):
     """Numbers of a node, which change with the snapshot: targets float32 [R, outputs], squared errors."""
@@ -76,6 +81,16 @@ class Regression(Objective):
         """MSE."""
         squared, count = sums.tolist()
         return {"mse": squared / count} if count else {}
+
+    def naive(self, training: range, part: range, horizon: int) -> Mapping[str, Mapping[str, float]]:
+        """What a node's degrees were last, and what they are on average in training."""
+        mean = torch.from_numpy(np.mean([self.target(t) for t in training], axis=0, dtype=np.float64))
+        sums = {LAST: torch.zeros(2, dtype=torch.float64), MEAN: torch.zeros(2, dtype=torch.float64)}
+        for t in part:
+            target = torch.from_numpy(self.target(t))
+            sums[LAST] += self.sums(torch.from_numpy(self.target(t - horizon)), target)
+            sums[MEAN] += self.sums(mean, target)
+        return {name: self.scores(found) for name, found in sums.items()}
 
 
 class Classification(Objective):
@@ -110,6 +125,11 @@ class Classification(Objective):
         """Accuracy."""
         right, count = sums.tolist()
         return {"accuracy": right / count} if count else {}
+
+    def naive(self, training: range, part: range, horizon: int) -> Mapping[str, Mapping[str, float]]:
+        """The class that most nodes have."""
+        most = np.bincount(self._classes[self._classes >= 0]).max()
+        return {"most frequent class": {"accuracy": float(most / self.predictions)}}
 
 
 _entropy = partial(nn.functional.cross_entropy, ignore_index=-1)

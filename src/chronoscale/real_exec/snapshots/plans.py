@@ -14,12 +14,16 @@ import torch
 from chronoscale.kept import read_json
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.plans import Plan, Plans
+from chronoscale.real_exec.plans import Plan
+from chronoscale.real_exec.snapshots.judged import JudgedPlans
 from chronoscale.real_exec.snapshots.material import material_of
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
+from chronoscale.real_exec.snapshots.scored import grouped
 from chronoscale.real_exec.snapshots.shipment import adopt
 from chronoscale.strategies.schedule import Schedule
+
+PLAN = "plan.json"  # in a plan's folder: `Published`
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +44,13 @@ def newest(folder: Path) -> int:
     return max((int(path.name) for path in (folder / "plans").glob("[0-9]*") if path.name.isdecimal()), default=-1)
 
 
-class PublishedPlans(Plans):
+class PublishedPlans(JudgedPlans):
     """The newest of a folder. At an epoch's end rank 0 looks, and all follow."""
 
     def __init__(self, job: Job, first: Schedule, context: Context) -> None:
         self._folder, self._item, self._context, self._first = Path(job.out), job.items[0], context, first
         self._material = material_of(self._item, job.model, context)
+        super().__init__(grouped(self._material, self._item.hyper, context), self._folder, context, first.name)
         self.learner = learner_of(job.model, context, self._material.objective.outputs)
         self._plan: Plan | None = None
 
@@ -55,9 +60,6 @@ class PublishedPlans(Plans):
         if self._plan is None or number != self._plan.number:
             self._plan = self._taken_up(number)
         return self._plan
-
-    def end(self) -> None:
-        """Nothing is left to do."""
 
     def _agreed(self, number: int) -> int:
         """Rank 0's number; the others' is 0."""
@@ -72,4 +74,4 @@ class PublishedPlans(Plans):
             if (shipped := plan_folder(self._folder, earlier) / "forms").exists():
                 adopt(shipped, self._material.stores(), pin=context.device.type == "cuda")
         program = SnapshotProgram(schedule, self._material, self.learner, self._item.hyper, context)
-        return Plan(number, read_json(folder / "plan.json", Published, "plan").stage, schedule, program)
+        return Plan(number, read_json(folder / PLAN, Published, "plan").stage, schedule, self.scored(program))

@@ -25,6 +25,7 @@ from chronoscale.strategies.snapshots.rows import Form
 from chronoscale.strategies.workload import Hyper, ModelShape, Partition, Workload
 
 LEAST = 16  # nodes of a generated graph
+PAIRED = Reuse(snapshots=True, groups=True)
 WHOLE, CHANGES = ("full", "pipeline"), ("map", "delta")  # ways to run a group: every snapshot in full, or as what changed
 
 
@@ -77,7 +78,7 @@ def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
     stats = statistics_of(snapshots)
     yield from _forms("windows", windows(snapshots, stats, size, hyper.horizon), model, apart, ranks, (*WHOLE, *CHANGES))
     low, high = int(stats.edges.min()), int(stats.edges.max())
-    if hyper.group_size > 1:
+    if hyper.group_size > 1 and not PAIRED.refuses(hyper):
         nodes, edges, length = max(stats.num_nodes, LEAST), 2 * high + 16, _paired(hyper, ranks)
         graph = GrowthGraph.rmat(nodes, min(edges, nodes * (nodes - 1) // 4), length, 0.1, seed, trend=np.full(length, 0.5))
         yield _pairs("pairs", graph.sequence().without_self_edges(), model, hyper, ranks)
@@ -101,7 +102,7 @@ def _pairs(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
     hyper = replace(hyper, stride=hyper.group_size - 1, groups_per_rank=1)
     workload = Workload(label, statistics_of(snapshots), model, hyper)
     placement = deal(workload.groups, ranks, 2)
-    schedule = lower(label, workload, placement, Reuse(snapshots=True, groups=True), UNUSED, plain(len(snapshots)))
+    schedule = lower(label, workload, placement, PAIRED, UNUSED, plain(len(snapshots)))
     return Probe(f"{label}-{ranks}", snapshots, schedule, hyper)  # the snapshots depend on `ranks`, too
 
 
@@ -145,7 +146,8 @@ def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
     }
     for kind in kinds:
         reuse, forms = ways[kind]
-        yield Probe(f"{label}-{kind}", snapshots, lower(f"{label}-{kind}", workload, placement, reuse, UNUSED, forms), hyper)
+        if not reuse.refuses(hyper):
+            yield Probe(f"{label}-{kind}", snapshots, lower(f"{label}-{kind}", workload, placement, reuse, UNUSED, forms), hyper)
 
 
 def _cell_probes(

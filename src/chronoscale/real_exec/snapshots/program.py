@@ -132,7 +132,7 @@ class SnapshotProgram(Program):
         steps = range(last + 1) if self.model.shape.predicts_each else (last,)
         outputs = [used(board.hidden[task.unit, top, step]) for step in steps]
         aim, targets = self.material.objective, self._targets[task.unit]
-        errors = [aim.loss(self.model.readout(output), target) for output, target in zip(outputs, targets, strict=True)]
+        errors = [self.model.loss(output, target, aim) for output, target in zip(outputs, targets, strict=True)]
         loss = torch.stack(errors).mean() / self.plan.groups[task.iteration]
         loss.backward()
         self._losses.add(task.iteration, loss)

@@ -106,9 +106,12 @@ class Part:
         self._route: dict[int, Route] = {}
 
     def prepare(self, snapshots: Iterable[int], targets: Iterable[int]) -> None:
-        self._material.read(snapshots)
+        wanted = sorted(set(snapshots) - self._graph.keys())
+        self._material.read(wanted)
         self._material.prepare([], targets)
-        for t in sorted(set(snapshots) - self._graph.keys()):
+        for t in wanted:
+            if (key := self._key(t)) not in self._features:
+                self._features[key] = self._host(self._material.features(t)[self._own])
             self._graph[t], self._route[t] = self._build(t)
 
     def graph(self, snapshot: int) -> Full:
@@ -118,10 +121,10 @@ class Part:
         return self._route[snapshot] if self._cut.parts > 1 else None
 
     def features(self, snapshot: int) -> Tensor:
-        key = snapshot if self._material.task.varies else 0  # of all snapshots
-        if key not in self._features:
-            self._features[key] = self._host(self._material.features(snapshot)[self._own])
-        return self._features[key]
+        return self._features[self._key(snapshot)]
+
+    def _key(self, snapshot: int) -> int:
+        return snapshot if self._material.task.varies else 0  # one for all
 
     def target(self, snapshot: int) -> Tensor:
         return self._material.target(snapshot)[self._own]

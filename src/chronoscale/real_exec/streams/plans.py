@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from pathlib import Path
 
 from torch import Tensor
 
-from chronoscale.datasets.scores import present
-from chronoscale.errors import NotFiniteError
+from chronoscale.real_exec.best import best_of, keep_best, restore_best
 from chronoscale.real_exec.checkpoint import replaced
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.plans import TEST, Plan, Plans
-from chronoscale.real_exec.soundness import HELP
-from chronoscale.real_exec.streams.best import best_of, keep_best, restore_best
 from chronoscale.real_exec.streams.evaluation import catch_up, evaluate
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.program import EventProgram
+from chronoscale.real_exec.tested import checked
 from chronoscale.strategies.schedule import Schedule
 
 STAGE = "training"
@@ -60,7 +57,7 @@ class EventPlans(Plans):
         """After the epochs of these scores: keeps the last one's state where it is the best."""
         best = best_of(scores)
         if best == len(scores) - 1 and self._context.rank == 0:
-            keep_best(self._folder, best, self.learner.model, self._program.state)
+            keep_best(self._folder, best, self.learner.model, self.kept())
         return 0 < self._patience <= len(scores) - 1 - best
 
     def best(self, scores: Sequence[Mapping[str, float]]) -> int | None:
@@ -70,12 +67,9 @@ class EventPlans(Plans):
     def end(self) -> None:
         """Score the test events with the best epoch's model, its memory going on."""
         self._context.collective.barrier()
-        restore_best(self._folder, self.learner.model, self._program.state)
+        restore_best(self._folder, self.learner.model, self.restore)
         if not self._program.hyper.validate:
             catch_up(self._program)
-        tested = evaluate(self._program)
-        for score in present([tested]):
-            if not score.may_be_undefined and not isfinite(tested[score.key]):
-                raise NotFiniteError(f"strategy '{self._schedule.name}', after training: the test {score.title} is not finite; {HELP}")
+        tested = checked(evaluate(self._program), self._schedule.name, "after training")
         if self._context.rank == 0:
             replaced(self._folder / TEST, json.dumps(tested).encode())

@@ -1,18 +1,17 @@
-"""Best: the model and the node state of the epoch that scored best."""
+"""Best: the model of the epoch that scored best, and what else it predicts with."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from chronoscale.datasets.scores import present
 from chronoscale.kept import reading
 from chronoscale.real_exec.checkpoint import replaced
-from chronoscale.real_exec.streams.state import NodeState
 
 BEST = "best.pt"
 
@@ -26,17 +25,19 @@ def best_of(scores: Sequence[Mapping[str, float]]) -> int:
     return values.index(kinds[0].best(values))
 
 
-def keep_best(folder: Path, epoch: int, model: nn.Module, state: NodeState) -> None:
-    """There whole or not at all."""
+def keep_best(folder: Path, epoch: int, model: nn.Module, kept: Mapping[str, Tensor]) -> None:
+    """There whole or not at all. `kept`: as of `Plans`."""
     content = io.BytesIO()
-    torch.save({"epoch": epoch, "model": model.state_dict(), "state": state.tables()}, content)
+    torch.save({"epoch": epoch, "model": model.state_dict(), "state": dict(kept)}, content)
     replaced(folder / BEST, content.getvalue())
 
 
-def restore_best(folder: Path, model: nn.Module, state: NodeState) -> int:
-    """Bring both back; the epoch that it was. Raises UserError for a file that is missing, damaged or of another model."""
+def restore_best(folder: Path, model: nn.Module, restore: Callable[[Mapping[str, Tensor]], None]) -> int:
+    """Bring both back, the one to the model, the other by `restore`; the epoch that it was.
+
+    Raises UserError for a file that is missing, damaged or of another model."""
     with reading(folder / BEST, "best epoch of this model"):
         saved = torch.load(folder / BEST, map_location="cpu", weights_only=True)
         model.load_state_dict(saved["model"])
-        state.restore(saved["state"])
+        restore(saved["state"])
         return int(saved["epoch"])

@@ -1,0 +1,160 @@
+"""Tasks on snapshots under the commands: what is refused, how many groups train, what is told of scores, training by one schedule."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+import torch
+from command_line import command, one_line
+
+from chronoscale.datasets import store
+from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.experiments import check
+from chronoscale.harness.snapshots.data import snapshots, workload
+from chronoscale.harness.snapshots.experiment import SnapshotTraining
+from chronoscale.real_exec.checkpoint import records
+from chronoscale.strategies.snapshots.tasks import TASKS
+
+DEGREES = {"task": "degrees", "validation": 0.2, "test": 0.2}  # of 12 snapshots: 2 and 2
+
+
+def experiment_of(**changes: object) -> Experiment:
+    return check({"dataset": {"path": "graphs"}, "model": {"name": "t-gcn", "hidden": 8}, "strategies": ["psg"], **changes}, "test")
+
+
+def test_the_key_knows_all_tasks():
+    assert list(SnapshotTraining.model_fields["task"].annotation.__args__) == list(TASKS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"training": {"task": "degree"}}, "training.task: expected 'in-degree', 'degrees' or 'classes' (got 'degree')"),
+        ({"training": {"test": -0.1}}, "training.test: expected at least 0"),
+        ({"training": {"validation": 1.0}}, "training.validation: expected "),
+        ({"training": {"validation": 0.5, "test": 0.5}}, "training.validation, training.test: expected shares of the snapshots with a sum"),
+        ({"training": {"test": 0.01}}, "training.test: a share of 0.01 of 12 snapshots is none of them"),
+        ({"training": {"test": 0.7}}, "training.validation, training.test: they leave 4 of the 12 snapshots of 'graphs' to train on"),
+        ({"training": {"task": "classes"}}, "training.task: 'classes' predicts classes of nodes, dataset 'graphs' has none"),
+        (
+            {"training": {"task": "degrees"}, "model": {"name": "t-gcn", "inputs": 5}},
+            "model.inputs: training.task: 'degrees' reads 2 numbers a node, got 5",
+        ),
+        ({"training": DEGREES, "groups": 9}, "groups: 9 need 21 snapshots, dataset 'graphs' has 12, enough for 3 groups"),
+    ],
+)
+def test_mistakes(experiment, capsys, changes, said):
+    changes = {"groups": None, "model": {"name": "t-gcn"}, **changes}
+    command("bench", experiment(strategies=["psg"], **changes), expect=2)
+    assert said in one_line(capsys)
+
+
+@pytest.mark.parametrize("name", ["bench", "train", "simulate"])
+def test_what_carries_aggregates_over_refuses_features_that_change(experiment, capsys, name):
+    """And names the key and those that do not."""
+    file = experiment(strategies=["real-g"], training=DEGREES, model={"name": "t-gcn"}, groups=None)
+    command(name, file, expect=2)
+    said = one_line(capsys)
+    assert "strategies: 'real-g' keeps what it has aggregated from snapshot to snapshot, and training.task: 'degrees'" in said
+    assert said.endswith("valid: psg, esdg, distdgl, blad, dgc, dynahb")
+
+
+def test_a_task_that_makes_its_features_gives_their_width(experiment):
+    experiment()
+    asked = experiment_of(training=DEGREES)
+    assert asked.model.inputs == 2 and workload(asked).model.outputs == 2
+    again = check({**asked.model_dump(mode="json")}, "resolved")  # as a run keeps it
+    assert again == asked
+    assert experiment_of().model.inputs == 64 and workload(experiment_of()).model.outputs == 1
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3])
+def test_groups_are_as_many_as_asked(experiment, groups):
+    experiment()
+    asked = experiment_of(training=DEGREES, groups=groups)
+    assert workload(asked).groups == groups
+    found = len(snapshots(asked))
+    parts = asked.hyper.held.split(found)
+    assert len(parts.training) == 4 + groups and parts.validation and parts.test
+
+
+def trained(experiment, name, **changes):
+    """The folder of two epochs with a strategy on one rank."""
+    return experiment(strategies=[name], ranks=[1], epochs=2, device="cpu", groups=None, **changes)
+
+
+@pytest.mark.usefixtures("inline")
+@pytest.mark.parametrize("name", ["esdg", "distdgl", "psg"])
+def test_a_strategy_that_spreads_groups_is_trained(experiment, capsys, name):
+    """One stage; scores in the table, in JSON, in words, in files, beside naive ones; psg, too, where REAL's stages do not serve."""
+    command("train", trained(experiment, name, training=DEGREES, model={"name": "t-gcn", "hidden": 4}), "--json")
+    said = capsys.readouterr()
+    (row,) = json.loads(said.out)
+    folder = Path("runs/small-train-1/train")
+    errors = [record.scores["mse"] for record in records(folder)]
+    assert (row["stage"], row["strategy"], row["epochs"]) == ("training", name, [0, 1])
+    assert (row["best_mse"], row["last_mse"]) == (min(errors), errors[-1])
+    test, naive = (json.loads((folder / file).read_text()) for file in ("test.json", "naive.json"))
+    assert [list(one.values()) for one in row["test"]] == [
+        ["t-gcn", test["mse"]], ["last value", naive["last value"]["mse"]], ["training mean", naive["training mean"]["mse"]]
+    ]  # fmt: skip
+    found = store.load("runs/small-train-1/data/snapshots")
+    degrees = np.log1p([[s.in_degree(), s.out_degree()] for s in found])
+    assert naive["last value"]["mse"] == pytest.approx(((degrees[10:] - degrees[9:11]) ** 2).mean(), rel=1e-5)
+    assert f"the best of 0..1: MSE {test['mse']:.4g}" in " ".join(said.err.split())
+    command("report", "runs/small-train-1", "--out", "report")
+    assert "MSE" in Path("report/report.md").read_text()
+
+
+@pytest.mark.usefixtures("inline")
+def test_a_bench_shows_the_test(experiment, capsys):
+    made = {
+        "dataset": "communities_small",
+        "training": {"task": "classes", "test": 0.2},
+        "model": {"name": "t-gcn", "hidden": 4, "inputs": 16},
+    }
+    file = experiment(strategies=["psg", "esdg", "distdgl"], ranks=[1], repeats=2, device="cpu", groups=2, **made)
+    command("bench", file, "--json")
+    rows = json.loads(capsys.readouterr().out)
+    (first, *others) = [row["accuracy"] for row in rows]
+    assert 0 < first < 1 and others == pytest.approx([first] * 2, abs=2e-3)
+
+
+def test_classes_of_a_dataset_are_told(experiment, capsys):
+    command("data", "info", "communities_small", "--json")
+    facts = {row["what"]: row["value"] for row in json.loads(capsys.readouterr().out)}
+    assert (facts["classes"], facts["labelled nodes"]) == (8, 480)
+
+
+def test_a_killed_training_by_one_schedule_resumes(experiment, monkeypatch, capsys):
+    """Two ranks, one of which is killed; the same command goes on and ends at the weights of a run that nothing happened to."""
+    made = {"training": DEGREES, "model": {"name": "t-gcn", "hidden": 4}, "groups": None}
+    file = experiment(strategies=["esdg"], ranks=[2], epochs=60, device="cpu", **made)
+    code = "from chronoscale.harness.cli import main; main()"
+    process = subprocess.Popen([sys.executable, "-c", code, "train", str(file)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    folder, until = Path("runs/small-train-1/train"), time.monotonic() + 60
+    while len(list(folder.glob("epochs/*.json"))) < 3 and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.01)
+    family = [process, *psutil.Process(process.pid).children(recursive=True)]
+    for member in family:
+        member.send_signal(signal.SIGKILL)
+    process.wait()
+    before = records(folder)
+    assert 3 <= len(before) < 60
+    command("train", file)
+    assert "taking up runs/small-train-1" in capsys.readouterr().err
+    after = records(folder)
+    assert len(after) == 60 and [r.start_ns for r in after[: len(before) - 1]] == [r.start_ns for r in before[:-1]]
+    command("train", experiment("whole", strategies=["esdg"], ranks=[2], epochs=60, device="cpu", **made))
+    whole = Path("runs/whole-train-1/train")
+    np.testing.assert_allclose([r.losses for r in after], [r.losses for r in records(whole)], rtol=1e-5)
+    assert json.loads((folder / "test.json").read_text()) == pytest.approx(json.loads((whole / "test.json").read_text()), rel=1e-5)
+    one, other = (torch.load(train / "checkpoint.pt", weights_only=True)["model"] for train in (folder, whole))
+    for name, value in one.items():
+        torch.testing.assert_close(value, other[name])
