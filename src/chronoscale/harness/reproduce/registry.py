@@ -30,6 +30,8 @@ def find(paper: str, kind: Kind, number: int) -> Study:
     published(paper)
     if (paper, kind, number) not in STUDIES:
         known = [n for p, k, n in STUDIES if (p, k) == (paper, kind)]
+        if not known:
+            raise UserError(f"{paper}: no {kind} to reproduce; `chronoscale reproduce {paper}` lists what there is")
         near = min(known, key=lambda n: abs(n - number))
         raise UserError(f"{paper}: no {kind} {number} to reproduce; nearest: {near}; all: {', '.join(map(str, known))}")
     return STUDIES[paper, kind, number]
