@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 
 from chronoscale.datasets.generate.rmat import QUADRANTS
 
-
 Held = Annotated[float, Field(gt=0, le=1)]
 
 

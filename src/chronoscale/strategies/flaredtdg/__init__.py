@@ -1,0 +1,1 @@
+"""FlareDTDG: hybrid batching with temporal decay, shrinking, overlap of communication and computation."""
