@@ -18,7 +18,7 @@ from chronoscale.strategies.snapshots.rows import FP32
 GB = 1e9
 MIXED = 1.024e9  # bytes of a "GB" of §2.3: a million bytes times 1024
 CACHED = {"ogbn_papers100m": 128}  # numbers a node in Table 1's sizes of features, where it is not REGRESSION
-REGRESSION = 130  # the one whole width that gives all three printed sizes, in decimal GB: 128 and the two degrees
+REGRESSION = 130  # the one whole width that gives all three printed sizes in decimal GB, 128 and the two degrees; in GiB 140 would
 AT_LEAST, ABOVE = ", at least", "printed is a lower bound, which ours is above; "
 Line = dict[str, object]
 
