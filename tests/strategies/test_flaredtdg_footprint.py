@@ -120,6 +120,15 @@ def test_one_rank_of_dynahb_holds_what_dynagraph_holds_and_features() -> None:
     assert dynahb_cache(stats, 130, 1) == 3 * feature_bytes(1_000, 130)
 
 
+def test_a_cache_is_of_every_row_within_its_hops() -> None:
+    """Two parts, every node reads all of the other part's: two hops, or one, are everything; none is a part's own."""
+    dense = counts(100, [100_000, 0])
+    assert dynahb_cache(dense, 3, 2) == pytest.approx((2 * 100 + 100) * 3 * 4, rel=1e-6)
+    assert dynahb_cache(dense, 3, 2, hops=0) == 2 * 100 * 3 * 4
+    chain = counts(1_000_000, [1_000_000])
+    assert dynahb_cache(chain, 1, 1_000, 3) == pytest.approx(4 * 1_000_000 * 4, rel=0.01), "a degree of 1: a row a hop, on as many ranks"
+
+
 def test_dynahb_computes_lower_layers_for_rows_within_reach() -> None:
     stats, stack = counts(1_000, [3_000]), Stack(2, 4)
     own, one, two = reach(stats, 4, 2)[:, 0]

@@ -9,7 +9,7 @@ import pandas as pd
 
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics
 from chronoscale.harness.reproduce.flaredtdg.stand_ins import ASSUMED, TRAINED, WINDOW, printed, stack, statistics, trained
-from chronoscale.harness.reproduce.study import AGREES, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import AGREES, UNKNOWN, Findings, Study, Told, beside
 from chronoscale.reports.published import published
 from chronoscale.simulator import presets
 from chronoscale.strategies.flaredtdg.footprint import Held, dynagraph, dynahb, dynahb_cache, esdg, feature_bytes
@@ -82,7 +82,7 @@ def snapshot_parallel(dataset: str, line: dict[str, float]) -> Line:
         return beside(f"{dataset}, ESDG, devices, GB{AT_LEAST}", theirs, ours, why)
     theirs = line["esdg_gb"]
     real = a_gpu(dataset)["esdg"] * (printed(dataset).gpus or 1)
-    said = f"ours is {ours / real:.2f} times that, which {snapshots(held, len(stats), real):.0f} snapshots of {len(stats)} would hold"
+    said = f"ours is {ours / real:.2f} times that, which {snapshots(held, len(stats), real):.0f} snapshots would hold; {len(stats)} train"
     return beside(f"{dataset}, ESDG, devices, GB", theirs, ours, (copies(dataset, "esdg", theirs) or "a whole window; ") + said)
 
 
@@ -94,8 +94,10 @@ def cached(dataset: str, line: dict[str, float]) -> Line:
     theirs = line["dynahb_host_above_gb" if bound else "dynahb_host_gb"]
     whole = ranks * len(stats) * feature_bytes(stats.num_nodes, width(dataset)) / GB
     edges = denser(stats, dataset, theirs) * float(stats.edges.mean())
-    why = f"more than all features of all snapshots on each of {ranks} ranks, {whole:.0f}: not features alone"
-    if np.isfinite(edges):
+    why = UNKNOWN
+    if theirs > whole:
+        why = f"more than all features of all snapshots on each of {ranks} ranks, {whole:.0f}: not features alone"
+    elif np.isfinite(edges):
         why = f"met by {edges / 1e6:.3g}M edges a snapshot, {edges / (printed(dataset).edges or 1):.0%} of all, in place of "
         why += f"{stats.edges.mean() / 1e6:.3g}M"
     return beside(f"{dataset}, DynaHB, host cache, GB{AT_LEAST * bound}", theirs, ours, f"{ABOVE * bound}{why}")
