@@ -1,9 +1,12 @@
 """The catalogue against the papers' tables, and the datasets at hand against the counts of their README files."""
 
 import pytest
+from pydantic import ValidationError
 
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
+from chronoscale.datasets.generate.spec import build
+from chronoscale.datasets.generate.specs import GrowthSpec
 from chronoscale.errors import UserError
 
 PAPERS = {  # rows of the papers' dataset tables
@@ -95,6 +98,24 @@ def test_generated_streams_have_the_counts_of_what_they_stand_for():
     assert (lastfm.nodes, lastfm.events, gdelt.nodes) == (exact[0].nodes, exact[0].edges, exact[1].nodes)
     wikitalk = catalogue.entry("wikitalk_like").generator
     assert (wikitalk.nodes, wikitalk.events) == (exact[2].nodes, exact[2].edges)
+
+
+def test_flaredtdg_entries_have_what_tables_1_and_2_print():
+    rows = {name: catalogue.entry(name).as_published("flaredtdg") for name in PAPERS["flaredtdg"].split()}
+    assert [row.task for row in rows.values()] == ["regression"] * 4 + ["classification"]
+    assert [row.gpus for row in rows.values()] == [4, 4, 4, 16, 16]
+    assert [row.steps for row in rows.values()] == [None, 70, 80, 90, 222]
+    assert [row.feature_bytes for row in rows.values()] == [None, 1.1e9, 1.7e9, 12.8e9, 55.6e9]
+    assert rows["ogbn_papers100m"].edges == 1_600_000_000 and rows["soc_bitcoin"].nodes == 24_600_000
+
+
+def test_a_trend_of_a_spec_is_what_snapshots_hold():
+    fields = {"kind": "growth", "nodes": 50, "edges": 400, "snapshots": 5, "change_rate": 0.1}
+    assert [s.num_edges for s in build(GrowthSpec.model_validate({**fields, "trend": [0.2, 1.0]}), "x", 0)] == [80, 160, 240, 320, 400]
+    assert [s.num_edges for s in build(GrowthSpec.model_validate({**fields, "trend": [0.5, 0.5]}), "x", 0)] == [200] * 5
+    for wrong in ([0.0, 1.0], [0.5, 1.1], [0.5], "0.5"):
+        with pytest.raises(ValidationError, match="trend"):
+            GrowthSpec.model_validate({**fields, "trend": wrong})
 
 
 def test_an_entry_whose_generator_makes_another_family_is_refused():

@@ -24,6 +24,7 @@ def test_the_papers_machines():
     assert h200.inter.bandwidth * h200.gpus_per_node * 8 == 3.2e12  # 3.2 Tb/s a node
     assert presets.cluster("h20").inter.bandwidth * 8 * 8 == 1.6e12
     assert presets.cluster("a40-ib").inter.bandwidth * 4 * 8 == 200e9
+    assert presets.cluster("a40-ib").host_memory == 1e12 and presets.cluster("a40-ib").gpus * 48e9 == 768e9
     assert presets.cluster("a40-10g").inter.bandwidth * 4 * 8 == 10e9
 
 

@@ -24,6 +24,7 @@ class Published(_Strict):
     """Counts as a paper's table prints them; None where it prints none.
 
     horizon: steps in and steps out of a window. size_before, size_after: bytes at float64, before and after windows are copied out.
+    task, gpus: what a model is trained for, and on how many. feature_bytes: node features of one snapshot.
     """
 
     paper: Paper
@@ -38,6 +39,9 @@ class Published(_Strict):
     horizon: Count = None
     size_before: ByteSize | None = None
     size_after: ByteSize | None = None
+    task: Literal["regression", "classification"] | None = None
+    gpus: Count = None
+    feature_bytes: ByteSize | None = None
 
 
 class StandsFor(_Strict):

@@ -62,7 +62,7 @@ class Paper(_Strict):
     tables: Mapping[int, Printed]
 
 
-PAPERS = ("real", "pgt-i", "fast")
+PAPERS = ("real", "pgt-i", "fast", "flaredtdg")
 
 
 @cache

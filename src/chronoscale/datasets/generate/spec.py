@@ -7,6 +7,7 @@ from functools import singledispatch
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from chronoscale.datasets import store
@@ -43,7 +44,8 @@ def build(spec: GeneratorSpec, name: str, seed: int) -> Generator:
 
 @build.register
 def _(spec: GrowthSpec, name: str, seed: int) -> GrowthGraph:
-    return GrowthGraph.rmat(spec.nodes, spec.edges, spec.snapshots, spec.change_rate, seed, name=name, skew=spec.skew)
+    trend = None if spec.trend is None else np.linspace(*spec.trend, spec.snapshots)
+    return GrowthGraph.rmat(spec.nodes, spec.edges, spec.snapshots, spec.change_rate, seed, trend, name, spec.skew)
 
 
 @build.register

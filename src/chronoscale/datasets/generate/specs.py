@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 
 from chronoscale.datasets.generate.rmat import QUADRANTS
 
+Held = Annotated[float, Field(gt=0, le=1)]
+
 
 class _Spec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -23,6 +25,7 @@ class GrowthSpec(_Spec):
     kind: Literal["growth"]
     change_rate: float = Field(ge=0, le=1)
     skew: float = Field(QUADRANTS[0], ge=0.25, lt=1)
+    trend: Annotated[tuple[Held, Held], Field(strict=False)] | None = None  # first and last share of the edges; None: Stackoverflow's
 
 
 class DyGraphSpec(_Spec):

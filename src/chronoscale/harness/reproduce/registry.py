@@ -18,6 +18,7 @@ MODULES = (
     "pgti.scaling", "pgti.shuffling", "pgti.sizes", "pgti.stages", "pgti.tokens",
     "fast.breakdown", "fast.forward", "fast.kernels", "fast.ladder", "fast.memory_io", "fast.operators", "fast.overheads",
     "fast.redundancy", "fast.sampling", "fast.sizes", "fast.speedups",
+    "flaredtdg.memory",
 )  # fmt: skip
 _ALL: tuple[Study, ...] = tuple(study for name in MODULES for study in import_module(f"chronoscale.harness.reproduce.{name}").STUDIES)
 STUDIES: dict[tuple[str, Kind, int], Study] = {
@@ -30,6 +31,8 @@ def find(paper: str, kind: Kind, number: int) -> Study:
     published(paper)
     if (paper, kind, number) not in STUDIES:
         known = [n for p, k, n in STUDIES if (p, k) == (paper, kind)]
+        if not known:
+            raise UserError(f"{paper}: no {kind} to reproduce; `chronoscale reproduce {paper}` lists what there is")
         near = min(known, key=lambda n: abs(n - number))
         raise UserError(f"{paper}: no {kind} {number} to reproduce; nearest: {near}; all: {', '.join(map(str, known))}")
     return STUDIES[paper, kind, number]

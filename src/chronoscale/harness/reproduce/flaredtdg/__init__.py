@@ -1,0 +1,1 @@
+"""FlareDTDG's tables and figures."""

@@ -1,0 +1,152 @@
+"""Footprint: memory of training MPNN-LSTM under ESDG, DynaGraph and DynaHB, from counts a snapshot alone (FlareDTDG §2.3, Table 1).
+
+All bytes are of all ranks together. Nothing is built: what a system holds is rows of the snapshots times what a row takes, so that 111
+million nodes and 222 snapshots take as long as ten. Parameters, labels and what an allocator reserves beyond its tensors are not in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chronoscale.datasets.snapshots.csr import WeightedCSR
+from chronoscale.datasets.snapshots.statistics import SnapshotStatistics
+from chronoscale.errors import UserError
+from chronoscale.strategies.costs import Floats
+from chronoscale.strategies.snapshots.rows import FP32
+from chronoscale.strategies.workload import GATES
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """MPNN-LSTM's sizes: `convolutions` GCN layers, then `cells` LSTM cells, all of width `hidden`; `inputs` numbers a node.
+
+    Raises UserError for a size below 1.
+    """
+
+    inputs: int
+    hidden: int
+    convolutions: int = 2
+    cells: int = 2
+
+    def __post_init__(self) -> None:
+        if min(self.inputs, self.hidden, self.convolutions, self.cells) < 1:
+            raise UserError(f"a stack needs inputs, hidden, convolutions and cells of at least 1, got {self}")
+
+    @property
+    def checkpoint(self) -> int:
+        """Numbers of a row and step that are kept to compute its cells again: the first one's input, state and memory of each."""
+        return self.hidden * (1 + 2 * self.cells)
+
+    @property
+    def recurrence(self) -> int:
+        """Numbers of a row and step that the backward pass of its cells reads: gates, state, memory and its tanh."""
+        return self.cells * (GATES["lstm"] + 3) * self.hidden
+
+    @property
+    def gradients(self) -> int:
+        """Numbers of a row whose gradients are under way at once, one step's: a cell's gates, state and memory of each."""
+        return (GATES["lstm"] + 2 * self.cells) * self.hidden
+
+    def convolution(self, layer: int) -> int:
+        """Numbers of a row that the backward pass of a layer (0-based) reads: its neighbours' sum, its output."""
+        return (self.inputs if layer == 0 else self.hidden) + self.hidden
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Bytes at the peak: adjacencies; input features, or sums of them; activations and states of all steps; what one step takes besides."""
+
+    adjacency: float
+    inputs: float
+    kept: float
+    working: float
+
+    @property
+    def total(self) -> float:
+        return self.adjacency + self.inputs + self.kept + self.working
+
+
+def feature_bytes(nodes: int, width: int) -> int:
+    """float32 features of one snapshot."""
+    return nodes * width * FP32
+
+
+def esdg(stats: SnapshotStatistics, stack: Stack, window: int) -> Held:
+    """ESDG's devices: `window` whole snapshots, spread over ranks; its backward pass begins with everything there (§2.2, §2.3).
+
+    Kept is what gradient checkpointing keeps, the input of every step's cells; one step is computed again. Gradients of what convolutions
+    put out take the place of the inputs that they belong to, step by step. It is T N (d_feat + d_hidden) with constants: 1 and 1 + 2 cells.
+    Peak over windows of consecutive snapshots. Raises UserError for a window of no or more snapshots than there are.
+    """
+    nodes = stats.num_nodes
+    working = nodes * (stack.recurrence + stack.gradients) * FP32
+    return Held(_adjacency(stats, window), window * feature_bytes(nodes, stack.inputs), window * nodes * stack.checkpoint * FP32, working)
+
+
+def dynagraph(stats: SnapshotStatistics, stack: Stack, window: int) -> Held:
+    """DynaGraph's devices: own vertices of a sliding window of snapshots (§2.2, §4.1).
+
+    The first layer's sums are cached in place of the features that they are made from. No checkpointing: kept is what the backward pass of
+    every layer and of the output reads. Sampling thins edges, not vertices; fan-outs are not printed, so edges are all of them: an upper
+    bound, a small part of the whole. Peak and errors as `esdg`.
+    """
+    nodes, first = stats.num_nodes, stack.inputs
+    row = sum(stack.convolution(layer) for layer in range(stack.convolutions)) - first + stack.recurrence + stack.hidden
+    kept = window * nodes * row * FP32
+    return Held(_adjacency(stats, window), window * feature_bytes(nodes, first), kept, nodes * stack.gradients * FP32)
+
+
+def dynahb_cache(stats: SnapshotStatistics, width: int, ranks: int, hops: int = 2) -> float:
+    """DynaHB's hosts: features, `width` numbers each, of all rows within `hops` of a rank's own, for every rank and snapshot (§2.2, §2.3).
+
+    Errors as `reach`.
+    """
+    return float(reach(stats, ranks, hops)[hops].sum()) * width * FP32
+
+
+def dynahb(stats: SnapshotStatistics, stack: Stack, window: int, ranks: int) -> Held:
+    """DynaHB's devices, were a batch a rank's whole part: how its batch adjuster would cut it is not printed, so this is an upper bound.
+
+    As `dynagraph`, but with features of all rows within reach, and what is below the top layer is computed for more rows than a rank's own.
+    Errors as `dynagraph` and `reach`.
+    """
+    rows = reach(stats, ranks, stack.convolutions)
+    layers = [_heaviest(rows[stack.convolutions - 1 - layer], window) * stack.convolution(layer) for layer in range(stack.convolutions)]
+    nodes = stats.num_nodes
+    kept = (sum(layers) + window * nodes * (stack.recurrence + stack.hidden)) * FP32
+    inputs = _heaviest(rows[stack.convolutions], window) * stack.inputs * FP32
+    return Held(_adjacency(stats, window), inputs, kept, nodes * stack.gradients * FP32)
+
+
+def reach(stats: SnapshotStatistics, ranks: int, hops: int) -> Floats:
+    """Rows that ranks read for their own, all ranks together; float64 [hops + 1, T], own rows first.
+
+    Expected of a balanced random partition: a share 1 - 1/P of in-neighbours is another's, distinct as uniform draws among the other ranks'
+    active nodes (occupancy), and their in-degree is the mean one. METIS cuts less. As `baselines.snapshots.dynahb.DynaHB.hops` counts, for
+    each snapshot and not rounded. Raises UserError for less than 1 rank or 0 hops.
+    """
+    if ranks < 1 or hops < 0:
+        raise UserError(f"a neighbourhood needs at least 1 rank and 0 hops, got {ranks} and {hops}")
+    away, nodes = 1 - 1 / ranks, stats.num_nodes
+    pool = np.maximum(stats.nodes * away, 2.0)
+    rows = [np.full(len(stats), nodes / ranks)]
+    for _ in range(hops):
+        crossing = rows[-1] * (stats.edges / nodes) * away
+        met = np.minimum(-pool * np.expm1(crossing * np.log1p(-1 / pool)), crossing)
+        rows.append(np.minimum(np.maximum(rows[-1], rows[0] + met), nodes))
+    return ranks * np.stack(rows)
+
+
+def _adjacency(stats: SnapshotStatistics, window: int) -> float:
+    nodes = stats.num_nodes
+    return _heaviest(np.asarray(WeightedCSR.nbytes_of(nodes, stats.edges), np.float64), window)
+
+
+def _heaviest(column: Floats, window: int) -> float:
+    """The largest sum over `window` consecutive snapshots."""
+    if not 1 <= window <= len(column):
+        raise UserError(f"window: expected 1..{len(column)} snapshots, got {window}")
+    sums = np.concatenate([[0.0], np.cumsum(column)])
+    return float((sums[window:] - sums[:-window]).max())
