@@ -17,6 +17,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from chronoscale.cuda_ext.cells import Weights, gru, lstm
+from chronoscale.cuda_ext.rectified import rectified
 from chronoscale.errors import UserError
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
@@ -35,10 +37,10 @@ class Recurrence(nn.Module):
 
     def forward(self, z: Tensor, state: State | None) -> State:
         """One step: z [R, W] and (h, c) [R, W] each; None is h_0 = 0 (REAL eq. 2). A GRU's c is its h."""
+        weights = Weights(self.cell.weight_ih, self.cell.weight_hh, self.cell.bias_ih, self.cell.bias_hh)
         if isinstance(self.cell, nn.LSTMCell):
-            h, c = self.cell(z, state)
-            return h, c
-        h = self.cell(z, None if state is None else state[0])
+            return lstm(z, state, weights)
+        h = gru(z, None if state is None else state[0], weights)
         return h, h
 
 
@@ -52,7 +54,7 @@ class GcnBlock(nn.Module):
 
     def transform(self, aggregated: Tensor) -> Tensor:
         """Normalised aggregates [R, D] to node representations [R, H]; rows are independent."""
-        return torch.relu(self.dense(aggregated))
+        return rectified(aggregated, self.dense.weight, self.dense.bias)
 
 
 class GatBlock(nn.Module):
@@ -119,7 +121,7 @@ class EvolvingBlock(nn.Module):
 
     def transform(self, aggregated: Tensor, weights: State) -> Tensor:
         """Normalised aggregates [R, D] to outputs [R, H] with this snapshot's weights; rows are independent."""
-        return torch.relu(aggregated @ weights[0].T)
+        return rectified(aggregated, weights[0])
 
 
 Block = GcnBlock | GatBlock | EvolvingBlock
