@@ -17,6 +17,7 @@ from torch import Tensor
 from chronoscale.cuda_ext import reference
 from chronoscale.cuda_ext.backend import FLOATS, Pinned, select_without_cuda
 from chronoscale.cuda_ext.blocks import blocks, longest
+from chronoscale.cuda_ext.dense import multiply
 from chronoscale.cuda_ext.gates import forward_gates, gradient_gates
 from chronoscale.cuda_ext.graph import described
 from chronoscale.errors import UserError
@@ -57,13 +58,14 @@ class _Into:
 
     def __init__(self, x: Tensor, h: Tensor | None, weights: tuple[Tensor, ...], needs: tuple[bool, ...]) -> None:
         """needs: of x and h."""
-        self.x = torch.empty_like(x) if needs[0] else None
-        self.h = torch.empty_like(h) if h is not None and needs[1] else None
+        self.x = torch.empty_like(x, memory_format=torch.contiguous_format) if needs[0] else None
+        self.h = torch.empty_like(h, memory_format=torch.contiguous_format) if h is not None and needs[1] else None
         self.weights = [torch.zeros_like(part) for part in weights]
+        self._parts = [torch.empty_like(part, memory_format=torch.contiguous_format) for part in weights[:2]]
 
     def add(self, side: int, gates: Tensor, rows: Tensor) -> None:
         """Of a block's gates [r, G H], which `rows` were multiplied for: side 0 given, 1 kept."""
-        self.weights[side].addmm_(gates.t(), rows)
+        self.weights[side] += multiply(gates.t(), rows, None, self._parts[side])
         self.weights[2 + side] += gates.sum(0)
 
 
@@ -82,9 +84,9 @@ class _Gru(torch.autograd.Function):
             count = block.stop - block.start
             own = given[block if saved else slice(count)]
             other = kept[slice(count) if h is None or not saved else block]
-            torch.addmm(w.given_bias, x[block], w.given.t(), out=own)
+            multiply(x[block], w.given.t(), w.given_bias, own)
             if h is not None:
-                torch.addmm(w.kept_bias, h[block], w.kept.t(), out=other)
+                multiply(h[block], w.kept.t(), w.kept_bias, other)
             forward_gates(own, other, zeros[:count] if h is None else h[block], there[:count], out[block])
         if saved:
             ctx.save_for_backward(x, h, *weights, given, kept)
@@ -99,7 +101,7 @@ class _Gru(torch.autograd.Function):
         rows, hidden = g.shape
         size = longest(rows)
         there, zeros = torch.ones(size, dtype=torch.bool), g.new_zeros(0 if h is not None else size, hidden)
-        to_given, to_kept = g.new_empty(2, size, 3 * hidden)
+        (to_given, to_kept), back = g.new_empty(2, size, 3 * hidden), g.new_empty(size, hidden)
         for block in blocks(rows):
             count = block.stop - block.start
             own, other = to_given[:count], to_kept[:count]
@@ -108,13 +110,13 @@ class _Gru(torch.autograd.Function):
             gradient_gates(given[block], kept[:count] if h is None else kept[block], memory, there[:count], g[block], own, other, past)
             into.add(0, own, x[block])
             if into.x is not None:
-                torch.mm(own, w.given, out=into.x[block])
+                multiply(own, w.given, None, into.x[block])
             if h is None:
                 into.weights[3] += other.sum(0)
             else:
                 into.add(1, other, h[block])
             if past is not None:
-                past.addmm_(other, w.kept)
+                past += multiply(other, w.kept, None, back[:count])
         return into.x, into.h, *into.weights
 
 
@@ -125,12 +127,12 @@ class _Lstm(torch.autograd.Function):
         rows, hidden = len(x), w.kept.shape[1]
         gates = x.new_empty(rows if saved else longest(rows), 4 * hidden)
         new_h, new_c = x.new_empty(rows, hidden), x.new_empty(rows, hidden)
-        bias = w.given_bias + w.kept_bias
+        bias, room = w.given_bias + w.kept_bias, x.new_empty(0 if h is None else longest(rows), 4 * hidden)
         for block in blocks(rows):
             own = gates[block if saved else slice(block.stop - block.start)]
-            torch.addmm(bias, x[block], w.given.t(), out=own)
+            multiply(x[block], w.given.t(), bias, own)
             if h is not None:
-                own.addmm_(h[block], w.kept.t())
+                own += multiply(h[block], w.kept.t(), None, room[: len(own)])
             opens, cell, shows = own[:, : 2 * hidden].sigmoid_(), own[:, 2 * hidden : 3 * hidden].tanh_(), own[:, 3 * hidden :].sigmoid_()
             torch.mul(opens[:, :hidden], cell, out=new_c[block])
             if c is not None:
@@ -154,11 +156,11 @@ class _Lstm(torch.autograd.Function):
             forget = _lstm_gates(own, gates[block], memory, new_c[block], g[block], past[block])
             into.add(0, own, x[block])
             if into.x is not None:
-                torch.mm(own, w.given, out=into.x[block])
+                multiply(own, w.given, None, into.x[block])
             if h is not None:
-                into.weights[1].addmm_(own.t(), h[block])
+                into.add(1, own, h[block])
                 if into.h is not None:
-                    torch.mm(own, w.kept, out=into.h[block])
+                    multiply(own, w.kept, None, into.h[block])
             if into_c is not None:
                 into_c[block].copy_(forget)
         into.weights[3] = into.weights[2].clone()
