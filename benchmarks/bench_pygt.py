@@ -19,7 +19,7 @@ Mathematics. Loss, readout, windows and features are the same everywhere. Ours a
 ours, by the in-degree on both sides theirs (`once` gets ours). Then:
 
 t-gcn        Not the same. Theirs: gates read three convolutions, without an activation, by three linear layers; the reset gate is applied
-             before the product, as in the paper. Ours: one convolution with a ReLU, then torch's GRU, whose reset gate is applied behind it.
+             before the product, as in the paper. Ours: one convolution with a ReLU, then torch's GRU, which applies it behind the product.
              They are one function where the reset gate is 1 and the ReLU does nothing: losses of every window are compared there, with
              the learning rate 0, for they would not be trained alike.
 evolvegcn-o  Not the same. Theirs evolves by a GRU, ours and the paper's by an LSTM; theirs takes rows of W, ours and the paper's columns.

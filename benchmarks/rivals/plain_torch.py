@@ -1,4 +1,4 @@
-"""The obvious trainer in torch alone, no library of ours: sparse matrices, cells, Adam. The mathematics is ours, so are the first weights."""
+"""The obvious trainer in torch alone: sparse matrices, cells, Adam. Its mathematics and its first weights are ours."""
 
 from __future__ import annotations
 

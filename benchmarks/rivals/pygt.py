@@ -67,7 +67,7 @@ class Taken:
 class Pygt:
     """A module and a linear readout, with parameters from a model of ours with one layer; EvolveGCN has as many inputs as outputs."""
 
-    def __init__(self, model: SnapshotModel, windows: Windows, rate: float, taken: Taken = Taken()) -> None:  # noqa: B008
+    def __init__(self, model: SnapshotModel, windows: Windows, rate: float, taken: Taken = Taken()) -> None:
         self._windows, self._name = windows, _module(model)
         nodes, shape = len(windows.x), model.shape
         given = (shape.inputs, shape.hidden) if self._name == "TGCN" else (nodes, shape.inputs) if shape.summarises else (shape.inputs,)

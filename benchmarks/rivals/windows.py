@@ -65,7 +65,7 @@ class Windows:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            losses.append(float(loss))
+            losses.append(loss.item())
         return losses
 
 
