@@ -30,10 +30,10 @@ def gates(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor, backend: P
 
 class _Gates(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, *tensors: Tensor) -> Tensor:
-        ctx.save_for_backward(*tensors)
-        out = torch.empty_like(tensors[2])
-        forward_gates(*tensors, out)
+    def forward(ctx: Any, given: Tensor, kept: Tensor, memory: Tensor, there: Tensor) -> Tensor:
+        ctx.save_for_backward(given, kept, memory, there)
+        out = torch.empty_like(memory)
+        forward_gates(given, kept, memory, there, out)
         return out
 
     @staticmethod

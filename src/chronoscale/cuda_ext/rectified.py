@@ -56,7 +56,7 @@ class _Rectified(torch.autograd.Function):
 
 
 def _check(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
-    if x.dim() != 2 or x.dtype not in FLOATS:
+    if x.dim() != 2 or x.dtype not in FLOATS or x.layout != torch.strided:
         raise UserError(f"rectified: x is {described(x)}; expected float32 or float64 [R, D]")
     hidden = len(weight) if weight.dim() else -1
     for name, tensor, shape in (("weight", weight, (hidden, x.shape[1])), ("bias", bias, (hidden,))):

@@ -17,7 +17,9 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from chronoscale.cuda_ext.cells import Weights, gru, lstm
+from chronoscale.cuda_ext.cells import Weights
+from chronoscale.cuda_ext.gru import gru
+from chronoscale.cuda_ext.lstm import lstm
 from chronoscale.cuda_ext.rectified import rectified
 from chronoscale.errors import UserError
 from chronoscale.real_exec.context import Context
@@ -37,7 +39,7 @@ class Recurrence(nn.Module):
 
     def forward(self, z: Tensor, state: State | None) -> State:
         """One step: z [R, W] and (h, c) [R, W] each; None is h_0 = 0 (REAL eq. 2). A GRU's c is its h."""
-        weights = Weights(self.cell.weight_ih, self.cell.weight_hh, self.cell.bias_ih, self.cell.bias_hh)
+        weights = Weights.of(self.cell)
         if isinstance(self.cell, nn.LSTMCell):
             return lstm(z, state, weights)
         h = gru(z, None if state is None else state[0], weights)
