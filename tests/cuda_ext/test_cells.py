@@ -25,9 +25,9 @@ Step = Callable[[Tensor, tuple[Tensor, Tensor] | None], tuple[Tensor, ...]]
 
 @pytest.fixture(scope="module")
 def short() -> object:
-    """Blocks of 7 rows."""
+    """Blocks of a few rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "ROWS", 7)
+        patch.setattr(blocks, "NUMBERS", 64)
         yield
 
 
@@ -143,8 +143,8 @@ def test_any_strides(kind: str) -> None:
 @pytest.mark.parametrize("kind", CELLS)
 def test_the_same_on_any_number_of_threads(kind: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "ROWS", 2000)
-        cell, tensors = cell_of(kind, 48, 64, 2, torch.float32), drawn(4500, 48, 64, 2, torch.float32)
+        patch.setattr(blocks, "NUMBERS", 1 << 19)
+        cell, tensors = cell_of(kind, 48, 64, 2, torch.float32), drawn(6000, 48, 64, 2, torch.float32)
         found = []
         for count in (1, 3):
             set_threads(count)

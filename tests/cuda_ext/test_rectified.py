@@ -19,9 +19,9 @@ pytestmark = pytest.mark.usefixtures("short")
 
 @pytest.fixture(scope="module")
 def short() -> object:
-    """Blocks of 7 rows."""
+    """Blocks of a few rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "ROWS", 7)
+        patch.setattr(blocks, "NUMBERS", 20)
         yield
 
 
@@ -33,14 +33,13 @@ def drawn(rows: int, width: int, hidden: int, seed: int = 0) -> tuple[Tensor, Te
     return x, weight, bias
 
 
-@given(rows=st.integers(0, 60), size=st.integers(1, 9))
+@given(rows=st.integers(0, 60), width=st.integers(0, 30))
 @settings(deadline=None)
-def test_blocks_are_all_rows_once(rows: int, size: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "ROWS", size)
-        found = [list(range(rows))[block] for block in blocks.blocks(rows)]
-        assert [row for block in found for row in block] == list(range(rows))
-        assert all(len(block) <= blocks.longest(rows) for block in found) and (not found or len(found[0]) == blocks.longest(rows))
+def test_blocks_are_all_rows_once(rows: int, width: int) -> None:
+    found, longest = [list(range(rows))[block] for block in blocks.blocks(rows, width)], blocks.longest(rows, width)
+    assert [row for block in found for row in block] == list(range(rows))
+    assert all(len(block) == longest for block in found[:-1]) and all(0 < len(block) <= longest for block in found)
+    assert longest <= 1 or longest * width <= 20
 
 
 @pytest.mark.parametrize("backend", PLACES)

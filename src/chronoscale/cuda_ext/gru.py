@@ -33,12 +33,13 @@ class _Gru(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, h: Tensor | None, *weights: Tensor) -> Tensor:
-        w, rows, size = Weights(*weights), len(x), longest(len(x))
+        w, rows = Weights(*weights), len(x)
         hidden = w.kept.shape[1]
+        size = longest(rows, 3 * hidden)
         given, out, there = x.new_empty(rows, 3 * hidden), x.new_empty(rows, hidden), torch.ones(size, dtype=torch.bool)
         kept = x.new_empty(rows, 3 * hidden) if h is not None else w.kept_bias.expand(size, -1).contiguous()
         zeros = x.new_zeros(0 if h is not None else size, hidden)
-        for block in blocks(rows):
+        for block in blocks(rows, 3 * hidden):
             count = block.stop - block.start
             own = multiply(x[block], w.given.t(), w.given_bias, given[block])
             if h is None:
@@ -54,11 +55,12 @@ class _Gru(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, h, *weights, given, kept = ctx.saved_tensors
         w, into = Weights(*weights), gradients[0].resolve_neg().contiguous()
-        size, hidden = longest(len(x)), w.kept.shape[1]
+        hidden = w.kept.shape[1]
+        size = longest(len(x), 3 * hidden)
         to_x, to_h, to_weights = room(x, ctx.needs_input_grad[0]), room(h, ctx.needs_input_grad[1]), WeightGradients(w)
         (made, other), past = into.new_empty(2, size, 3 * hidden), into.new_empty(size, hidden)
         there, zeros = torch.ones(size, dtype=torch.bool), into.new_zeros(0 if h is not None else size, hidden)
-        for block in blocks(len(x)):
+        for block in blocks(len(x), 3 * hidden):
             count = block.stop - block.start
             to_given, to_kept = made[:count], other[:count]
             before, memory = (kept[:count], zeros[:count]) if h is None else (kept[block], h[block])

@@ -38,8 +38,8 @@ class _Lstm(torch.autograd.Function):
         w, rows = Weights(*weights), len(x)
         hidden = w.kept.shape[1]
         gates, new_h, new_c = x.new_empty(rows, 4 * hidden), x.new_empty(rows, hidden), x.new_empty(rows, hidden)
-        bias, past = w.given_bias + w.kept_bias, x.new_empty(0 if h is None else longest(rows), 4 * hidden)
-        for block in blocks(rows):
+        bias, past = w.given_bias + w.kept_bias, x.new_empty(0 if h is None else longest(rows, 4 * hidden), 4 * hidden)
+        for block in blocks(rows, 4 * hidden):
             own = multiply(x[block], w.given.t(), bias, gates[block])
             if h is not None:
                 own += multiply(h[block], w.kept.t(), None, past[: len(own)])
@@ -58,8 +58,9 @@ class _Lstm(torch.autograd.Function):
         x, h, c, *weights, gates, new_c = ctx.saved_tensors
         w, (into_h, into_c), needs = Weights(*weights), gradients, ctx.needs_input_grad
         to_x, to_h, to_c, to_weights = room(x, needs[0]), room(h, needs[1]), room(c, needs[2]), WeightGradients(w)
-        made = into_h.new_empty(longest(len(x)), 4 * w.kept.shape[1])
-        for block in blocks(len(x)):
+        width = len(w.kept)
+        made = into_h.new_empty(longest(len(x), width), width)
+        for block in blocks(len(x), width):
             own = made[: block.stop - block.start]
             memory = _into_gates(gates[block], None if c is None else c[block], new_c[block], into_h[block], into_c[block], own)
             to_weights.add_given(own, x[block])

@@ -30,7 +30,7 @@ class _Rectified(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         out = x.new_empty(len(x), len(weight))
-        for block in blocks(len(x)):
+        for block in blocks(len(x), len(weight)):
             multiply(x[block], weight.t(), bias, out[block]).relu_()
         ctx.save_for_backward(x, weight, bias, out)
         return out
@@ -42,8 +42,11 @@ class _Rectified(torch.autograd.Function):
         to_x = torch.empty_like(x, memory_format=torch.contiguous_format) if needs[0] else None
         to_weight = torch.zeros_like(weight) if needs[1] else None
         to_bias = torch.zeros_like(bias) if needs[2] else None
-        made, part = out.new_empty(longest(len(x)), len(weight)), torch.empty_like(weight, memory_format=torch.contiguous_format)
-        for block in blocks(len(x)):
+        made, part = (
+            out.new_empty(longest(len(x), len(weight)), len(weight)),
+            torch.empty_like(weight, memory_format=torch.contiguous_format),
+        )
+        for block in blocks(len(x), len(weight)):
             own = made[: block.stop - block.start]
             torch.ops.aten.threshold_backward.grad_input(into[block], out[block], 0, grad_input=own)
             if to_x is not None:
