@@ -3,10 +3,10 @@
     python benchmarks/bench_pygt.py [--datasets enron_monthly math_overflow_monthly] [--models t-gcn evolvegcn-o evolvegcn-h]
         [--threads 1 2] [--groups 4] [--first 24] [--repeats 5] [--width 64] [--rivals pygt once torch] [--only losses times]
 
-One process, float32, CPU, one layer, hidden = inputs = --width (EvolveGCN of the package has no other), the same seeded features. An epoch:
+One rank, float32, CPU, one layer, hidden = inputs = --width (EvolveGCN of the package has no other), the same seeded features. An epoch:
 windows of 4 snapshots, stride 1, the first `--groups` from snapshot `--first` on; of each a forward pass, the mean squared error on
-log(1 + in-degree) a snapshot ahead, a backward pass, a step of Adam. Repeats are interleaved, each an epoch of every trainer; a ratio is
-taken repeat by repeat, its spread is half the range between the quartiles.
+log(1 + in-degree) a snapshot ahead, a backward pass, a step of Adam. Trainers have a process each, as their users would (ours is set up as
+a rank of a job is), and take turns, an epoch each; a ratio is taken repeat by repeat, its spread is half the range between the quartiles.
 
 psg    ours: the schedule of strategy psg, executed by the interpreter, all that `chronoscale bench` times
 pygt   the package's module in the loop of its examples: the state carried through a window, edges normalised in every call
@@ -35,7 +35,8 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from importlib.metadata import version
 
@@ -43,9 +44,10 @@ import numpy as np
 import torch
 from rivals import pygt
 from rivals.plain_torch import PlainTorch
+from rivals.processes import Apart, Asked
 from rivals.psg import Psg
 from rivals.pygt import Equations, Pygt, Taken
-from rivals.windows import Trainer, Windows, apart, timed
+from rivals.windows import Windows, apart
 
 from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.datasets.catalogue import load
@@ -98,23 +100,12 @@ def differences(sequence: SnapshotSequence, shape: ModelShape, rivals: list[str]
         yield "once and psg, where they are one function, not trained", apart(rival.epoch(), made.epoch())
 
 
-def trainers(sequence: SnapshotSequence, shape: ModelShape, rivals: list[str]) -> dict[str, Trainer]:
-    """Ours first."""
-    made, windows = ours(sequence, shape)
-    makes: dict[str, Callable[[], Trainer]] = {
-        "pygt": lambda: Pygt(made.model, windows, RATE),
-        "once": lambda: Pygt(made.model, windows, RATE, Taken(once=True)),
-        "torch": lambda: PlainTorch(made.model, windows, RATE),
-    }
-    return {"psg": made, **{name: makes[name]() for name in rivals}}
-
-
-def seconds(of: dict[str, Trainer], repeats: int) -> dict[str, list[float]]:
+def seconds(of: dict[str, Apart], repeats: int, threads: int) -> dict[str, list[float]]:
     """Epochs in turn, the first of each, which warms up, left out."""
     found: dict[str, list[float]] = {name: [] for name in of}
     for repeat in range(repeats + 1):
         for name, trainer in of.items():
-            spent = timed(trainer)
+            spent = trainer.timed(threads)
             if repeat:
                 found[name].append(spent)
     return found
@@ -141,21 +132,24 @@ def raced(sequences: dict[str, SnapshotSequence], options: argparse.Namespace) -
     for dataset, sequence in sequences.items():
         part = cut(sequence, options.first, options.groups)
         for model in options.models:
-            of = trainers(part, model_shape(model, options.width, options.width), options.rivals)
-            for threads in options.threads:
-                torch.set_num_threads(threads)
-                set_threads(threads)
-                found = seconds(of, options.repeats)
-                cells = [dataset, model, str(threads)]
-                for name, values in found.items():
-                    cells.append(f"{statistics.median(values):.3f} ± {spread(values):.3f}")
-                    if name != "psg":
-                        ratios = [theirs / mine for theirs, mine in zip(values, found["psg"], strict=True)]
-                        same = "" if name == "torch" or model == "evolvegcn-h" else " *"
-                        cells.append(f"{statistics.median(ratios):.2f} ± {spread(ratios):.2f}{same}")
-                print(f"| {' | '.join(cells)} |", flush=True)
+            shape = model_shape(model, options.width, options.width)
+            with ExitStack() as stack:
+                names = ("psg", *options.rivals)
+                of = {name: stack.enter_context(Apart(Asked(name, part, shape, HYPER, RATE, SEED))) for name in names}
+                for threads in options.threads:
+                    found = seconds(of, options.repeats, threads)
+                    print(f"| {dataset} | {model} | {threads} | {' | '.join(_cells(found, model))} |", flush=True)
     if set(THEIRS) & set(options.rivals):
         print("\n\\* not the same mathematics (see the benchmark's first lines)")
+
+
+def _cells(found: dict[str, list[float]], model: str) -> Iterator[str]:
+    for name, values in found.items():
+        yield f"{statistics.median(values):.3f} ± {spread(values):.3f}"
+        if name != "psg":
+            ratios = [theirs / mine for theirs, mine in zip(values, found["psg"], strict=True)]
+            same = "" if name == "torch" or model == "evolvegcn-h" else " *"
+            yield f"{statistics.median(ratios):.2f} ± {spread(ratios):.2f}{same}"
 
 
 def main() -> None:

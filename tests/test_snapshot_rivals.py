@@ -18,6 +18,7 @@ import bench_pygt  # noqa: E402
 from bench_pygt import HYPER, MODELS, RATE, cut, ours  # noqa: E402
 from rivals import pygt  # noqa: E402
 from rivals.plain_torch import PlainTorch  # noqa: E402
+from rivals.processes import Apart, Asked  # noqa: E402
 from rivals.pygt import Equations, Pygt, Taken  # noqa: E402
 from rivals.windows import apart, normal  # noqa: E402
 
@@ -57,6 +58,13 @@ def test_normalised_edges_are_a_dense_normalisation(sequence):
 def test_an_epoch_has_a_step_for_every_window(sequence):
     made, windows = ours(sequence, model_shape("t-gcn", WIDTH, WIDTH))
     assert windows.groups == 5 == len(made.epoch()) and len(windows.edges) == 5 + HYPER.group_size
+
+
+def test_a_trainer_in_a_process_of_its_own_is_timed_and_ends(sequence):
+    for name in ("psg", "torch"):
+        with Apart(Asked(name, sequence, model_shape("t-gcn", WIDTH, WIDTH), HYPER, RATE, 0)) as trainer:
+            assert all(0 < trainer.timed(threads) < 60 for threads in (1, 2))
+        assert trainer._process.exitcode == 0
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -20,8 +20,11 @@ from rivals.windows import Losses
 class Psg:
     """A model on one CPU rank. The last epoch's pass is kept."""
 
-    def __init__(self, sequence: SnapshotSequence, shape: ModelShape, hyper: Hyper, rate: float, seed: int) -> None:
-        context = Context(settings=Settings(learning_rate=rate, seed=seed))
+    def __init__(
+        self, sequence: SnapshotSequence, shape: ModelShape, hyper: Hyper, rate: float, seed: int, context: Context | None = None
+    ) -> None:
+        """context: of a rank that was started as a job's are (`joined`); else one is made, and nothing of this process is set."""
+        context = context or Context(settings=Settings(learning_rate=rate, seed=seed))
         self.material = Material(sequence, shape.inputs, seed=seed)
         self.learner = Learner(SnapshotModel(shape, seed), context)
         self.schedule = PSG.plan(Workload(sequence.name, statistics_of(sequence), shape, hyper), 1, UNUSED)
