@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -61,4 +62,6 @@ def _both(weights: Tensor | tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
 
 def _matrix(edges: Tensor, nodes: int) -> Tensor:
     loops, weights = normal(edges, nodes, symmetric=False)
-    return torch.sparse_coo_tensor(loops.flip(0), weights, (nodes, nodes)).coalesce().to_sparse_csr()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # once a process: sparse tensors are in beta
+        return torch.sparse_coo_tensor(loops.flip(0), weights, (nodes, nodes)).coalesce().to_sparse_csr()

@@ -21,8 +21,7 @@ def faults():
 
 before = faults()
 with joined(Settings(device="cpu")):
-    faults()
-    print(before, faults())
+    print(before, min(faults() for _ in range(5)))  # until the heap is as long as it gets
 """
 
 
