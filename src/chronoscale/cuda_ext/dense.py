@@ -45,14 +45,14 @@ class _Product(torch.autograd.Function):
         ctx.save_for_backward(a, b)
         ctx.repeats = start is not None and start.dim() == 1
         out = a.new_empty(a.shape[-2], *a.shape[:-2], b.shape[-1])
-        return _multiply(a, b, start, out if a.dim() == 2 else out.transpose(0, 1))
+        return multiply(a, b, start, out if a.dim() == 2 else out.transpose(0, 1))
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (a, b), into, needs = ctx.saved_tensors, gradients[0], ctx.needs_input_grad
-        to_a = _multiply(into, b.mT, None, _beside(a)) if needs[0] else None
-        to_b = _multiply(a.mT, into, None, _beside(b)) if needs[1] else None
+        to_a = multiply(into, b.mT, None, _beside(a)) if needs[0] else None
+        to_b = multiply(a.mT, into, None, _beside(b)) if needs[1] else None
         return to_a, to_b, (into.sum(0) if ctx.repeats else into) if needs[2] else None
 
 
@@ -63,8 +63,9 @@ def _beside(operand: Tensor) -> Tensor:
     return out if fits else torch.empty_like(operand, memory_format=torch.contiguous_format)
 
 
-def _multiply(a: Tensor, b: Tensor, start: Tensor | None, out: Tensor) -> Tensor:
-    """start + a @ b into `out`, whose rows or whose columns lie in one piece; columns only without start."""
+def multiply(a: Tensor, b: Tensor, start: Tensor | None, out: Tensor) -> Tensor:
+    """start + a @ b into `out`, on a CPU, of operands that fit and that it shares no memory with; its rows or its columns lie in one piece,
+    columns only without start. Returns `out`."""
     if out.stride(-1) != 1 and out.shape[-1] > 1:
         assert start is None
         return _multiply_rows(b.mT, a.mT, None, out.mT).mT

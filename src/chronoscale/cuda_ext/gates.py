@@ -30,10 +30,10 @@ def gates(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor, backend: P
 
 class _Gates(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, *tensors: Tensor) -> Tensor:
-        ctx.save_for_backward(*tensors)
-        out = torch.empty_like(tensors[2])
-        _call("gates", tensors, out)
+    def forward(ctx: Any, given: Tensor, kept: Tensor, memory: Tensor, there: Tensor) -> Tensor:
+        ctx.save_for_backward(given, kept, memory, there)
+        out = torch.empty_like(memory)
+        forward_gates(given, kept, memory, there, out)
         return out
 
     @staticmethod
@@ -42,14 +42,26 @@ class _Gates(torch.autograd.Function):
         given, kept, memory, there = ctx.saved_tensors
         to_memory = torch.empty_like(memory) if ctx.needs_input_grad[2] else None
         made = torch.empty_like(given), torch.empty_like(kept), to_memory
-        _call("gates_grad", (given, kept, memory, there), gradients[0].resolve_neg().contiguous(), *made)
+        gradient_gates(given, kept, memory, there, gradients[0].resolve_neg().contiguous(), *made)
         return *made, None
 
 
-def _call(name: str, tensors: tuple[Tensor, ...], *more: Tensor | None) -> None:
+def forward_gates(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor, out: Tensor) -> None:
+    """`gates` into `out` [U, H], on a CPU, of operands that fit."""
+    _call("gates", given, kept, memory, there, out)
+
+
+def gradient_gates(
+    given: Tensor, kept: Tensor, memory: Tensor, there: Tensor, into: Tensor, to_given: Tensor, to_kept: Tensor, to_memory: Tensor | None
+) -> None:
+    """The gradients of `given`, `kept` and `memory` (None: not wanted) from that of the result, likewise."""
+    _call("gates_grad", given, kept, memory, there, into, to_given, to_kept, to_memory)
+
+
+def _call(name: str, given: Tensor, kept: Tensor, memory: Tensor, *more: Tensor | None) -> None:
     library: Any = cpu_library()
-    function = getattr(library, f"cs_{name}_{FLOATS[tensors[0].dtype]}")
-    succeed(name, function(*tensors[2].shape, *(None if tensor is None else tensor.data_ptr() for tensor in (*tensors, *more))))
+    function = getattr(library, f"cs_{name}_{FLOATS[given.dtype]}")
+    succeed(name, function(*memory.shape, *(None if tensor is None else tensor.data_ptr() for tensor in (given, kept, memory, *more))))
 
 
 def _torch(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ import torch.distributed as dist
 
 from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.errors import UserError
+from chronoscale.real_exec.allocator import keep_memory
 from chronoscale.real_exec.collective import Alone, Collective, TorchCollective
 from chronoscale.real_exec.exchange import Exchange, NoExchange, TorchExchange
 from chronoscale.real_exec.job import Settings
@@ -66,6 +67,8 @@ def joined(settings: Settings) -> Iterator[Context]:
     device = pick_device(settings.device, rank)
     torch.set_num_threads(settings.threads)
     set_threads(settings.threads)
+    if device.type == "cpu":
+        keep_memory()
     collective, exchange = (TorchCollective(), TorchExchange()) if ranks > 1 else (Alone(), NoExchange())
     with ExitStack() as stack:
         yield Context(settings, device, rank, collective, exchange, stack)

@@ -20,6 +20,10 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from chronoscale.cuda_ext.cells import Weights
+from chronoscale.cuda_ext.gru import gru
+from chronoscale.cuda_ext.lstm import lstm
+from chronoscale.cuda_ext.rectified import rectified
 from chronoscale.errors import UserError
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
@@ -59,9 +63,9 @@ class Recurrence(nn.Module):
 
 def _stepped(cell: nn.Module, z: Tensor, state: State | None) -> State:
     if isinstance(cell, nn.LSTMCell):
-        h, c = cell(z, state)
-        return h, c
-    h = cell(z, None if state is None else state[0])
+        return lstm(z, state, Weights.of(cell))
+    assert isinstance(cell, nn.GRUCell)
+    h = gru(z, None if state is None else state[0], Weights.of(cell))
     return h, h
 
 
@@ -85,7 +89,7 @@ class GcnBlock(nn.Module):
 
     def transform(self, aggregated: Tensor) -> Tensor:
         """Normalised aggregates [R, D] to node representations [R, H]; rows are independent."""
-        return torch.relu(self.dense(aggregated))
+        return rectified(aggregated, self.dense.weight, self.dense.bias)
 
 
 class GatBlock(nn.Module):
@@ -152,7 +156,7 @@ class EvolvingBlock(nn.Module):
 
     def transform(self, aggregated: Tensor, weights: State) -> Tensor:
         """Normalised aggregates [R, D] to outputs [R, H] with this snapshot's weights; rows are independent."""
-        return torch.relu(aggregated @ weights[0].T)
+        return rectified(aggregated, weights[0])
 
 
 Block = GcnBlock | GatBlock | EvolvingBlock

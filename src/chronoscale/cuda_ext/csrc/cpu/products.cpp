@@ -43,6 +43,7 @@ int run(const Product<T>& p) {
   const int64_t wide = CS_CALL(panel_width, p), panels = (p.columns + wide - 1) / wide, strips = (p.rows + kStrip - 1) / kStrip;
   const int64_t parts = std::max<int64_t>((p.depth + kDepth - 1) / kDepth, 1), most = (p.depth + parts - 1) / parts;
   const int limit = p.batches * p.rows * p.columns * p.depth < kWorthHelp ? 1 : cs::threads();
+  const int64_t cuts = p.batches * strips < 4 * limit ? panels : 1;  // a strip's panels each a task where there are few strips
   T* const laid = room<T>(p.batches * panels * most * wide);
   for (int64_t part = 0; part < parts; ++part) {
     const int64_t depth = part * most, count = std::min(most, p.depth - depth);
@@ -51,12 +52,12 @@ int run(const Product<T>& p) {
     };
     cs::parallel(p.batches * panels, limit, lay);
     auto multiply = [&](int64_t task, int) {
-      const int64_t batch = task / strips, row = task % strips * kStrip, end = std::min(p.rows, row + kStrip);
-      for (int64_t panel = 0; panel < panels; ++panel) {
+      const int64_t batch = task / (strips * cuts), row = task / cuts % strips * kStrip, end = std::min(p.rows, row + kStrip);
+      for (int64_t panel = task % cuts; panel < panels; panel += cuts) {
         CS_CALL(multiply, p, batch, row, end, panel * wide, depth, count, laid + (batch * panels + panel) * most * wide);
       }
     };
-    cs::parallel(p.batches * strips, limit, multiply);
+    cs::parallel(p.batches * strips * cuts, limit, multiply);
   }
   return CS_OK;
 }

@@ -1,0 +1,85 @@
+"""Trainers in processes of their own, as their users have them: what one does to its process is not there for another."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import nullcontext
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Literal, NamedTuple
+
+import torch
+
+from chronoscale.cuda_ext.backend import set_threads
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.real_exec.context import Context, joined
+from chronoscale.real_exec.job import Settings
+from chronoscale.strategies.workload import Hyper, ModelShape
+from rivals.plain_torch import PlainTorch
+from rivals.psg import Psg
+from rivals.pygt import Pygt, Taken
+from rivals.windows import Trainer, Windows, timed
+
+Name = Literal["psg", "pygt", "once", "torch"]
+
+
+class Asked(NamedTuple):
+    """What is trained, and how."""
+
+    name: Name
+    sequence: SnapshotSequence
+    shape: ModelShape
+    hyper: Hyper
+    rate: float
+    seed: int
+
+
+class Apart:
+    """One, asked for an epoch at a time. Ends with its `with`."""
+
+    def __init__(self, asked: Asked) -> None:
+        spawning = get_context("spawn")
+        self._pipe, theirs = spawning.Pipe()
+        self._process = spawning.Process(target=_serve, args=(theirs, asked), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def __enter__(self) -> Apart:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._pipe.close()
+        self._process.join()
+
+    def timed(self, threads: int) -> float:
+        """Seconds of an epoch. Raises EOFError where the process has failed; it has said why."""
+        self._pipe.send(threads)
+        found: float = self._pipe.recv()
+        return found
+
+
+def _serve(pipe: Connection, asked: Asked) -> None:
+    warnings.simplefilter("ignore")  # torch on its sparse matrices
+    ours = asked.name == "psg"
+    with joined(Settings(learning_rate=asked.rate, seed=asked.seed)) if ours else nullcontext() as context:
+        trainer = _trainer(asked, context)
+        while True:
+            try:
+                threads = pipe.recv()
+            except EOFError:
+                return
+            torch.set_num_threads(threads)
+            set_threads(threads)
+            pipe.send(timed(trainer))
+
+
+def _trainer(asked: Asked, context: Context | None) -> Trainer:
+    """All begin with the weights of ours."""
+    made = Psg(asked.sequence, asked.shape, asked.hyper, asked.rate, asked.seed, context)
+    if asked.name == "psg":
+        return made
+    windows = Windows.of(asked.sequence, made.material, asked.hyper, asked.shape.predicts_each)
+    if asked.name == "torch":
+        return PlainTorch(made.model, windows, asked.rate)
+    return Pygt(made.model, windows, asked.rate, Taken(once=asked.name == "once"))

@@ -1,0 +1,43 @@
+"""This package's own models of snapshots, trained as `chronoscale bench` times them: strategy psg, its schedule interpreted."""
+
+from __future__ import annotations
+
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.datasets.snapshots.statistics import statistics_of
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.interpreter import Pass, execute
+from chronoscale.real_exec.job import Settings
+from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.program import SnapshotProgram
+from chronoscale.strategies.baselines.snapshots.psg import PSG
+from chronoscale.strategies.costs import UNUSED
+from chronoscale.strategies.workload import Hyper, ModelShape, Workload
+from rivals.windows import Losses
+
+
+class Psg:
+    """A model on one CPU rank. The last epoch's pass is kept."""
+
+    def __init__(
+        self, sequence: SnapshotSequence, shape: ModelShape, hyper: Hyper, rate: float, seed: int, context: Context | None = None
+    ) -> None:
+        """context: of a rank that was started as a job's are (`joined`); else one is made, and nothing of this process is set."""
+        context = context or Context(settings=Settings(learning_rate=rate, seed=seed))
+        self.material = Material(sequence, shape.inputs, seed=seed)
+        self.learner = Learner(SnapshotModel(shape, seed), context)
+        self.schedule = PSG.plan(Workload(sequence.name, statistics_of(sequence), shape, hyper), 1, UNUSED)
+        self._program = SnapshotProgram(self.schedule, self.material, self.learner, hyper, context)
+        self._lanes = context.lanes(self.schedule)
+        self.last: Pass | None = None
+
+    @property
+    def model(self) -> SnapshotModel:
+        return self.learner.model
+
+    def epoch(self) -> Losses:
+        """As `Trainer.epoch`."""
+        self.last = execute(self.schedule, self._program, self._lanes, "cpu")
+        losses: Losses = self.last.losses.tolist()
+        return losses

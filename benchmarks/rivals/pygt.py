@@ -1,0 +1,208 @@
+"""PyTorch Geometric Temporal's modules in the loop of its examples, and their equations once more in float64.
+
+Its three files are loaded alone: the package as a whole needs data loaders that nothing here reads. They take the name SparseTensor from
+torch_sparse, for an annotation; where that is not installed, the stand-in that torch_geometric itself has for it is lent.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from chronoscale.errors import UserError
+from chronoscale.real_exec.snapshots.model import EvolvingBlock, GcnBlock, SnapshotModel
+from rivals.windows import Losses, Windows, normal
+
+PACKAGE = "upstream_recurrent"
+SURE = 40.0  # a gate's bias: its sigmoid is 1 in float32
+LIFT = 8.0  # added before a ReLU that is to do nothing, taken off behind it
+
+
+def package() -> ModuleType:
+    """Its recurrent modules. Raises UserError where it, or torch_geometric, is not installed."""
+    if PACKAGE in sys.modules:
+        return sys.modules[PACKAGE]
+    spec = find_spec("torch_geometric_temporal")
+    if spec is None or not spec.submodule_search_locations:
+        raise UserError("PyTorch Geometric Temporal is not installed: pip install torch_geometric torch_geometric_temporal")
+    try:
+        typing = import_module("torch_geometric.typing")
+    except ModuleNotFoundError as missing:
+        raise UserError(f"PyTorch Geometric Temporal needs torch_geometric: pip install torch_geometric ({missing})") from missing
+    if find_spec("torch_sparse") is None:
+        lent: Any = ModuleType("torch_sparse")
+        lent.SparseTensor = typing.SparseTensor
+        sys.modules["torch_sparse"] = lent
+    made: Any = ModuleType(PACKAGE)
+    made.__path__ = [f"{spec.submodule_search_locations[0]}/nn/recurrent"]
+    sys.modules[PACKAGE] = made
+    made.TGCN = import_module(f"{PACKAGE}.temporalgcn").TGCN
+    for name in ("o", "h"):
+        setattr(made, f"EvolveGCN{name.upper()}", getattr(import_module(f"{PACKAGE}.evolvegcn{name}"), f"EvolveGCN{name.upper()}"))
+    result: ModuleType = made
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """How the modules are used.
+
+    once: edges come normalised, by our rows and columns, and the modules leave them as they are; else they normalise them in every
+    call, as their examples do, by the in-degree alone. turned: evolving weights are multiplied with transposed, as the paper has them: a
+    column of W is what the recurrence takes for a row.
+    """
+
+    once: bool = False
+    turned: bool = False
+
+
+class Pygt:
+    """A module and a linear readout, with parameters from a model of ours with one layer; EvolveGCN has as many inputs as outputs."""
+
+    def __init__(self, model: SnapshotModel, windows: Windows, rate: float, taken: Taken = Taken()) -> None:
+        self._windows, self._name = windows, _module(model)
+        nodes, shape = len(windows.x), model.shape
+        given = (shape.inputs, shape.hidden) if self._name == "TGCN" else (nodes, shape.inputs) if shape.summarises else (shape.inputs,)
+        self.layer: Any = getattr(package(), self._name)(*given)
+        self.readout = nn.Linear(shape.hidden, 1)
+        self.readout.load_state_dict(model.readout.state_dict())
+        _copy(model, self.layer)
+        self._edges: list[tuple[Tensor, Tensor | None]] = [(edges, None) for edges in windows.edges]
+        if taken.once:
+            self._edges = [normal(edges, nodes, symmetric=False) for edges in windows.edges]
+            for part in self.layer.modules():
+                if hasattr(part, "normalize"):
+                    part.normalize = False
+        if taken.turned:
+            convolve = self.layer.conv_layer.forward
+            self.layer.conv_layer.forward = lambda weight, *others: convolve(weight.T, *others)
+        self._optimizer = torch.optim.Adam([*self.layer.parameters(), *self.readout.parameters()], lr=rate)
+
+    def epoch(self) -> Losses:
+        """As `Trainer.epoch`."""
+        return self._windows.epoch(self._optimizer, self._evolving if self._name != "TGCN" else self._recurrent)
+
+    def _recurrent(self) -> Callable[[int], Tensor]:
+        hidden: Tensor | None = None
+
+        def output(t: int) -> Tensor:
+            nonlocal hidden
+            hidden = self.layer(self._windows.x, *self._edges[t], hidden)
+            return self.readout(hidden).squeeze(-1)
+
+        return output
+
+    def _evolving(self) -> Callable[[int], Tensor]:
+        self.layer.reinitialize_weight()
+        return lambda t: self.readout(torch.relu(self.layer(self._windows.x, *self._edges[t]))).squeeze(-1)
+
+
+def _module(model: SnapshotModel) -> str:
+    shape = model.shape
+    return "TGCN" if not shape.evolves_weights else "EvolveGCNH" if shape.summarises else "EvolveGCNO"
+
+
+def _copy(model: SnapshotModel, layer: Any) -> None:
+    """Parameters of ours into theirs, whose mathematics they may not be; an LSTM's first three gates for a GRU's."""
+    block = model.block(0)
+    assert isinstance(block, GcnBlock | EvolvingBlock)
+    cell = block.step.cell
+    with torch.no_grad():
+        if isinstance(block, EvolvingBlock):
+            layer.initial_weight.copy_(block.initial[None])
+            for name, own in cell.named_parameters():
+                getattr(layer.recurrent_layer, f"{name}_l0").copy_(own[: 3 * cell.hidden_size])
+            if block.scorer is not None:
+                layer.pooling_layer.select.weight.copy_(block.scorer[None])
+            return
+        for gate, given, kept, *biases in zip("rzh", *(own.chunk(3) for own in cell.parameters()), strict=True):
+            convolution, linear = getattr(layer, f"conv_{gate}"), getattr(layer, f"linear_{gate}")
+            convolution.lin.weight.copy_(block.dense.weight)
+            convolution.bias.copy_(block.dense.bias)
+            linear.weight.copy_(torch.cat([given, kept], 1))
+            linear.bias.copy_(sum(biases))
+
+
+def aligned(model: SnapshotModel) -> None:
+    """Weights of our T-GCN under which theirs, with the parameters that `Pygt` copies before, is the same function: the reset gate is 1,
+    so that nothing depends on its place before or behind the product, and the ReLU of the convolution does nothing.
+
+    To be called on ours before `Pygt` copies; `lifted` after.
+    """
+    block = model.block(0)
+    assert isinstance(block, GcnBlock)
+    with torch.no_grad():
+        block.step.cell.bias_ih[: block.step.cell.hidden_size] = SURE
+
+
+def lifted(model: SnapshotModel) -> None:
+    """As `aligned`."""
+    block = model.block(0)
+    assert isinstance(block, GcnBlock)
+    with torch.no_grad():
+        block.dense.bias += LIFT
+        block.step.cell.bias_ih -= LIFT * block.step.cell.weight_ih.sum(1)
+
+
+class Equations:
+    """What the modules say they compute, in float64, from a rival's parameters as they are when this is made."""
+
+    def __init__(self, rival: Pygt, windows: Windows, rate: float) -> None:
+        named = {**dict(rival.layer.named_parameters()), "out.weight": rival.readout.weight, "out.bias": rival.readout.bias}
+        self._p = {name: p.detach().double().clone().requires_grad_() for name, p in named.items()}
+        self._optimizer = torch.optim.Adam(self._p.values(), lr=rate)
+        self._windows, self._x, nodes = windows, windows.x.double(), len(windows.x)
+        self._normal = [_sparse(*normal(edges, nodes, symmetric=True, dtype=torch.float64), nodes) for edges in windows.edges]
+
+    def epoch(self) -> Losses:
+        """As `Trainer.epoch`."""
+        return self._windows.epoch(self._optimizer, self._recurrent if "linear_z.weight" in self._p else self._evolving)
+
+    def _recurrent(self) -> Callable[[int], Tensor]:
+        p, x = self._p, self._x
+        h = x.new_zeros(len(x), len(p["conv_z.bias"]))
+
+        def gate(name: str, sums: Tensor, kept: Tensor) -> Tensor:
+            convolved = sums @ p[f"conv_{name}.lin.weight"].T + p[f"conv_{name}.bias"]
+            return torch.cat([convolved, kept], 1) @ p[f"linear_{name}.weight"].T + p[f"linear_{name}.bias"]
+
+        def output(t: int) -> Tensor:
+            nonlocal h
+            sums = torch.sparse.mm(self._normal[t], x)
+            update, reset = (torch.sigmoid(gate(name, sums, h)) for name in "zr")
+            h = update * h + (1 - update) * torch.tanh(gate("h", sums, h * reset))
+            return h @ p["out.weight"][0] + p["out.bias"]
+
+        return output
+
+    def _evolving(self) -> Callable[[int], Tensor]:
+        p, x, w = self._p, self._x, self._p["initial_weight"][0]
+
+        def output(t: int) -> Tensor:
+            nonlocal w
+            read = w
+            if "pooling_layer.select.weight" in p:
+                score = x @ p["pooling_layer.select.weight"][0] / p["pooling_layer.select.weight"].norm()
+                best = torch.argsort(score, descending=True)[: len(w)]
+                read = x[best] * torch.tanh(score[best])[:, None]
+            given, kept = (
+                (rows @ p[f"recurrent_layer.weight_{side}_l0"].T + p[f"recurrent_layer.bias_{side}_l0"]).chunk(3, 1)
+                for side, rows in (("ih", read), ("hh", w))
+            )
+            reset, update = (torch.sigmoid(given[i] + kept[i]) for i in (0, 1))
+            w = (1 - update) * torch.tanh(given[2] + reset * kept[2]) + update * w
+            return torch.relu(torch.sparse.mm(self._normal[t], x) @ w) @ p["out.weight"][0] + p["out.bias"]
+
+        return output
+
+
+def _sparse(loops: Tensor, weights: Tensor, nodes: int) -> Tensor:
+    return torch.sparse_coo_tensor(loops.flip(0), weights, (nodes, nodes)).coalesce()

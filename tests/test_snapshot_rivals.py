@@ -1,0 +1,154 @@
+"""Rivals of the trainer of snapshots: they train what ours trains, from the same weights, and theirs compute what they say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import bench_pygt  # noqa: E402
+from bench_pygt import HYPER, MODELS, RATE, cut, ours  # noqa: E402
+from rivals import pygt  # noqa: E402
+from rivals.plain_torch import PlainTorch  # noqa: E402
+from rivals.processes import Apart, Asked  # noqa: E402
+from rivals.pygt import Equations, Pygt, Taken  # noqa: E402
+from rivals.windows import apart, normal  # noqa: E402
+
+from chronoscale.datasets.generate.growth import GrowthGraph  # noqa: E402
+from chronoscale.errors import UserError  # noqa: E402
+from chronoscale.real_exec.snapshots.model import GcnBlock  # noqa: E402
+from chronoscale.strategies.snapshots.models import model_shape  # noqa: E402
+
+WIDTH, SERIOUS = 8, 1e-3  # a difference that rounding does not make
+
+
+@pytest.fixture(scope="module")
+def sequence():
+    return cut(GrowthGraph.rmat(60, 300, 12, 0.2, 1).sequence(), 1, 5)
+
+
+@pytest.fixture
+def package():
+    pytest.importorskip("torch_geometric")
+    try:
+        return pygt.package()
+    except UserError as absent:
+        pytest.skip(str(absent))
+
+
+def test_normalised_edges_are_a_dense_normalisation(sequence):
+    snapshot = sequence[3]
+    a = torch.eye(60, dtype=torch.float64)
+    a[snapshot.dst.astype(int), snapshot.src.astype(int)] = 1
+    edges = torch.from_numpy(np.stack([snapshot.src, snapshot.dst]).astype(np.int64))
+    for symmetric, columns in ((False, a.sum(0)), (True, a.sum(1))):
+        loops, weights = normal(edges, 60, symmetric, torch.float64)
+        found = torch.zeros_like(a).index_put_((loops[1], loops[0]), weights, accumulate=True)
+        torch.testing.assert_close(found, a / a.sum(1, keepdim=True).sqrt() / columns[None].sqrt())
+
+
+def test_an_epoch_has_a_step_for_every_window(sequence):
+    made, windows = ours(sequence, model_shape("t-gcn", WIDTH, WIDTH))
+    assert windows.groups == 5 == len(made.epoch()) and len(windows.edges) == 5 + HYPER.group_size
+
+
+def test_a_trainer_in_a_process_of_its_own_is_timed_and_ends(sequence):
+    for name in ("psg", "torch"):
+        with Apart(Asked(name, sequence, model_shape("t-gcn", WIDTH, WIDTH), HYPER, RATE, 0)) as trainer:
+            assert all(0 < trainer.timed(threads) < 60 for threads in (1, 2))
+        assert trainer._process.exitcode == 0
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_plain_torch_trains_what_ours_trains(sequence, model):
+    made, windows = ours(sequence, model_shape(model, WIDTH, WIDTH))
+    plain = PlainTorch(made.model, windows, RATE)
+    first = made.epoch()
+    assert apart(plain.epoch(), first) < 1e-5
+    assert apart(plain.epoch(), made.epoch()) < 1e-5
+    assert apart(made.epoch(), first) > SERIOUS
+
+
+def test_fewer_snapshots_than_windows_are_refused():
+    sequence = GrowthGraph.rmat(60, 300, 12, 0.2, 1).sequence()
+    assert len(cut(sequence, 3, 5)) == 9
+    for first, groups in ((4, 5), (-1, 2), (0, 0)):
+        with pytest.raises(UserError, match=rf"12 snapshots; {groups} windows from snapshot {first} on need {first + groups + 4}"):
+            cut(sequence, first, groups)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_package_computes_its_equations(sequence, model, package):
+    made, windows = ours(sequence, model_shape(model, WIDTH, WIDTH))
+    rival = Pygt(made.model, windows, RATE)
+    equations = Equations(rival, windows, RATE)
+    found = [rival.epoch(), equations.epoch()]
+    assert apart(*found) < 1e-5
+    assert apart(found[0], made.epoch()) > SERIOUS / 10  # not the same mathematics
+
+
+@pytest.mark.parametrize("model", ["evolvegcn-o", "evolvegcn-h"])
+def test_the_package_with_weights_transposed_is_ours_of_a_gru(sequence, model, package):
+    made, windows = ours(sequence, replace(model_shape(model, WIDTH, WIDTH), temporal="gru"))
+    rivals = [Pygt(made.model, windows, RATE, Taken(once=True, turned=turned)) for turned in (True, False)]
+    found = [rival.epoch() for rival in rivals]
+    mine = made.epoch()
+    assert apart(found[0], mine) < 1e-5 < SERIOUS / 10 < apart(found[1], mine)
+
+
+def test_both_t_gcns_are_one_function_where_the_reset_gate_is_open(sequence, package):
+    made, windows = ours(sequence, model_shape("t-gcn", WIDTH, WIDTH), 0.0)
+    before = made.epoch()
+    pygt.aligned(made.model)
+    rival = Pygt(made.model, windows, 0.0, Taken(once=True))
+    pygt.lifted(made.model)
+    assert apart(rival.epoch(), made.epoch()) < 1e-5
+    block = made.model.block(0)
+    assert isinstance(block, GcnBlock)
+    with torch.no_grad():
+        block.step.cell.bias_ih[:WIDTH] = -pygt.SURE  # the gate shut: nothing of theirs
+    assert apart(rival.epoch(), made.epoch()) > SERIOUS < apart(before, made.epoch())
+
+
+def command(*arguments: str, absent: str = "") -> subprocess.CompletedProcess[str]:
+    """The benchmark; `absent`: as if that package were not installed."""
+    script = ROOT / "benchmarks" / "bench_pygt.py"
+    lines = ["import runpy, sys", *([f"sys.modules[{absent!r}] = None"] if absent else [])]
+    lines += [f"sys.path.insert(0, {str(script.parent)!r})", f"sys.argv = [{str(script)!r}, *{arguments!r}]"]
+    lines += [f"runpy.run_path({str(script)!r}, run_name='__main__')"]
+    return subprocess.run([sys.executable, "-W", "ignore", "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
+
+
+def test_without_the_package_one_line_says_what_to_install():
+    ended = command("--datasets", "math_overflow", absent="torch_geometric_temporal")
+    assert ended.returncode == 1 and ended.stdout == ""
+    assert ended.stderr.startswith("bench_pygt: ") and ended.stderr.count("\n") == 1
+    assert "pip install torch_geometric torch_geometric_temporal" in ended.stderr
+
+
+def test_a_dataset_of_events_is_refused():
+    ended = command("--datasets", "events_small", "--rivals", "torch")
+    assert (ended.returncode, ended.stdout) == (
+        1,
+        "",
+    ) and ended.stderr == "bench_pygt: 'events_small' has no snapshots; expected a dataset like enron_monthly\n"
+
+
+def test_the_command_needs_no_package_for_plain_torch(sequence, monkeypatch, capsys):
+    monkeypatch.setattr(bench_pygt, "load", lambda name: GrowthGraph.rmat(60, 300, 12, 0.2, 1).sequence())
+    arguments = ["bench_pygt.py", "--datasets", "growth", "--models", "t-gcn", "evolvegcn-h", "--rivals", "torch", "--width", "8"]
+    monkeypatch.setattr(sys, "argv", [*arguments, "--first", "0", "--repeats", "2", "--threads", "1"])
+    bench_pygt.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(" | ")[:2] for line in lines if line.startswith("| growth")] == [
+        ["| growth", name] for name in ("t-gcn", "evolvegcn-h") * 2
+    ]
+    assert lines[-1].endswith("4 windows") and not any("*" in line for line in lines)
