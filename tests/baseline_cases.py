@@ -161,7 +161,7 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
     exchanged = COLLECTIVES - {Op.ALLREDUCE}
     planned = {t.task: t.bytes for t in program.tasks if t.op in exchanged}
     assert planned == program.exchange.moved, "planned and moved bytes differ"
-    return losses, planned, len(program.grid.held) + len(program.grid.cells), steps
+    return losses, planned, len(program.grid._held) + len(program.grid.cells), steps
 
 
 def run(folder: Path, rank: int, ranks: int, labels: list[str]) -> None:

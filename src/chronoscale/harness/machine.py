@@ -12,7 +12,7 @@ import torch
 
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.experiment import Experiment
-from chronoscale.real_exec.lanes import lanes_for, threaded
+from chronoscale.real_exec.lanes import Threads, lanes_for
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check
@@ -74,10 +74,10 @@ def seat(experiment: Experiment, counts: Collection[int]) -> None:
 
 def machine_for(experiment: Experiment, costs: FittedCosts, schedule: Schedule) -> Cluster:
     """`this_machine` as the interpreter runs a schedule on it."""
-    return this_machine(experiment, costs, schedule.ranks, threaded(schedule, experiment.transfer_thread))
+    return this_machine(experiment, costs, schedule.ranks, Threads.of(schedule, experiment.transfer_thread))
 
 
-def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, host_thread: bool = False) -> Cluster:
+def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, threads: Threads | None = None) -> Cluster:
     """The machine at hand as the simulator sees it: its lanes as the interpreter runs them, its link as fitted.
 
     A rank has a GPU's whole memory, or its share of what the machine has available; less where the experiment says so.
@@ -87,7 +87,7 @@ def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, host_th
     there = torch.cuda.mem_get_info(device)[1] * ranks if device.type == "cuda" else psutil.virtual_memory().available
     memory = there if experiment.memory is None else min(there, experiment.memory * ranks)
     cluster = presets.local_cpu(ranks, float(memory), link, costs.gather)
-    streams = lanes_for(device, host_thread).streams
+    streams = lanes_for(device, threads).streams
     named = replace(cluster.device, name=costs.device, streams=streams)
     if device.type == "cuda":
         return replace(cluster, device=replace(named, on_host=False), host_memory=float(psutil.virtual_memory().available))

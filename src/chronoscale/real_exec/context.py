@@ -16,7 +16,7 @@ from chronoscale.real_exec.allocator import keep_memory
 from chronoscale.real_exec.collective import Alone, Collective, TorchCollective
 from chronoscale.real_exec.exchange import Exchange, NoExchange, TorchExchange
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.lanes import Lanes, lanes_for, threaded
+from chronoscale.real_exec.lanes import Lanes, Threads, lanes_for
 from chronoscale.real_exec.rank import pick_device
 from chronoscale.strategies.schedule import Schedule
 
@@ -53,8 +53,8 @@ class Context:
 
     def lanes(self, schedule: Schedule) -> Lanes:
         """What sets the rows of a schedule in motion here. On a GPU all share streams: its allocator keeps memory for each."""
-        second = self.device.type == "cpu" and threaded(schedule, self.settings.transfer_thread)
-        return self.share(("lanes", second), lambda: lanes_for(self.device, second, self.settings.bus))
+        threads = Threads.of(schedule, self.settings.transfer_thread) if self.device.type == "cpu" else Threads()
+        return self.share(("lanes", threads), lambda: lanes_for(self.device, threads, self.settings.bus))
 
 
 @contextmanager

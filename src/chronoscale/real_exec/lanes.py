@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -35,14 +35,17 @@ class Lanes(Protocol):
 
 
 class CpuLanes:
-    """Rows in order on this thread; or, threaded, host and transfer lanes on a second one.
+    """Rows in order on this thread; or, threaded, host and transfer lanes on a second one; or, `beside`, communication on one of its own.
 
     bus: bytes a second at which rows of the transfer lanes get done at most, as over a bus that a CPU rank does not have: what is left of
     their time is slept. 0: as fast as memory.
     """
 
-    def __init__(self, threaded: bool, bus: float = 0.0) -> None:
+    def __init__(self, threaded: bool, bus: float = 0.0, beside: bool = False) -> None:
         self.streams: tuple[tuple[Lane, ...], ...] = CPU_STREAMS if threaded else INLINE
+        if beside:
+            rest = [tuple(lane for lane in lanes if lane is not Lane.COMM) for lanes in self.streams]
+            self.streams = ((Lane.COMM,), *rest)
         self._bus = bus
 
     def run(self, tasks: Sequence[Task], program: Run) -> tuple[Ints, Ints]:
@@ -70,13 +73,16 @@ def _sleep_until(end: int) -> None:
             time.sleep((left - WATCHED) * 1e-9)
 
 
-def lanes_for(device: torch.device, transfer_thread: bool = False, bus: float = 0.0) -> Lanes:
-    """CUDA streams on a GPU; on CPU one thread, or a second one for transfers, whose rate may be limited (CpuLanes).
+def lanes_for(device: torch.device, threads: Threads | None = None, bus: float = 0.0) -> Lanes:
+    """CUDA streams on a GPU; on CPU one thread, or further ones (CpuLanes); the rate of transfers may be limited there.
 
     In line is the default on CPU: what another core has copied lies in that core's cache, and handing over costs more than overlap
     gains (docs/execution.md).
     """
-    return DeviceLanes(CudaStreams(device)) if device.type == "cuda" else CpuLanes(transfer_thread, bus)
+    if device.type == "cuda":
+        return DeviceLanes(CudaStreams(device))
+    threads = threads or Threads()
+    return CpuLanes(threads.host, bus, threads.communication)
 
 
 def uses(*tensors: Tensor | None) -> None:
@@ -92,6 +98,15 @@ def used(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def threaded(schedule: Schedule, asked: bool) -> bool:
-    """Whether a schedule's host lanes get a thread of their own on CPU: asked for, or it prefetches from a mapped part."""
-    return asked or bool(((schedule.op == Op.FETCH) & (schedule.lane == Lane.HOST)).any())
+class Threads(NamedTuple):
+    """Lanes that have a thread of their own on CPU, beside that of computation: the host's, and those of communication."""
+
+    host: bool = False
+    communication: bool = False
+
+    @classmethod
+    def of(cls, schedule: Schedule, asked: bool) -> Threads:
+        """The host's where they are asked for, or a schedule prefetches from a mapped part; communication where it may overlap."""
+        fetches = bool(((schedule.op == Op.FETCH) & (schedule.lane == Lane.HOST)).any())
+        exchanges = schedule.kind == "blocks" and bool((schedule.op == Op.ALLTOALL).any())
+        return cls(asked or fetches, exchanges)

@@ -12,8 +12,8 @@ from chronoscale.datasets.arrays import check_columns
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.signals.windows import Windows
 from chronoscale.datasets.snapshots.chunks import Blocks
-from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.held import Held
+from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics
 from chronoscale.datasets.snapshots.survival import Epoch
 from chronoscale.datasets.streams.protocol import Protocol as Evaluation

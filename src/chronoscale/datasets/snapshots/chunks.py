@@ -30,12 +30,12 @@ class Chunks:
         if self.assignment.ndim != 1 or (self.assignment < 0).any() or (self.assignment >= self.count).any():
             raise UserError(f"chunks: expected one of 0..{self.count - 1} for every node")
 
-    def layout(self, epoch: Epoch, retention: Retention, ranks: int) -> Layout:
-        """How nodes are numbered in an epoch. Raises UserError for fewer chunks than ranks."""
+    def layout(self, epoch: Epoch, retention: Retention, ranks: int, ordered: bool = True) -> Layout:
+        """How nodes are numbered in an epoch; `ordered` as in `Layout`. Raises UserError for fewer chunks than ranks."""
         if self.count < ranks:
             raise UserError(f"training.chunks: {self.count} chunks cannot be shared by {ranks} ranks; ask for {ranks} or more")
         depth = epoch.depth(self.count, retention, ranks)
-        return Layout.of(self.assignment, depth, rank_of(self.count, ranks), ranks, len(levels(retention, self.count)))
+        return Layout.of(self.assignment, depth, rank_of(self.count, ranks), ranks, len(levels(retention, self.count)), ordered)
 
 
 def chunked(snapshots: SnapshotSequence, count: int) -> Chunks:

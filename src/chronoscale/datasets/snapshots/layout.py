@@ -20,26 +20,28 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """`rank` int32 [N], who has a node; `depth` int64 [N] in 0..levels-1. Raises UserError for a node without a rank."""
+    """`rank` int32 [N], who has a node; `depth` int64 [N] in 0..levels-1. Unless it is `ordered`, nodes stand in order of their ids, and
+    what is kept is no prefix: without shrinking. Raises UserError for a node without a rank."""
 
     rank: Int32
     depth: Int64
     ranks: int
     levels: int
+    ordered: bool = True
 
     def __post_init__(self) -> None:
         if self.rank.ndim != 1 or (self.rank < 0).any() or (self.rank >= self.ranks).any():
             raise UserError(f"a layout needs one rank of 0..{self.ranks - 1} for every node")
 
     @classmethod
-    def of(cls, chunk: Int32, depth: Int64, rank: Int64, ranks: int, levels: int) -> Layout:
+    def of(cls, chunk: Int32, depth: Int64, rank: Int64, ranks: int, levels: int, ordered: bool = True) -> Layout:
         """From the chunk of every node, int32 [N], and depth and rank of every chunk."""
-        return cls(rank[chunk].astype(np.int32), depth[chunk], ranks, levels)
+        return cls(rank[chunk].astype(np.int32), depth[chunk], ranks, levels, ordered)
 
     @cached_property
     def order(self) -> Int64:
         """Nodes by rank, then depth (falling), then id: int64 [N]."""
-        return np.lexsort((-self.depth, self.rank))
+        return np.lexsort((-self.depth * self.ordered, self.rank))
 
     @cached_property
     def place(self) -> Int64:
@@ -73,16 +75,16 @@ class Layout:
 
     def halo(self, snapshot: Snapshot) -> Halo:
         """Who reads what of others: pairs of a reader and a row, by reader, then depth (falling), owner and place."""
-        reader, owner = self.rank[snapshot.dst], self.rank[snapshot.src]
+        reader, owner = self.rank[snapshot.dst].astype(np.int64), self.rank[snapshot.src]
         cut = np.flatnonzero(reader != owner)
         depth = np.minimum(self.depth[snapshot.src[cut]], self.depth[snapshot.dst[cut]])
-        key = reader[cut].astype(np.int64) * len(self.order) + self.place[snapshot.src[cut]]
+        key = reader[cut] * len(self.order) + self.place[snapshot.src[cut]]
         by = np.lexsort((-depth, key))
         pair, first = np.unique(key[by], return_index=True)
         depth = depth[by][first]  # a row is read for as long as one of its edges is kept
-        reader, place = np.divmod(pair, len(self.order))
+        reader, place = pair // len(self.order), pair % len(self.order)
         owner = self.rank[self.order[place]].astype(np.int64)
-        by = np.lexsort((place, owner, -depth, reader))
+        by = np.lexsort((place, owner, -depth * self.ordered, reader))
         return Halo(reader[by], owner[by], place[by], depth[by])
 
     def block(self, snapshot: Snapshot, rank: int, variant: Variant = "exact") -> Block:

@@ -78,7 +78,7 @@ def rank_of(chunks: int, ranks: int) -> Int64:
 
 
 def _depth(position: Int64, kept: Int64) -> Int64:
-    return (position[:, None] < kept[None, 1:]).sum(1)
+    return np.asarray((position[:, None] < kept[None, 1:]).sum(1), np.int64)
 
 
 def _all_levels(retention: Retention, own: int, kept: Int64, chunks: int) -> Int64:

@@ -9,24 +9,30 @@ from torch import Tensor
 from chronoscale.cuda_ext import ops
 from chronoscale.cuda_ext.attention import attention
 from chronoscale.real_exec.snapshots.material import Full
-from chronoscale.real_exec.snapshots.model import Block, EvolvingBlock, GatBlock, SnapshotModel, State
+from chronoscale.real_exec.snapshots.model import Block, EvolvingBlock, GatBlock, GcnBlock, SnapshotModel, State
 
 States = list[State | None]  # of each layer; None before its first snapshot
 
 
-def advance(block: Block, graph: Full, x: Tensor, state: State | None) -> tuple[Tensor, State]:
-    """Outputs [N, H] of a layer and its state after the snapshot, from features [N, D] and the state before it."""
+def advance(block: Block, graph: Full, x: Tensor, state: State | None) -> tuple[Tensor, State | None]:
+    """Outputs [N, H] of a layer and its state after the snapshot, if it has one, from features [N, D] and the state before it."""
     if isinstance(block, GatBlock):
         z = block.transform(x)
-        state = block.step(block.finish(attention(graph.graph, z, *block.scores(z)).output()), state)
-        return state[0], state
+        return _recurred(block, block.finish(attention(graph.graph, z, *block.scores(z)).output()), state)
     assert graph.scale is not None
     aggregated = ops.aggregate(graph.graph, x) * graph.scale[:, None]
     if isinstance(block, EvolvingBlock):
         state = block.evolve(state, x)
         return block.transform(aggregated, state), state
-    state = block.step(block.transform(aggregated), state)
-    return state[0], state
+    return _recurred(block, block.transform(aggregated), state)
+
+
+def _recurred(block: GcnBlock | GatBlock, z: Tensor, state: State | None) -> tuple[Tensor, State | None]:
+    """A layer without a recurrence hands on what it has."""
+    if block.step is None:
+        return z, None
+    after = block.step(z, state)
+    return block.step.output(after), after
 
 
 def through(model: SnapshotModel, graph: Full, x: Tensor, states: Sequence[State | None]) -> tuple[Tensor, States]:

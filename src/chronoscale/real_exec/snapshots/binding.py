@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from chronoscale.datasets.snapshots.chunks import Chunks
 from chronoscale.datasets.snapshots.partition import Cut
 from chronoscale.errors import UserError
 from chronoscale.kept import read_array
@@ -21,8 +22,9 @@ from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.plans import PublishedPlans
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Part, Region, Whole
-from chronoscale.real_exec.snapshots.scored import Judging, Scored, Trainer, grouped
+from chronoscale.real_exec.snapshots.scored import Judging, Scored, Trainer, grouped, running
 from chronoscale.real_exec.snapshots.steady import Bind, SteadyPlans
+from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
 
@@ -47,6 +49,14 @@ def _cells(item: Item, schedule: Schedule, region: Region, choice: ModelChoice, 
     return CellProgram(schedule, region, learner_of(choice, context, region.objective.outputs), item.hyper, context)
 
 
+def _blocks(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Trainer:
+    if not item.parts:
+        raise UserError(f"schedule '{schedule.name}' runs on chunks, and its item names none")
+    assignment = read_array(Path(item.parts), np.int32, (None,), "chunks")
+    material, chunks = shared(item, choice, context), Chunks(assignment, item.hyper.recency.chunks)
+    return WindowProgram(schedule, material, chunks, learner_of(choice, context, material.objective.outputs), item.hyper, context)
+
+
 def _kind(bind: Bind, plans: Follow | None = None, judging: Judging = grouped) -> Kind:
     """Of schedules that `bind` executes, whose model `judging` scores on what is held out; trained by one schedule, or as `plans` say."""
 
@@ -59,4 +69,9 @@ def _kind(bind: Bind, plans: Follow | None = None, judging: Judging = grouped) -
     return Kind(tested, plans or partial(SteadyPlans, bind, judging))
 
 
-KINDS: Mapping[str, Kind] = {"groups": _kind(_groups, PublishedPlans), "snapshots": _kind(_snapshots), "parts": _kind(_parts)}
+KINDS: Mapping[str, Kind] = {
+    "groups": _kind(_groups, PublishedPlans),
+    "snapshots": _kind(_snapshots),
+    "parts": _kind(_parts),
+    "blocks": _kind(_blocks, judging=running),
+}

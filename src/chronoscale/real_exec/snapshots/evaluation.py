@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Protocol
 
 import torch
@@ -23,36 +24,85 @@ class Evaluation(Protocol):
         ...
 
 
+@contextmanager
+def evaluating(model: SnapshotModel) -> Iterator[None]:
+    """The model as it is where nothing is trained."""
+    training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(training)
+
+
+class WholeGraphs:
+    """Snapshots of a sequence, whole, on the device."""
+
+    def __init__(self, material: Material, hyper: Hyper, context: Context) -> None:
+        self.material, self.hyper, self.context = material, hyper, context
+
+    def through(self, model: SnapshotModel, t: int, states: States) -> tuple[Tensor, States]:
+        """As `advance.through`."""
+        found = self.material.form(Wanted(t))
+        assert isinstance(found, Full)
+        graph = found if self.context.device.type == "cpu" else found.to(self.context.device)
+        return through(model, graph, self.material.features(t).to(self.context.device), states)
+
+    def sums(self, model: SnapshotModel, output: Tensor, goal: int) -> Tensor:
+        """As `Objective.sums`."""
+        return self.material.objective.sums(model.readout(output), self.material.target(goal).to(self.context.device))
+
+    def told(self, sums: Tensor) -> Mapping[str, float]:
+        """Scores of what all ranks have summed."""
+        self.context.collective.all_reduce(sums)
+        return self.material.objective.scores(sums)
+
+
 class GroupEvaluation(Evaluation):
     """Each snapshot is predicted from the group that ends `horizon` before it, from the zero state, on whole graphs; where every snapshot
     of a group has a prediction, from the last one's. Snapshots are dealt to ranks in turn."""
 
     def __init__(self, material: Material, hyper: Hyper, context: Context) -> None:
-        self._material, self._hyper, self._context = material, hyper, context
+        self._whole = WholeGraphs(material, hyper, context)
 
-    @torch.no_grad()
     def scores(self, model: SnapshotModel, part: range) -> Mapping[str, float]:
         """As `Evaluation.scores`."""
-        training, aim = model.training, self._material.objective
-        model.eval()
-        sums = torch.zeros(2, dtype=torch.float64, device=self._context.device)
-        for goal in part[self._context.rank :: self._context.ranks]:
-            predicted = model.readout(self._output(model, goal - self._hyper.horizon))
-            sums += aim.sums(predicted, self._material.target(goal).to(self._context.device))
-        model.train(training)
-        self._context.collective.all_reduce(sums)
-        return aim.scores(sums)
+        whole, context = self._whole, self._whole.context
+        sums = torch.zeros(2, dtype=torch.float64, device=context.device)
+        with evaluating(model):
+            for goal in part[context.rank :: context.ranks]:
+                sums += whole.sums(model, self._output(model, goal - whole.hyper.horizon), goal)
+        return whole.told(sums)
 
     def _output(self, model: SnapshotModel, last: int) -> Tensor:
         """Of the last snapshot of a group, [N, H]."""
-        group = range(last - self._hyper.group_size + 1, last + 1)
-        self._material.prepare((Wanted(t) for t in group), [last + self._hyper.horizon])
+        whole = self._whole
+        group = range(last - whole.hyper.group_size + 1, last + 1)
+        whole.material.prepare((Wanted(t) for t in group), [last + whole.hyper.horizon])
         states: States = [None] * model.shape.layers
         for t in group:
-            output, states = through(model, self._graph(t), self._material.features(t).to(self._context.device), states)
+            output, states = whole.through(model, t, states)
         return output
 
-    def _graph(self, t: int) -> Full:
-        found = self._material.form(Wanted(t))
-        assert isinstance(found, Full)
-        return found if self._context.device.type == "cpu" else found.to(self._context.device)
+
+class RunningEvaluation(Evaluation):
+    """The state runs on from the first snapshot to the last that is read, on whole graphs. Every rank computes it, the first one's
+    counts."""
+
+    def __init__(self, material: Material, hyper: Hyper, context: Context) -> None:
+        self._whole = WholeGraphs(material, hyper, context)
+
+    def scores(self, model: SnapshotModel, part: range) -> Mapping[str, float]:
+        """As `Evaluation.scores`."""
+        whole, horizon = self._whole, self._whole.hyper.horizon
+        last = part.stop - horizon
+        whole.material.prepare((Wanted(t) for t in range(last)), part)
+        sums = torch.zeros(2, dtype=torch.float64, device=whole.context.device)
+        states: States = [None] * model.shape.layers
+        with evaluating(model):
+            for t in range(last):
+                output, states = whole.through(model, t, states)
+                if t + horizon in part:
+                    sums += whole.sums(model, output, t + horizon)
+        return whole.told(sums if whole.context.rank == 0 else torch.zeros_like(sums))

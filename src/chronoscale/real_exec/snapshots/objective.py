@@ -39,6 +39,10 @@ class Objective(ABC):
         """The sum over the predictions of some nodes, a scalar: divided by `predictions`, those of all ranks add up to the loss."""
 
     @abstractmethod
+    def count(self, target: Tensor) -> int:
+        """Of the predictions of some nodes, those that count; on the host."""
+
+    @abstractmethod
     def sums(self, predicted: Tensor, target: Tensor) -> Tensor:
         """What scores are made of, float64 [2], no gradient: it adds up over nodes, snapshots and ranks."""
 
@@ -71,6 +75,10 @@ class Regression(Objective):
         """Squared errors."""
         wrong = predicted - target
         return (wrong * wrong).sum()
+
+    def count(self, target: Tensor) -> int:
+        """All."""
+        return target.numel()
 
     def sums(self, predicted: Tensor, target: Tensor) -> Tensor:
         """Squared errors, and how many."""
@@ -113,6 +121,10 @@ class Classification(Objective):
     def total(self, predicted: Tensor, target: Tensor) -> Tensor:
         """Cross entropy of the labelled ones of these nodes."""
         return _entropy(predicted, target, reduction="sum")
+
+    def count(self, target: Tensor) -> int:
+        """Of labelled nodes."""
+        return int((target >= 0).sum())
 
     def sums(self, predicted: Tensor, target: Tensor) -> Tensor:
         """Labelled nodes that are predicted right, NaN where a prediction is not finite, and how many there are."""

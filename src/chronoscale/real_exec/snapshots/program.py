@@ -11,17 +11,18 @@ from chronoscale.cuda_ext import ops
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.lanes import used
 from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.program import EpochResult, Losses, Program
+from chronoscale.real_exec.program import EpochResult, Losses
 from chronoscale.real_exec.snapshots.board import Board, Plan, Seat, Shelf, used_graph, used_map
 from chronoscale.real_exec.snapshots.convolution import convolution
 from chronoscale.real_exec.snapshots.material import Change, Full, Material, Wanted
 from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.scored import Trainer
 from chronoscale.real_exec.task import Task, tasks_of
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper
 
 
-class SnapshotProgram(Program):
+class SnapshotProgram(Trainer):
     """Executes the rows of one rank for strategies that place whole groups (`psg`, `blad`, REAL).
 
     Losses are means over the groups of an iteration, on whichever ranks they run, so that placement does not change the mathematics.

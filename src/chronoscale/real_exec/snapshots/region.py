@@ -22,22 +22,28 @@ from chronoscale.strategies.schedule import Ints
 class Route:
     """Rows that a rank exchanges for a snapshot: own rows `send` int64 [sent], `rows[q]` of them for rank q; `remote[q]` come from q and
     stand behind own rows, rank by rank. `back` [rows + remote, sent] adds up what ranks return of each row that was sent, in their order:
-    one row may go to several."""
+    one row may go to several. Where remote rows do not stand as they come, `arrival` int64 [remote] says which comes next, and `stands`
+    when each of them comes."""
 
     send: Tensor
     back: Delta
     rows: list[int]
     remote: list[int]
+    arrival: Tensor | None = None
+    stands: Tensor | None = None
 
     @classmethod
-    def of(cls, send: Ints, rows: list[int], remote: list[int], own: int, device: torch.device) -> Route:
-        """`own`: rows that the rank has itself."""
+    def of(cls, send: Ints, rows: list[int], remote: list[int], own: int, device: torch.device, arrival: Ints | None = None) -> Route:
+        """`own`: rows that the rank has itself. `arrival`: as the field; None: in the order that they stand in."""
         place = np.argsort(send, kind="stable").astype(np.int32)
         row, first = np.unique(send[place], return_index=True)
         indptr = np.append(first, len(send)).astype(np.int64)
         ids, pointer, indices = (torch.from_numpy(array).to(device) for array in (row.astype(np.int32), indptr, place))
         back = Delta(ids, pointer, indices, None, own + sum(remote), len(send)).trusted()
-        return cls(torch.from_numpy(send).to(device), back, rows, remote)
+        turned: tuple[Tensor | None, Tensor | None] = (None, None)
+        if arrival is not None and (arrival[1:] < arrival[:-1]).any():
+            turned = (torch.from_numpy(arrival).to(device), torch.from_numpy(np.argsort(arrival)).to(device))
+        return cls(torch.from_numpy(send).to(device), back, rows, remote, *turned)
 
 
 class Region(Protocol):

@@ -9,7 +9,7 @@ from typing import Protocol
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.program import EpochResult, Program
-from chronoscale.real_exec.snapshots.evaluation import Evaluation, GroupEvaluation
+from chronoscale.real_exec.snapshots.evaluation import Evaluation, GroupEvaluation, RunningEvaluation
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.task import Task
@@ -17,9 +17,10 @@ from chronoscale.strategies.workload import Hyper
 
 
 class Trainer(Program, Protocol):
-    """A program that trains a model on snapshots."""
+    """A program that trains a model on snapshots. `epoch`: the number of its next pass, for those that draw."""
 
     learner: Learner[SnapshotModel]
+    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,12 @@ def grouped(material: Material, hyper: Hyper, context: Context) -> Judge:
     """Of models that are trained on groups of snapshots."""
     split = hyper.held.split(len(material.snapshots))
     return Judge(GroupEvaluation(material, hyper, context), split.validation, split.test)
+
+
+def running(material: Material, hyper: Hyper, context: Context) -> Judge:
+    """Of models whose states run on from window to window."""
+    split = hyper.held.split(len(material.snapshots))
+    return Judge(RunningEvaluation(material, hyper, context), split.validation, split.test)
 
 
 class Scored(Program):

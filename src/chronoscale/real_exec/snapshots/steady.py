@@ -28,8 +28,9 @@ class SteadyPlans(JudgedPlans):
         judge = judging(shared(item, job.model, context), item.hyper, context)
         super().__init__(judge, Path(job.out), context, schedule.name)
         self.learner = trainer.learner
-        self._plan = Plan(0, STAGE, schedule, self.scored(trainer))
+        self._trainer, self._plan = trainer, Plan(0, STAGE, schedule, self.scored(trainer))
 
     def at(self, epoch: int) -> Plan:
-        """The plan."""
+        """The plan, its draws those of the epoch."""
+        self._trainer.epoch = epoch
         return self._plan

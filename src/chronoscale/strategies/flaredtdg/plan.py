@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +28,17 @@ from chronoscale.strategies.snapshots.rows import FP32, Columns
 from chronoscale.strategies.workload import Workload
 
 Mask = NDArray[np.bool_]
+Column = TypeVar("Column", Ints, Mask)
 REMAPS = 24  # kernels of building what is kept of a snapshot anew
 AHEAD = 2  # iterations whose snapshots are on their way or on the device: one trains, the next one's arrives
 
 
 @dataclass(frozen=True)
 class Plan:
-    """An epoch on `ranks` ranks; a site is an iteration on a rank, columns are int64 [iterations * ranks]. shrinks: an older snapshot is cut
-    from what is on the device; else what is kept of it is built anew in every step (FlareDTDG §4.3, without shrinking)."""
+    """An epoch on `ranks` ranks; a site is an iteration on a rank, columns are int64 [iterations * ranks].
+
+    shrinks: an older snapshot is cut from what is on the device; else what is kept of it is built anew in every step (FlareDTDG §4.3,
+    without shrinking)."""
 
     name: str
     workload: Workload
@@ -98,9 +102,9 @@ class Plan:
         summary = np.minimum(self.blocks.rows[level], self.workload.model.hidden).sum()
         return Region(rows, edges, halo, sent, np.full_like(rows, summary))
 
-    def per_rank(self, iterations: NDArray[np.generic]) -> NDArray[np.generic]:
+    def per_rank(self, iterations: Column) -> Column:
         """A value an iteration for every rank."""
-        return np.repeat(iterations, self.ranks)
+        return cast(Column, np.repeat(iterations, self.ranks))
 
     def comes(self, step: int) -> Mask:
         """Iterations in which a step's snapshot comes from the host: all of a segment's first window, then the newest, and one of which
@@ -132,8 +136,8 @@ class Plan:
         return cells.stage(slot.op, at, layer)
 
     def _states(self, slot: Slot) -> tuple[Ints, Ints]:
-        """Of a recurrence on nodes: by how many bytes the state before a snapshot is smaller than its own, as fewer nodes were kept; and what
-        it takes to put them together with those that inherit a state (evolving weights are what they are)."""
+        """Of a recurrence on nodes: by how many bytes the state before a snapshot is smaller than its own, as fewer nodes were kept; and
+        what it takes to put them together with those that inherit a state (evolving weights are what they are)."""
         model, level, step = self.workload.model, self.level, slot.step
         none = np.zeros(len(self.newest) * self.ranks, np.int64)
         if model.evolves_weights or not model.recurs(slot.layer):
@@ -230,9 +234,9 @@ class Plan:
         self, builder: Builder, handles: dict[Slot, Ints], last: Ints, order: Ints, came: dict[int, Ints], parameters: int
     ) -> Schedule:
         ends = [handles[Slot(Op.BACKWARD, step, 0, back=True)] for step in range(len(self.level))]
-        here = {**self.site(), "order": order}
+        here: Site = {**self.site(), "order": order}
         if self.ranks > 1:
-            ids = {"collective": self.per_rank(np.arange(len(self.newest))), "bytes": parameters * FP32}
+            ids: Site = {"collective": self.per_rank(np.arange(len(self.newest))), "bytes": parameters * FP32}
             ends = [builder.add(Op.ALLREDUCE, Lane.COMM, here, ids, after=ends)]
         update = {"bytes": 7 * parameters * FP32, "rows": parameters, "flops": 10 * parameters}  # Adam, as in `lowering`
         step = builder.add(Op.OPTIMIZE, Lane.COMPUTE, here, update, after=ends)

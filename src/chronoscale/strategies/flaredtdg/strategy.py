@@ -21,7 +21,8 @@ MOST = 30_000_000  # rows: some 12 GB while they are built
 
 @dataclass(frozen=True, slots=True)
 class Windowed(SnapshotStrategy):
-    """keeps: what a window keeps, of the experiment's settings. policy: who of a window's snapshots goes on (`turns`). shrinks: as `Plan`."""
+    """keeps: what a window keeps, of the experiment's settings. policy: who of a window's snapshots goes on (`turns`). shrinks: as
+    `Plan`."""
 
     name: str
     title: str

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 from torch import Tensor
 
 from chronoscale.real_exec.lanes import uses
-from chronoscale.real_exec.program import Losses
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, gradient
 from chronoscale.real_exec.task import Task
 
 
 class Backward:
-    """`goals`, a row a node, is what own rows of a snapshot (unit, step) predict; `groups` counts those of an iteration, over all ranks."""
+    """Works on a grid's cells."""
 
-    def __init__(self, grid: Grid, goals: Mapping[tuple[int, int], Tensor], groups: Mapping[int, int]) -> None:
-        self._grid, self._goals, self._groups = grid, goals, groups
-        self.losses = Losses()
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
 
     def run(self, task: Task, cell: Cell) -> None:
         """BACKWARD: leaves gradients in the cell's leaves and the parameters, and drops what no later row reads."""
         if cell.halves:  # attention's remote readers have returned their gradients of the transformation
             assert cell.wide is not None and cell.dense is not None
             uses(cell.wide.grad)
-            torch.autograd.backward(cell.dense, gradient(cell.wide)[: self._grid.region.rows])
+            torch.autograd.backward(cell.dense, gradient(cell.wide)[: self._grid.rows((task.unit, task.step))])
             cell.wide = None
             return self._done(task, cell)
         splits = self._grid.shape.transforms_first and cell.wide is not None
@@ -42,14 +38,16 @@ class Backward:
         roots: list[Tensor] = []
         gradients: list[Tensor | None] = []
         if layer + 1 == grid.shape.layers and grid.predicts(step):
-            roots.append(self._share(task, grid.output(unit, step, layer)))
+            loss = grid.share(task, grid.output(unit, step, layer))
+            grid.losses.add(task.iteration, loss)
+            roots.append(loss)
             gradients.append(None)
         elif layer + 1 < grid.shape.layers:
             above = grid.cells[unit, step, layer + 1].down
             assert above is not None
             uses(above.grad)
             roots.append(grid.output(unit, step, layer))
-            gradients.append(gradient(above)[: grid.region.rows])
+            gradients.append(gradient(above)[: grid.rows((unit, step))])
         after = grid.cells.get((unit, step + 1, layer))
         if cell.after_grad is None and after is not None and after.before is not None:
             cell.after_grad, after.before = [gradient(part) for part in after.before], None
@@ -60,15 +58,6 @@ class Backward:
             gradients += cell.after_grad
         return roots, gradients
 
-    def _share(self, task: Task, output: Tensor) -> Tensor:
-        """This rank's rows of the mean over what nodes, snapshots and groups predict."""
-        grid, aim = self._grid, self._grid.region.objective
-        total = aim.total(grid.model.readout(output), self._goals[task.unit, task.step])
-        predictions = grid.hyper.group_size if grid.shape.predicts_each else 1
-        loss = total / (aim.predictions * predictions * self._groups[task.iteration])
-        self.losses.add(task.iteration, loss)
-        return loss
-
     def _done(self, task: Task, cell: Cell) -> None:
         cell.dense = None
         if task.layer + 1 < self._grid.shape.layers:
@@ -76,4 +65,4 @@ class Backward:
             above.x = above.wide = None
         if task.layer == 0:
             cell.x = None
-            del self._grid.held[task.unit, task.step]
+            self._grid.done((task.unit, task.step))

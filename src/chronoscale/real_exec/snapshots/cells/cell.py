@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from chronoscale.real_exec.program import Losses
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.model import EvolvingBlock, SnapshotModel
-from chronoscale.real_exec.snapshots.region import Region
+from chronoscale.real_exec.snapshots.region import Route
 from chronoscale.real_exec.task import Task
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.snapshots.cells import output
-from chronoscale.strategies.workload import Hyper
 
 
 @dataclass(slots=True)
@@ -44,26 +45,68 @@ def gradient(leaf: Tensor) -> Tensor:
     return leaf.grad if leaf.grad is not None else torch.zeros_like(leaf)
 
 
-class Grid:
-    """One rank's cells and the snapshots on its device, between rows."""
+Seat = tuple[int, int]  # (unit, step)
 
-    def __init__(self, region: Region, model: SnapshotModel, hyper: Hyper, device: torch.device) -> None:
-        self.region, self.model, self.hyper, self.device = region, model, hyper, device
+
+class Grid(ABC):
+    """One rank's cells and the snapshots on its device, between rows.
+
+    A subclass says what there is of a snapshot: how many rows, where remote ones come from, what states it begins with, what it predicts.
+    """
+
+    def __init__(self, model: SnapshotModel, device: torch.device) -> None:
+        self.model, self.device = model, device
         self.shape, self.shares = model.shape, True  # as `Full.to`
         self.cells: defaultdict[tuple[int, int, int], Cell] = defaultdict(Cell)  # (unit, step, layer)
-        self.held: dict[tuple[int, int], tuple[Full, Tensor]] = {}  # (unit, step): adjacency, input features
+        self.losses = Losses()
+
+    @abstractmethod
+    def rows(self, seat: Seat) -> int:
+        """Own rows of a snapshot."""
+
+    @abstractmethod
+    def counts(self, seat: Seat) -> list[int]:
+        """Own rows of every rank."""
+
+    @abstractmethod
+    def route(self, seat: Seat) -> Route:
+        """How its remote rows come and go."""
+
+    @abstractmethod
+    def bring(self, task: Task) -> None:
+        """H2D: a snapshot and its input features."""
+
+    @abstractmethod
+    def held(self, seat: Seat) -> tuple[Full, Tensor]:
+        """Its adjacency and input features on the device."""
+
+    @abstractmethod
+    def read(self, seat: Seat) -> None:
+        """Its input features have been read, and have no gradient."""
+
+    @abstractmethod
+    def done(self, seat: Seat) -> None:
+        """Its last gradient row is done."""
+
+    @abstractmethod
+    def predicts(self, step: int) -> bool:
+        """Whether it has a prediction and a loss."""
+
+    @abstractmethod
+    def share(self, task: Task, output: Tensor) -> Tensor:
+        """What own outputs [N, H] add to the loss of the iteration."""
+
+    def begins(self, task: Task, cell: Cell) -> list[Tensor] | None:
+        """The state that a recurrence goes on from: `cell.before`, leaves, where there is one."""
+        return cell.before
+
+    def ends(self, task: Task, after: list[Tensor]) -> None:
+        """The state that a recurrence has come to; nothing is done with it but what cells do."""
+        return None
 
     def at(self, task: Task) -> Cell:
         """The cell of a row."""
         return self.cells[task.unit, task.step, task.layer]
-
-    def snapshot(self, unit: int, step: int) -> int:
-        """A snapshot's number in the sequence."""
-        return unit * self.hyper.stride + step
-
-    def predicts(self, step: int) -> bool:
-        """Whether a group's snapshot has a prediction and a loss."""
-        return self.shape.predicts_each or step == self.hyper.group_size - 1
 
     def constant(self, layer: int) -> bool:
         """Whether nothing that is trained lies below the aggregation."""
@@ -72,7 +115,7 @@ class Grid:
     def input(self, task: Task, cell: Cell) -> Tensor:
         """Own rows that the cell reads, [N, D]: features, or a leaf of the layer below."""
         if cell.x is None:
-            below = self.held[task.unit, task.step][1] if task.layer == 0 else self.output(task.unit, task.step, task.layer - 1)
+            below = self.held((task.unit, task.step))[1] if task.layer == 0 else self.output(task.unit, task.step, task.layer - 1)
             cell.x = below.detach().contiguous().requires_grad_(task.layer > 0)
         return cell.x
 

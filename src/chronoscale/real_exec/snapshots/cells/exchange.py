@@ -10,7 +10,6 @@ from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.exchange import all_gather
 from chronoscale.real_exec.lanes import uses
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, gradient
-from chronoscale.real_exec.snapshots.region import Route
 from chronoscale.real_exec.task import Task
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 
@@ -38,7 +37,7 @@ class Exchange:
         assert cell.picked is not None
         own = cell.picked.detach()
         uses(own)
-        cell.summary = all_gather(self._ranks, own, self._candidate_rows()).requires_grad_(task.layer > 0)
+        cell.summary = all_gather(self._ranks, own, self._candidate_rows(task)).requires_grad_(task.layer > 0)
         self.moved[task.task] = own.nbytes
 
     def send(self, task: Task, cell: Cell) -> None:
@@ -56,7 +55,7 @@ class Exchange:
 
     def receive(self, task: Task, cell: Cell) -> None:
         """The state before a cell that has not run; the gradient of its own state after that."""
-        shape, rows = self._grid.shape, self._grid.region.rows
+        shape, rows = self._grid.shape, self._grid.rows((task.unit, task.step))
         each = (shape.hidden, shape.width(task.layer)) if shape.evolves_weights else (rows, shape.depth * shape.hidden)
         message = torch.empty(shape.states, *each, device=self._grid.device)
         self._ranks.receive(message, self._peer[task.task])
@@ -66,14 +65,10 @@ class Exchange:
         else:
             cell.after_grad = list(message.unbind())
 
-    def _route(self, task: Task) -> Route:
-        route = self._grid.region.route(self._grid.snapshot(task.unit, task.step))
-        assert route is not None
-        return route
-
     def _fetch(self, task: Task, cell: Cell) -> None:
         """Remote rows behind own ones, in one leaf."""
-        grid, route, rows = self._grid, self._route(task), self._grid.region.rows
+        grid, seat = self._grid, (task.unit, task.step)
+        route, rows = grid.route(seat), grid.rows(seat)
         own = cell.dense if grid.shape.transforms_first else grid.input(task, cell)
         assert own is not None
         uses(own)
@@ -81,6 +76,8 @@ class Exchange:
             wide = own.new_empty(rows + sum(route.remote), own.shape[1])
             wide[:rows] = own
             self._ranks.all_to_all(wide[rows:], own[route.send], route.remote, route.rows)
+            if route.stands is not None:
+                wide[rows:] = wide[rows:][route.stands]
         self.moved[task.task] = wide[rows:].nbytes
         cell.wide = wide.requires_grad_(not grid.constant(task.layer))
         if not grid.shape.transforms_first:
@@ -88,20 +85,22 @@ class Exchange:
 
     def _return_halo(self, task: Task, cell: Cell) -> None:
         assert cell.wide is not None and cell.wide.grad is not None
-        route, rows, own = self._route(task), self._grid.region.rows, cell.wide.grad
+        grid, seat, own = self._grid, (task.unit, task.step), cell.wide.grad
+        route, rows = grid.route(seat), grid.rows(seat)
         uses(own)
         back = own.new_empty(sum(route.rows), own.shape[1])
-        self._ranks.all_to_all(back, own[rows:], route.rows, route.remote)
+        remote = own[rows:] if route.arrival is None else own[rows:][route.arrival]
+        self._ranks.all_to_all(back, remote, route.rows, route.remote)
         self.moved[task.task] = own[rows:].nbytes
         ops.increment_(own, route.back, back)
 
-    def _candidate_rows(self) -> list[int]:
-        return [min(rows, self._grid.shape.hidden) for rows in self._grid.region.counts]
+    def _candidate_rows(self, task: Task) -> list[int]:
+        return [min(rows, self._grid.shape.hidden) for rows in self._grid.counts((task.unit, task.step))]
 
     def _return_candidates(self, task: Task, cell: Cell) -> None:
         """Everyone's gradient of own candidates; from there into the rows that they were picked from."""
         assert cell.summary is not None and cell.summary.grad is not None and cell.picked is not None
-        counts = self._candidate_rows()
+        counts = self._candidate_rows(task)
         every, own, ranks = cell.summary.grad, len(cell.picked), len(counts)
         uses(every)
         back = every.new_empty(ranks * own, every.shape[1])

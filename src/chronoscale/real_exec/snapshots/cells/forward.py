@@ -22,11 +22,7 @@ class Forward:
 
     def transfer(self, task: Task, cell: Cell) -> None:
         """H2D: a snapshot and its input features."""
-        grid, number = self._grid, self._grid.snapshot(task.unit, task.step)
-        features = grid.region.features(number)
-        copy = grid.region.graph(number).to(grid.device, grid.shares)
-        held = features.clone() if grid.device.type == "cpu" else features.to(grid.device, non_blocking=True)
-        grid.held[task.unit, task.step] = copy, held
+        self._grid.bring(task)
 
     def stage(self, task: Task, cell: Cell) -> None:
         """AGGREGATE, TRANSFORM or TEMPORAL."""
@@ -54,8 +50,9 @@ class Forward:
 
     def _aggregate(self, task: Task, cell: Cell, block: Block) -> None:
         grid = self._grid
-        held, features = grid.held[task.unit, task.step]
-        graph, rows = held.graph, grid.region.rows
+        seat = task.unit, task.step
+        held, features = grid.held(seat)
+        graph, rows = held.graph, grid.rows(seat)
         uses(graph.indptr, graph.indices, graph.values, held.scale, features, cell.wide)
         if isinstance(block, GatBlock):
             z = cell.wide if cell.wide is not None else cell.dense
@@ -70,7 +67,7 @@ class Forward:
             cell.picked = block.candidates(x[:rows])[0]
         if task.layer == 0:  # features have no gradient and no other reader
             cell.x = cell.wide = None
-            grid.held[task.unit, task.step] = held, features.new_empty(0)
+            grid.read(seat)
 
     def _recur(self, task: Task, cell: Cell, block: Block) -> None:
         grid = self._grid
@@ -78,8 +75,9 @@ class Forward:
             last = grid.cells[task.unit, task.step - 1, task.layer].after
             assert last is not None
             cell.before = [part.detach().requires_grad_() for part in last]
-        uses(*(cell.before or []), cell.summary)
-        before: State | None = None if cell.before is None else (cell.before[0], cell.before[-1])
+        begins = grid.begins(task, cell)
+        uses(*(begins or []), cell.summary)
+        before: State | None = None if begins is None else (begins[0], begins[-1])
         if isinstance(block, EvolvingBlock):
             state = block.evolve(before, cell.summary if cell.summary is not None else cell.picked)
         else:
@@ -87,6 +85,7 @@ class Forward:
             assert z is not None and block.step is not None
             state = block.step(z, before)
         cell.after = list(state if grid.shape.temporal == "lstm" else state[:1])
+        grid.ends(task, cell.after)
 
     def _transform(self, task: Task, cell: Cell, block: Block) -> None:
         if isinstance(block, GatBlock):

@@ -6,34 +6,35 @@ from collections.abc import Callable, Mapping
 
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.program import EpochResult, Program
+from chronoscale.real_exec.program import EpochResult
 from chronoscale.real_exec.snapshots.board import groups_of
 from chronoscale.real_exec.snapshots.cells.backward import Backward
-from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid
+from chronoscale.real_exec.snapshots.cells.cell import Cell
 from chronoscale.real_exec.snapshots.cells.exchange import Exchange
 from chronoscale.real_exec.snapshots.cells.forward import Forward
+from chronoscale.real_exec.snapshots.cells.groups import GroupGrid
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.region import Region
+from chronoscale.real_exec.snapshots.scored import Trainer
 from chronoscale.real_exec.task import Task, tasks_of
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper
 
 
-class CellProgram(Program):
+class CellProgram(Trainer):
     """Executes one rank's rows. Losses are means over all nodes and over the groups of an iteration; a rank adds its own rows' share."""
 
     def __init__(self, schedule: Schedule, region: Region, learner: Learner[SnapshotModel], hyper: Hyper, context: Context) -> None:
         self.tasks, self.collective, self.learner = tasks_of(schedule, context.rank), context.collective, learner
-        self.grid = grid = Grid(region, learner.model, hyper, context.device)
+        self._groups = groups_of(schedule)
+        self.grid = grid = GroupGrid(region, learner.model, hyper, self._groups, context.device)
         seats = {(t.unit, t.step) for t in self.tasks if t.op is Op.H2D}
-        goals = {seat: grid.snapshot(*seat) + hyper.horizon for seat in seats if grid.predicts(seat[1])}
-        self._read = {grid.snapshot(*seat) for seat in seats}
+        goals = {seat: grid.snapshot(seat) + hyper.horizon for seat in seats if grid.predicts(seat[1])}
+        self._read = {grid.snapshot(seat) for seat in seats}
         region.prepare(self._read, set(goals.values()))
-        targets = {seat: region.target(goal).to(context.device) for seat, goal in goals.items()}
+        grid.goals = {seat: region.target(goal).to(context.device) for seat, goal in goals.items()}
         forward = Forward(grid, recomputes=any(task.op is Op.FORWARD for task in self.tasks))
         self.exchange = exchange = Exchange(grid, schedule, context)
-        self._groups = groups_of(schedule)
-        self._backward = Backward(grid, targets, self._groups)
         self._run: Mapping[Op, Callable[[Task, Cell], None]] = {
             Op.H2D: forward.transfer,
             Op.AGGREGATE: forward.stage,
@@ -44,7 +45,7 @@ class CellProgram(Program):
             Op.ALLGATHER: exchange.all_gather,
             Op.SEND: exchange.send,
             Op.RECV: exchange.receive,
-            Op.BACKWARD: self._backward.run,
+            Op.BACKWARD: Backward(grid).run,
             Op.ALLREDUCE: lambda task, cell: learner.all_reduce(),
             Op.OPTIMIZE: self._optimize,
         }
@@ -63,7 +64,7 @@ class CellProgram(Program):
 
     def finish(self) -> EpochResult:
         """Losses; shares sum to the mean over groups."""
-        return EpochResult(self._backward.losses.finish())
+        return EpochResult(self.grid.losses.finish())
 
     def _optimize(self, task: Task, cell: Cell) -> None:
         self.learner.step(task.iteration, self._groups[task.iteration])

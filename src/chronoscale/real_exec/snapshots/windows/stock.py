@@ -50,7 +50,7 @@ class Stock:
     def number(self, snapshot: int, level: int) -> None:
         """Number a snapshot anew: REMAP, once an epoch."""
         block = self.layout.block(self._material.snapshots[snapshot], self._rank, self._material.variant)
-        rows, edges, halo = self.size(snapshot, level)
+        rows, _, halo = self.size(snapshot, level)
         self._rows[snapshot, level] = self._on_host(block.shrunk(rows, halo), snapshot)
 
     def rows(self, snapshot: int, level: int) -> Rows:
@@ -76,9 +76,20 @@ class Stock:
             self._routes[snapshot, level] = self._route(snapshot, level)
         return self._routes[snapshot, level]
 
-    def target(self, snapshot: int, rows: int) -> Tensor:
-        """What the first `rows` own rows predict."""
-        return self._material.target(snapshot)[self.own[:rows]].to(self._device)
+    def target(self, snapshot: int, level: int) -> Tensor:
+        """What own rows that are kept at a level predict."""
+        kept = self.own[torch.from_numpy(self.layout.depth[self.own.numpy()] >= level)]
+        return self._material.target(snapshot)[kept].to(self._device)
+
+    def kept(self, snapshot: int, level: int) -> tuple[Tensor, Tensor]:
+        """Which own and which remote rows of a whole snapshot are kept at a level, bool [rows] and [halo], on the host."""
+        halo = self.layout.halo(self._material.snapshots[snapshot])
+        own = self.layout.depth[self.layout.nodes(self._rank)] >= level
+        return torch.from_numpy(own), torch.from_numpy(halo.depth[halo.reader == self._rank] >= level)
+
+    def _stands(self, level: int) -> Int64:
+        """Where each own row stands among those that are kept at a level."""
+        return np.cumsum(self.layout.depth[self.layout.nodes(self._rank)] >= level) - 1
 
     def _on_host(self, block: Block, snapshot: int) -> Rows:
         read = np.concatenate([self.layout.nodes(self._rank)[: block.rows], block.remote])
@@ -93,7 +104,7 @@ class Stock:
         halo = layout.halo(self._material.snapshots[snapshot]).at(level)
         mine, asked = halo.reader == rank, halo.owner == rank
         by = np.lexsort((np.arange(len(halo.reader)), halo.reader))  # readers in turn, each in the order that it has its rows
-        send = halo.place[by][asked[by]] - layout.offset[rank]
+        send = self._stands(level)[halo.place[by][asked[by]] - layout.offset[rank]]
         sent, come = (np.bincount(side, minlength=layout.ranks).tolist() for side in (halo.reader[asked], halo.owner[mine]))
         arrival = np.argsort(halo.owner[mine], kind="stable")
         own = int(layout.rows[level, rank])

@@ -1,0 +1,68 @@
+"""GroupGrid: the cells of snapshot groups, which begin from the zero state and hold as many rows of every snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from chronoscale.real_exec.snapshots.cells.cell import Grid, Seat
+from chronoscale.real_exec.snapshots.material import Full
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.region import Region, Route
+from chronoscale.real_exec.task import Task
+from chronoscale.strategies.workload import Hyper
+
+
+class GroupGrid(Grid):
+    """`groups` counts those of an iteration, over all ranks: its loss is their mean. `goals`, set before training: what own rows of a
+    snapshot predict, a row a node."""
+
+    def __init__(self, region: Region, model: SnapshotModel, hyper: Hyper, groups: Mapping[int, int], device: torch.device) -> None:
+        super().__init__(model, device)
+        self.region, self._hyper, self._groups = region, hyper, groups
+        self.goals: Mapping[Seat, Tensor] = {}
+        self._held: dict[Seat, tuple[Full, Tensor]] = {}
+
+    def snapshot(self, seat: Seat) -> int:
+        """A snapshot's number in the sequence."""
+        return seat[0] * self._hyper.stride + seat[1]
+
+    def rows(self, seat: Seat) -> int:
+        return self.region.rows
+
+    def counts(self, seat: Seat) -> list[int]:
+        return self.region.counts
+
+    def route(self, seat: Seat) -> Route:
+        route = self.region.route(self.snapshot(seat))
+        assert route is not None
+        return route
+
+    def bring(self, task: Task) -> None:
+        number = self.snapshot((task.unit, task.step))
+        features = self.region.features(number)
+        copy = self.region.graph(number).to(self.device, self.shares)
+        held = features.clone() if self.device.type == "cpu" else features.to(self.device, non_blocking=True)
+        self._held[task.unit, task.step] = copy, held
+
+    def held(self, seat: Seat) -> tuple[Full, Tensor]:
+        return self._held[seat]
+
+    def read(self, seat: Seat) -> None:
+        graph, features = self._held[seat]
+        self._held[seat] = graph, features.new_empty(0)
+
+    def done(self, seat: Seat) -> None:
+        del self._held[seat]
+
+    def predicts(self, step: int) -> bool:
+        return self.shape.predicts_each or step == self._hyper.group_size - 1
+
+    def share(self, task: Task, output: Tensor) -> Tensor:
+        """Own rows of the mean over what nodes, snapshots and groups predict."""
+        aim = self.region.objective
+        total = aim.total(self.model.readout(output), self.goals[task.unit, task.step])
+        predictions = self._hyper.group_size if self.shape.predicts_each else 1
+        return total / (aim.predictions * predictions * self._groups[task.iteration])
