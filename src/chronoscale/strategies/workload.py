@@ -169,7 +169,7 @@ class Recency:
 
     def __post_init__(self) -> None:
         if self.chunks < 1:
-            raise UserError(f"chunks must be at least 1, got {self.chunks}")
+            raise UserError(f"training.chunks must be at least 1, got {self.chunks}")
 
     @property
     def full(self) -> int:
@@ -178,7 +178,10 @@ class Recency:
 
 
 class Chunking(Protocol):
-    """Vertices cut into chunks, counted or estimated."""
+    """Vertices cut into chunks, counted or estimated; `origin` says which."""
+
+    @property
+    def origin(self) -> str: ...
 
     def blocks(self, epoch: Epoch, decay: Decay, ranks: int) -> Blocks:
         """What ranks hold of every snapshot in an epoch. Raises UserError for fewer chunks than ranks."""
