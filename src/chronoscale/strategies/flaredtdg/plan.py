@@ -144,8 +144,8 @@ class Plan:
             return none, none
         if step == 0:
             return self._state(0, slot.layer), none
-        joins = self.level[step - 1] > self.level[step]
-        goes = joins and slot.layer + 1 == self.workload.model.layers and not self.keeping.each
+        joins = self.level[step - 1] > self.level[step] or not self.shrinks
+        goes = joins and self.shrinks and slot.layer + 1 == self.workload.model.layers and not self.keeping.each
         return self._state(step, slot.layer) * bool(joins), self._state(step - 1, slot.layer) * bool(goes)
 
     def _states_left(self, slot: Slot) -> Ints:
