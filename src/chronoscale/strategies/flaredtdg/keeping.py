@@ -13,21 +13,23 @@ from chronoscale.strategies.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """`decay`: of each age. each: every rank gives up chunks of its own in an order of its own (the published code)."""
+    """`decay`: of each age. each: every rank gives up chunks of its own in an order of its own (the published code). inherits: hidden
+    states go on from window to window; else each begins with none."""
 
     decay: Decay
     each: bool = False
+    inherits: bool = True
 
     def __str__(self) -> str:
-        return json.dumps({**asdict(self.decay), "each": self.each})
+        return json.dumps({**asdict(self.decay), "each": self.each, "inherits": self.inherits})
 
     @classmethod
     def of(cls, schedule: Schedule) -> Keeping:
         """What `Schedule.feeding` says. Raises UserError for what this version does not know."""
         try:
             found = json.loads(schedule.feeding)
-            each = found.pop("each")
-            return cls(Decay(**{**found, "lags": tuple(found["lags"])}), bool(each))
+            each, inherits = found.pop("each"), found.pop("inherits")
+            return cls(Decay(**{**found, "lags": tuple(found["lags"])}), bool(each), bool(inherits))
         except (ValueError, TypeError, KeyError, AttributeError):
             raise UserError(f"schedule '{schedule.name}': windows '{schedule.feeding}' are unknown to this version") from None
 
