@@ -12,7 +12,10 @@ UNKNOWN = Link(12.5e9, 1e-5)  # where costs know nothing of the network: 100 Gb/
 
 
 def expected_ns(costs: CostModel, schedule: Schedule) -> Ints:
-    """Durations of all rows, int64 [rows]; of collectives by what costs know of the link, else of one of 100 Gb/s: orders need no more."""
+    """Durations of all rows, int64 [rows]: by a predictor where costs have one (FlareDTDG §3.4). Else collectives take what costs know of the
+    link, or one of 100 Gb/s: orders need no more. Raises UserError for what was not profiled."""
+    if isinstance(costs, FittedCosts) and costs.predictor is not None:
+        return costs.predictor.predict(schedule)
     ns, _ = durations(costs, schedule)
     link = costs.collective if isinstance(costs, FittedCosts) and costs.collective is not None else UNKNOWN
     joined = np.isin(schedule.op, [int(op) for op in COLLECTIVES])
