@@ -13,6 +13,14 @@ torch.set_num_threads(1)
 SMALL = {"model": {"name": "t-gcn", "hidden": 8, "inputs": 8}, "groups": 6, "ranks": [1], "repeats": 2, "warmup": 0}
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory):
+    """Nothing that tests make is kept for others."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CHRONOSCALE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture
 def experiment(tmp_path, monkeypatch):
     """A folder to work in, with a dataset of 12 snapshots and a function that writes experiment files."""

@@ -41,15 +41,12 @@ def execute(experiment: Experiment, run: Run) -> None:
     work = family.stored(experiment, data)
     affordable(executed, work, experiment.ranks)
     schedules_of: dict[int, dict[str, Schedule]] = {}
-    parts: dict[int, Path] = {}
-    works: dict[int, Workload] = {}
+    divided: dict[int, dict[str, tuple[str, Workload]]] = {}
     for ranks in experiment.ranks:
         if not (run.folder / f"ranks-{ranks}").exists():
-            costs, works[ranks] = fitted(experiment, run, ranks), work
-            if any(planner.partitioned for planner in executed.values()):
-                parts[ranks], partition = family.cut(experiment, run, data, ranks)
-                works[ranks] = replace(work, partition=partition)
-            schedules_of[ranks] = {name: planned(planner, works[ranks], ranks, costs) for name, planner in executed.items()}
+            costs = fitted(experiment, run, ranks)
+            divided[ranks] = {name: family.divided(experiment, run, data, work, ranks, planner) for name, planner in executed.items()}
+            schedules_of[ranks] = {name: planned(planner, divided[ranks][name][1], ranks, costs) for name, planner in executed.items()}
             for schedule in schedules_of[ranks].values():
                 admit(schedule, machine_for(experiment, costs, schedule), costs)
             _beside(schedules_of[ranks], this_machine(experiment, costs, ranks))
@@ -58,11 +55,11 @@ def execute(experiment: Experiment, run: Run) -> None:
         items = []
         for name, schedule in schedules_of[ranks].items():
             one, planner = item(part, name, schedule, data, experiment.hyper), executed[name]
-            if planner.partitioned:
-                one = replace(one, parts=str(parts[ranks]))
+            parts, work = divided[ranks][name]
+            one = replace(one, parts=parts)
             if planner.prepares:
                 prepare = part / f"{name}.prepare.parquet"
-                preparation(planner, works[ranks], ranks, UNUSED).save(prepare)
+                preparation(planner, work, ranks, UNUSED).save(prepare)
                 one = replace(one, prepare=str(prepare))
             items.append(one)
         launch(job(experiment, f"ranks-{ranks}", items, part), ranks, part)

@@ -9,7 +9,6 @@ from typing import Any, Generic, TypeVar
 
 from chronoscale.datasets.catalogue import Published
 from chronoscale.datasets.store import Dataset
-from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.fact import Facts
 from chronoscale.harness.runs import Run
@@ -17,7 +16,7 @@ from chronoscale.real_exec.job import Item
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
-from chronoscale.strategies.workload import Partition, Workload
+from chronoscale.strategies.workload import Workload
 
 E = TypeVar("E", bound=Experiment)
 Planned = tuple[Item, Schedule]
@@ -95,14 +94,15 @@ class Trained(Family, Generic[E]):
         """The learning rate of a schedule's largest step."""
         return experiment.training.learning_rate
 
-    def cut(self, experiment: E, run: Run, folder: Path, parts: int) -> tuple[Path, Partition]:
-        """Vertices cut into parts, once a run: the file of the assignment, and what it comes to. Raises UserError where there is none."""
-        raise UserError(f"{self.name} are not cut into vertex parts")
+    def divided(self, experiment: E, run: Run, folder: Path, work: Workload, ranks: int, planner: Strategy) -> tuple[str, Workload]:
+        """How ranks divide vertices, for strategies that plan with it: the file that says so, made once a run ('': none), and the workload
+        with what it comes to. Raises UserError where there is no such division."""
+        return "", work
 
-    def partitions(self, experiment: E, work: Workload, counts: Collection[int], run: Run | None) -> Mapping[int, Partition]:
-        """Partitions to simulate with, by number of parts; estimates where nothing can be cut, or no `run` keeps it. Raises UserError as
-        `cut`."""
-        raise UserError(f"{self.name} are not cut into vertex parts")
+    def estimated(self, experiment: E, work: Workload, counts: Collection[int], run: Run | None) -> Mapping[int, Workload]:
+        """The workload to simulate with, by number of ranks: with a division of vertices where a strategy plans with it, estimated where
+        nothing can be cut, or no `run` keeps it. Raises UserError as `divided`."""
+        return dict.fromkeys(counts, work)
 
     def notes(self, experiment: E, run: Run) -> list[str]:
         """What a reader of the run's results must know."""

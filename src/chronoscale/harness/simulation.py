@@ -54,6 +54,8 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
         )
         if planner.partitioned and (partition := works[gpus].partition) is not None:
             point = replace(point, partition=partition.origin)
+        if planner.chunked and (chunking := works[gpus].chunking) is not None:
+            point = replace(point, partition=chunking.origin)
         if planner.prepares:
             before = replay(preparation(planner, works[gpus], gpus, costs), machines, specified)
             point = replace(point, prepare_s=before.span_ns / 1e9)
@@ -73,12 +75,9 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
 
 
 def partitioned(experiment: Experiment, work: Workload, run: Run | None = None) -> Mapping[int, Workload]:
-    """The workload for every simulated number of GPUs, cut where a strategy asks for parts. Raises UserError as `Trained.partitions`."""
-    counts = experiment.gpus
-    if not any(planner.partitioned for planner in planners(experiment).values()):
-        return dict.fromkeys(counts, work)
-    found = family_of(experiment).partitions(experiment, work, counts, run)
-    return {count: replace(work, partition=found[count]) for count in counts}
+    """The workload for every simulated number of GPUs, its vertices divided where a strategy asks for it. Raises UserError as
+    `Trained.estimated`."""
+    return family_of(experiment).estimated(experiment, work, experiment.gpus, run)
 
 
 def idle(run: Run) -> Idle:

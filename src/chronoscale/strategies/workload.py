@@ -91,7 +91,7 @@ class ModelShape:
     @property
     def stepped(self) -> int:
         """Values that a step of the recurrence leaves for each one of its input; stacked cells' states lie side by side once more."""
-        return self.depth * (self.gates + 3 + self.states * (self.depth > 1))
+        return self.depth * (self.gates + 2 + self.states * (self.depth > 1))
 
     @property
     def recurrences(self) -> int:
@@ -169,7 +169,7 @@ class Recency:
 
     def __post_init__(self) -> None:
         if self.chunks < 1:
-            raise UserError(f"chunks must be at least 1, got {self.chunks}")
+            raise UserError(f"training.chunks must be at least 1, got {self.chunks}")
 
     @property
     def full(self) -> int:
@@ -178,7 +178,10 @@ class Recency:
 
 
 class Chunking(Protocol):
-    """Vertices cut into chunks, counted or estimated."""
+    """Vertices cut into chunks, counted or estimated; `origin` says which."""
+
+    @property
+    def origin(self) -> str: ...
 
     def blocks(self, epoch: Epoch, decay: Decay, ranks: int) -> Blocks:
         """What ranks hold of every snapshot in an epoch. Raises UserError for fewer chunks than ranks."""

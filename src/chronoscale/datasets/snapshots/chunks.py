@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,7 +12,7 @@ from chronoscale.datasets.arrays import Int32, Int64
 from chronoscale.datasets.snapshots.layout import Layout
 from chronoscale.datasets.snapshots.partition import metis
 from chronoscale.datasets.snapshots.retention import Retention
-from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.datasets.snapshots.survival import Epoch, levels, rank_of
 from chronoscale.errors import UserError
 
@@ -51,13 +53,12 @@ def chunked(snapshots: SnapshotSequence, count: int) -> Chunks:
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
     """What ranks hold of every snapshot at every level: own rows int64 [levels, ranks]; edges that end there (self-loops not counted),
-    remote rows read, and own rows that others read, int64 [T, levels, ranks]. `origin`: how it was counted."""
+    remote rows read, and own rows that others read, int64 [T, levels, ranks]."""
 
     rows: Int64
     edges: Int64
     halo: Int64
     sent: Int64
-    origin: str = "METIS"
 
     @classmethod
     def count(cls, snapshots: SnapshotSequence, layout: Layout) -> Blocks:
@@ -68,11 +69,51 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """A sequence cut into chunks, for planners (`strategies.workload.Chunking`)."""
+    """A sequence cut into chunks, for planners (`strategies.workload.Chunking`). Counts are `factor` times what they are: of a larger graph
+    of its shape."""
 
     snapshots: SnapshotSequence
     chunks: Chunks
+    factor: int = 1
+    origin: ClassVar[str] = "METIS"
 
     def blocks(self, epoch: Epoch, decay: Retention, ranks: int) -> Blocks:
         """Exact counts. Raises UserError as `Chunks.layout`."""
-        return Blocks.count(self.snapshots, self.chunks.layout(epoch, decay, ranks))
+        found = Blocks.count(self.snapshots, self.chunks.layout(epoch, decay, ranks))
+        return Blocks(*(column * self.factor for column in (found.rows, found.edges, found.halo, found.sent)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expected:
+    """Chunks as if nodes fell into them at random, for sequences that are streamed. `degrees`: of each snapshot the different out-degrees
+    and how many nodes have each, int64 [n] both."""
+
+    degrees: list[tuple[Int64, Int64]]
+    nodes: int
+    count: int
+    factor: int = 1
+    origin: ClassVar[str] = "expected of random chunks"
+
+    @classmethod
+    def of(cls, snapshots: Iterable[Snapshot], count: int, factor: int = 1) -> Expected:
+        """One pass. Raises UserError for more chunks than nodes."""
+        degrees, nodes = [], 0
+        for snapshot in snapshots:
+            nodes = snapshot.num_nodes
+            degrees.append(np.unique(np.bincount(snapshot.src, minlength=nodes), return_counts=True))
+        if count > nodes * factor:
+            raise UserError(f"training.chunks: {count}, and there are {nodes * factor} nodes")
+        return cls(degrees, nodes, count, factor)
+
+    def blocks(self, epoch: Epoch, decay: Retention, ranks: int) -> Blocks:
+        """Expected counts: of a node and its d out-edges a share f is kept each, and a rank has 1/P of them. METIS would cut less, and keep
+        more edges. Raises UserError as `Chunks.layout`."""
+        chunks = Chunks(np.arange(self.count, dtype=np.int32), self.count).layout(epoch, decay, ranks)
+        rows = chunks.rows * (self.nodes * self.factor) // self.count
+        share, own = levels(decay, self.count) / self.count, chunks.rows / self.count
+        edges, halo = np.zeros((2, len(self.degrees), *rows.shape), np.int64)
+        for t, (degree, nodes) in enumerate(self.degrees):
+            edges[t] = (degree * nodes).sum() * self.factor * share[:, None] * own
+            read = 1 - (1 - own[..., None]) ** degree  # that one of d readers is kept, and on this rank
+            halo[t] = self.factor * (nodes * (share[:, None, None] - own[..., None]) * read).sum(2)
+        return Blocks(rows, edges, halo, halo)

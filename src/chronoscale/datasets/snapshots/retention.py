@@ -42,11 +42,12 @@ class Decay:
 
     def __post_init__(self) -> None:
         if self.full < 1 or self.decayed < 0:
-            raise UserError(f"full must be at least 1 and decayed at least 0 snapshots, got {self.full} and {self.decayed}")
+            raise UserError(f"training.full must be at least 1 and training.decayed at least 0, got {self.full} and {self.decayed}")
         if not 0 < self.alpha <= 1:
-            raise UserError(f"alpha must be above 0 and at most 1, the share that the oldest snapshot keeps, got {self.alpha:g}")
+            said = "above 0 and at most 1: the share that is kept of the oldest snapshot"
+            raise UserError(f"training.alpha must be {said}, got {self.alpha:g}")
         if any(not 0 <= lag < self.window for lag in self.lags):
-            raise UserError(f"lags must lie in the window, 0..{self.window - 1} snapshots back, got {list(self.lags)}")
+            raise UserError(f"training.lags must lie in the window, 0..{self.window - 1} snapshots back, got {list(self.lags)}")
 
     @property
     def window(self) -> int:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveFloat, model_validator
+from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, model_validator
 
 from chronoscale.datasets.snapshots.held import Held
+from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.errors import UserError
-from chronoscale.harness.experiment import WHOLE, Data, Experiment, Model, Names, Part, Size, Training, Width, named, null_is
+from chronoscale.harness.experiment import LISTED, WHOLE, Data, Experiment, Model, Names, Part, Size, Steps, Training, Width, named, null_is
 from chronoscale.strategies.snapshots.tasks import SnapshotTask, task_of
-from chronoscale.strategies.workload import Hyper
+from chronoscale.strategies.workload import Hyper, Recency
 
 Share = Annotated[NonNegativeFloat, Field(lt=1)]
+Lags = Annotated[tuple[NonNegativeInt, ...], LISTED]
 
 
 def _share(value: Any) -> Any:
@@ -72,6 +74,11 @@ class SnapshotTraining(Training):
     validation: Annotated[Share, BeforeValidator(_share)] = Field(
         0.0, description="share of the snapshots that `chronoscale train` validates on after every epoch"
     )
+    full: Size = Field(2, description="snapshots of a sliding window that are kept whole, the newest (FlareDTDG's K)")
+    decayed: Steps = Field(6, description="snapshots of a window before those, of each of which less is kept than of the next")
+    alpha: Annotated[PositiveFloat, Field(le=1)] = Field(0.1, description="share that is kept of a window's oldest snapshot")
+    lags: Lags = Field((), description="ages (0 is the newest) that are kept whole all the same; hidden states end at younger ones")
+    chunks: Size = Field(64, description="METIS's parts that windows keep or give up, all ranks together: a power of two is cut best")
     test: Share = Field(0.0, description="share of the snapshots, the last ones, that are predicted once training has ended")
 
 
@@ -100,9 +107,16 @@ class SnapshotExperiment(Experiment):
     def hyper(self) -> Hyper:
         """The part that planning reads."""
         t = self.training
-        held = Held(t.validation, t.test)
         return Hyper(
-            t.group_size, t.stride, t.groups_per_rank, horizon=t.horizon, variant=t.variant, seed=self.seed, task=t.task, held=held
+            t.group_size,
+            t.stride,
+            t.groups_per_rank,
+            horizon=t.horizon,
+            variant=t.variant,
+            seed=self.seed,
+            recency=Recency(Decay(t.full, t.decayed, t.alpha, t.lags), t.chunks),
+            task=t.task,
+            held=Held(t.validation, t.test),
         )
 
     @property

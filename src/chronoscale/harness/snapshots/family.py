@@ -19,7 +19,8 @@ from chronoscale.real_exec.snapshots.board import groups_of
 from chronoscale.strategies.real.ilp import REAL_L
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.models import MODELS
-from chronoscale.strategies.workload import Partition, Workload
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Workload
 
 
 class Snapshots(Trained[SnapshotExperiment]):
@@ -29,7 +30,7 @@ class Snapshots(Trained[SnapshotExperiment]):
     keys, models, preferred = SnapshotExperiment, MODELS.keys(), REAL_L.name
     workload, store = staticmethod(data.workload), staticmethod(data.kept)
     train, probed = staticmethod(training.train), staticmethod(probing.probed)
-    partitions = staticmethod(partitions.simulated)
+    estimated = staticmethod(partitions.simulated)
 
     def stored(self, experiment: SnapshotExperiment, folder: Path) -> Workload:
         return data.stored(experiment, folder)[0]
@@ -37,10 +38,10 @@ class Snapshots(Trained[SnapshotExperiment]):
     def probes(self, experiment: SnapshotExperiment, run: Run, folder: Path) -> Probes:
         return probing.SnapshotProbes(experiment, folder)
 
-    def cut(self, experiment: SnapshotExperiment, run: Run, folder: Path, parts: int) -> tuple[Path, Partition]:
-        sequence = data.stored(experiment, folder)[1]
-        assignment = partitions.cut(run, sequence, parts)
-        return assignment, partitions.counted(sequence, assignment, parts)
+    def divided(
+        self, experiment: SnapshotExperiment, run: Run, folder: Path, work: Workload, ranks: int, planner: Strategy
+    ) -> tuple[str, Workload]:
+        return partitions.divided(experiment, run, data.stored(experiment, folder)[1], work, ranks, planner)
 
     def size(self, work: Workload) -> str:
         return f"{len(work.snapshots)} snapshots"

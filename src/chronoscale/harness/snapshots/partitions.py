@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from chronoscale.datasets.snapshots.chunks import Counted, Expected
 from chronoscale.datasets.snapshots.partition import Cut, expected_halos, metis
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import ChronoscaleWarning, UserError
+from chronoscale.harness.planners import planners
 from chronoscale.harness.runs import Run
+from chronoscale.harness.snapshots import chunks
 from chronoscale.harness.snapshots.data import generated, snapshots, streamed
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
 from chronoscale.kept import read_array
-from chronoscale.strategies.workload import Partition, Workload
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Chunking, Partition, Workload
 
 
 def cut(run: Run, sequence: SnapshotSequence, parts: int) -> Path:
@@ -32,18 +37,53 @@ def counted(sequence: SnapshotSequence, assignment: Path, parts: int) -> Partiti
     return Partition(*Cut(read_array(assignment, np.int32, (sequence.num_nodes,), "partition"), parts).count(sequence))
 
 
-def simulated(experiment: SnapshotExperiment, work: Workload, counts: Collection[int], run: Run | None) -> Mapping[int, Partition]:
-    """By number of parts: cut by METIS where snapshots are at hand and a `run` keeps what it found; else as if nodes fell into parts at
+def divided(
+    experiment: SnapshotExperiment, run: Run, sequence: SnapshotSequence, work: Workload, ranks: int, planner: Strategy
+) -> tuple[str, Workload]:
+    """As `Trained.divided`: METIS's parts, or chunks, which are the same for any number of ranks."""
+    if planner.partitioned:
+        assignment = cut(run, sequence, ranks)
+        return str(assignment), replace(work, partition=counted(sequence, assignment, ranks))
+    if planner.chunked:
+        file = chunks.kept(run, sequence, experiment.training.chunks)
+        chunks.warn(experiment)
+        return str(file), replace(work, chunking=Counted(sequence, chunks.read(file, sequence, experiment.training.chunks)))
+    return "", work
+
+
+def simulated(experiment: SnapshotExperiment, work: Workload, counts: Collection[int], run: Run | None) -> Mapping[int, Workload]:
+    """As `Trained.estimated`: cut by METIS where snapshots are at hand and a `run` keeps what it found; else as if nodes fell into parts at
     random, and a ChronoscaleWarning says so.
 
-    Raises UserError for more parts than nodes.
+    Raises UserError for more parts or chunks than nodes.
     """
-    if max(counts) > work.snapshots.num_nodes:
-        raise UserError(f"dataset '{work.name}' has {work.snapshots.num_nodes} nodes, which cannot be cut into {max(counts)} parts")
-    if run is not None and experiment.dataset.scale == 1 and not generated(experiment.dataset):
-        sequence = snapshots(experiment)
-        return {count: counted(sequence, cut(run, sequence, count), count) for count in counts}
-    return estimated(experiment, work, counts)
+    found, asked = dict.fromkeys(counts, work), planners(experiment).values()
+    at_hand = run is not None and experiment.dataset.scale == 1 and not generated(experiment.dataset)
+    if any(planner.chunked for planner in asked):
+        chunks.warn(experiment)
+        made = _chunking(experiment, run if at_hand else None)
+        found = {count: replace(one, chunking=made) for count, one in found.items()}
+    if any(planner.partitioned for planner in asked):
+        if max(counts) > work.snapshots.num_nodes:
+            raise UserError(f"dataset '{work.name}' has {work.snapshots.num_nodes} nodes, which cannot be cut into {max(counts)} parts")
+        if run is not None and at_hand:
+            sequence = snapshots(experiment)
+            parts: Mapping[int, Partition] = {count: counted(sequence, cut(run, sequence, count), count) for count in counts}
+        else:
+            parts = estimated(experiment, work, counts)
+        found = {count: replace(one, partition=parts[count]) for count, one in found.items()}
+    return found
+
+
+def _chunking(experiment: SnapshotExperiment, run: Run | None) -> Chunking:
+    """Counted, where a run keeps what METIS found; else expected."""
+    count = experiment.training.chunks
+    if run is None:
+        message = f"dataset '{experiment.dataset.label}': chunks are taken for random ones, an estimate from degrees; METIS would cut less"
+        warnings.warn(message, ChronoscaleWarning, stacklevel=2)
+        return Expected.of(streamed(experiment), count, experiment.dataset.scale)
+    sequence = snapshots(experiment)
+    return Counted(sequence, chunks.read(chunks.kept(run, sequence, count), sequence, count))
 
 
 def estimated(experiment: SnapshotExperiment, work: Workload, counts: Collection[int]) -> Mapping[int, Partition]:

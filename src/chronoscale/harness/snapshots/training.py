@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 from chronoscale.harness.epochs import run_epochs
@@ -48,10 +48,7 @@ def train(experiment: SnapshotExperiment, run: Run, rough: Callable[[], CostMode
 def _steadily(experiment: SnapshotExperiment, planner: Strategy, run: Run, data: Path) -> None:
     """By one schedule, which needs no costs but a datasheet's to be seen to fit."""
     (work, sequence), ranks, folder = stored(experiment, data), max(experiment.ranks), run.folder / FOLDER
-    parts = ""
-    if planner.partitioned:
-        assignment = partitions.cut(run, sequence, ranks)
-        parts, work = str(assignment), replace(work, partition=partitions.counted(sequence, assignment, ranks))
+    parts, work = partitions.divided(experiment, run, sequence, work, ranks, planner)
     schedule = planned(planner, work, ranks, UNUSED)
     costs = DatasheetCosts(presets.cluster(experiment.cluster).device)
     admit(schedule, machine_for(experiment, FittedCosts(device_name(this_device(experiment)), (), {}), schedule), costs)

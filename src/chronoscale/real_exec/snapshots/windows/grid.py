@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.graph import get_gradient_edge
 
 from chronoscale.cuda_ext.shrink import shrunk
 from chronoscale.datasets.arrays import Int64
@@ -173,8 +174,20 @@ class WindowGrid(Grid):
         total = sum(count for step, count in enumerate(self._predicted) if self.predicts(step))
         return aim.total(predicted, target) / total
 
-    def begins(self, task: Task, cell: Cell) -> list[Tensor] | None:
-        return self.states.joined(task.step, task.layer, cell.before)
+    def begins(self, task: Task, last: Cell | None) -> list[Tensor] | None:
+        """Where inherited states are put behind those of `last`, and nothing else reads these, they go."""
+        before = None if last is None else [part.detach() for part in last.after or ()]
+        joined = self.states.joined(task.step, task.layer, before)
+        if joined is None:
+            return None
+        unread = task.layer + 1 == self.shape.layers and not self.predicts(task.step - 1)
+        if last is not None and last.after is not None and unread and self._copied(task.step):
+            last.edges, last.after = [get_gradient_edge(part) for part in last.after], None
+        return [part.detach().requires_grad_(last is not None) for part in joined]
+
+    def _copied(self, step: int) -> bool:
+        """Whether more is kept of a place's snapshot than of the one before it."""
+        return not self.shape.evolves_weights and self.windows.level[step - 1] > self.windows.level[step]
 
     def ends(self, task: Task, after: list[Tensor]) -> None:
         self.states.keep(task.step, task.layer, after)

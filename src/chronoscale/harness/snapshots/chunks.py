@@ -1,0 +1,71 @@
+"""Chunks: what METIS cuts a sequence into, kept by a run, and on this machine by what is cut."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+
+from chronoscale.datasets.snapshots.chunks import Chunks, chunked
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.errors import ChronoscaleWarning
+from chronoscale.harness.runs import Run
+from chronoscale.harness.snapshots.experiment import SnapshotExperiment
+from chronoscale.kept import read_array
+
+VARIABLE = "CHRONOSCALE_CACHE"
+HOW = b"METIS, recursive bisection of the union of all snapshots, balanced by nodes"
+
+
+def cache_folder() -> Path:
+    """$CHRONOSCALE_CACHE, else `chronoscale` in the user's folder of caches."""
+    if named := os.environ.get(VARIABLE):
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "chronoscale"
+
+
+def kept(run: Run, sequence: SnapshotSequence, count: int) -> Path:
+    """The file of a run's chunks, int32 [N]: a piece `chunks-<n>`, cut once on this machine. Raises as `chunked`."""
+
+    def make(part: Path) -> None:
+        known = cache_folder() / "chunks" / f"{digest(sequence, count)}.npy"
+        if not known.exists():
+            _save(known, chunked(sequence, count).assignment)
+        np.save(part / "assignment.npy", read_array(known, np.int32, (sequence.num_nodes,), "chunks", f"remove {known}"))
+
+    return run.piece(f"chunks-{count}", make) / "assignment.npy"
+
+
+def read(file: Path, sequence: SnapshotSequence, count: int) -> Chunks:
+    """As `kept` left them."""
+    return Chunks(read_array(file, np.int32, (sequence.num_nodes,), "chunks"), count)
+
+
+def digest(sequence: SnapshotSequence, count: int) -> str:
+    """SHA-256 of all that METIS is given: edges, nodes, chunks."""
+    found = sha256(HOW + f" {sequence.num_nodes} {count} ".encode())
+    for column in (sequence.ptr, sequence.src, sequence.dst):
+        found.update(np.ascontiguousarray(column).tobytes())
+    return found.hexdigest()
+
+
+def warn(experiment: SnapshotExperiment) -> None:
+    """Of lags, at which hidden states break off (FlareDTDG §3.5)."""
+    decay = experiment.hyper.recency.decay
+    if broken := decay.broken:
+        ages = ", ".join(map(str, broken))
+        lags = f"training.lags: {list(decay.lags)} are kept whole"
+        said = f"{lags}, and less of the younger ages {ages}: hidden states that those do not have"
+        warnings.warn(f"{said} end there (FlareDTDG §3.5)", ChronoscaleWarning, stacklevel=2)
+
+
+def _save(path: Path, assignment: np.ndarray) -> None:
+    """Whole or not at all, whoever else saves it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npy", delete=False) as draft:
+        np.save(draft, assignment)
+    os.replace(draft.name, path)
