@@ -50,8 +50,8 @@ class Probe:
 def probes(
     snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: Collection[str] = ("groups",), seed: int = 0
 ) -> Iterator[Probe]:
-    """For schedules of these kinds: "groups", "snapshots", "parts", "blocks". Windows of the dataset itself, and generated graphs around its
-    size, with as many classes of nodes; all of them trained on."""
+    """For schedules of these kinds: "groups", "snapshots", "parts", "blocks". Windows of the dataset itself, and generated graphs around
+    its size, with as many classes of nodes; all of them trained on."""
     hyper = replace(hyper, held=Held())
     for probe in _probes(snapshots, model, hyper, ranks, kinds, seed):
         own = probe.snapshots.classes is None and snapshots.num_classes

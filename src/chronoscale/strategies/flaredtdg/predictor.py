@@ -14,6 +14,7 @@ from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 SIZES = ("nodes", "edges", "rows", "width", "bytes", "flops", "alloc")  # descriptors of a task, as log(1 + value)
 FLAGS = ("upper", "oldest", "newest", "begins", "anew")  # see `flags`
 Floats = NDArray[np.float64]
+Names = NDArray[np.str_]
 Row = tuple[float, ...]
 
 
@@ -40,8 +41,8 @@ class Layer:
 class Predictor:
     """A multi-layer perceptron with tanh between `layers`; the last one has one output, log ns, of mean `centre` and deviation `scale`.
 
-    Inputs: one of `kinds`, an operation and its lane as "ALLTOALL@COMM", is 1; `SIZES` and ranks as log(1 + value) less `means`, divided by
-    `deviations`; `FLAGS`. What was not learned from is refused; sizes beyond those that were are not cut off, the network goes on.
+    Inputs: one of `kinds`, an operation and its lane as "ALLTOALL@COMM", is 1; `SIZES` and ranks as log(1 + value) less `means`, divided
+    by `deviations` (`scaled`); `FLAGS`. What was not learned from is refused; sizes beyond those that were are not cut off, the network goes on.
     Raises UserError for layers that do not fit together.
     """
 
@@ -64,35 +65,38 @@ class Predictor:
         if wide != 1:
             raise UserError(f"predictor: its last layer has 1 number, the time, got {wide}")
 
-    def ns(self, columns: Mapping[str, ArrayLike], kinds: list[str]) -> Floats:
+    def ns(self, columns: Mapping[str, ArrayLike], kinds: Names) -> Floats:
         """Times of tasks, float64 [n] ns: `columns` by `SIZES`, `FLAGS` and "ranks" [n], `kinds` one a task. Raises UserError for a
         kind that is not known."""
-        if unknown := sorted(set(kinds) - set(self.kinds)):
-            raise UserError(
-                f"predictor: {', '.join(unknown)} was not profiled, {', '.join(self.kinds)} were; profile this experiment first"
-            )
-        numbers = logarithms(columns)
-        scaled = (numbers - np.asarray(self.means)) / np.asarray(self.deviations)
-        found = inputs(scaled, columns, kinds, self.kinds)
+        if unknown := sorted(set(np.unique(kinds).tolist()) - set(self.kinds)):
+            known = ", ".join(self.kinds)
+            raise UserError(f"predictor: {', '.join(unknown)} was not profiled, {known} were; profile this experiment first")
+        found = inputs(scaled(logarithms(columns), self.means, self.deviations), columns, kinds, self.kinds)
         for layer in self.layers[:-1]:
             found = np.tanh(found @ np.asarray(layer.weights) + np.asarray(layer.biases))
         last = self.layers[-1]
         found = found @ np.asarray(last.weights) + np.asarray(last.biases)
         return np.asarray(np.exp(found[:, 0] * self.scale + self.centre), np.float64)
 
-    def predict(self, schedule: Schedule) -> Ints:
-        """Times of all rows, communication among them, int64 [rows] ns. Raises UserError as `ns`."""
-        columns = {name: getattr(schedule, name) for name in SIZES} | flags(schedule)
-        columns["ranks"] = np.full(len(schedule), schedule.ranks)
-        return np.rint(self.ns(columns, kinds(schedule))).astype(np.int64)
+    @property
+    def communicates(self) -> bool:
+        """Whether it knows how long communication takes."""
+        return any(kind.endswith(Lane.COMM.name) for kind in self.kinds)
+
+    def predict(self, schedule: Schedule, rows: Ints) -> Ints:
+        """Times of rows, int64 [len(rows)] ns. Raises UserError as `ns`."""
+        columns = {name: getattr(schedule, name)[rows] for name in SIZES} | {name: of[rows] for name, of in flags(schedule).items()}
+        columns["ranks"] = np.full(len(rows), schedule.ranks)
+        return np.rint(self.ns(columns, kinds(schedule)[rows])).astype(np.int64)
 
 
-def kinds(schedule: Schedule) -> list[str]:
-    """The kind of each row."""
-    return [f"{Op(op).name}@{Lane(lane).name}" for op, lane in zip(schedule.op.tolist(), schedule.lane.tolist(), strict=True)]
+def kinds(schedule: Schedule) -> Names:
+    """The kind of each row, text [rows]."""
+    found, of = np.unique(np.stack([schedule.op, schedule.lane], axis=1), axis=0, return_inverse=True)
+    return np.array([f"{Op(op).name}@{Lane(lane).name}" for op, lane in found.tolist()], np.str_)[of.ravel()]
 
 
-def flags(schedule: Schedule) -> dict[str, ArrayLike]:
+def flags(schedule: Schedule) -> dict[str, NDArray[np.bool_]]:
     """`FLAGS` of all rows, bool [rows] each: above the first layer; of a window's first and last snapshot; of a window whose snapshots have
     all just come; of a schedule where nothing shrinks."""
     anew = bool(((schedule.op == Op.REMAP) & (schedule.lane == Lane.COMPUTE)).any())
@@ -110,7 +114,13 @@ def logarithms(columns: Mapping[str, ArrayLike]) -> Floats:
     return np.stack([np.log1p(np.asarray(columns[name], np.float64)) for name in (*SIZES, "ranks")], axis=1)
 
 
-def inputs(scaled: Floats, columns: Mapping[str, ArrayLike], kinds: list[str], known: tuple[str, ...]) -> Floats:
+def scaled(numbers: Floats, means: Row, deviations: Row) -> Floats:
+    """Less the mean, divided by the deviation; 0 of what never differed, which says nothing of where it does."""
+    by = np.asarray(deviations)
+    return np.asarray((numbers - np.asarray(means)) / np.where(by > 0, by, 1.0) * (by > 0))
+
+
+def inputs(numbers: Floats, columns: Mapping[str, ArrayLike], kinds: Names, known: tuple[str, ...]) -> Floats:
     """What the first layer reads: kinds, scaled numbers, flags; float64 [n, ·]."""
-    one_hot = np.array([[kind == other for other in known] for kind in kinds], np.float64).reshape(len(kinds), len(known))
-    return np.concatenate([one_hot, scaled, *(np.asarray(columns[name], np.float64)[:, None] for name in FLAGS)], axis=1)
+    one_hot = (kinds[:, None] == np.array(known, np.str_)).astype(np.float64)
+    return np.concatenate([one_hot, numbers, *(np.asarray(columns[name], np.float64)[:, None] for name in FLAGS)], axis=1)
