@@ -80,9 +80,9 @@ def test_every_descriptor_of_a_window_is_in_range(graph, ranks, given):
     shape = model_shape(model, 8, 8, 2)
     found = list(probes(snapshots, shape, hyper, ranks, ["blocks"]))
     assert len({p.label for p in found}) == len(found)
-    for probe in found:
-        assert probe.schedule.kind == "blocks" and probe.schedule.ranks == ranks
-        assert probe.parts.dtype == np.int32 and probe.parts.shape == (probe.snapshots.num_nodes,) and probe.parts.max() < 16
+    for one in found:
+        assert one.schedule.kind == "blocks" and one.schedule.ranks == ranks
+        assert one.parts.dtype == np.int32 and one.parts.shape == (one.snapshots.num_nodes,) and one.parts.max() < 16
     chunks = chunked(snapshots, 16)
     for planner, seed in product(BLOCKS, range(3)):
         work = Workload("w", statistics_of(snapshots), shape, replace(hyper, seed=seed), chunking=Counted(snapshots, chunks))
@@ -92,22 +92,22 @@ def test_every_descriptor_of_a_window_is_in_range(graph, ranks, given):
 def test_what_windows_time_is_what_was_planned():
     """Every pass draws the same chunks; an epoch of training does not."""
     hyper, snapshots = Hyper(recency=Recency(Decay(1, 3, 0.2), 16)), GRAPHS["growth"]
-    for probe in probes(snapshots, model_shape("t-gcn", 8, 8, 1), hyper, 1, ["blocks"]):
-        keeping = Keeping.of(probe.schedule)
+    for one in probes(snapshots, model_shape("t-gcn", 8, 8, 1), hyper, 1, ["blocks"]):
+        keeping = Keeping.of(one.schedule)
         drawn = [keeping.epoch(3, number).depth(16, keeping.decay, 1) for number in range(4)]
-        assert all((one == drawn[0]).all() for one in drawn)
+        assert all((depth == drawn[0]).all() for depth in drawn)
     others = [Keeping(hyper.recency.decay).epoch(3, number).depth(16, hyper.recency.decay, 1) for number in range(4)]
-    assert any((one != others[0]).any() for one in others)
+    assert any((depth != others[0]).any() for depth in others)
 
 
 def test_old_snapshots_are_small_ones_and_large_ones():
     """Probes of the dataset: its least and its most edges come first as well as last."""
     snapshots, hyper = GRAPHS["growth"], Hyper(recency=Recency(Decay(1, 3, 0.2), 16))
     edges = np.diff(snapshots.ptr)
-    for probe in list(probes(snapshots, model_shape("t-gcn", 8, 8, 1), hyper, 1, ["blocks"]))[:4]:
-        found = np.diff(probe.snapshots.ptr)
+    for one in list(probes(snapshots, model_shape("t-gcn", 8, 8, 1), hyper, 1, ["blocks"]))[:4]:
+        found = np.diff(one.snapshots.ptr)
         assert {found[0], found[-1]} == {edges.min(), edges.max()}
-        assert (np.diff(found) >= 0).all() == probe.label.startswith("rising") and len(found) > hyper.recency.decay.window + 1
+        assert (np.diff(found) >= 0).all() == one.label.startswith("rising") and len(found) > hyper.recency.decay.window + 1
 
 
 def covers(found, asked):

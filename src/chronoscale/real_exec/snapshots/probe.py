@@ -16,6 +16,7 @@ from chronoscale.datasets.snapshots.held import Held
 from chronoscale.datasets.snapshots.partition import Cut, metis
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
+from chronoscale.datasets.snapshots.survival import rank_of
 from chronoscale.strategies.baselines.snapshots.distdgl import DistDGL
 from chronoscale.strategies.baselines.snapshots.esdg import ESDG
 from chronoscale.strategies.costs import UNUSED
@@ -191,7 +192,8 @@ def _cell_probes(
 
 def _block_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
     """Windows of snapshots at quantiles of the dataset's edges, the fewest first and the most first, so that old snapshots are small ones
-    and large ones; in METIS's chunks. Generated graphs are dealt to chunks node by node, which cuts most; or all to the first rank's.
+    and large ones; in METIS's chunks. Generated graphs are dealt to chunks node by node, which cuts most, or lie all in one
+    that the first rank keeps for longest, which makes the largest blocks and the smallest.
 
     One snapshot after another, so that no row is timed beside another's communication; every pass draws the order of chunks that was
     planned. Built anew as well as shrunk: other strategies of this kind have rows of the same sizes.
@@ -199,6 +201,8 @@ def _block_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
     recency, stats = hyper.recency, statistics_of(snapshots)
     length, high = recency.decay.window + SLIDES - 1 + hyper.horizon, int(stats.edges.max())
     by = np.argsort(stats.edges, kind="stable")[np.linspace(0, len(snapshots) - 1, length).astype(int)]
+    depth = Keeping(recency.decay, hyper.variant == "as-published").epoch(hyper.seed, 0).depth(recency.chunks, recency.decay, ranks)
+    longest = np.argmax(depth[rank_of(recency.chunks, ranks) == 0]).astype(np.int32)
     own = chunked(snapshots, recency.chunks).assignment
     graphs = {"rising": (_strung(snapshots, by), own), "falling": (_strung(snapshots, by[::-1]), own)}
     for scale, edges in ((0.5, high // 4), (1.0, int(high * 1.2) + 8)):
@@ -207,8 +211,7 @@ def _block_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
         graph = GrowthGraph.rmat(count, static, length, 0.1, seed, trend=np.full(length, 0.5)).sequence().without_self_edges()
         node = np.arange(count, dtype=np.int32)
         graphs[f"n{count}-e{edges}"] = graph, node % recency.chunks
-        if ranks > 1:
-            graphs[f"n{count}-e{edges}-one"] = graph, node % (recency.chunks // ranks)
+        graphs[f"n{count}-e{edges}-kept"] = graph, 0 * node + longest
     for (label, (sequence, chunk)), planner in product(graphs.items(), (IN_ORDER, replace(REMAPPED, policy=one_by_one))):
         work = Workload(label, statistics_of(sequence), model, hyper, chunking=Counted(sequence, Chunks(chunk, recency.chunks)))
         schedule = planner.plan(work, ranks, UNUSED)

@@ -41,9 +41,9 @@ class Layer:
 class Predictor:
     """A multi-layer perceptron with tanh between `layers`; the last one has one output, log ns, of mean `centre` and deviation `scale`.
 
-    Inputs: one of `kinds`, an operation and its lane as "ALLTOALL@COMM", is 1; `SIZES` and ranks as log(1 + value) less `means`, divided
-    by `deviations` (`scaled`); `FLAGS`. What was not learned from is refused; sizes beyond those that were are not cut off, the network goes on.
-    Raises UserError for layers that do not fit together.
+    Inputs: one of `kinds`, an operation and its lane as "ALLTOALL@COMM", is 1; `SIZES` and ranks as log(1 + value) less `means`,
+    divided by `deviations` (`scaled`); `FLAGS`. What was not learned from is refused; sizes beyond those that were are not cut off,
+    the network goes on. Raises UserError for layers that do not fit together.
     """
 
     kinds: tuple[str, ...]
