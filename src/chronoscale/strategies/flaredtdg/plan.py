@@ -235,11 +235,11 @@ class Plan:
     def _bring(self, builder: Builder, step: int, order: Ints) -> Ints:
         """A step's snapshot, numbered anew and sent, where it comes from the host."""
         here, comes = {**self.site(), "order": order, "step": step}, self.per_rank(self.comes(step))
-        row = self.cells.transfer(self.region(step, self.held(step)))
+        row, whole = (self.cells.transfer(self.region(step, level)) for level in (self.held(step), 0))
         made: tuple[Ints, ...] = ()
         if self.shrinks:
             work = {name: row[name] for name in ("nodes", "edges", "rows")}
-            made = (builder.add(Op.REMAP, Lane.HOST, here, work, {"bytes": 2 * row["bytes"]}, where=comes),)
+            made = (builder.add(Op.REMAP, Lane.HOST, here, work, {"bytes": whole["bytes"] + row["bytes"]}, where=comes),)
         return builder.add(Op.H2D, Lane.H2D, here, row, where=comes, after=made)
 
     def _step(
