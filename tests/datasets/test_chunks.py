@@ -18,8 +18,8 @@ FEW = "training.chunks: 3 chunks cannot be shared by 4 ranks; ask for 4 or more"
 
 
 def cliques(count: int, size: int) -> tuple[SnapshotSequence, Int64]:
-    """Cliques of scattered nodes, the first and the second of every two joined by an edge a node, and these pairs by one edge in all; a half
-    of the edges in each of two snapshots. And the nodes of each."""
+    """Cliques of scattered nodes, the first and the second of every two joined by an edge a node, and these pairs by one edge in all; a
+    half of the edges in each of two snapshots. And the nodes of each."""
     scattered = np.random.default_rng(0).permutation(count * size).reshape(count, size)
     pairs = [(own[i], own[j]) for own in scattered for i in range(size) for j in range(size) if i != j]
     pairs += [(scattered[k, i], scattered[k + 1, i]) for k in range(count - 1) for i in range(1 if k % 2 else size)]
