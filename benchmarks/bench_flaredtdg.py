@@ -161,7 +161,9 @@ def trained(options: argparse.Namespace, data: str, kind: str, layers: int, plan
     }
     (folder / "run.yaml").write_text(yaml.safe_dump(experiment))
     command = [sys.executable, "-m", "chronoscale", "train", str(folder / "run.yaml"), "--epochs", str(options.epochs)]
-    subprocess.run([*command, "--runs", str(folder / "runs")], check=True, capture_output=True)
+    done = subprocess.run([*command, "--runs", str(folder / "runs")], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(done.args)}\n{done.stderr}")
     (train,) = (folder / "runs").glob("*/train")
     found, naive = (json.loads((train / file).read_text()) for file in ("test.json", "naive.json"))
     return found["mse"], {key: scores["mse"] for key, scores in naive.items()}

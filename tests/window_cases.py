@@ -36,7 +36,7 @@ from chronoscale.strategies.workload import Hyper, Recency, Workload
 INPUTS, HIDDEN, SEED, CHUNKS, EPOCHS = 6, 8, 5, 16, 2
 CLASSES = 3  # of nodes; every fourth is unlabelled
 MODELS = ("t-gcn", "wd-gcn", "mpnn-lstm", "evolvegcn-o", "evolvegcn-h")
-NAMES = ("FLAREDTDG", "ROUND_ROBIN", "IN_ORDER", "REMAPPED", "FULL_HISTORY", "RECENT_ONLY")
+NAMES = ("FLAREDTDG", "ROUND_ROBIN", "IN_ORDER", "REMAPPED", "FULL_HISTORY", "RECENT_ONLY", "RECENT_STATES")
 STRATEGIES = {one.name: one for one in (getattr(strategy, name) for name in NAMES)}
 COSTS = DatasheetCosts(presets.cluster("h200").device)
 DECAY = Decay(2, 3, 0.25)

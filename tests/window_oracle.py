@@ -44,7 +44,8 @@ def dense(sequence: SnapshotSequence, features: Tensor, task: str) -> list[Dense
 
 
 class WindowOracle:
-    """A copy of a model's parameters, trained on windows. published: the published code's loss, of `ranks` ranks."""
+    """A copy of a model's parameters, trained on windows. published: the published code's loss, of `ranks` ranks. inherits: states go on
+    from window to window."""
 
     def __init__(
         self,
@@ -55,7 +56,9 @@ class WindowOracle:
         hyper: Hyper,
         ranks: int = 1,
         published: bool = False,
+        inherits: bool = True,
     ) -> None:
+        self.inherits = inherits
         self.model, self.shape, self.hyper, self.chunks = deepcopy(model).double(), model.shape, hyper, chunks
         self.graphs = dense(sequence, features, hyper.task)
         self.ranks, self.published = ranks, published
@@ -74,7 +77,7 @@ class WindowOracle:
         for segment in drawn.steps(len(self.graphs) - self.hyper.horizon, decay.window):
             memory: dict[tuple[int, int], States] = {}
             for newest in segment:
-                loss, memory = self.window([newest - age for age in ages], kept, memory)
+                loss, memory = self.window([newest - age for age in ages], kept, memory if self.inherits else {})
                 self.optimizer.zero_grad()
                 loss.backward()
                 self.optimizer.step()

@@ -61,7 +61,7 @@ def test_what_is_kept_lies_on_all_ranks_evenly() -> None:
 def test_planners_count_what_is_laid_out() -> None:
     chunks, epoch, decay = chunked(GROWTH, 8), Epoch(), Decay(1, 3, 0.2)
     found, layout = Counted(GROWTH, chunks).blocks(epoch, decay, 2), chunks.layout(epoch, decay, 2)
-    assert (found.rows == layout.rows).all() and found.origin == "METIS"
+    assert (found.rows == layout.rows).all() and Counted.origin == "METIS"
     assert (found.edges[3] == layout.counts(GROWTH[3])[0]).all()
 
 

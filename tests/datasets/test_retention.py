@@ -53,13 +53,13 @@ def test_lags_are_kept_whole_and_break_the_chain(full: int, decayed: int, alpha:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ((0, 6, 0.1), "full must be at least 1 and decayed at least 0 snapshots, got 0 and 6"),
-        ((2, -1, 0.1), "full must be at least 1 and decayed at least 0 snapshots, got 2 and -1"),
-        ((2, 6, 0.0), "alpha must be above 0 and at most 1, the share that the oldest snapshot keeps, got 0"),
-        ((2, 6, 1.25), "alpha must be above 0 and at most 1, the share that the oldest snapshot keeps, got 1.25"),
-        ((2, 6, float("nan")), "alpha must be above 0 and at most 1, the share that the oldest snapshot keeps, got nan"),
-        ((2, 6, 0.1, (3, 8)), "lags must lie in the window, 0..7 snapshots back, got [3, 8]"),
-        ((2, 6, 0.1, (-1,)), "lags must lie in the window, 0..7 snapshots back, got [-1]"),
+        ((0, 6, 0.1), "training.full must be at least 1 and training.decayed at least 0, got 0 and 6"),
+        ((2, -1, 0.1), "training.full must be at least 1 and training.decayed at least 0, got 2 and -1"),
+        ((2, 6, 0.0), "training.alpha must be above 0 and at most 1: the share that is kept of the oldest snapshot, got 0"),
+        ((2, 6, 1.25), "training.alpha must be above 0 and at most 1: the share that is kept of the oldest snapshot, got 1.25"),
+        ((2, 6, float("nan")), "training.alpha must be above 0 and at most 1: the share that is kept of the oldest snapshot, got nan"),
+        ((2, 6, 0.1, (3, 8)), "training.lags must lie in the window, 0..7 snapshots back, got [3, 8]"),
+        ((2, 6, 0.1, (-1,)), "training.lags must lie in the window, 0..7 snapshots back, got [-1]"),
     ],
 )
 def test_what_is_wrong_is_said(asked: tuple, said: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dense_trainer import apart, weights
-from window_cases import ASKED, CASES, CLASSES, DECAY, EPOCHS, INPUTS, SEED, Case, plan, run
+from window_cases import ASKED, CASES, CLASSES, DECAY, EPOCHS, INPUTS, SEED, STRATEGIES, Case, plan, run
 from window_oracle import WindowOracle
 
 from chronoscale.datasets import store
@@ -68,12 +68,12 @@ def found(folder, label, ranks, rank=0):
 
 
 @cache
-def oracle(folder, shape, hyper, chunks, ranks):
+def oracle(folder, shape, hyper, chunks, ranks, inherits=True):
     """Losses and weights of an independent trainer; strategies that keep the same share them. ranks: of the published loss."""
     sequence = store.load(folder / "growth")
     features, cut = Material(sequence, INPUTS).features(0), Chunks(np.load(folder / f"chunks-{chunks}.npy"), chunks)
     published = hyper.variant == "as-published"
-    trainer = WindowOracle(sequence, features, cut, SnapshotModel(shape, SEED), hyper, ranks, published)
+    trainer = WindowOracle(sequence, features, cut, SnapshotModel(shape, SEED), hyper, ranks, published, inherits)
     losses = np.concatenate([trainer.epoch(number) for number in range(EPOCHS)])
     return losses, weights(trainer.model)
 
@@ -81,7 +81,8 @@ def oracle(folder, shape, hyper, chunks, ranks):
 @pytest.mark.parametrize(("case", "ranks"), RUNS, ids=lambda value: getattr(value, "label", value))
 def test_losses_and_weights_are_the_oracles(folder, case, ranks):
     published = case.variant == "as-published"
-    expected, trained = oracle(folder, case.shape, case.trains, case.chunks, ranks if published else 1)
+    inherits = STRATEGIES[case.strategy].inherits
+    expected, trained = oracle(folder, case.shape, case.trains, case.chunks, ranks if published else 1, inherits)
     window = case.trains.recency.decay.window
     assert len(expected) == EPOCHS * (LENGTH - case.horizon - 2 * (window - 1))
     for rank in range(ranks):
