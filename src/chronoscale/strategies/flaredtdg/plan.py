@@ -136,8 +136,8 @@ class Plan:
         return cells.stage(slot.op, at, layer)
 
     def _states(self, slot: Slot) -> tuple[Ints, Ints]:
-        """Of a recurrence on nodes: by how many bytes the state before a snapshot is smaller than its own, as fewer nodes were kept; and
-        what it takes to put them together with those that inherit a state (evolving weights are what they are)."""
+        """Of a recurrence on nodes: by how many bytes the state before a snapshot is smaller than its own, as fewer nodes were kept (below
+        zero after a lag); and what it takes to put them together with those that inherit a state (evolving weights are what they are)."""
         model, level, step = self.workload.model, self.level, slot.step
         none = np.zeros(len(self.newest) * self.ranks, np.int64)
         if model.evolves_weights or not model.recurs(slot.layer):
@@ -145,17 +145,17 @@ class Plan:
         own = self.cells.state(self.region(step, int(level[step])), slot.layer)
         if step == 0:
             return none, own
-        fewer = own - self.cells.state(self.region(step - 1, int(max(level[step - 1], level[step]))), slot.layer)
+        fewer = own - self.cells.state(self.region(step - 1, int(level[step - 1])), slot.layer)
         return fewer, own * bool(level[step - 1] > level[step])
 
     def kept(self, slot: Slot) -> tuple[Ints, Ints]:
-        """Bytes of snapshots that a row takes and gives back: where one shrinks, where it has been built for this step alone, and where it
-        leaves the window, which its oldest does in every step and all do at a segment's end."""
+        """Bytes of snapshots that a row takes and gives back: where one shrinks or has come again, where it has been built for this step
+        alone, and where it leaves the window, which its oldest does in every step and all do at a segment's end."""
         none = np.zeros(len(self.newest) * self.ranks, np.int64)
         if slot.op is Op.AGGREGATE and slot.layer == 0 and self.shrinks and slot.step + 1 < len(self.level):
             before, now = self.level[slot.step + 1], self.level[slot.step]
-            shrinks = self.per_rank(~self.comes(slot.step)) & bool(now > before)
-            return shrinks * self._bytes(slot.step, int(now)), shrinks * self._bytes(slot.step, int(before))
+            stays = self.per_rank(~self.first) & bool(now != before)  # and is replaced, by its own part or by more of it that came
+            return stays * bool(now > before) * self._bytes(slot.step, int(now)), stays * self._bytes(slot.step, int(before))
         if slot.op is Op.BACKWARD and slot.layer == 0:
             leaves = self.per_rank(self.last | (slot.step == 0))
             built = self._bytes(slot.step, int(self.level[slot.step])) if slot.step in self.window.remaps else none
