@@ -161,13 +161,13 @@ class Plan:
         return self.cells.state(self.region(step, int(self.level[step])), layer)
 
     def kept(self, slot: Slot) -> tuple[Ints, Ints]:
-        """Bytes of snapshots that a row takes and gives back: where one shrinks, where it has been built for this step alone, and where it
-        leaves the window, which its oldest does in every step and all do at a segment's end."""
+        """Bytes of snapshots that a row takes and gives back: where one shrinks or has come again, where it has been built for this step
+        alone, and where it leaves the window, which its oldest does in every step and all do at a segment's end."""
         none = np.zeros(len(self.newest) * self.ranks, np.int64)
         if slot.op is Op.AGGREGATE and slot.layer == 0 and self.shrinks and slot.step + 1 < len(self.level):
             before, now = self.level[slot.step + 1], self.level[slot.step]
-            shrinks = self.per_rank(~self.comes(slot.step)) & bool(now > before)
-            return shrinks * self._bytes(slot.step, int(now)), shrinks * self._bytes(slot.step, int(before))
+            stays = self.per_rank(~self.first) & bool(now != before)  # and is replaced, by its own part or by more of it that came
+            return stays * bool(now > before) * self._bytes(slot.step, int(now)), stays * self._bytes(slot.step, int(before))
         if slot.op is Op.BACKWARD and slot.layer == 0:
             leaves = self.per_rank(self.last | (slot.step == 0))
             built = self._bytes(slot.step, int(self.level[slot.step])) if slot.step in self.window.remaps else none
