@@ -17,7 +17,7 @@ def told(level: Ints, step: int, layer: int, begins: NDArray[np.bool_], shrinks:
 
     joins: inherited states are put behind those of the snapshot before; joined: its own have others put behind them; narrows: the next
     snapshot has fewer rows (with lags). cuts: the snapshot, on the device since the window before, shrinks. routed: the first rows that are
-    exchanged of what is kept of it now. begins: nothing is inherited yet.
+    exchanged of what is kept of it now. stays: the window before has left it as it is. begins: nothing is inherited yet.
     """
     last, level_of = step + 1 == len(level), level.tolist()
     next_level = level_of[step] if last else level_of[step + 1]
@@ -29,6 +29,7 @@ def told(level: Ints, step: int, layer: int, begins: NDArray[np.bool_], shrinks:
         "joined": level_of[step] > next_level,
         "narrows": level_of[step] < next_level,
         "cuts": ~begins & (shrinks and layer == 0 and level_of[step] > next_level),
-        "routed": (begins | last | (level_of[step] != next_level)) & (layer == 1),
+        "routed": (begins | (level_of[step] not in level_of[step + 1 :])) & (layer == 1),
+        "stays": ~begins & (not last and (level_of[step] == next_level if shrinks else level_of[step] == 0)),
         "begins": begins,
     }
