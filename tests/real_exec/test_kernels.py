@@ -108,7 +108,7 @@ def test_cells(name: str, model: str) -> None:
 @pytest.mark.parametrize("name", ["flaredtdg", "flaredtdg-remap", "full-history"])
 def test_blocks(name: str, model: str, layers: int, ranks: int) -> None:
     """Windows of another length than was counted."""
-    hyper = Hyper(recency=Recency(Decay(2, 3, 0.5), 8))
+    hyper = Hyper(recency=Recency(Decay(2, 3, 0.7), 8))
     chunks = Chunks((np.arange(GRAPHS.num_nodes) % 8).astype(np.int32), 8)
     shape, others = model_shape(model, INPUTS, HIDDEN, layers), Unheard(ranks)
     work = Workload("w", statistics_of(GRAPHS), shape, hyper, chunking=Counted(GRAPHS, chunks))
