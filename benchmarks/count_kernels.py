@@ -15,6 +15,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import get_args
@@ -29,7 +30,9 @@ from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
+from chronoscale.datasets.snapshots.chunks import Chunks, Counted
 from chronoscale.datasets.snapshots.partition import Cut
+from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.prepared import Prepared
@@ -46,9 +49,14 @@ from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Part, Whole
+from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.task import Task
 from chronoscale.strategies import kernels
 from chronoscale.strategies.costs import UNUSED, Floats
+from chronoscale.strategies.flaredtdg.keeping import Keeping
+from chronoscale.strategies.flaredtdg.kernels import told
+from chronoscale.strategies.flaredtdg.plan import Plan
+from chronoscale.strategies.flaredtdg.turns import one_by_one
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.signals.forecasters import DENSE_NODES, FORECASTERS, forecaster_shape
@@ -64,7 +72,7 @@ from chronoscale.strategies.streams.kernels import name_of as stream_name_of
 from chronoscale.strategies.streams.models import CLOCKS, DEPTHS, STREAM_MODELS
 from chronoscale.strategies.streams.shapes import shape_for
 from chronoscale.strategies.streams.strategy import StreamStrategy
-from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Partition, Workload
+from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Partition, Recency, Workload
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from emulation.stand_in import emulated
@@ -74,6 +82,9 @@ HEAD = "# Kernels of a schedule's rows, as laws; see kernels.py. Made by benchma
 ROWS = ["1", "upper", "later", "partial", "spread"]
 CELLS = ["1", "upper", "later", "last", "top", "spread", "upper*spread", "top*last", "upper*top", "last*spread", "later*spread"]
 CELLS += ["top*later"]
+BLOCKS = [*CELLS, "joins", "cuts", "routed", "joined", "narrows", "begins", "anew", "each", "joins*begins", "later*begins", "cuts*spread"]
+BLOCKS += ["anew*later", "anew*begins", "anew*joins", "anew*later*begins", "each*top", "each*top*last", "joins*top", "joins*last"]
+BLOCKS += ["joined*top", "narrows*top", "stays*upper*top", "joins*top*last", "top*begins", "top*later*begins", "anew*joins*begins"]
 BACKWARD = ["1", "above", "steps", "own", "steps*above", "own*deep", "above*deep"]  # of a group
 LOADED = ["carried", "changed", "brought", "carried*deep", "changed*deep"]  # and of the snapshots that it ends
 WINDOWS = ["1", "later", "spread", "window", "horizon", "layers", "hops", "window*layers", "horizon*layers", "window*hops", "horizon*hops"]
@@ -88,12 +99,16 @@ LOADED_EVENTS = ["*".join(part for part in term if part != "1") or "1" for term 
 EVENTS = ["*".join(part for part in term if part != "1") or "1" for term in TREES]
 EVENTS += ["later", "spread", "present", "features", "features*edges", "upper*features"]
 LATER = {"ALLTOALL": ("RETURN", "RETURN_CANDIDATES"), "BACKWARD": ("BACKWARD_TRANSFORM",)}  # a cell's second, third row of an operation
+BLOCKED, WAYS = 10, [(True, False), (True, True), (False, False)]  # chunks; whether windows shrink, and predict every snapshot
 BASE, STEPS = 1 << 12, 30  # STEPS: of a signal
 NODES, MOST = 9, 150  # nodes and events of a stream: of two ranks the second has none in the last batches of ten
 SEQUENCE = GrowthGraph.rmat(60, 200, 14, 0.1, 1).sequence().without_self_edges()
 OTHERS = {"gat-gru": Kind("gat", "gru"), "gru-evolving": Kind("gcn", "gru", True), "lstm-summarising": Kind("gcn", "lstm", True, True)}
 STACKED = product(("gcn", "gat"), ("lstm", "gru"))  # two cells on the last layer
 OTHERS |= {f"{spatial}-{cell}-2-last": Kind(spatial, cell, recurs_last=True, depth=2) for spatial, cell in STACKED}
+
+
+More = Callable[[Task], Mapping[str, int]]
 
 
 class Coded(kernels.Kernels):
@@ -118,14 +133,16 @@ def learned(program: Program) -> Program:
     return program
 
 
-def rows(section: str, name: str, schedule: Schedule, program: Program, sizes: Mapping[str, int]) -> Iterator[dict[str, int | str]]:
-    """A row a task: what it is, and its count. The first optimiser's step makes its moments and is left out."""
+def rows(
+    section: str, name: str, schedule: Schedule, program: Program, sizes: Mapping[str, int], more: More | None = None
+) -> Iterator[dict[str, int | str]]:
+    """A row a task: what it is, and its count; `more` variables of a task. The first optimiser's step makes its moments and is left out."""
     seen: Counter[tuple[int, ...]] = Counter()
     stepped, sampled = False, {task.unit for task in program.tasks if task.op is Op.SAMPLE}
     loads, keeps = sizes.get("compressed") or sizes.get("cached"), any(task.op is Op.SAMPLE and task.layer == 0 for task in program.tasks)
     for task, count in zip(program.tasks, _counted(learned(program)), strict=True):
         op, cell = task.op.name, (task.op, task.unit, task.step, task.layer)
-        if section == "parts" and op in LATER and seen[cell]:
+        if section in ("parts", "blocks") and op in LATER and seen[cell]:
             op = LATER[op][seen[cell] - 1]
         seen[cell] += 1
         op = _loading(task, bool(loads), keeps, op) if section == "events" else op
@@ -135,7 +152,7 @@ def rows(section: str, name: str, schedule: Schedule, program: Program, sizes: M
             "top": int(task.layer == sizes.get("above")), "last": int(task.step == sizes.get("steps", 0) - 1),
             "partial": int(schedule.rows[task.task] != schedule.nodes[task.task]), "carried": code % BASE,
             "changed": code // BASE % BASE, "brought": code // BASE**2 % BASE, "own": code // BASE**3,
-            "present": int(task.unit in sampled),
+            "present": int(task.unit in sampled), **(more(task) if more else {}),
         }  # fmt: skip
         if (task.op is not Op.OPTIMIZE or stepped) and task.lane is not Lane.HOST:
             yield row
@@ -152,6 +169,7 @@ def _loading(task: Task, loads: bool, keeps: bool, op: str) -> str:
 def snapshots(folder: Path) -> Iterator[dict[str, int | str]]:
     """Groups in every form of reuse, cells on one rank and as one of several."""
     MODELS.update(OTHERS)  # type: ignore[attr-defined]
+    yield from blocks()
     reuses = [(Reuse(), None, 1), (Reuse(pipeline=True), None, 2)]
     reuses += [(Reuse(snapshots=True, groups=each == 2), form, each) for form in Form for each in (1, 2)]
     for name, layers, steps in product(MODELS, (1, 2, 3), (2, 4)):
@@ -174,6 +192,33 @@ def snapshots(folder: Path) -> Iterator[dict[str, int | str]]:
             region = Part(material, cut, 0, context.device) if planner.partitioned else Whole(material)
             program = CellProgram(schedule, region, Learner(SnapshotModel(shape), context), hyper, context)
             yield from rows(planner.kind, structure(shape), schedule, program, {**sizes, "spread": int(ranks > 1)})
+
+
+def blocks() -> Iterator[dict[str, int | str]]:
+    """Windows that shrink or not, that predict their newest snapshot or every one, on one rank and as one of two."""
+    sequence = SEQUENCE.head(8)  # one segment of four windows
+    chunks = Chunks((np.arange(sequence.num_nodes) % BLOCKED).astype(np.int32), BLOCKED)
+    ways = [(name, layers) for name, layers in product(MODELS, (1, 2, 3)) if MODELS[name].spatial == "gcn"]
+    for (name, layers), ranks, (shrinks, each), decay in product(ways, (1, 2), WAYS, (Decay(2, 2, 0.5), Decay(1, 3, 0.5, (2,)))):
+        if decay.lags and (not shrinks or ranks > 1):  # what a snapshot had when it was last whole is there, or not: no law tells
+            continue
+        shape, hyper = model_shape(name, 12, 8, layers), Hyper(recency=Recency(decay, BLOCKED))
+        work = Workload("w", statistics_of(sequence), shape, hyper, chunking=Counted(sequence, chunks))
+        plan = Plan("counted", work, ranks, Keeping(decay, each), one_by_one, shrinks)
+        schedule, others = plan.schedule(UNUSED), Unheard(ranks)
+        context = Context(collective=others, exchange=others)
+        material = Material(sequence, 12, hyper.variant)
+        program = WindowProgram(schedule, material, chunks, Learner(SnapshotModel(shape), context), hyper, context)
+        sizes = {"steps": len(plan.level), "above": layers - 1, "spread": ranks - 1, "anew": int(not shrinks), "each": int(each)}
+        yield from rows("blocks", structure(shape), schedule, program, sizes, partial(_told, plan))
+
+
+def _told(plan: Plan, task: Task) -> Mapping[str, int]:
+    """Of a row of a snapshot of a window."""
+    if task.step < 0:
+        return {}
+    found = told(plan.level, task.step, task.layer, plan.first[[task.unit]], plan.shrinks)
+    return {name: int(np.asarray(value).item()) for name, value in found.items()}
 
 
 def signals(folder: Path) -> Iterator[dict[str, int | str]]:
@@ -288,7 +333,9 @@ def main() -> None:
         if section == "groups" and op == "H2D":  # arrays, counted by the planner
             continue
         ends = section == "groups" and op == "BACKWARD"
-        terms = {"groups": [*BACKWARD, *LOADED] if ends else ROWS, "windows": WINDOWS, "events": EVENTS}.get(section, CELLS)
+        terms = {"groups": [*BACKWARD, *LOADED] if ends else ROWS, "windows": WINDOWS, "events": EVENTS, "blocks": BLOCKS}.get(
+            section, CELLS
+        )
         found, error = law(part, LOADED_EVENTS if op in (SENT, EXPAND, KEEP) else terms)
         if error:
             print(f"{section} {name} {op}: off by up to {error:g} of {part['count'].mean():.0f}: {found}")

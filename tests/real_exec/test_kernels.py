@@ -18,7 +18,9 @@ from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
+from chronoscale.datasets.snapshots.chunks import Chunks, Counted
 from chronoscale.datasets.snapshots.partition import Cut
+from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.real_exec.context import Context
@@ -32,6 +34,7 @@ from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Part, Whole
+from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.strategies import kernels
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
@@ -41,7 +44,7 @@ from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.streams.feeding import OPERATORS, Feeding
 from chronoscale.strategies.streams.kernels import kernels_of
 from chronoscale.strategies.streams.models import STREAM_MODELS
-from chronoscale.strategies.workload import Hyper, ModelChoice, Partition, Workload
+from chronoscale.strategies.workload import Hyper, ModelChoice, Partition, Recency, Workload
 
 INPUTS, HIDDEN, NODES, STEPS = 5, 6, 6, 49  # 40 windows: batches of two are all full
 GRAPHS = GrowthGraph.rmat(48, 160, 14, 0.1, 3).sequence().without_self_edges()
@@ -98,6 +101,21 @@ def test_cells(name: str, model: str) -> None:
     material = Material(GRAPHS, INPUTS, HYPER.variant, weighted=shape.spatial == "gcn")
     region = Part(material, cut, 0, context.device) if planner.partitioned else Whole(material)
     assert not differences(schedule, CellProgram(schedule, region, Learner(SnapshotModel(shape), context), HYPER, context))
+
+
+@pytest.mark.parametrize(("layers", "ranks"), [(1, 1), (2, 1), (2, 2)])
+@pytest.mark.parametrize("model", ["t-gcn", "evolvegcn-h", "mpnn-lstm"])
+@pytest.mark.parametrize("name", ["flaredtdg", "flaredtdg-remap", "full-history"])
+def test_blocks(name: str, model: str, layers: int, ranks: int) -> None:
+    """Windows of another length than was counted."""
+    hyper = Hyper(recency=Recency(Decay(2, 3, 0.7), 8))
+    chunks = Chunks((np.arange(GRAPHS.num_nodes) % 8).astype(np.int32), 8)
+    shape, others = model_shape(model, INPUTS, HIDDEN, layers), Unheard(ranks)
+    work = Workload("w", statistics_of(GRAPHS), shape, hyper, chunking=Counted(GRAPHS, chunks))
+    schedule, context = strategy(name).plan(work, ranks, UNUSED), Context(collective=others, exchange=others)
+    material = Material(GRAPHS, INPUTS, hyper.variant)
+    program = WindowProgram(schedule, material, chunks, Learner(SnapshotModel(shape), context), hyper, context)
+    assert not differences(schedule, program)
 
 
 @pytest.fixture(scope="module")

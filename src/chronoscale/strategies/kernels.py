@@ -10,6 +10,9 @@ partial                     1 where not every node has a row
 own                         snapshots of a group that no earlier group of its pair has brought in
 steps, above, deep          snapshots a group; layers above the first; 1 if there are any
 spread                      1 on several ranks
+joins, joined, narrows,     of sliding windows (`flaredtdg.kernels.told`)
+cuts, routed, stays, begins
+anew, each                  1 where nothing shrinks; where every snapshot of a window predicts
 window, horizon, layers     of a signal's model, and its diffusion steps `hops`
 windows                     of a model of events
 features, edges             1 where a model of events reads features of nodes; of events

@@ -79,6 +79,12 @@ class SnapshotTraining(Training):
     alpha: Annotated[PositiveFloat, Field(le=1)] = Field(0.1, description="share that is kept of a window's oldest snapshot")
     lags: Lags = Field((), description="ages (0 is the newest) that are kept whole all the same; hidden states end at younger ones")
     chunks: Size = Field(64, description="METIS's parts that windows keep or give up, all ranks together: a power of two is cut best")
+    tune: bool = Field(
+        False,
+        description="`chronoscale train` first looks for `full` and `alpha` by greedy search from 2 and 0.1 (FlareDTDG §3.5); `full` and "
+        "`decayed` together stay",
+    )
+    tune_epochs: Size = Field(3, description="that each setting is trained to be validated, if `tune`")
     test: Share = Field(0.0, description="share of the snapshots, the last ones, that are predicted once training has ended")
 
 
@@ -92,6 +98,12 @@ class SnapshotExperiment(Experiment):
     training: SnapshotTraining = SnapshotTraining()
     strategies: Names = ("psg", "real-reuse", "real-g+")
     groups: Size | None = Field(None, description="snapshot groups an epoch, the first ones; all without it")
+
+    @model_validator(mode="after")
+    def _tunes(self) -> SnapshotExperiment:
+        if self.training.tune and not self.training.validation:
+            raise UserError("training.tune: true, and training.validation is 0: settings are compared on it; hold out a share, such as 0.2")
+        return self
 
     @model_validator(mode="after")
     def _widths(self) -> SnapshotExperiment:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from chronoscale.harness.epochs import run_epochs
@@ -14,6 +14,7 @@ from chronoscale.harness.runs import Run, write_text
 from chronoscale.harness.snapshots import control_plane, partitions
 from chronoscale.harness.snapshots.data import kept, stored
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
+from chronoscale.harness.snapshots.tuning import tuned
 from chronoscale.harness.trained import FOLDER, NAIVE
 from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.job import Item
@@ -21,7 +22,11 @@ from chronoscale.real_exec.snapshots.objective import objective_of
 from chronoscale.real_exec.snapshots.plans import PLAN, Published, plan_folder
 from chronoscale.real_exec.snapshots.steady import STAGE
 from chronoscale.simulator import presets
+from chronoscale.simulator.engine import replay
+from chronoscale.simulator.memory import peaks
+from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import UNUSED, CostModel, DatasheetCosts, FittedCosts
+from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
 
 
@@ -46,15 +51,26 @@ def train(experiment: SnapshotExperiment, run: Run, rough: Callable[[], CostMode
 
 
 def _steadily(experiment: SnapshotExperiment, planner: Strategy, run: Run, data: Path) -> None:
-    """By one schedule, which needs no costs but a datasheet's to be seen to fit."""
+    """By one schedule, which needs no costs but a datasheet's to be seen to fit; of windows as they are `tuned`."""
     (work, sequence), ranks, folder = stored(experiment, data), max(experiment.ranks), run.folder / FOLDER
     parts, work = partitions.divided(experiment, run, sequence, work, ranks, planner)
-    schedule = planned(planner, work, ranks, UNUSED)
     costs = DatasheetCosts(presets.cluster(experiment.cluster).device)
-    admit(schedule, machine_for(experiment, FittedCosts(device_name(this_device(experiment)), (), {}), schedule), costs)
-    where = plan_folder(folder, 0)  # the only plan, where ranks look for others
-    where.mkdir(parents=True, exist_ok=True)
-    schedule.save(where / "schedule.parquet")
-    write_text(where / PLAN, json.dumps(asdict(Published(STAGE, planner.name))))
-    item = Item(planner.name, str(where / "schedule.parquet"), str(data), experiment.hyper, parts)
-    run_epochs(experiment, item, folder)
+
+    def schedule_of(one: SnapshotExperiment) -> tuple[Schedule, Cluster]:
+        schedule = planned(planner, replace(work, hyper=one.hyper), ranks, UNUSED)
+        return schedule, machine_for(one, FittedCosts(device_name(this_device(one)), (), {}), schedule)
+
+    def fits(one: SnapshotExperiment) -> bool:
+        schedule, machine = schedule_of(one)
+        return bool(peaks(schedule, replay(schedule, machine, costs)).max() <= machine.device.memory)
+
+    def train_into(one: SnapshotExperiment, folder: Path) -> None:
+        schedule, machine = schedule_of(one)
+        admit(schedule, machine, costs)
+        where = plan_folder(folder, 0)  # the only plan, where ranks look for others
+        where.mkdir(parents=True, exist_ok=True)
+        schedule.save(where / "schedule.parquet")
+        write_text(where / PLAN, json.dumps(asdict(Published(STAGE, planner.name))))
+        run_epochs(one, Item(planner.name, str(where / "schedule.parquet"), str(data), one.hyper, parts), folder)
+
+    train_into(tuned(experiment, planner, folder, train_into, fits), folder)

@@ -18,6 +18,11 @@ from chronoscale.real_exec.snapshots.objective import Objective
 from chronoscale.strategies.schedule import Ints
 
 
+def sent(values: Tensor, device: torch.device) -> Tensor:
+    """A host's tensor on a device; the host does not wait for a GPU."""
+    return (values.pin_memory() if device.type == "cuda" else values).to(device, non_blocking=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """Rows that a rank exchanges for a snapshot: own rows `send` int64 [sent], `rows[q]` of them for rank q; `remote[q]` come from q and
@@ -38,12 +43,12 @@ class Route:
         place = np.argsort(send, kind="stable").astype(np.int32)
         row, first = np.unique(send[place], return_index=True)
         indptr = np.append(first, len(send)).astype(np.int64)
-        ids, pointer, indices = (torch.from_numpy(array).to(device) for array in (row.astype(np.int32), indptr, place))
+        ids, pointer, indices = (sent(torch.from_numpy(array), device) for array in (row.astype(np.int32), indptr, place))
         back = Delta(ids, pointer, indices, None, own + sum(remote), len(send)).trusted()
         turned: tuple[Tensor | None, Tensor | None] = (None, None)
         if arrival is not None and (arrival[1:] < arrival[:-1]).any():
-            turned = (torch.from_numpy(arrival).to(device), torch.from_numpy(np.argsort(arrival)).to(device))
-        return cls(torch.from_numpy(send).to(device), back, rows, remote, *turned)
+            turned = (sent(torch.from_numpy(arrival), device), sent(torch.from_numpy(np.argsort(arrival)), device))
+        return cls(sent(torch.from_numpy(send), device), back, rows, remote, *turned)
 
 
 class Region(Protocol):

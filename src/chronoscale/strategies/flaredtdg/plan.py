@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar, cast
 
@@ -18,6 +18,7 @@ from chronoscale.strategies.builder import Columns as Site
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.flaredtdg.expected import expected_ns
 from chronoscale.strategies.flaredtdg.keeping import Keeping
+from chronoscale.strategies.flaredtdg.kernels import RETURNS, told
 from chronoscale.strategies.flaredtdg.turns import Policy, Slot, one_by_one
 from chronoscale.strategies.flaredtdg.window import Window
 from chronoscale.strategies.kernels import Kernels
@@ -29,7 +30,6 @@ from chronoscale.strategies.workload import Workload
 
 Mask = NDArray[np.bool_]
 Column = TypeVar("Column", Ints, Mask)
-REMAPS = 24  # kernels of building what is kept of a snapshot anew
 AHEAD = 2  # iterations whose snapshots are on their way or on the device: one trains, the next one's arrives
 
 
@@ -122,7 +122,7 @@ class Plan:
         end = len(self.level) - 1
         if slot.op is Op.REMAP:
             whole, part = cells.transfer(self.region(slot.step, 0)), cells.transfer(at)
-            return {**part, "bytes": whole["bytes"] + 2 * part["bytes"], "kernels": np.full_like(at.rows, REMAPS)}
+            return {**part, "bytes": whole["bytes"] + 2 * part["bytes"]}
         if slot.op is Op.BACKWARD:
             row = cells.backward(at, layer, slot.step == 0, slot.step == end, received=False)
             working = cells.working(at, layer)
@@ -189,7 +189,17 @@ class Plan:
         return [self.window.order(dict(zip(slots, column.tolist(), strict=True)), self.policy) for column in ns.T]
 
     def _kernels(self) -> Kernels:
-        return kernels_of(self.workload, "parts", self.ranks)
+        """With what is the same in all rows of windows."""
+        found = kernels_of(self.workload, "blocks", self.ranks)
+        return replace(
+            found, sizes={**found.sizes, "steps": len(self.level), "anew": int(not self.shrinks), "each": int(self.keeping.each)}
+        )
+
+    def launched(self, slot: Slot, kernels: Kernels) -> Ints:
+        """Kernels of a row of the window, on every site."""
+        name = RETURNS[slot.op] if slot.back and slot.communicates else slot.op.name
+        variables = told(self.level, slot.step, slot.layer, self.per_rank(self.first), self.shrinks)
+        return kernels.count(name, **variables, top=slot.layer == self.workload.model.layers - 1)
 
     def site(self) -> Site:
         iteration = np.arange(len(self.newest))
@@ -200,7 +210,7 @@ class Plan:
         row, (takes, gives) = self.row(slot), self.kept(slot)
         op = Op.ALLTOALL if slot.back and slot.op is Op.ALLGATHER else slot.op
         here = {**self.site(), "order": order, "step": slot.step, "layer": slot.layer}
-        memory = {"alloc": row["alloc"] + takes, "free": row["free"] + gives}
+        memory = {"alloc": row["alloc"] + takes, "free": row["free"] + gives, "kernels": self.launched(slot, builder.kernels)}
         if not slot.communicates:
             return builder.add(op, Lane.COMPUTE, here, row, memory, after=after)
         ids = {"collective": exchange + self.per_rank(np.arange(len(self.newest)))}

@@ -15,7 +15,7 @@ from chronoscale.datasets.snapshots.layout import Layout
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, Seat
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
-from chronoscale.real_exec.snapshots.region import Route
+from chronoscale.real_exec.snapshots.region import Route, sent
 from chronoscale.real_exec.snapshots.windows.inherited import Inherited, States, Weights
 from chronoscale.real_exec.snapshots.windows.remap import Scattered, kept_ids, remapped
 from chronoscale.real_exec.snapshots.windows.stock import Rows, Stock
@@ -116,7 +116,7 @@ class WindowGrid(Grid):
         seat = task.unit, task.step
         own, remote = self.stock.kept(self.snapshot(seat), self.level(seat))
         rows, edges, halo = self.stock.size(self.snapshot(seat), self.level(seat))
-        self._built[seat] = remapped(self._on_device(seat), own.to(self.device), remote.to(self.device), rows, halo, edges + rows)
+        self._built[seat] = remapped(self._on_device(seat), sent(own, self.device), sent(remote, self.device), rows, halo, edges + rows)
 
     def held(self, seat: Seat) -> tuple[Full, Tensor]:
         """Cut to what its age leaves of it."""

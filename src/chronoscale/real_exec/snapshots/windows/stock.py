@@ -12,7 +12,7 @@ from chronoscale.cuda_ext.graph import CSR
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.snapshots.layout import Block, Layout
 from chronoscale.real_exec.snapshots.material import Full, Material
-from chronoscale.real_exec.snapshots.region import Route
+from chronoscale.real_exec.snapshots.region import Route, sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Stock:
 
     def begin(self, layout: Layout) -> None:
         """An epoch's numbers."""
-        self.layout, self.own = layout, torch.from_numpy(layout.nodes(self._rank))
+        self.layout = layout
         self._rows: dict[tuple[int, int], Rows] = {}
         self._counts: dict[int, tuple[Int64, Int64, Int64]] = {}
         self._routes: dict[tuple[int, int], Route] = {}
@@ -78,8 +78,9 @@ class Stock:
 
     def target(self, snapshot: int, level: int) -> Tensor:
         """What own rows that are kept at a level predict."""
-        kept = self.own[torch.from_numpy(self.layout.depth[self.own.numpy()] >= level)]
-        return self._material.target(snapshot)[kept].to(self._device)
+        own = self.layout.nodes(self._rank)
+        kept = torch.from_numpy(own[self.layout.depth[own] >= level])
+        return sent(self._material.target(snapshot)[kept], self._device)
 
     def kept(self, snapshot: int, level: int) -> tuple[Tensor, Tensor]:
         """Which own and which remote rows of a whole snapshot are kept at a level, bool [rows] and [halo], on the host."""

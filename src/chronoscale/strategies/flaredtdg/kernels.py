@@ -1,0 +1,35 @@
+"""Kernels of windows: what tells one row of a snapshot's cell from another, beside what tells cells of all kinds."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.strategies.kernels import Values
+from chronoscale.strategies.schedule import Ints, Op
+
+RETURNS = {Op.ALLTOALL: "RETURN", Op.ALLGATHER: "RETURN_CANDIDATES"}  # laws of what sends gradients back, by what has brought the rows
+
+
+def told(level: Ints, step: int, layer: int, begins: NDArray[np.bool_], shrinks: bool) -> Values:
+    """Variables of a law for a step's rows at a layer. `level` int64 [window], what each step keeps, the oldest first; `begins` [sites]:
+    windows that begin a segment.
+
+    joins: inherited states are put behind those of the snapshot before; joined: its own have others put behind them; narrows: the next
+    snapshot has fewer rows (with lags). cuts: the snapshot, on the device since the window before, shrinks. routed: the first rows that are
+    exchanged of what is kept of it now. stays: the window before has left it as it is. begins: nothing is inherited yet.
+    """
+    last, level_of = step + 1 == len(level), level.tolist()
+    next_level = level_of[step] if last else level_of[step + 1]
+    return {
+        "later": step > 0,
+        "last": last,
+        "upper": layer > 0,
+        "joins": step > 0 and level_of[step - 1] > level_of[step],
+        "joined": level_of[step] > next_level,
+        "narrows": level_of[step] < next_level,
+        "cuts": ~begins & (shrinks and layer == 0 and level_of[step] > next_level),
+        "routed": (begins | (level_of[step] not in level_of[step + 1 :])) & (layer == 1),
+        "stays": ~begins & (not last and (level_of[step] == next_level if shrinks else level_of[step] == 0)),
+        "begins": begins,
+    }
