@@ -1,0 +1,87 @@
+"""SampledGrid: the cells of windows of sampled snapshots. A unit is a window; the first layer's aggregates outlive it."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from chronoscale.datasets.arrays import Int64
+from chronoscale.datasets.snapshots.sampling import Sampling
+from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, Seat
+from chronoscale.real_exec.snapshots.material import Full, Material
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.region import Route
+from chronoscale.real_exec.snapshots.sampled.share import Share
+from chronoscale.real_exec.task import Task
+from chronoscale.strategies.workload import Hyper
+
+
+class SampledGrid(Grid):
+    """Of one rank. `begin` is called before every epoch."""
+
+    def __init__(self, share: Share, material: Material, model: SnapshotModel, hyper: Hyper, device: torch.device) -> None:
+        super().__init__(model, device)
+        self.stock, self._material, self._hyper = share, material, hyper
+        self.length = hyper.recency.decay.window
+        self._there: dict[int, tuple[Full, Tensor, Route]] = {}  # by snapshot
+        self.sums: dict[int, Tensor] = {}  # normalised, of the first layer, by snapshot
+
+    def begin(self, sampling: Sampling, newest: Int64, first: set[int]) -> None:
+        """An epoch: what is drawn, the newest snapshot of every window, and which windows begin a segment."""
+        self._newest, self._first = newest, first
+        self.stock.begin(sampling)
+        self.cells.clear()
+        self._there.clear()
+        self.sums.clear()
+
+    def snapshot(self, seat: Seat) -> int:
+        """A snapshot's number in the sequence."""
+        return int(self._newest[seat[0]]) - (self.length - 1 - seat[1])
+
+    def rows(self, seat: Seat) -> int:
+        return len(self.stock.own)
+
+    def counts(self, seat: Seat) -> list[int]:
+        found: list[int] = np.diff(self.stock.layout.offset).tolist()
+        return found
+
+    def route(self, seat: Seat) -> Route:
+        return self._there[self.snapshot(seat)][2]
+
+    def bring(self, task: Task) -> None:
+        number = self.snapshot((task.unit, task.step))
+        sample, features = self.stock.take(number)
+        held = features.clone() if self.device.type == "cpu" else features.to(self.device, non_blocking=True)
+        self._there[number] = sample.full.to(self.device, self.shares), held, sample.route
+
+    def held(self, seat: Seat) -> tuple[Full, Tensor]:
+        return self._there[self.snapshot(seat)][:2]
+
+    def read(self, seat: Seat) -> None:
+        full, features, route = self._there[self.snapshot(seat)]
+        self._there[self.snapshot(seat)] = full, features.new_empty(0), route
+        if self.shape.layers == 1:  # nothing reads the adjacency again
+            del self._there[self.snapshot(seat)]
+
+    def cache(self, task: Task, cell: Cell) -> None:
+        """Keep what the first layer has aggregated of a snapshot; or give it to a later window's cell."""
+        number = self.snapshot((task.unit, task.step))
+        if cell.sum is None:
+            cell.sum = self.sums[number]
+        self.sums[number] = cell.sum
+
+    def done(self, seat: Seat) -> None:
+        if seat[1] == 0 or seat[0] + 1 in self._first or seat[0] + 1 == len(self._newest):
+            self.sums.pop(self.snapshot(seat))
+            self._there.pop(self.snapshot(seat), None)
+
+    def predicts(self, step: int) -> bool:
+        """Where weights evolve every snapshot, else the newest."""
+        return self.shape.predicts_each or step + 1 == self.length
+
+    def share(self, task: Task, output: Tensor) -> Tensor:
+        """Own rows of the mean over all that a window predicts."""
+        aim, number = self._material.objective, self.snapshot((task.unit, task.step))
+        total = aim.total(self.model.readout(output), self.stock.target(number + self._hyper.horizon))
+        return total / (aim.predictions * (self.length if self.shape.predicts_each else 1))
