@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.snapshots.sampling import Sampling
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, Seat
 from chronoscale.real_exec.snapshots.material import Full, Material
@@ -18,18 +17,17 @@ from chronoscale.strategies.workload import Hyper
 
 
 class SampledGrid(Grid):
-    """Of one rank. `begin` is called before every epoch."""
+    """Of one rank. `snapshots`: how many windows slide over. `begin` is called before every epoch."""
 
-    def __init__(self, share: Share, material: Material, model: SnapshotModel, hyper: Hyper, device: torch.device) -> None:
+    def __init__(self, share: Share, snapshots: int, material: Material, model: SnapshotModel, hyper: Hyper, device: torch.device) -> None:
         super().__init__(model, device)
-        self.stock, self._material, self._hyper = share, material, hyper
+        self.stock, self._snapshots, self._material, self._hyper = share, snapshots, material, hyper
         self.length = hyper.recency.decay.window
         self._there: dict[int, tuple[Full, Tensor, Route]] = {}  # by snapshot
         self.sums: dict[int, Tensor] = {}  # normalised, of the first layer, by snapshot
 
-    def begin(self, sampling: Sampling, newest: Int64, first: set[int]) -> None:
-        """An epoch: what is drawn, the newest snapshot of every window, and which windows begin a segment."""
-        self._newest, self._first = newest, first
+    def begin(self, sampling: Sampling) -> None:
+        """An epoch, by what it draws."""
         self.stock.begin(sampling)
         self.cells.clear()
         self._there.clear()
@@ -37,7 +35,7 @@ class SampledGrid(Grid):
 
     def snapshot(self, seat: Seat) -> int:
         """A snapshot's number in the sequence."""
-        return int(self._newest[seat[0]]) - (self.length - 1 - seat[1])
+        return seat[0] + seat[1]
 
     def rows(self, seat: Seat) -> int:
         return len(self.stock.own)
@@ -72,7 +70,7 @@ class SampledGrid(Grid):
         self.sums[number] = cell.sum
 
     def done(self, seat: Seat) -> None:
-        if seat[1] == 0 or seat[0] + 1 in self._first or seat[0] + 1 == len(self._newest):
+        if seat[1] == 0 or seat[0] + self.length == self._snapshots:
             self.sums.pop(self.snapshot(seat))
             self._there.pop(self.snapshot(seat), None)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from chronoscale.datasets.snapshots.survival import Epoch
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.program import EpochResult
@@ -17,7 +16,6 @@ from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.sampled.grid import SampledGrid
 from chronoscale.real_exec.snapshots.sampled.share import Share
 from chronoscale.real_exec.snapshots.scored import Trainer
-from chronoscale.real_exec.snapshots.windows.grid import first_of
 from chronoscale.real_exec.task import Task, tasks_of
 from chronoscale.strategies.baselines.snapshots.dynagraph import sampling_of
 from chronoscale.strategies.schedule import Op, Schedule
@@ -36,7 +34,7 @@ class SampledProgram(Trainer):
         material.read(range(self._there))
         material.prepare([], range(hyper.horizon, trained))
         share = Share(material, self._there, context.rank, schedule.ranks, context.device)
-        self.grid = grid = SampledGrid(share, material, learner.model, hyper, context.device)
+        self.grid = grid = SampledGrid(share, self._there, material, learner.model, hyper, context.device)
         self._forward, self.exchange = Forward(grid, recomputes=False), Exchange(grid, schedule, context)
         self._run: Mapping[Op, Callable[[Task, Cell], None]] = {
             Op.H2D: self._forward.transfer,
@@ -50,9 +48,8 @@ class SampledProgram(Trainer):
         }
 
     def begin(self) -> None:
-        """Draw the epoch's deal, its samples and where the sequence is split."""
-        drawn = Epoch(self._hyper.seed, self.epoch)
-        self.grid.begin(sampling_of(self._hyper, self.epoch), *first_of(drawn.steps(self._there, self._hyper.recency.decay.window)))
+        """Draw the epoch's deal and its samples."""
+        self.grid.begin(sampling_of(self._hyper, self.epoch))
         self.learner.clear()
 
     def run(self, task: Task) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.datasets.snapshots.sampling import Samples, Sampling
-from chronoscale.datasets.snapshots.survival import Epoch
 from chronoscale.errors import UserError
 from chronoscale.strategies.builder import NONE, Builder
 from chronoscale.strategies.builder import Columns as Site
@@ -85,34 +84,30 @@ class _Plan:
         return self.workload.hyper.recency.decay.window
 
     @cached_property
-    def segments(self) -> list[range]:
+    def newest(self) -> Ints:
+        """Newest snapshot of each iteration, int64 [iterations]: one window slides over the sequence."""
         decay, there = self.workload.hyper.recency.decay, self.workload.steps
         if decay.window > there:
             said = f"training.full + training.decayed: a window of {decay.full} + {decay.decayed} snapshots"
             raise UserError(f"{said}, and '{self.workload.name}' has {there} to train on")
-        return Epoch(self.workload.hyper.seed, 0).steps(there, decay.window)
-
-    @cached_property
-    def newest(self) -> Ints:
-        """Newest snapshot of each iteration, int64 [iterations]."""
-        return np.concatenate([np.arange(one.start, one.stop) for one in self.segments])
+        return np.arange(decay.window - 1, there)
 
     @cached_property
     def first(self) -> NDArray[np.bool_]:
-        """Sites of windows that a segment begins with."""
-        return np.repeat(np.concatenate([np.arange(len(one)) == 0 for one in self.segments]), self.ranks)
+        """Sites of the first window."""
+        return self.site["iteration"] == 0
 
     @cached_property
     def last(self) -> NDArray[np.bool_]:
-        """Sites of windows that a segment ends with."""
-        return np.append(self.first[self.ranks :], np.ones(self.ranks, np.bool_))
+        """Sites of the last window."""
+        return self.site["iteration"] == len(self.newest) - 1
 
     @cached_property
     def cells(self) -> Cells:
         return Cells(self.workload.model, recomputes=False, parts=self.ranks > 1)
 
     @cached_property
-    def site(self) -> Site:
+    def site(self) -> dict[str, Ints]:
         iteration = np.repeat(np.arange(len(self.newest)), self.ranks)
         return {"rank": np.tile(np.arange(self.ranks), len(self.newest)), **dict.fromkeys(("iteration", "unit", "order"), iteration)}
 
@@ -123,7 +118,7 @@ class _Plan:
         return Region(rows, edges, halo, sent, np.zeros_like(rows))
 
     def comes(self, step: int) -> NDArray[np.bool_]:
-        """Sites at which a step's snapshot comes: the newest always, all in a segment's first window."""
+        """Sites at which a step's snapshot comes: the newest always, all in the first window."""
         return self.first | (step + 1 == self.length)
 
     def schedule(self) -> Schedule:
