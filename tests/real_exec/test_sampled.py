@@ -1,13 +1,9 @@
 """DynaGraph executed on 1, 2 and 4 ranks: losses and weights of dense matrices of the drawn edges; what moves is what was planned."""
 
 import json
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from queue import SimpleQueue
 from types import SimpleNamespace
 
@@ -15,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from dense_trainer import DenseTrainer, apart, weights
-from rival_cases import CASES, COSTS, EPOCHS, GRAPHS, INPUTS, NODES, SEED, Case, run
+from rival_cases import CASES, COSTS, EPOCHS, GRAPHS, INPUTS, NODES, RANKS, SEED, Case
 
 from chronoscale.datasets.snapshots.sampling import Sampling
 from chronoscale.datasets.snapshots.statistics import statistics_of
@@ -31,25 +27,6 @@ from chronoscale.real_exec.snapshots.scored import windowed
 from chronoscale.strategies.baselines.snapshots.dynagraph import sampling_of
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Lane, Op
-
-RANKS = (1, 2, 4)
-HERE = Path(__file__).parents[1]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """What every case gave on each rank."""
-    folder = tmp_path_factory.mktemp("sampled")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    for ranks in RANKS[1:]:
-        command = [sys.executable, str(HERE / "rival_cases.py"), str(folder)]
-        alive = [
-            subprocess.Popen([*command, str(rank), str(ranks)], env=environment, stderr=subprocess.PIPE, text=True) for rank in range(ranks)
-        ]
-        errors = [process.communicate()[1] for process in alive]
-        assert not any(process.returncode for process in alive), errors[0][-3000:]
-    run(folder, 0, 1)
-    return folder
 
 
 def sampled(case: Case, epoch: int) -> list[torch.Tensor]:
@@ -89,13 +66,13 @@ def oracle(case: Case, epochs: int = EPOCHS):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
-def test_losses_are_the_oracles(folder, case):
+def test_losses_are_the_oracles(rivals, case):
     expected, trained = oracle(case)
     for ranks in RANKS:
         for rank in range(ranks):
-            found = json.loads((folder / f"found-{ranks}-{rank}.json").read_text())[case.label]
+            found = json.loads((rivals / f"sampled-{ranks}-{rank}.json").read_text())[case.label]
             np.testing.assert_allclose(found["losses"], expected, rtol=1e-4)
-            own = np.load(folder / f"weights-{ranks}-{rank}.npz")[case.label]
+            own = np.load(rivals / f"sampled-{ranks}-{rank}.npz")[case.label]
             assert apart(own, trained, SnapshotModel(case.shape, SEED)) < 1e-3
             assert found["equal"] and found["left"] == 0 and (found["exchanged"] > 0) == (ranks > 1)
 
