@@ -1,4 +1,4 @@
-"""Rivals on windows executed on this rank: `rival_cases.py FOLDER RANK RANKS`; test_sampled.py and test_hybrid.py compare what it writes."""
+"""Rivals on windows on this rank: `rival_cases.py FOLDER RANK RANKS`; test_sampled.py and test_hybrid.py compare what it writes."""
 
 import json
 import os

@@ -122,7 +122,7 @@ def test_every_step_is_in_the_mean_once():
             def move(model=model, before=before, step=step):
                 torch.nn.utils.vector_to_parameters(before + step, model.parameters())
 
-            one.step(move, lambda arrived: torch.ones(TOLD) * iteration)
+            one.step(move, lambda arrived, number=iteration: torch.ones(TOLD) * number)
         total += sum(steps).double().numpy() / ranks
         summed = sum(one._message for one in each)
         for one in each:
@@ -234,7 +234,7 @@ def test_plans_from_counts(ranks):
 
 def test_mistakes():
     work = CASES[0].workload()
-    with pytest.raises(UserError, match="training.chunks: 4 chunks cannot be shared by 5 ranks; ask for 5 or more"):
+    with pytest.raises(UserError, match=r"training\.chunks: 4 chunks cannot be shared by 5 ranks; ask for 5 or more"):
         strategy("dynahb").plan(work, 5, COSTS)
     for model, said in (("gat-lstm", "attends"), ("evolvegcn-h", "reads all nodes in every step")):
         with pytest.raises(UserError, match=f"dynahb: model '{model}' {said}"):

@@ -18,6 +18,7 @@ from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
 from chronoscale.strategies.baselines.snapshots.distdgl import DistDGL
 from chronoscale.strategies.baselines.snapshots.dynagraph import DynaGraph
+from chronoscale.strategies.baselines.snapshots.dynahb import DynaHB
 from chronoscale.strategies.baselines.snapshots.esdg import ESDG
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.schedule import Schedule
@@ -46,8 +47,8 @@ class Probe:
 def probes(
     snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: Collection[str] = ("groups",), seed: int = 0
 ) -> Iterator[Probe]:
-    """For schedules of these kinds: "groups", "snapshots", "parts", "sampled". Windows of the dataset itself, and generated graphs around
-    its size, with as many classes of nodes; all of them trained on."""
+    """For schedules of these kinds: "groups", "snapshots", "parts", "sampled", "hybrid". Windows of the dataset itself, and generated
+    graphs around its size, with as many classes of nodes; all of them trained on."""
     hyper = replace(hyper, held=Held())
     for probe in _probes(snapshots, model, hyper, ranks, kinds, seed):
         own = probe.snapshots.classes is None and snapshots.num_classes
@@ -68,6 +69,8 @@ def _probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks:
         yield from _cell_probes(snapshots, model, hyper, ranks, kinds, seed)
     if "sampled" in kinds:
         yield from _sampled_probes(snapshots, model, hyper, ranks, seed)
+    if "hybrid" in kinds:
+        yield from _hybrid_probes(snapshots, model, hyper, ranks, seed)
 
 
 def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
@@ -198,3 +201,14 @@ def _sampled_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper
         whole = Counted(sequence, Chunks(np.zeros(sequence.num_nodes, np.int32), 1))  # vertices are dealt, not cut
         work = Workload(label, statistics_of(sequence), model, short, chunking=whole)
         yield Probe(f"{label}-sampled-{ranks}", sequence, DynaGraph().plan(work, ranks, UNUSED), short)
+
+
+def _hybrid_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
+    """DynaHB's rows, all batches as large as the first. Nodes are dealt one by one, or all to one rank, which makes the largest batches."""
+    length = max(hyper.recency.decay.window, 2)
+    for label, sequence in _around(snapshots, statistics_of(snapshots), length + hyper.horizon, hyper.horizon, seed):
+        node = np.arange(sequence.num_nodes, dtype=np.int32)
+        for cut, window, assignment in (("dealt", length, node % ranks), ("one", 2, 0 * node)):
+            short = replace(hyper, recency=Recency(Decay(window, 0, 1.0), ranks))
+            work = Workload(label, statistics_of(sequence), model, short, chunking=Counted(sequence, Chunks(assignment, ranks)))
+            yield Probe(f"{label}-hybrid-{cut}-{ranks}", sequence, DynaHB().plan(work, ranks, UNUSED), short, assignment)
