@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 
@@ -22,7 +23,7 @@ from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.scored import Trainer
 from chronoscale.real_exec.task import Task, tasks_of
-from chronoscale.strategies.baselines.snapshots.dynahb import LEAD, Choice, most, parts_of, start
+from chronoscale.strategies.baselines.snapshots.dynahb import FIXED, LEAD, Choice, most, parts_of, start
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper
 
@@ -45,7 +46,8 @@ class HybridProgram(Trainer):
         self._own = np.flatnonzero(parts == context.rank)
         limit = most(hyper, self._there, int(np.bincount(parts, minlength=schedule.ranks).max()))
         self._choice = start(limit)
-        self._agent = Agent(self._choice, limit, hyper.seed, timed=hyper.variant == "as-published")
+        decides = context.rank == 0 and schedule.feeding != FIXED
+        self._agent = Agent(self._choice, limit, hyper.seed, timed=hyper.variant == "as-published") if decides else None
         self._averaging = Averaging(learner.model, context.collective)
         self._csr: dict[int, WeightedCSR] = {}
         self.batches: dict[int, Batch] = {}  # by iteration, until it has ended
@@ -132,7 +134,8 @@ class HybridProgram(Trainer):
             told = [0.0, 0.0]
             if self._rank == 0:
                 now = time.perf_counter_ns()
-                chosen = self._agent.told(loss, now - self._clock) if loss == loss else self._choice
+                known = not math.isnan(loss)  # the first sums have none
+                chosen = self._agent.told(loss, now - self._clock) if self._agent is not None and known else self._choice
                 told, self._clock = [float(chosen.window), float(chosen.vertices)], now
             return torch.cat([self._told.view(1) / self.collective.ranks, torch.tensor(told, device=self._device)])
 

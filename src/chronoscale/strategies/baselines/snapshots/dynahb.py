@@ -28,6 +28,8 @@ from chronoscale.strategies.workload import Hyper, Workload
 COUNTED = 4096  # batches of an epoch on all ranks that are counted one by one; more are reckoned from statistics
 TOLD = 3  # numbers that travel with the parameters: the loss, and the size of a batch to come
 LEAD = 2  # iterations before its own that a batch is chosen, so that it is gathered ahead
+CHOSEN = "batches are chosen while training: rows are those of the first one's size"
+FIXED = "fixed"  # `Schedule.feeding` of batches that are not
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,10 @@ class DynaHB(SnapshotStrategy):
     chunked = True
     everywhere = True
 
+    def __init__(self, fixed: bool = False) -> None:
+        """fixed: all batches are as large as the first, as probes need it."""
+        self.fixed = fixed
+
     def rows(self, workload: Workload, ranks: int) -> int:
         """Every rank has a batch in every iteration."""
         if workload.chunking is None:
@@ -101,7 +107,8 @@ class DynaHB(SnapshotStrategy):
         else:
             hops, host = _reckoned(workload, ranks, first, count)
             note = "; neighbourhoods are reckoned from counts"
-        return _lowered(workload, ranks, hops, host, f"batches are chosen while training: rows are those of the first one's size{note}")
+        note = f"{'' if self.fixed else CHOSEN}{note}"
+        return replace(_lowered(workload, ranks, hops, host), note=note, feeding=FIXED * self.fixed)
 
 
 def parts_of(counted: Counted, ranks: int) -> Ints:
@@ -151,7 +158,7 @@ def _reckoned(workload: Workload, ranks: int, first: Choice, count: int) -> tupl
     return [hops] * first.window, cache * model.inputs * FP32
 
 
-def _lowered(workload: Workload, ranks: int, hops: list[Hops], host: int, note: str) -> Schedule:
+def _lowered(workload: Workload, ranks: int, hops: list[Hops], host: int) -> Schedule:
     """The rows of an epoch; a site is a rank and iteration."""
     model, work, sites = workload.model, Work(workload.model), len(hops[0].inputs)
     kernels = kernels_of(workload)
@@ -179,4 +186,4 @@ def _lowered(workload: Workload, ranks: int, hops: list[Hops], host: int, note: 
         end: Site = {"rank": np.arange(ranks), **dict.fromkeys(("iteration", "order", "unit"), iteration[-1])}
         taken = {"bytes": 2 * model.parameters * FP32, "rows": model.parameters, "kernels": 1}
         builder.add(Op.COPY, Lane.COMPUTE, end, taken, after=(summed[-ranks:],))
-    return replace(builder.finish(), note=note)
+    return builder.finish()
