@@ -60,6 +60,11 @@ def running(material: Material, hyper: Hyper, context: Context, schedule: Schedu
     return Judge(RunningEvaluation(material, hyper, context), split.validation, split.test)
 
 
+def windowed(material: Material, hyper: Hyper, context: Context) -> Judge:
+    """Of models that are trained on windows, each from the zero state."""
+    return grouped(material, replace(hyper, group_size=hyper.recency.decay.window), context)
+
+
 class Scored(Program):
     """A trainer whose model is scored: where it `validates`, at the end of every pass; when it is asked, by the test."""
 
