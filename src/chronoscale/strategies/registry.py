@@ -12,6 +12,7 @@ from chronoscale.strategies.baselines.signals.pgt import PGT
 from chronoscale.strategies.baselines.snapshots.blad import BLAD
 from chronoscale.strategies.baselines.snapshots.dgc import DGC
 from chronoscale.strategies.baselines.snapshots.distdgl import DistDGL
+from chronoscale.strategies.baselines.snapshots.dynagraph import DynaGraph
 from chronoscale.strategies.baselines.snapshots.dynahb import DynaHB
 from chronoscale.strategies.baselines.snapshots.esdg import ESDG
 from chronoscale.strategies.baselines.snapshots.psg import PSG
@@ -35,7 +36,7 @@ from chronoscale.strategies.strategy import Strategy
 GROUP = "chronoscale.strategies"  # of entry points: strategies of installed packages, by name
 _OURS: tuple[Strategy, ...] = (
     PSG, ESDG(), DistDGL(), BLAD, DGC(), DynaHB(), REAL_TYPE1, REAL_REUSE, REAL_G, REAL_G_PLUS, REAL_L,
-    FLAREDTDG, ROUND_ROBIN, IN_ORDER, REMAPPED, FULL_HISTORY, RECENT_ONLY,
+    FLAREDTDG, ROUND_ROBIN, IN_ORDER, REMAPPED, FULL_HISTORY, RECENT_ONLY, DynaGraph(),
     PGT, DDP, DDP_BATCH, INDEX, GPU_INDEX, DIST_INDEX, GEN_DIST_INDEX,
     SEQUENTIAL, TGL, TGL_UNIQUE, ETC, TASER, SIMPLE, FAST, FAST_MERGED, COMPRESSED, CACHED, EVEN,
     NONE, SC, SC_TE, SC_TE_TA,

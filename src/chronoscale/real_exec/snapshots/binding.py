@@ -22,7 +22,8 @@ from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.plans import PublishedPlans
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Part, Region, Whole
-from chronoscale.real_exec.snapshots.scored import Judging, Scored, Trainer, grouped, running
+from chronoscale.real_exec.snapshots.sampled.program import SampledProgram
+from chronoscale.real_exec.snapshots.scored import Judging, Scored, Trainer, grouped, running, windowed
 from chronoscale.real_exec.snapshots.steady import Bind, SteadyPlans
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.strategies.schedule import Schedule
@@ -57,6 +58,11 @@ def _blocks(item: Item, schedule: Schedule, choice: ModelChoice, context: Contex
     return WindowProgram(schedule, material, chunks, learner_of(choice, context, material.objective.outputs), item.hyper, context)
 
 
+def _sampled(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Trainer:
+    material = shared(item, choice, context)
+    return SampledProgram(schedule, material, learner_of(choice, context, material.objective.outputs), item.hyper, context)
+
+
 def _kind(bind: Bind, plans: Follow | None = None, judging: Judging = grouped) -> Kind:
     """Of schedules that `bind` executes, whose model `judging` scores on what is held out; trained by one schedule, or as `plans` say."""
 
@@ -74,4 +80,5 @@ KINDS: Mapping[str, Kind] = {
     "snapshots": _kind(_snapshots),
     "parts": _kind(_parts),
     "blocks": _kind(_blocks, judging=running),
+    "sampled": _kind(_sampled, judging=windowed),
 }

@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.generate.growth import GrowthGraph
+from chronoscale.datasets.snapshots.chunks import Chunks, Counted
 from chronoscale.datasets.snapshots.held import Held
 from chronoscale.datasets.snapshots.partition import Cut, metis
+from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
 from chronoscale.strategies.baselines.snapshots.distdgl import DistDGL
+from chronoscale.strategies.baselines.snapshots.dynagraph import DynaGraph
 from chronoscale.strategies.baselines.snapshots.esdg import ESDG
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.schedule import Schedule
@@ -22,7 +25,7 @@ from chronoscale.strategies.snapshots.forms import must_track, plain
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.rows import Form
-from chronoscale.strategies.workload import Hyper, ModelShape, Partition, Workload
+from chronoscale.strategies.workload import Hyper, ModelShape, Partition, Recency, Workload
 
 LEAST = 16  # nodes of a generated graph
 PAIRED = Reuse(snapshots=True, groups=True)
@@ -43,8 +46,8 @@ class Probe:
 def probes(
     snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: Collection[str] = ("groups",), seed: int = 0
 ) -> Iterator[Probe]:
-    """For schedules of these kinds: "groups", "snapshots", "parts". Windows of the dataset itself, and generated graphs around its size,
-    with as many classes of nodes; all of them trained on."""
+    """For schedules of these kinds: "groups", "snapshots", "parts", "sampled". Windows of the dataset itself, and generated graphs around
+    its size, with as many classes of nodes; all of them trained on."""
     hyper = replace(hyper, held=Held())
     for probe in _probes(snapshots, model, hyper, ranks, kinds, seed):
         own = probe.snapshots.classes is None and snapshots.num_classes
@@ -63,6 +66,8 @@ def _probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks:
         yield from _group_probes(snapshots, model, hyper, ranks, seed)
     if "snapshots" in kinds or "parts" in kinds:
         yield from _cell_probes(snapshots, model, hyper, ranks, kinds, seed)
+    if "sampled" in kinds:
+        yield from _sampled_probes(snapshots, model, hyper, ranks, seed)
 
 
 def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
@@ -161,14 +166,7 @@ def _cell_probes(
     size = hyper.group_size + hyper.horizon
     apart = replace(hyper, stride=size, groups_per_rank=1)
     stats = statistics_of(snapshots)
-    nodes, high = stats.num_nodes, int(stats.edges.max())
-    graphs = {"windows": windows(snapshots, stats, size, hyper.horizon)}
-    for scale, edges in ((0.5, 8), (0.75, high // 2 + 8), (1.0, 8), (1.0, int(high * 1.2) + 8)):
-        count = max(int(nodes * scale), LEAST)
-        static = min(2 * edges, count * (count - 1) // 4)
-        graph = GrowthGraph.rmat(count, static, 2 * size, 0.1, seed, trend=np.full(2 * size, 0.5))
-        graphs[f"n{count}-e{edges}"] = graph.sequence().without_self_edges()
-    for label, sequence in graphs.items():
+    for label, sequence in _around(snapshots, stats, size, hyper.horizon, seed):
         work = Workload(label, statistics_of(sequence), model, apart)
         if "snapshots" in kinds:
             yield Probe(f"{label}-esdg", sequence, ESDG().plan(work, ranks, UNUSED), apart)
@@ -178,3 +176,25 @@ def _cell_probes(
             for name, assignment in cuts.items():
                 cut = replace(work, partition=Partition(*Cut(assignment, ranks).count(sequence)))
                 yield Probe(f"{label}-{name}-{ranks}", sequence, DistDGL().plan(cut, ranks, UNUSED), apart, assignment)
+
+
+def _around(
+    snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, horizon: int, seed: int
+) -> Iterator[tuple[str, SnapshotSequence]]:
+    """Windows of `size` snapshots of the dataset, and generated graphs around its size."""
+    yield "windows", windows(snapshots, stats, size, horizon)
+    nodes, high = stats.num_nodes, int(stats.edges.max())
+    for scale, edges in ((0.5, 8), (0.75, high // 2 + 8), (1.0, 8), (1.0, int(high * 1.2) + 8)):
+        count = max(int(nodes * scale), LEAST)
+        static = min(2 * edges, count * (count - 1) // 4)
+        graph = GrowthGraph.rmat(count, static, 2 * size, 0.1, seed, trend=np.full(2 * size, 0.5))
+        yield f"n{count}-e{edges}", graph.sequence().without_self_edges()
+
+
+def _sampled_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
+    """DynaGraph's rows on windows of two snapshots: what a row costs does not depend on how many a window has."""
+    short = replace(hyper, recency=Recency(Decay(2, 0, 1.0), 1))
+    for label, sequence in _around(snapshots, statistics_of(snapshots), 2 + hyper.horizon, hyper.horizon, seed):
+        whole = Counted(sequence, Chunks(np.zeros(sequence.num_nodes, np.int32), 1))  # vertices are dealt, not cut
+        work = Workload(label, statistics_of(sequence), model, short, chunking=whole)
+        yield Probe(f"{label}-sampled-{ranks}", sequence, DynaGraph().plan(work, ranks, UNUSED), short)

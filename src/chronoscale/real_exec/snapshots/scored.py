@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from chronoscale.real_exec.context import Context
@@ -53,6 +53,11 @@ def running(material: Material, hyper: Hyper, context: Context) -> Judge:
     """Of models whose states run on from window to window."""
     split = hyper.held.split(len(material.snapshots))
     return Judge(RunningEvaluation(material, hyper, context), split.validation, split.test)
+
+
+def windowed(material: Material, hyper: Hyper, context: Context) -> Judge:
+    """Of models that are trained on windows, each from the zero state."""
+    return grouped(material, replace(hyper, group_size=hyper.recency.decay.window), context)
 
 
 class Scored(Program):

@@ -1,0 +1,102 @@
+"""Rivals on windows executed on this rank: `rival_cases.py FOLDER RANK RANKS`. tests/real_exec/test_sampled.py compares what it writes."""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from dense_trainer import RATE, weights
+
+from chronoscale.datasets.generate.growth import GrowthGraph
+from chronoscale.datasets.snapshots.chunks import Chunks, Counted
+from chronoscale.datasets.snapshots.retention import Decay
+from chronoscale.datasets.snapshots.statistics import statistics_of
+from chronoscale.real_exec.context import joined
+from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.job import Settings
+from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.sampled.program import SampledProgram
+from chronoscale.simulator import presets
+from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.schedule import COLLECTIVES, Op
+from chronoscale.strategies.snapshots.models import model_shape
+from chronoscale.strategies.snapshots.tasks import task_of
+from chronoscale.strategies.workload import Hyper, Recency, Workload
+
+SEED, INPUTS, HIDDEN, NODES, EPOCHS = 5, 6, 8, 60, 3
+COSTS = DatasheetCosts(presets.cluster("h200").device)
+GRAPHS = GrowthGraph.rmat(NODES, 400, 11, 0.1, 1).sequence().without_self_edges()
+
+
+@dataclass(frozen=True)
+class Case:
+    """`fanout`: of every layer; 1000 covers all degrees."""
+
+    model: str
+    layers: int
+    task: str
+    fanout: int
+    window: int = 3
+
+    @property
+    def label(self):
+        return f"{self.model}-{self.layers}-{self.task}-{self.fanout}-{self.window}"
+
+    @property
+    def hyper(self):
+        return Hyper(recency=Recency(Decay(self.window, 0, 1.0), 4), task=self.task, fanout=(self.fanout,), seed=7)
+
+    @property
+    def shape(self):
+        task = task_of(self.task)
+        return model_shape(self.model, task.inputs(INPUTS), HIDDEN, self.layers, task.outputs(0, ""))
+
+    def workload(self):
+        chunks = Chunks((np.arange(NODES) % 4).astype(np.int32), 4)
+        return Workload("w", statistics_of(GRAPHS), self.shape, self.hyper, chunking=Counted(GRAPHS, chunks))
+
+
+CASES = [
+    Case("t-gcn", 1, "degrees", 1000),
+    Case("t-gcn", 2, "in-degree", 2),
+    Case("wd-gcn", 2, "degrees", 3, window=1),
+    Case("mpnn-lstm", 3, "degrees", 3, window=4),
+    Case("evolvegcn-o", 1, "in-degree", 1),
+    Case("evolvegcn-o", 2, "degrees", 3),
+]
+
+
+def run(folder: Path, rank: int, ranks: int) -> None:
+    """All cases on this rank; a file of what they gave."""
+    found, trained = {}, {}
+    with joined(Settings(device="cpu")) as context:
+        for case in CASES:
+            schedule = strategy("dynagraph").plan(case.workload(), ranks, COSTS)
+            material = Material(GRAPHS, case.shape.inputs, task=case.task)
+            learner = Learner(SnapshotModel(case.shape, SEED), context)
+            learner.optimizer = torch.optim.SGD(learner.model.parameters(), RATE)
+            program = SampledProgram(schedule, material, learner, case.hyper, context)
+            losses = [execute(schedule, program, context.lanes(schedule), "cpu").losses.tolist()]
+            planned = {t.task: t.bytes for t in program.tasks if t.op in COLLECTIVES - {Op.ALLREDUCE}}
+            equal = planned == program.exchange.moved
+            losses += [execute(schedule, program, context.lanes(schedule), "cpu").losses.tolist() for _ in range(EPOCHS - 1)]
+            left = len(program.grid._there) + len(program.grid.sums) + len(program.grid.cells)
+            trained[case.label] = weights(learner.model)
+            found[case.label] = {"losses": losses, "equal": equal, "exchanged": sum(planned.values()), "left": left}
+    (folder / f"found-{ranks}-{rank}.json").write_text(json.dumps(found))
+    np.savez(folder / f"weights-{ranks}-{rank}.npz", **trained)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    target, rank, ranks = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    dist.init_process_group("gloo", init_method=f"file://{target / f'meeting-{ranks}'}", rank=rank, world_size=ranks)
+    run(target, rank, ranks)
+    dist.barrier()
+    dist.destroy_process_group()
