@@ -81,7 +81,10 @@ class Apart:
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
     """What a point gave: seconds of an epoch, optimiser steps in it, peak GB of the fullest device and on average, seconds that a rank
-    communicates and computes nothing, that it computes nothing at all (means of ranks), and the parts of an epoch. status: ran, out of memory (there is then no time), refused; message says why."""
+    computes nothing, that it communicates meanwhile (means of ranks), and the parts of an epoch.
+
+    status: ran, out of memory (there is then no time), refused; message says why.
+    """
 
     status: str
     message: str = ""
