@@ -44,30 +44,15 @@ from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import peaks
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.metrics import alone_ns
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.schedule import Lane
 from chronoscale.strategies.snapshots.models import model_shape
-from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Hyper, ModelChoice, Recency, Workload
 
 REFERENCE = "full-history"
 TIMED = (REFERENCE, "flaredtdg", "flaredtdg-remap", "flaredtdg-no-overlap", "flaredtdg-turns", "recent-only")
 TRAINED = ("flaredtdg", REFERENCE, "recent-only", "esdg", "dynagraph", "dynahb")
 CHUNKS = 64
-
-
-def alone_ms(trace: Trace, rank: int) -> float:
-    """How long a rank communicates while no row of it computes."""
-    own = trace.rank == rank
-    edges = []
-    for lanes, sign in (((Lane.COMM,), 1), ((Lane.COMPUTE, Lane.COMPUTE2), -10)):
-        rows = own & np.isin(trace.lane, lanes)
-        edges += [(int(t), sign) for t in trace.start_ns[rows]] + [(int(t), -sign) for t in trace.end_ns[rows]]
-    total = state = last = 0
-    for time, change in sorted(edges):
-        total += (time - last) * (state > 0)
-        state, last = state + change, time
-    return total / 1e6
 
 
 def sequence(name: str) -> SnapshotSequence:
@@ -120,7 +105,7 @@ def timed(options: argparse.Namespace, work: Workload, choice: ModelChoice, data
     print("|---|---|---|---|---|---|---|")
     for name, plan in plans.items():
         share = [own / other for own, other in zip(spans[name], spans[REFERENCE], strict=True)]
-        alone = [statistics.mean(alone_ms(one.trace, rank) for rank in range(options.ranks)) for one in passes[name]]
+        alone = [float(alone_ns(one.trace).mean()) / 1e6 for one in passes[name]]
         cells = (name, plan.iterations, told(spans[name]), told(share), f"{peak[name] / 1e6:.1f}", f"{peak[name] / peak[REFERENCE]:.3f}")
         print(f"| {' | '.join(map(str, (*cells, told(alone))))} |", flush=True)
 
