@@ -60,9 +60,9 @@ def running(material: Material, hyper: Hyper, context: Context, schedule: Schedu
     return Judge(RunningEvaluation(material, hyper, context), split.validation, split.test)
 
 
-def windowed(material: Material, hyper: Hyper, context: Context) -> Judge:
+def windowed(material: Material, hyper: Hyper, context: Context, schedule: Schedule) -> Judge:
     """Of models that are trained on windows, each from the zero state."""
-    return grouped(material, replace(hyper, group_size=hyper.recency.decay.window), context)
+    return grouped(material, replace(hyper, group_size=hyper.recency.decay.window), context, schedule)
 
 
 class Scored(Program):
