@@ -145,7 +145,7 @@ def test_windows_are_judged_from_the_zero_state():
     case = replace(CASES[0], window=2)
     material = Material(GRAPHS, 2, task="degrees")
     held = replace(case.hyper, held=replace(case.hyper.held, test=0.2))
-    judge = windowed(material, held, Context())
+    judge = windowed(material, held, Context(), None)
     model = SnapshotModel(case.shape, SEED)
     grouped = GroupEvaluation(material, replace(held, group_size=2), Context())
     assert judge.test == range(9, 11) and judge.tested(model) == grouped.scores(model, range(9, 11))

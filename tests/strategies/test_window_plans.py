@@ -277,7 +277,7 @@ def test_any_number_of_ranks(ranks: int) -> None:
 
 def test_what_a_schedule_says_of_its_windows() -> None:
     for strategy, decay in ((FLAREDTDG, DECAY), (FULL_HISTORY, Decay(5, 0, 1.0)), (RECENT_ONLY, Decay(2, 0, 1.0))):
-        assert Keeping.of(planned(strategy)) == Keeping(decay)
+        assert Keeping.of(planned(strategy)) == Keeping(decay, inherits=strategy is not RECENT_ONLY)
     published = FLAREDTDG.plan(workload(variant="as-published", decay=Decay(1, 3, 0.5, (2,))), 2, COSTS)
     assert Keeping.of(published) == Keeping(Decay(1, 3, 0.5, (2,)), each=True)
     assert Keeping.of(published).epoch(3, 4) == Epoch(3, 4, each=True)
