@@ -48,22 +48,21 @@ class Drawn:
 
 @st.composite
 def drawn(draw: st.DrawFn, ordered: bool = True) -> Drawn:
-    nodes = draw(st.integers(1, 14))
-    ends = st.integers(0, nodes - 1)
-    pairs = sorted(draw(st.sets(st.tuples(ends, ends), max_size=60)))
-    dst, src = np.array(pairs, np.int32).reshape(-1, 2).T.copy()
-    chunks = draw(st.integers(1, 9))
-    assignment = np.array(draw(st.lists(st.integers(0, chunks - 1), min_size=nodes, max_size=nodes)), np.int32)
+    nodes, chunks = draw(st.integers(1, 14)), draw(st.integers(1, 9))
+    rng = np.random.default_rng(draw(st.integers(0, 9999)))  # by Hypothesis' own choice graphs are too thin to have much of a halo
+    edges = rng.integers(0, nodes, (2, draw(st.integers(0, 60))))
+    snapshot, assignment = Snapshot.from_edges(nodes, *edges), rng.integers(0, chunks, nodes).astype(np.int32)
     ranks = draw(st.integers(1, min(chunks, 4)))
     decay = Decay(draw(st.integers(1, 2)), draw(st.integers(0, 5)), draw(st.sampled_from([0.02, 0.1, 0.4, 0.8, 1.0])))
     epoch = Epoch(draw(st.integers(0, 50)), draw(st.integers(0, 50)), draw(st.booleans()))
     made = Chunks(assignment, chunks)
-    return Drawn(Snapshot(nodes, src, dst), made, epoch, decay, made.layout(epoch, decay, ranks, ordered))
+    return Drawn(snapshot, made, epoch, decay, made.layout(epoch, decay, ranks, ordered))
 
 
 cases = drawn()
 
 
+@settings(deadline=None)
 @given(cases)
 def test_counts_are_those_of_sets(case: Drawn) -> None:
     layout = case.layout
@@ -78,6 +77,7 @@ def test_counts_are_those_of_sets(case: Drawn) -> None:
             assert sent[level, rank] == sum(len(case.read(level, other) & own) for other in range(layout.ranks))
 
 
+@settings(deadline=None)
 @given(cases)
 def test_what_is_kept_is_a_prefix(case: Drawn) -> None:
     layout = case.layout
@@ -90,7 +90,7 @@ def test_what_is_kept_is_a_prefix(case: Drawn) -> None:
             assert len(set(remote)) == len(remote) and set(remote[: len(read)]) == read
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(cases, st.sampled_from(["exact", "as-published"]))
 def test_a_shrunk_block_is_the_induced_subgraph(case: Drawn, variant: str) -> None:
     """Row by row, entry by entry, in the order and with the weights of the whole snapshot."""
@@ -114,6 +114,7 @@ def test_a_shrunk_block_is_the_induced_subgraph(case: Drawn, variant: str) -> No
                 assert found == expected
 
 
+@settings(deadline=None)
 @given(cases, st.data())
 def test_a_shrunk_block_shrinks_further(case: Drawn, data: st.DataObject) -> None:
     """Step by step is at once: a snapshot ages by one level after another."""
@@ -128,6 +129,7 @@ def test_a_shrunk_block_shrinks_further(case: Drawn, data: st.DataObject) -> Non
             np.testing.assert_array_equal(getattr(step, name), getattr(once, name))
 
 
+@settings(deadline=None)
 @given(cases)
 def test_reads_are_told_the_same_to_reader_and_owner(case: Drawn) -> None:
     layout, halo = case.layout, case.layout.halo(case.snapshot)
@@ -140,6 +142,7 @@ def test_reads_are_told_the_same_to_reader_and_owner(case: Drawn) -> None:
         assert [reader for reader, _, _ in pairs] == sorted(reader for reader, _, _ in pairs)
 
 
+@settings(deadline=None)
 @given(drawn(ordered=False))
 def test_without_an_order_nodes_stand_by_their_ids(case: Drawn) -> None:
     layout = case.layout
@@ -156,6 +159,7 @@ def test_without_an_order_nodes_stand_by_their_ids(case: Drawn) -> None:
             )
 
 
+@settings(deadline=None)
 @given(cases)
 def test_the_number_of_ranks_changes_nothing_of_what_is_kept(case: Drawn) -> None:
     if case.epoch.each:

@@ -54,7 +54,7 @@ def remote(layout: Layout, stock: Stock, rank: int) -> list[int]:
     return layout.block(stock._material.snapshots[0], rank).remote.tolist()
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(stocks())
 def test_built_anew_is_shrunk(case: tuple[list[Stock], list[Stock], int]) -> None:
     by_survival, by_id, levels = case
@@ -76,6 +76,7 @@ def test_built_anew_is_shrunk(case: tuple[list[Stock], list[Stock], int]) -> Non
             assert described(anew, other.own[kept].tolist(), there) == found
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=5), st.integers(1, 5), st.booleans(), st.integers(0, 99))
 def test_states_are_inherited_alike(sizes: list[int], windows: int, forgets: bool, seed: int) -> None:
     """By place, and by looking every node up: of windows with any sizes, falling with age or not, and against a dictionary."""
@@ -129,6 +130,7 @@ def test_evolving_weights_go_on_from_the_oldest_snapshot() -> None:
     assert weights.joined(1, 1, [second]) == [second] and weights.joined(0, 0, None) is None
 
 
+@settings(deadline=None)
 @given(st.lists(st.booleans(), max_size=12))
 def test_kept_ids(kept: list[bool]) -> None:
     assert kept_ids(torch.tensor(kept, dtype=torch.bool), sum(kept)).tolist() == [i for i, one in enumerate(kept) if one]
