@@ -29,7 +29,8 @@ def gru(x: Tensor, h: Tensor | None, weights: Weights, backend: Pinned = None) -
 
 
 class _Gru(torch.autograd.Function):
-    """Keeps what gates are made of, twice [R, 3 H] (once in a first step); the gates themselves are made anew by the backward kernel."""
+    """Keeps what gates are made of, [R, 3 H], and h_n, [R, H], which is scaled by r before it is added (none in a first step); the gates
+    themselves are made anew by the backward kernel."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, h: Tensor | None, *weights: Tensor) -> Tensor:
@@ -37,16 +38,19 @@ class _Gru(torch.autograd.Function):
         hidden = w.kept.shape[1]
         size = longest(rows, 3 * hidden)
         given, out, there = x.new_empty(rows, 3 * hidden), x.new_empty(rows, hidden), torch.ones(size, dtype=torch.bool)
-        kept = x.new_empty(rows, 3 * hidden) if h is not None else w.kept_bias.expand(size, -1).contiguous()
+        kept = x.new_empty(rows if h is not None else 0, hidden)
+        other_h = x.new_empty(size, 3 * hidden) if h is not None else w.kept_bias.expand(size, -1).contiguous()
         zeros = x.new_zeros(0 if h is not None else size, hidden)
         for block in blocks(rows, 3 * hidden):
             count = block.stop - block.start
             own = multiply(x[block], w.given.t(), w.given_bias, given[block])
             if h is None:
-                forward_gates(own, kept[:count], zeros[:count], there[:count], out[block])
+                forward_gates(own, other_h[:count], zeros[:count], there[:count], out[block])
             else:
-                other = multiply(h[block], w.kept.t(), w.kept_bias, kept[block])
+                other = multiply(h[block], w.kept.t(), w.kept_bias, other_h[:count])
                 forward_gates(own, other, h[block], there[:count], out[block])
+                own[:, : 2 * hidden] += other[:, : 2 * hidden]
+                kept[block] = other[:, 2 * hidden :]
         ctx.save_for_backward(x, h, *weights, given, kept)
         return out
 
@@ -60,10 +64,13 @@ class _Gru(torch.autograd.Function):
         to_x, to_h, to_weights = room(x, ctx.needs_input_grad[0]), room(h, ctx.needs_input_grad[1]), WeightGradients(w)
         (made, other), past = into.new_empty(2, size, 3 * hidden), into.new_empty(size, hidden)
         there, zeros = torch.ones(size, dtype=torch.bool), into.new_zeros(0 if h is not None else size, hidden)
+        other_h = w.kept_bias.expand(size, -1).contiguous() if h is None else into.new_zeros(size, 3 * hidden)
         for block in blocks(len(x), 3 * hidden):
             count = block.stop - block.start
             to_given, to_kept = made[:count], other[:count]
-            before, memory = (kept[:count], zeros[:count]) if h is None else (kept[block], h[block])
+            before, memory = other_h[:count], zeros[:count] if h is None else h[block]
+            if h is not None:
+                before[:, 2 * hidden :] = kept[block]
             straight = None if to_h is None else to_h[block]
             gradient_gates(given[block], before, memory, there[:count], into[block], to_given, to_kept, straight)
             to_weights.add_given(to_given, x[block])

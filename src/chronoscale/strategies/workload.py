@@ -92,7 +92,7 @@ class ModelShape:
     @property
     def stepped(self) -> int:
         """Values that a step of the recurrence leaves for each one of its input; stacked cells' states lie side by side once more."""
-        return self.depth * (self.gates + 3 + self.states * (self.depth > 1))
+        return self.depth * (self.gates + 2 + self.states * (self.depth > 1))
 
     @property
     def recurrences(self) -> int:

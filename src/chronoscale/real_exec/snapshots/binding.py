@@ -84,7 +84,7 @@ def _kind(bind: Bind, plans: Follow | None = None, judging: Judging = grouped) -
         trainer = bind(item, schedule, choice, context)
         if not item.hyper.held.test:
             return trainer
-        return Scored(trainer, judging(shared(item, choice, context), item.hyper, context), validates=False)
+        return Scored(trainer, judging(shared(item, choice, context), item.hyper, context, schedule), validates=False)
 
     return Kind(tested, plans or partial(SteadyPlans, bind, judging))
 

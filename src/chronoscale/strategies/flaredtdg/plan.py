@@ -125,10 +125,11 @@ class Plan:
             return {**part, "bytes": whole["bytes"] + 2 * part["bytes"], "kernels": np.full_like(at.rows, REMAPS)}
         if slot.op is Op.BACKWARD:
             row = cells.backward(at, layer, slot.step == 0, slot.step == end, received=False)
-            return {**row, "alloc": row["alloc"] - self._states(slot)[0], "free": row["free"] + self._states(slot)[1]}
+            working = cells.working(at, layer)
+            return {**row, "alloc": row["alloc"] + working, "free": row["free"] + working + self._states_left(slot)}
         if slot.op is Op.TEMPORAL:
-            row = cells.stage(slot.op, at, layer)
-            return {**row, "alloc": row["alloc"] + self._states(slot)[1]}
+            row, (joined, gone) = cells.stage(slot.op, at, layer), self._states(slot)
+            return {**row, "alloc": row["alloc"] + joined, "free": row["free"] + gone}
         if slot.op is Op.ALLTOALL:
             return cells.halo_gradient(at, layer) if slot.back else cells.halo(at, layer)
         if slot.op is Op.ALLGATHER:
@@ -136,17 +137,28 @@ class Plan:
         return cells.stage(slot.op, at, layer)
 
     def _states(self, slot: Slot) -> tuple[Ints, Ints]:
-        """Of a recurrence on nodes: by how many bytes the state before a snapshot is smaller than its own, as fewer nodes were kept; and
-        what it takes to put them together with those that inherit a state (evolving weights are what they are)."""
-        model, level, step = self.workload.model, self.level, slot.step
-        none = np.zeros(len(self.newest) * self.ranks, np.int64)
-        if model.evolves_weights or not model.recurs(slot.layer):
+        """Of a recurrence on nodes: what it takes to put inherited states behind those that the snapshot before has come to, and what goes
+        with the latter, which nothing reads any more in the last layer unless they predict."""
+        none, step = np.zeros(len(self.newest) * self.ranks, np.int64), slot.step
+        if self.workload.model.evolves_weights or not self.workload.model.recurs(slot.layer):
             return none, none
-        own = self.cells.state(self.region(step, int(level[step])), slot.layer)
         if step == 0:
-            return none, own
-        fewer = own - self.cells.state(self.region(step - 1, int(max(level[step - 1], level[step]))), slot.layer)
-        return fewer, own * bool(level[step - 1] > level[step])
+            return self._state(0, slot.layer) * self.keeping.inherits, none
+        joins = self.level[step - 1] > self.level[step] or not self.shrinks
+        goes = joins and self.shrinks and slot.layer + 1 == self.workload.model.layers and not self.keeping.each
+        return self._state(step, slot.layer) * bool(joins), self._state(step - 1, slot.layer) * bool(goes)
+
+    def _states_left(self, slot: Slot) -> Ints:
+        """What a gradient row gives back of states beyond what a cell does: what `_states` took, less what it gave back; and the gradient
+        of its state has as many rows as the next snapshot has."""
+        left, step = self._states(slot)[0], slot.step
+        if self.workload.model.evolves_weights or not self.workload.model.recurs(slot.layer) or step + 1 == len(self.level):
+            return left
+        after = slot._replace(step=step + 1)
+        return left - self._states(after)[1] + self._state(step + 1, slot.layer) - self._state(step, slot.layer)
+
+    def _state(self, step: int, layer: int) -> Ints:
+        return self.cells.state(self.region(step, int(self.level[step])), layer)
 
     def kept(self, slot: Slot) -> tuple[Ints, Ints]:
         """Bytes of snapshots that a row takes and gives back: where one shrinks, where it has been built for this step alone, and where it
@@ -223,11 +235,11 @@ class Plan:
     def _bring(self, builder: Builder, step: int, order: Ints) -> Ints:
         """A step's snapshot, numbered anew and sent, where it comes from the host."""
         here, comes = {**self.site(), "order": order, "step": step}, self.per_rank(self.comes(step))
-        row = self.cells.transfer(self.region(step, self.held(step)))
+        row, whole = (self.cells.transfer(self.region(step, level)) for level in (self.held(step), 0))
         made: tuple[Ints, ...] = ()
         if self.shrinks:
             work = {name: row[name] for name in ("nodes", "edges", "rows")}
-            made = (builder.add(Op.REMAP, Lane.HOST, here, work, {"bytes": 2 * row["bytes"]}, where=comes),)
+            made = (builder.add(Op.REMAP, Lane.HOST, here, work, {"bytes": whole["bytes"] + row["bytes"]}, where=comes),)
         return builder.add(Op.H2D, Lane.H2D, here, row, where=comes, after=made)
 
     def _step(
@@ -246,7 +258,7 @@ class Plan:
 
     def resident(self) -> int:
         """Parameters, gradients and moments, and the states that windows inherit: one row a node, or a layer's weights."""
-        model, rows = self.workload.model, int(self.blocks.rows[0].max())
+        model, rows = self.workload.model, int(self.blocks.rows[0].max()) * self.keeping.inherits
         width = model.states * model.depth * FP32
         each = [model.hidden * model.width(layer) if model.evolves_weights else rows * model.hidden for layer in range(model.layers)]
         return 4 * model.parameters * FP32 + width * sum(size for layer, size in enumerate(each) if model.recurs(layer))

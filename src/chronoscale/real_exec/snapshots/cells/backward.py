@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import GradientEdge
 
 from chronoscale.real_exec.lanes import uses
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, gradient
@@ -25,17 +26,18 @@ class Backward:
             cell.wide = None
             return self._done(task, cell)
         splits = self._grid.shape.transforms_first and cell.wide is not None
-        torch.autograd.backward(*self._roots(task, cell))
-        cell.halves, cell.sum, cell.after, cell.after_grad = 1, None, None, None
+        roots, gradients = self._roots(task, cell)
+        torch.autograd.backward(tuple(roots), gradients)  # type: ignore[arg-type]  # tensors and edges may stand together
+        cell.halves, cell.sum, cell.after, cell.after_grad, cell.edges = 1, None, None, None, None
         if cell.summary is None or task.layer == 0:
             cell.summary = cell.picked = None
         if not splits:
             self._done(task, cell)
 
-    def _roots(self, task: Task, cell: Cell) -> tuple[list[Tensor], list[Tensor | None]]:
+    def _roots(self, task: Task, cell: Cell) -> tuple[list[Tensor | GradientEdge], list[Tensor | None]]:
         """What a cell's gradient pass starts from: its loss, the layer above and the next snapshot, whichever there are."""
         grid, (unit, step, layer) = self._grid, (task.unit, task.step, task.layer)
-        roots: list[Tensor] = []
+        roots: list[Tensor | GradientEdge] = []
         gradients: list[Tensor | None] = []
         if layer + 1 == grid.shape.layers and grid.predicts(step):
             loss = grid.share(task, grid.output(unit, step, layer))
@@ -50,11 +52,11 @@ class Backward:
             gradients.append(gradient(above)[: grid.rows((unit, step))])
         after = grid.cells.get((unit, step + 1, layer))
         if cell.after_grad is None and after is not None and after.before is not None:
-            cell.after_grad, after.before = [gradient(part) for part in after.before], None
+            rows = None if grid.shape.evolves_weights else grid.rows((unit, step))
+            cell.after_grad, after.before = [_fitted(gradient(part), rows) for part in after.before], None
         if cell.after_grad is not None:
-            assert cell.after is not None
             uses(*cell.after_grad)
-            roots += cell.after
+            roots += cell.edges or cell.after or ()
             gradients += cell.after_grad
         return roots, gradients
 
@@ -66,3 +68,11 @@ class Backward:
         if task.layer == 0:
             cell.x = None
             self._grid.done((task.unit, task.step))
+
+
+def _fitted(into: Tensor, rows: int | None) -> Tensor:
+    """The gradient of a state of so many rows, of which the next snapshot has read the first ones, or which has gone on from others, too;
+    None: it has as many."""
+    if rows is None or len(into) >= rows:
+        return into[:rows]
+    return torch.cat([into, into.new_zeros(rows - len(into), into.shape[1])])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import GradientEdge
 
 from chronoscale.real_exec.program import Losses
 from chronoscale.real_exec.snapshots.material import Full
@@ -31,6 +32,7 @@ class Cell:
     sum: Tensor | None = None  # aggregated, or attended
     dense: Tensor | None = None  # transformed
     after: list[Tensor] | None = None  # state
+    edges: list[GradientEdge] | None = None  # where its gradient goes, once nothing reads the state itself
     after_grad: list[Tensor] | None = None  # its gradient, received
     halves: int = 0  # gradient passes done
 
@@ -96,9 +98,16 @@ class Grid(ABC):
     def share(self, task: Task, output: Tensor) -> Tensor:
         """What own outputs [N, H] add to the loss of the iteration."""
 
-    def begins(self, task: Task, cell: Cell) -> list[Tensor] | None:
-        """The state that a recurrence goes on from: `cell.before`, leaves, where there is one."""
-        return cell.before
+    def begins(self, task: Task, last: Cell | None) -> list[Tensor] | None:
+        """The state that a recurrence goes on from, leaves: what `last`, the cell of the snapshot before, has come to; None for none."""
+        if last is None:
+            return None
+        assert last.after is not None
+        return [part.detach().requires_grad_() for part in last.after]
+
+    def state(self, task: Task, begins: list[Tensor] | None) -> list[Tensor] | None:
+        """The whole state that a recurrence goes on from, of what it `begins` with."""
+        return begins
 
     def ends(self, task: Task, after: list[Tensor]) -> None:
         """The state that a recurrence has come to; nothing is done with it but what cells do."""

@@ -71,13 +71,11 @@ class Forward:
 
     def _recur(self, task: Task, cell: Cell, block: Block) -> None:
         grid = self._grid
-        if task.step and cell.before is None:
-            last = grid.cells[task.unit, task.step - 1, task.layer].after
-            assert last is not None
-            cell.before = [part.detach().requires_grad_() for part in last]
-        begins = grid.begins(task, cell)
-        uses(*(begins or []), cell.summary)
-        before: State | None = None if begins is None else (begins[0], begins[-1])
+        if cell.before is None:
+            cell.before = grid.begins(task, grid.cells[task.unit, task.step - 1, task.layer] if task.step else None)
+        whole = grid.state(task, cell.before)
+        uses(*(whole or []), cell.summary)
+        before: State | None = None if whole is None else (whole[0], whole[-1])
         if isinstance(block, EvolvingBlock):
             state = block.evolve(before, cell.summary if cell.summary is not None else cell.picked)
         else:
