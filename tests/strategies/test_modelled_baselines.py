@@ -172,7 +172,7 @@ def test_a_host_gather_is_no_faster_than_the_bus():
 
 
 def test_refusals():
-    for name in ("dgc", "dynahb"):
+    for name in ("dgc",):
         with pytest.raises(UserError, match=f"strategy '{name}' is simulated only"):
             executable(name)
         with pytest.raises(UserError, match="at least one GPU"):
