@@ -23,7 +23,7 @@ TRAINING: dict[str, Any] = {"task": "degrees", "validation": 0.2, "tune": True, 
 
 def written(folder: Path, **changes: Any) -> Path:
     given = {
-        "dataset": {"name": "growth-small"}, "model": {"name": "t-gcn", "hidden": 4, "layers": 1}, "strategies": ["flaredtdg"],
+        "dataset": {"name": "growth_small"}, "model": {"name": "t-gcn", "hidden": 4, "layers": 1}, "strategies": ["flaredtdg"],
         "training": {**TRAINING, **changes.pop("training", {})}, "ranks": [1], "groups": 12, "epochs": 2, **changes,
     }  # fmt: skip
     path = folder / "tuned.yaml"

@@ -109,7 +109,7 @@ def test_cells(name: str, model: str) -> None:
 @pytest.mark.parametrize("name", ["flaredtdg", "flaredtdg-remap", "full-history"])
 def test_blocks(name: str, model: str, layers: int, ranks: int) -> None:
     """Windows of another length than was counted; all ranks have some of what is given up, and read others'."""
-    hyper = Hyper(recency=Recency(Decay(2, 3, 0.4), 16))
+    hyper = Hyper(recency=Recency(Decay(2, 3, 0.6), 16))
     chunks = Chunks((np.arange(DENSE.num_nodes) % 16).astype(np.int32), 16)
     shape, others = model_shape(model, INPUTS, HIDDEN, layers), Unheard(ranks)
     work = Workload("w", statistics_of(DENSE), shape, hyper, chunking=Counted(DENSE, chunks))
