@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from chronoscale.strategies.schedule import COLLECTIVES, Ints, Op
+from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op
 from chronoscale.strategies.trace import Trace
 
 
@@ -26,6 +26,20 @@ def busy_ns(trace: Trace) -> Ints:
     fresh = np.maximum(end + offset - np.maximum(start + offset, covered), 0)
     np.add.at(busy, rank, fresh)
     return busy
+
+
+def alone_ns(trace: Trace) -> Ints:
+    """Time in which a rank communicates and computes nothing, transfers from and to its host left out; int64 [ranks] (FlareDTDG §4.3)."""
+    communicates = trace.lane == Lane.COMM
+    rows = np.flatnonzero(communicates | np.isin(trace.lane, [Lane.COMPUTE, Lane.COMPUTE2]))
+    rank, time = np.tile(trace.rank[rows], 2).astype(np.int64), np.concatenate([trace.start_ns[rows], trace.end_ns[rows]])
+    change, exchange = np.repeat([1, -1], len(rows)), np.tile(communicates[rows], 2)
+    order = np.lexsort((time, rank))
+    under_way, computing = (np.cumsum((change * kind)[order]) for kind in (exchange, ~exchange))
+    last = np.flatnonzero((under_way[:-1] > 0) & (computing[:-1] == 0))  # nothing is under way from one rank's end to the next one's begin
+    found = np.zeros(trace.ranks, np.int64)
+    np.add.at(found, rank[order][last], np.diff(time[order])[last])
+    return found
 
 
 def imbalance(trace: Trace) -> float:

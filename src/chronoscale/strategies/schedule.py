@@ -82,7 +82,7 @@ class Schedule:
     keeps the three of the whole.
 
     `kind` says what executes it: "groups" of snapshots, each whole on a rank; "snapshots" of a group spread over ranks; "parts" of
-    snapshots; "windows" of a signal; "preparation", once before the first epoch;
+    snapshots; "blocks" of sliding windows; "sampled" windows; "windows" of a signal; "preparation", once before the first epoch;
     "collectives" alone; "modelled", which nothing executes. `feeding`: of windows and preparation, where batches come from
     (`strategies.signals.feeding`).
     """

@@ -14,6 +14,7 @@ from chronoscale.datasets.signals.windows import Windows
 from chronoscale.datasets.snapshots.chunks import Blocks
 from chronoscale.datasets.snapshots.held import Held
 from chronoscale.datasets.snapshots.retention import Decay
+from chronoscale.datasets.snapshots.sampling import Samples, Sampling
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics
 from chronoscale.datasets.snapshots.survival import Epoch
 from chronoscale.datasets.streams.protocol import Protocol as Evaluation
@@ -185,6 +186,10 @@ class Chunking(Protocol):
 
     def blocks(self, epoch: Epoch, decay: Decay, ranks: int) -> Blocks:
         """What ranks hold of every snapshot in an epoch. Raises UserError for fewer chunks than ranks."""
+        ...
+
+    def sampled(self, sampling: Sampling, ranks: int) -> Samples:
+        """What ranks have of every snapshot's sample in an epoch, vertices dealt to them at random."""
         ...
 
 

@@ -12,6 +12,7 @@ from chronoscale.datasets.arrays import Int32, Int64
 from chronoscale.datasets.snapshots.layout import Layout
 from chronoscale.datasets.snapshots.partition import metis
 from chronoscale.datasets.snapshots.retention import Retention
+from chronoscale.datasets.snapshots.sampling import Samples, Sampling
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.datasets.snapshots.survival import Epoch, levels, rank_of
 from chronoscale.errors import UserError
@@ -82,6 +83,10 @@ class Counted:
         found = Blocks.count(self.snapshots, self.chunks.layout(epoch, decay, ranks))
         return Blocks(*(column * self.factor for column in (found.rows, found.edges, found.halo, found.sent)))
 
+    def sampled(self, sampling: Sampling, ranks: int) -> Samples:
+        """Exact counts of samples and of the nodes that are dealt, which chunks have no part in."""
+        return Samples.count(self.snapshots, sampling, self.snapshots.num_nodes, ranks).times(self.factor)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expected:
@@ -117,3 +122,17 @@ class Expected:
             read = 1 - (1 - own[..., None]) ** degree  # that one of d readers is kept, and on this rank
             halo[t] = self.factor * (nodes * (share[:, None, None] - own[..., None]) * read).sum(2)
         return Blocks(rows, edges, halo, halo)
+
+    def sampled(self, sampling: Sampling, ranks: int) -> Samples:
+        """Expected counts. In-degrees are not known: as many edges are drawn as if none of a node's were left out before its fan-out is
+        met by all, an upper estimate."""
+        nodes, count = self.nodes * self.factor, len(self.degrees)
+        edges, drawn, halo = (np.zeros((count, ranks), np.int64) for _ in range(3))
+        for t, (degree, having) in enumerate(self.degrees):
+            total = int((degree * having).sum())
+            share = min(1.0, sampling.fanout * self.nodes / max(total, 1))
+            edges[t], drawn[t] = total * self.factor // ranks, int(total * share) * self.factor // ranks
+            halo[t] = int(self.factor * (1 - 1 / ranks) * (having * (1 - (1 - share / ranks) ** degree)).sum())
+        rows = (nodes + ranks - 1 - np.arange(ranks)) // ranks
+        moved = (rows * (1 - 1 / ranks)).astype(np.int64)
+        return Samples(rows, edges, drawn, halo, halo, moved, moved)

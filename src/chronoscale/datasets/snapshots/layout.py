@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from chronoscale.datasets.arrays import Float32, Int32, Int64
-from chronoscale.datasets.snapshots.csr import Variant
+from chronoscale.datasets.snapshots.csr import Variant, WeightedCSR
 from chronoscale.datasets.snapshots.sequence import Snapshot
 from chronoscale.errors import UserError
 
@@ -87,9 +87,9 @@ class Layout:
         by = np.lexsort((place, owner, -depth * self.ordered, reader))
         return Halo(reader[by], owner[by], place[by], depth[by])
 
-    def block(self, snapshot: Snapshot, rank: int, variant: Variant = "exact") -> Block:
-        """A rank's rows of a snapshot, entries of a row as in `Snapshot.csr`."""
-        csr, own, halo = snapshot.csr(variant), self.nodes(rank), self.halo(snapshot)
+    def block(self, snapshot: Snapshot, rank: int, variant: Variant = "exact", csr: WeightedCSR | None = None) -> Block:
+        """A rank's rows of a snapshot, entries of a row as in `Snapshot.csr`. `csr`: with other weights than its own."""
+        csr, own, halo = snapshot.csr(variant) if csr is None else csr, self.nodes(rank), self.halo(snapshot)
         remote = halo.place[halo.reader == rank]
         begin, degree = csr.indptr[own], np.diff(csr.indptr)[own]
         indptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)

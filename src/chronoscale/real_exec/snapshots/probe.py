@@ -14,10 +14,13 @@ from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.chunks import Chunks, Counted, chunked
 from chronoscale.datasets.snapshots.held import Held
 from chronoscale.datasets.snapshots.partition import Cut, metis
+from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
 from chronoscale.datasets.snapshots.survival import rank_of
 from chronoscale.strategies.baselines.snapshots.distdgl import DistDGL
+from chronoscale.strategies.baselines.snapshots.dynagraph import DynaGraph
+from chronoscale.strategies.baselines.snapshots.dynahb import DynaHB
 from chronoscale.strategies.baselines.snapshots.esdg import ESDG
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.flaredtdg.keeping import Keeping
@@ -28,7 +31,7 @@ from chronoscale.strategies.snapshots.forms import must_track, plain
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.rows import Form
-from chronoscale.strategies.workload import Hyper, ModelShape, Partition, Workload
+from chronoscale.strategies.workload import Hyper, ModelShape, Partition, Recency, Workload
 
 LEAST = 16  # nodes of a generated graph
 SLIDES = 4  # windows of an epoch on blocks: the first brings all its snapshots, the others one each
@@ -51,8 +54,8 @@ class Probe:
 def probes(
     snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: Collection[str] = ("groups",), seed: int = 0
 ) -> Iterator[Probe]:
-    """For schedules of these kinds: "groups", "snapshots", "parts", "blocks". Windows of the dataset itself, and generated graphs around
-    its size, with as many classes of nodes; all of them trained on."""
+    """For schedules of these kinds: "groups", "snapshots", "parts", "blocks", "sampled", "hybrid". Windows of the dataset itself, and
+    generated graphs around its size, with as many classes of nodes; all of them trained on."""
     hyper = replace(hyper, held=Held())
     for probe in _probes(snapshots, model, hyper, ranks, kinds, seed):
         own = probe.snapshots.classes is None and snapshots.num_classes
@@ -73,6 +76,10 @@ def _probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks:
         yield from _cell_probes(snapshots, model, hyper, ranks, kinds, seed)
     if "blocks" in kinds:
         yield from _block_probes(snapshots, model, hyper, ranks, seed)
+    if "sampled" in kinds:
+        yield from _sampled_probes(snapshots, model, hyper, ranks, seed)
+    if "hybrid" in kinds:
+        yield from _hybrid_probes(snapshots, model, hyper, ranks, seed)
 
 
 def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
@@ -171,14 +178,7 @@ def _cell_probes(
     size = hyper.group_size + hyper.horizon
     apart = replace(hyper, stride=size, groups_per_rank=1)
     stats = statistics_of(snapshots)
-    nodes, high = stats.num_nodes, int(stats.edges.max())
-    graphs = {"windows": windows(snapshots, stats, size, hyper.horizon)}
-    for scale, edges in ((0.5, 8), (0.75, high // 2 + 8), (1.0, 8), (1.0, int(high * 1.2) + 8)):
-        count = max(int(nodes * scale), LEAST)
-        static = min(2 * edges, count * (count - 1) // 4)
-        graph = GrowthGraph.rmat(count, static, 2 * size, 0.1, seed, trend=np.full(2 * size, 0.5))
-        graphs[f"n{count}-e{edges}"] = graph.sequence().without_self_edges()
-    for label, sequence in graphs.items():
+    for label, sequence in _around(snapshots, stats, size, hyper.horizon, seed):
         work = Workload(label, statistics_of(sequence), model, apart)
         if "snapshots" in kinds:
             yield Probe(f"{label}-esdg", sequence, ESDG().plan(work, ranks, UNUSED), apart)
@@ -217,3 +217,36 @@ def _block_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
         schedule = planner.plan(work, ranks, UNUSED)
         still = replace(Keeping.of(schedule), still=True)
         yield Probe(f"{label}-{planner.name}", sequence, replace(schedule, feeding=str(still)), hyper, chunk)
+
+
+def _around(
+    snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, horizon: int, seed: int
+) -> Iterator[tuple[str, SnapshotSequence]]:
+    """Windows of `size` snapshots of the dataset, and generated graphs around its size."""
+    yield "windows", windows(snapshots, stats, size, horizon)
+    nodes, high = stats.num_nodes, int(stats.edges.max())
+    for scale, edges in ((0.5, 8), (0.75, high // 2 + 8), (1.0, 8), (1.0, int(high * 1.2) + 8)):
+        count = max(int(nodes * scale), LEAST)
+        static = min(2 * edges, count * (count - 1) // 4)
+        graph = GrowthGraph.rmat(count, static, 2 * size, 0.1, seed, trend=np.full(2 * size, 0.5))
+        yield f"n{count}-e{edges}", graph.sequence().without_self_edges()
+
+
+def _sampled_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
+    """DynaGraph's rows on windows of two snapshots: what a row costs does not depend on how many a window has."""
+    short = replace(hyper, recency=Recency(Decay(2, 0, 1.0), 1))
+    for label, sequence in _around(snapshots, statistics_of(snapshots), 2 + hyper.horizon, hyper.horizon, seed):
+        whole = Counted(sequence, Chunks(np.zeros(sequence.num_nodes, np.int32), 1))  # vertices are dealt, not cut
+        work = Workload(label, statistics_of(sequence), model, short, chunking=whole)
+        yield Probe(f"{label}-sampled-{ranks}", sequence, DynaGraph().plan(work, ranks, UNUSED), short)
+
+
+def _hybrid_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
+    """DynaHB's rows, all batches as large as the first. Nodes are dealt one by one, or all to one rank, which makes the largest batches."""
+    length = max(hyper.recency.decay.window, 2)
+    for label, sequence in _around(snapshots, statistics_of(snapshots), length + hyper.horizon, hyper.horizon, seed):
+        node = np.arange(sequence.num_nodes, dtype=np.int32)
+        for cut, window, assignment in (("dealt", length, node % ranks), ("one", 2, 0 * node)):
+            short = replace(hyper, recency=Recency(Decay(window, 0, 1.0), ranks))
+            work = Workload(label, statistics_of(sequence), model, short, chunking=Counted(sequence, Chunks(assignment, ranks)))
+            yield Probe(f"{label}-hybrid-{cut}-{ranks}", sequence, DynaHB(fixed=True).plan(work, ranks, UNUSED), short, assignment)

@@ -143,9 +143,9 @@ class Plan:
         if self.workload.model.evolves_weights or not self.workload.model.recurs(slot.layer):
             return none, none
         if step == 0:
-            return self._state(0, slot.layer), none
-        joins = self.level[step - 1] > self.level[step]
-        goes = joins and slot.layer + 1 == self.workload.model.layers and not self.keeping.each
+            return self._state(0, slot.layer) * self.keeping.inherits, none
+        joins = self.level[step - 1] > self.level[step] or not self.shrinks
+        goes = joins and self.shrinks and slot.layer + 1 == self.workload.model.layers and not self.keeping.each
         return self._state(step, slot.layer) * bool(joins), self._state(step - 1, slot.layer) * bool(goes)
 
     def _states_left(self, slot: Slot) -> Ints:
@@ -161,13 +161,13 @@ class Plan:
         return self.cells.state(self.region(step, int(self.level[step])), layer)
 
     def kept(self, slot: Slot) -> tuple[Ints, Ints]:
-        """Bytes of snapshots that a row takes and gives back: where one shrinks, where it has been built for this step alone, and where it
-        leaves the window, which its oldest does in every step and all do at a segment's end."""
+        """Bytes of snapshots that a row takes and gives back: where one shrinks or has come again, where it has been built for this step
+        alone, and where it leaves the window, which its oldest does in every step and all do at a segment's end."""
         none = np.zeros(len(self.newest) * self.ranks, np.int64)
         if slot.op is Op.AGGREGATE and slot.layer == 0 and self.shrinks and slot.step + 1 < len(self.level):
             before, now = self.level[slot.step + 1], self.level[slot.step]
-            shrinks = self.per_rank(~self.comes(slot.step)) & bool(now > before)
-            return shrinks * self._bytes(slot.step, int(now)), shrinks * self._bytes(slot.step, int(before))
+            stays = self.per_rank(~self.first) & bool(now != before)  # and is replaced, by its own part or by more of it that came
+            return stays * bool(now > before) * self._bytes(slot.step, int(now)), stays * self._bytes(slot.step, int(before))
         if slot.op is Op.BACKWARD and slot.layer == 0:
             leaves = self.per_rank(self.last | (slot.step == 0))
             built = self._bytes(slot.step, int(self.level[slot.step])) if slot.step in self.window.remaps else none
@@ -268,7 +268,7 @@ class Plan:
 
     def resident(self) -> int:
         """Parameters, gradients and moments, and the states that windows inherit: one row a node, or a layer's weights."""
-        model, rows = self.workload.model, int(self.blocks.rows[0].max())
+        model, rows = self.workload.model, int(self.blocks.rows[0].max()) * self.keeping.inherits
         width = model.states * model.depth * FP32
         each = [model.hidden * model.width(layer) if model.evolves_weights else rows * model.hidden for layer in range(model.layers)]
         return 4 * model.parameters * FP32 + width * sum(size for layer, size in enumerate(each) if model.recurs(layer))

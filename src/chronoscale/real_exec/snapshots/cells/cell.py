@@ -105,6 +105,10 @@ class Grid(ABC):
         assert last.after is not None
         return [part.detach().requires_grad_() for part in last.after]
 
+    def state(self, task: Task, begins: list[Tensor] | None) -> list[Tensor] | None:
+        """The whole state that a recurrence goes on from, of what it `begins` with."""
+        return begins
+
     def ends(self, task: Task, after: list[Tensor]) -> None:
         """The state that a recurrence has come to; nothing is done with it but what cells do."""
         return None

@@ -73,8 +73,9 @@ class Forward:
         grid = self._grid
         if cell.before is None:
             cell.before = grid.begins(task, grid.cells[task.unit, task.step - 1, task.layer] if task.step else None)
-        uses(*(cell.before or []), cell.summary)
-        before: State | None = None if cell.before is None else (cell.before[0], cell.before[-1])
+        whole = grid.state(task, cell.before)
+        uses(*(whole or []), cell.summary)
+        before: State | None = None if whole is None else (whole[0], whole[-1])
         if isinstance(block, EvolvingBlock):
             state = block.evolve(before, cell.summary if cell.summary is not None else cell.picked)
         else:

@@ -24,12 +24,14 @@ from chronoscale.real_exec.task import Task
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """`level` of each place of a window, the oldest first; `shrinks` as in `strategies.flaredtdg.plan.Plan`; `each` as in `Keeping`."""
+    """`level` of each place of a window, the oldest first; `shrinks` as in `strategies.flaredtdg.plan.Plan`; `each`, `inherits` as in
+    `Keeping`."""
 
     level: tuple[int, ...]
     horizon: int
     shrinks: bool
     each: bool
+    inherits: bool
 
 
 class WindowGrid(Grid):
@@ -154,7 +156,7 @@ class WindowGrid(Grid):
     def ended(self, unit: int) -> None:
         """A window has been trained on."""
         self.cells.clear()
-        if unit + 1 in self._first:
+        if unit + 1 in self._first or not self.windows.inherits:
             self.states.forget()
 
     def predicts(self, step: int) -> bool:
@@ -177,6 +179,8 @@ class WindowGrid(Grid):
     def begins(self, task: Task, last: Cell | None) -> list[Tensor] | None:
         """Where inherited states are put behind those of `last`, and nothing else reads these, they go."""
         before = None if last is None else [part.detach() for part in last.after or ()]
+        if last is not None and not self.windows.shrinks:  # rows are no prefixes: the gradient has to find them
+            return [part.requires_grad_() for part in before or ()]
         joined = self.states.joined(task.step, task.layer, before)
         if joined is None:
             return None
@@ -184,6 +188,11 @@ class WindowGrid(Grid):
         if last is not None and last.after is not None and unread and self._copied(task.step):
             last.edges, last.after = [get_gradient_edge(part) for part in last.after], None
         return [part.detach().requires_grad_(last is not None) for part in joined]
+
+    def state(self, task: Task, begins: list[Tensor] | None) -> list[Tensor] | None:
+        if self.windows.shrinks:
+            return begins
+        return self.states.joined(task.step, task.layer, begins if task.step else None)
 
     def _copied(self, step: int) -> bool:
         """Whether more is kept of a place's snapshot than of the one before it."""

@@ -1,0 +1,85 @@
+"""SampledProgram: one rank's rows of windows of sampled snapshots, executed; every pass is an epoch with draws of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.program import EpochResult
+from chronoscale.real_exec.snapshots.cells.backward import Backward
+from chronoscale.real_exec.snapshots.cells.cell import Cell
+from chronoscale.real_exec.snapshots.cells.exchange import Exchange
+from chronoscale.real_exec.snapshots.cells.forward import Forward
+from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.sampled.grid import SampledGrid
+from chronoscale.real_exec.snapshots.sampled.share import Share
+from chronoscale.real_exec.snapshots.scored import Trainer
+from chronoscale.real_exec.task import Task, tasks_of
+from chronoscale.strategies.baselines.snapshots.dynagraph import sampling_of
+from chronoscale.strategies.schedule import Op, Schedule
+from chronoscale.strategies.workload import Hyper
+
+
+class SampledProgram(Trainer):
+    """Losses are means over the rows that a window predicts, on whichever ranks they are. `epoch` numbers the next pass: what it draws
+    follows from it and the seed, on all ranks alike and whatever their number."""
+
+    def __init__(self, schedule: Schedule, material: Material, learner: Learner[SnapshotModel], hyper: Hyper, context: Context) -> None:
+        self.tasks, self.collective, self.learner = tasks_of(schedule, context.rank), context.collective, learner
+        self.epoch, self._hyper, self._material, self._ranks = 0, hyper, material, context.exchange
+        trained = len(hyper.held.split(len(material.snapshots)).training)
+        self._there = max(trained - hyper.horizon, 0)
+        material.read(range(self._there))
+        material.prepare([], range(hyper.horizon, trained))
+        share = Share(material, self._there, context.rank, schedule.ranks, context.device)
+        self.grid = grid = SampledGrid(share, self._there, material, learner.model, hyper, context.device)
+        self._forward, self.exchange = Forward(grid, recomputes=False), Exchange(grid, schedule, context)
+        self._run: Mapping[Op, Callable[[Task, Cell], None]] = {
+            Op.H2D: self._forward.transfer,
+            Op.AGGREGATE: self._forward.stage,
+            Op.TRANSFORM: self._transform,
+            Op.TEMPORAL: self._forward.stage,
+            Op.ALLTOALL: self.exchange.all_to_all,
+            Op.BACKWARD: Backward(grid).run,
+            Op.ALLREDUCE: lambda task, cell: learner.all_reduce(),
+            Op.OPTIMIZE: self._optimize,
+        }
+
+    def begin(self) -> None:
+        """Draw the epoch's deal and its samples."""
+        self.grid.begin(sampling_of(self._hyper, self.epoch))
+        self.learner.clear()
+
+    def run(self, task: Task) -> None:
+        """Execute one row. Raises KeyError for an operation that sampled windows do not have."""
+        if task.op is Op.SAMPLE:
+            self.grid.stock.sample(self.grid.snapshot((task.unit, task.step)))
+        elif task.op is Op.ALLTOALL and task.layer < 0:
+            self.exchange.moved[task.task] = self.grid.stock.deal(self._ranks)
+        else:
+            self._run[task.op](task, self.grid.at(task))
+
+    def check(self) -> None:
+        """As `Learner.check`."""
+        self.learner.check()
+
+    def sound(self, iteration: int) -> bool:
+        """Features of all that is read."""
+        return all(bool(self._material.features(number).isfinite().all()) for number in range(self._there))
+
+    def finish(self) -> EpochResult:
+        """Losses; shares sum to the mean over rows."""
+        self.epoch += 1
+        return EpochResult(self.grid.losses.finish())
+
+    def _transform(self, task: Task, cell: Cell) -> None:
+        """The first layer's aggregates are those of the snapshot's first window."""
+        if task.layer == 0:
+            self.grid.cache(task, cell)
+        self._forward.stage(task, cell)
+
+    def _optimize(self, task: Task, cell: Cell) -> None:
+        self.learner.step(task.iteration)
+        self.grid.cells.clear()
