@@ -21,6 +21,7 @@ from chronoscale.strategies.trace import Trace
 
 FOLDER, CONTROL, JOB = "train", "control.json", "train.job.json"
 NAIVE = "naive.json"  # scores of naive predictions by name, on what a model is tested on
+NOTES = "notes.json"  # sentences of what a family did before the first epoch
 NAN = float("nan")
 
 
@@ -40,7 +41,7 @@ def result(run: Run, ranks: int) -> Staged:
     epochs = tuple(map(_shown, done))
     left = control(folder)
     over = ended(folder)
-    notes = (*left.notes, *scaled(folder, done), *early(folder, done), *tested(folder))
+    notes = (*left.notes, *noted(folder), *scaled(folder, done), *early(folder, done), *tested(folder))
     return Staged(
         run.folder.name,
         ranks,
@@ -140,3 +141,8 @@ def control(folder: Path) -> Control:
     """What a control plane has left so far; nothing where there is none."""
     path = folder / CONTROL
     return read_json(path, Control, "record of the control plane") if path.exists() else Control([], [])
+
+
+def noted(folder: Path) -> list[str]:
+    """What was done before the first epoch, in words."""
+    return read_json(folder / NOTES, list[str], "notes of a training") if (folder / NOTES).exists() else []

@@ -12,6 +12,7 @@ from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.errors import UserError
 from chronoscale.harness.runs import write_text
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
+from chronoscale.harness.trained import NOTES
 from chronoscale.kept import read_json
 from chronoscale.real_exec.checkpoint import records
 from chronoscale.strategies.flaredtdg.strategy import Windowed
@@ -49,23 +50,21 @@ def tuned(
 
         found = tune(decay, loss, lambda one: fits(_with(experiment, one)))
         folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / NOTES, json.dumps([told(found)]))
         write_text(folder / TUNING, json.dumps(asdict(found), indent=1))
     return _with(experiment, read_json(folder / TUNING, Tuned, "record of tuning").decay)
 
 
-def told(folder: Path) -> list[str]:
-    """What was tried, in words; nothing where nothing was."""
-    if not (folder / TUNING).exists():
-        return []
-    found = read_json(folder / TUNING, Tuned, "record of tuning")
+def told(found: Tuned) -> str:
+    """What was tried, in words."""
     tried = [trial for trial in found.trials if trial.fits]
     left = len(found.trials) - len(tried)
     rest = f"; {left} more did not fit in memory" * bool(left)
     each = ", ".join(f"({trial.full}, {trial.alpha:g}) {abs(trial.loss or 0.0):.4g}" for trial in tried)
-    return [
+    return (
         f"training.tune: of {len(tried)} settings (full, alpha) that were tried, full {found.decay.full} and alpha {found.decay.alpha:g} "
         f"validated best{rest} ({TUNING}): {each}."
-    ]
+    )
 
 
 def _with(experiment: SnapshotExperiment, decay: Decay) -> SnapshotExperiment:
