@@ -149,12 +149,14 @@ def test_terms_add_up_and_the_page_says_what_is_assumed() -> None:
 
 
 def test_a_kind_without_studies_is_one_line(monkeypatch, capsys) -> None:
+    tables = {key: study for key, study in registry.STUDIES.items() if key[:2] != ("flaredtdg", "figure")}
+    monkeypatch.setattr(registry, "STUDIES", tables)
     with pytest.raises(UserError, match="flaredtdg: no figure to reproduce; `chronoscale reproduce flaredtdg` lists what there is"):
         registry.find("flaredtdg", "figure", 1)
     monkeypatch.setattr(sys, "argv", ["chronoscale", "reproduce", "flaredtdg", "--table", "13"])
     with pytest.raises(SystemExit) as left:
         cli.main()
-    assert left.value.code == 2 and "no table 13 to reproduce; nearest: 1" in capsys.readouterr().err
+    assert left.value.code == 2 and "no table 13 to reproduce; nearest: 12" in capsys.readouterr().err
 
 
 def test_the_command_prints_published_ours_ratio_and_why(tmp_path, monkeypatch, capsys) -> None:

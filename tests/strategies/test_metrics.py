@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from notation import NsCosts, gpus, write
 
 from chronoscale.simulator.engine import replay
-from chronoscale.strategies.metrics import Summary, busy_ns, fidelity, imbalance, parallel_efficiency, time_by_op
-from chronoscale.strategies.schedule import COLLECTIVES
+from chronoscale.strategies.metrics import Summary, alone_ns, busy_ns, fidelity, imbalance, parallel_efficiency, time_by_op
+from chronoscale.strategies.schedule import COLLECTIVES, Lane
 from chronoscale.strategies.trace import Trace
 
 
@@ -33,6 +33,25 @@ def test_busy_time_is_the_union_of_intervals(tasks):
         if code not in COLLECTIVES:
             covered[at] |= set(range(begin, begin + ns))
     assert busy_ns(trace).tolist() == [len(moments) for moments in covered]
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40), st.integers(0, 9), st.sampled_from(list(Lane))), max_size=25))
+def test_time_in_communication_alone_is_that_outside_of_all_computing(tasks):
+    rank, start, length, lane = (
+        (np.array(column, np.int64) for column in zip(*tasks, strict=True)) if tasks else (np.zeros(0, np.int64),) * 4
+    )
+    none = np.zeros(len(tasks), np.uint8)
+    trace = Trace(
+        "t", 3, "d", np.arange(len(tasks)), rank.astype(np.int32), lane.astype(np.uint8), none, start, start + length, start, none
+    )
+    communicates, computes = [set() for _ in range(3)], [set() for _ in range(3)]
+    for at, begin, ns, where in tasks:
+        if where is Lane.COMM:
+            communicates[at] |= set(range(begin, begin + ns))
+        elif where in (Lane.COMPUTE, Lane.COMPUTE2):
+            computes[at] |= set(range(begin, begin + ns))
+    assert alone_ns(trace).tolist() == [len(one - other) for one, other in zip(communicates, computes, strict=True)]
 
 
 def test_imbalance_leaves_waiting_out():

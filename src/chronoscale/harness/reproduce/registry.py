@@ -18,7 +18,8 @@ MODULES = (
     "pgti.scaling", "pgti.shuffling", "pgti.sizes", "pgti.stages", "pgti.tokens",
     "fast.breakdown", "fast.forward", "fast.kernels", "fast.ladder", "fast.memory_io", "fast.operators", "fast.overheads",
     "fast.redundancy", "fast.sampling", "fast.sizes", "fast.speedups",
-    "flaredtdg.breakdown", "flaredtdg.memory", "flaredtdg.reductions", "flaredtdg.scaling", "flaredtdg.systems",
+    "flaredtdg.breakdown", "flaredtdg.errors", "flaredtdg.memory", "flaredtdg.reductions", "flaredtdg.scaling", "flaredtdg.sensitivity",
+    "flaredtdg.systems",
 )  # fmt: skip
 _ALL: tuple[Study, ...] = tuple(study for name in MODULES for study in import_module(f"chronoscale.harness.reproduce.{name}").STUDIES)
 STUDIES: dict[tuple[str, Kind, int], Study] = {

@@ -1,0 +1,263 @@
+"""FlareDTDG's studies: figures are those of the schedules, reasons say what would meet the printed, data that are absent are skipped."""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from chronoscale.datasets.snapshots.retention import Decay
+from chronoscale.datasets.snapshots.survival import Epoch
+from chronoscale.errors import UserError
+from chronoscale.harness.reproduce import pages, registry
+from chronoscale.harness.reproduce.flaredtdg import breakdown, errors, points, reductions, scaling, sensitivity, systems, trained
+from chronoscale.harness.reproduce.flaredtdg.points import OURS, Point
+from chronoscale.harness.reproduce.study import Findings
+from chronoscale.reports.published import published
+from chronoscale.simulator.memory import peaks
+from chronoscale.strategies.metrics import alone_ns, busy_ns
+
+FLICKR = Point("soc_flickr", "t-gcn")
+
+
+@cache
+def quick(kind: str, number: int) -> Findings:
+    return registry.find("flaredtdg", kind, number).run(lambda _: None, True)
+
+
+def reasons(found: Findings) -> dict[str, str]:
+    return dict(zip(found.rows["what"], found.rows["why"], strict=True))
+
+
+def test_points_are_of_the_printed_size_on_the_printed_gpus() -> None:
+    assert [Point(name, "t-gcn").ranks for name in points.SMALL + points.LARGE] == [4, 4, 4, 16, 16]
+    assert Point("soc_flickr", "t-gcn", gpus=2).ranks == 2
+    for name in points.SMALL + points.LARGE:
+        work = points.workload(Point(name, "mpnn-lstm"))
+        found = work.chunking.blocks(Epoch(0, 0), points.DECAY, Point(name, "t-gcn").ranks)
+        assert found.rows[0].sum() == work.snapshots.num_nodes == points.printed(name).nodes
+        assert (found.edges[:, 0].sum(1) == work.snapshots.edges).all() and len(found.edges) == len(points.trained(name))
+    work = points.workload(Point("ogbn_papers100m", "evolvegcn"))
+    assert (work.model.name, work.model.inputs, work.model.outputs, work.hyper.task) == ("evolvegcn-o", 128, 172, "classes")
+    work = points.workload(FLICKR)
+    assert (work.model.inputs, work.model.hidden, work.model.outputs, work.hyper.task) == (2, 8, 2, "degrees")
+
+
+def test_esdg_has_one_window_and_others_have_eight_snapshots() -> None:
+    whole, other = (points.workload(Point("rec_amazon", "t-gcn", name)) for name in (points.ESDG, OURS))
+    assert (whole.groups, whole.hyper.group_size) == (1, len(points.trained("rec_amazon")) - 1)
+    assert other.hyper.recency.decay.window == other.hyper.group_size == 8
+
+
+def test_outcomes_are_those_of_the_schedule_and_its_trace() -> None:
+    schedule, trace = points.replayed(FLICKR)
+    found = points.simulate(FLICKR)
+    assert (found.status, found.steps) == ("ran", schedule.iterations)
+    assert found.epoch_s == trace.span_ns / 1e9 and found.peak_gb == peaks(schedule, trace).max() / 1e9
+    assert found.mean_gb == pytest.approx(peaks(schedule, trace).mean() / 1e9)
+    assert found.alone_s == pytest.approx(alone_ns(trace).mean() / 1e9)
+    assert found.idle_s == pytest.approx((trace.span_ns - busy_ns(trace).mean()) / 1e9)
+
+
+def test_what_does_not_fit_has_memory_and_no_time() -> None:
+    found = points.simulate(Point("ogbn_papers100m", "t-gcn", points.ESDG))
+    assert found.status == "out of memory" and found.peak_gb > 48 and "more than the 48.0 GB of NVIDIA A40" in found.message
+    assert np.isnan([found.epoch_s, found.alone_s, found.idle_s]).all() and found.parts is None
+
+
+def test_apart_is_the_same_chunks_without_exchange() -> None:
+    cut, whole = (points.workload(Point("soc_flickr", "t-gcn", cut=cut)).chunking for cut in (True, False))
+    one, other = (chunking.blocks(Epoch(0, 0), points.DECAY, 4) for chunking in (cut, whole))
+    assert one.halo.any() and not other.halo.any() and not other.sent.any()
+    assert (one.rows == other.rows).all() and (one.edges == other.edges).all()
+    assert points.simulate(Point("soc_flickr", "t-gcn", cut=False)).peak_gb < points.simulate(FLICKR).peak_gb
+
+
+def test_a_window_keeps_its_parts() -> None:
+    assert points.kept(Decay(2, 0, 1.0)) == 2
+    counts, kept = [64], 64
+    for _ in range(6):
+        kept = int(np.floor(kept * 0.1 ** (1 / 6)))
+        counts.append(kept)
+    assert points.kept() == (64 + sum(counts)) / 64
+
+
+@pytest.mark.parametrize("number", [7, 8, 9, 10, 11])
+def test_reductions_are_of_the_figures_beside_them(number: int) -> None:
+    found = quick("table", number)
+    figures = found.tables["figures"]
+    columns = {name: figures[name].to_numpy() for name in figures.columns[2:]}
+    theirs, after, ours, own = columns.values()
+    assert found.rows["published"].to_numpy() == pytest.approx(after / theirs - 1)
+    assert found.rows["ours"].to_numpy() == pytest.approx(own / ours - 1)
+    for dataset, value in zip(figures["dataset"], theirs, strict=True):
+        (line,) = (one for one in published("flaredtdg").tables[number].rows if (one["dataset"], one["model"]) == (dataset, "t-gcn"))
+        assert value in line.values() and float(line["flaredtdg"]) in after
+    assert (found.rows["ours"] < 0).all(), "FlareDTDG's saves, as in print"
+    assert any(note.startswith("Simulated on a40-ib") for note in found.notes) and "Quick: soc_flickr and rec_amazon, T-GCN." in found.notes
+
+
+def test_ablations_compare_what_the_tables_do() -> None:
+    ablation = {one.number: one for one in reductions.ABLATIONS}
+    full, ours = points.simulate(Point("soc_flickr", "t-gcn", "full-history")), points.simulate(FLICKR)
+    assert ablation[7].ours(FLICKR) == (full.peak_gb * 1e3, ours.peak_gb * 1e3)
+    assert ablation[8].ours(FLICKR) == (full.epoch_s, ours.epoch_s)
+    alone = points.simulate(Point("soc_flickr", "t-gcn", "flaredtdg-no-overlap")).alone_s
+    assert ablation[11].ours(FLICKR) == (alone, ours.alone_s) and ours.alone_s < alone
+
+
+def test_a_history_of_the_length_that_is_told_has_the_printed_reduction() -> None:
+    said = reductions.history(FLICKR, -0.75, -0.5)
+    assert "75% less would be that of a full history of 16 snapshots, not 8" in said
+    assert "would be" not in reductions.history(FLICKR, -0.52, -0.51)
+
+
+def test_table_5_says_what_ran_out_and_who_is_least() -> None:
+    assert systems.ran_out(5, "ogbn_papers100m", "t-gcn", "esdg") == "printed: out of device memory"
+    assert systems.ran_out(5, "ogbn_papers100m", "t-gcn", "dynahb") == "printed: out of host memory"
+    assert systems.ran_out(5, "soc_flickr", "t-gcn", "esdg") == ""
+    found = quick("table", 5)
+    assert len(found.rows) == 2 * 4 and (found.rows["why"] != "").all()
+    for one in found.rows.to_dict("records"):
+        dataset, model, strategy = str(one["what"]).split(", ")
+        assert one["ours"] == points.simulate(Point(dataset, model, strategy)).peak_gb
+        assert one["published"] == points.line(5, dataset, model)[strategy]
+    uncut = points.simulate(Point("soc_flickr", "t-gcn", cut=False)).peak_gb
+    assert f"were nothing cut {uncut:.3g}" in reasons(found)["soc_flickr, t-gcn, flaredtdg"]
+    rows = [{"published": a, "ours": b} for a, b in ((3, 1), (float("nan"), 5), (4, 4), (2, 2))] * 2
+    assert systems.order(rows) == "flaredtdg's is the least in 2 of 2 points in print, in 0 of ours"
+
+
+def test_table_4s_epochs_to_convergence_make_up_for_the_difference() -> None:
+    found = quick("table", 4)
+    for one in found.rows.to_dict("records"):
+        times = float(str(one["why"]).split(" times as many")[0].split()[-1])
+        assert one["ours"] * times == pytest.approx(one["published"], rel=0.06)
+    seconds = found.tables["epochs"].set_index(["dataset", "strategy"])["ours, s an epoch"]
+    rows = found.rows.set_index("what")["ours"]
+    assert rows["soc_flickr, t-gcn, flaredtdg over esdg"] == seconds["soc_flickr", "esdg"] / seconds["soc_flickr", OURS]
+    assert "1 and" in reasons(found)["rec_amazon, t-gcn, flaredtdg over esdg"]
+    papers = systems.slower("ogbn_papers100m", "t-gcn", "esdg")
+    assert np.isnan([papers["published"], papers["ours"]]).all() and str(papers["why"]).startswith(
+        "printed: out of device memory; esdg needs"
+    )
+
+
+def test_table_12s_parts_add_up_in_print_and_in_ours() -> None:
+    found = quick("table", 12)
+    assert found.rows["published"].sum() == pytest.approx(1, abs=1e-3) and found.rows["ours"].sum() == pytest.approx(1)
+    seconds = found.tables["seconds"].iloc[0]
+    ours = found.rows.set_index("what")["ours"]
+    assert ours["soc_flickr, backward"] / ours["soc_flickr, forward"] == pytest.approx(seconds["backward"] / seconds["forward"])
+    one = points.simulate(Point("soc_flickr", "mpnn-lstm"))
+    assert seconds["remap"] == one.parts.seconds["gather"] and seconds["communication"] == one.alone_s
+    printed = {float(line["chunking"]) + float(line["shuffle"]) for line in published("flaredtdg").tables[12].rows}
+    assert f"{min(printed):.1%}" == "0.7%" and f"{max(printed):.1%}" == "1.4%", "the note's"
+
+
+def test_figure_1_tells_communication_from_waiting() -> None:
+    found = quick("figure", 1)
+    shares = found.tables["shares"]
+    assert (shares["alone"] <= shares["computes nothing"]).all() and (shares["computes nothing"] < 1).all()
+    one = points.simulate(Point("soc_flickr", "mpnn-lstm", "esdg"))
+    assert shares["alone"].tolist() == [one.alone_s / one.epoch_s]
+    assert found.rows["published_low"].tolist()[:2] == [0.24, 0.24] and len(found.drawings) == 1
+
+
+def test_figure_7s_memory_falls_and_hosts_do_not_grow() -> None:
+    found = quick("figure", 7)
+    rows, table = found.rows.set_index("what"), found.tables["points"].set_index(["strategy", "gpus"])
+    one, four = table.loc[(OURS, 1)], table.loc[(OURS, 4)]
+    assert one["gb"] / 4 < four["gb"] < one["gb"] / 2 and one["host_gb"] == four["host_gb"]
+    assert rows.loc["flaredtdg on 4 GPUs over 1", "ours_mean"] == pytest.approx(one["epoch_s"] / four["epoch_s"])
+    gains = {gpus: table.loc[("dynahb", gpus), "epoch_s"] / table.loc[(OURS, gpus), "epoch_s"] for gpus in (1, 4)}
+    over = rows.loc["flaredtdg over dynahb, an epoch"]
+    assert over["ours_low"] == pytest.approx(min(gains.values())) and over["why"].endswith(f"on {min(gains, key=gains.get)} GPUs")
+    stats = points.trained("soc_flickr")
+    features = len(stats) * stats.num_nodes * 2 * 4
+    assert scaling.host_gb("soc_flickr", OURS, 16) * 1e9 > features + 4 * stats.edges.sum()
+    assert scaling.host_gb("soc_flickr", "dynahb", 4) > scaling.host_gb("soc_flickr", "dynahb", 1)
+
+
+def test_reasons_of_the_breakdown_are_of_its_parts() -> None:
+    line = published("flaredtdg").tables[12].rows[0]
+    assert set(breakdown.WHY) == set(breakdown.PARTS) | {"communication"} == set(line) - {"dataset", *breakdown.OUTSIDE}
+
+
+def test_printed_ratios_of_errors_are_over_the_regressions() -> None:
+    found = errors.ratios(6, "mpnn-lstm", "recent_only")
+    each = [0.0543 / 0.6867, 0.1245 / 1.2034, 0.0812 / 0.0946]
+    assert (found.low, found.mean, found.high) == pytest.approx((min(each), np.mean(each), max(each)))
+    assert errors.ratios(3, "t-gcn", "dynagraph").high == pytest.approx(0.1281 / 0.1355), "accuracies are no errors"
+
+
+@pytest.mark.parametrize("kind, number", [("table", 3), ("table", 6), ("figure", 6), ("figure", 8)])
+def test_data_that_are_absent_are_skipped_with_a_line_each(kind, number, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("CHRONOSCALE_DATA", str(tmp_path))
+    study = registry.find("flaredtdg", kind, number)
+    found = study.run(lambda _: None, False)
+    skipped = [note for note in found.notes if note.startswith("Skipped: dataset '")]
+    assert [note.split("'")[1] for note in skipped] == list(trained.DATASETS) and "set CHRONOSCALE_DATA" in skipped[0]
+    assert len(found.rows) and "–" in pages.markdown(study, found) and not found.drawings
+
+
+def fake(one: trained.Training) -> trained.Trained:
+    """Known figures, in place of minutes of training."""
+    error = {OURS: 0.5, "full-history": 0.4, "recent-only": 1.0}.get(one.strategy, 2.0) + one.full / 100
+    ended = tuple(float(i + 1) for i in range(one.epochs))
+    validation = tuple(error / end for end in ended)
+    return trained.Trained((3.0, 2.0), ended, validation, error, {"last value": 0.45}, one.full * 0.1)
+
+
+@pytest.fixture
+def known(monkeypatch) -> None:
+    for module in (errors, sensitivity):
+        monkeypatch.setattr(module, "trained", fake)
+        monkeypatch.setattr(module, "at_hand", lambda told, quick: (("math_overflow_monthly",), ()))
+
+
+def test_table_6_divides_test_errors(known) -> None:
+    found = registry.find("flaredtdg", "table", 6).run(lambda _: None, False)
+    rows = found.rows.set_index("what")
+    assert len(rows) == 3 * 2
+    assert rows.loc["t-gcn, test MSE of flaredtdg over full-history", "ours_mean"] == pytest.approx(0.52 / 0.42)
+    assert rows.loc["evolvegcn, test MSE of flaredtdg over recent-only", "ours_mean"] == pytest.approx(0.52 / 1.02)
+    assert "3 of 9 models are better on the test months than every naive prediction (last value)." in found.notes
+
+
+def test_figure_6_finds_when_an_error_is_reached(known) -> None:
+    found = registry.find("flaredtdg", "figure", 6).run(lambda _: None, False)
+    rows = found.rows.set_index("what")
+    what = "math_overflow_monthly, {}, seconds to a validation MSE"
+    assert rows.loc[what.format("full-history"), "ours_mean"] == 1.0
+    assert rows.loc[what.format(OURS), "ours_mean"] == 2.0, "0.52, then 0.26, below 0.42"
+    assert len(found.tables["curves"]) == 2 * trained.EPOCHS and len(found.drawings) == 1
+
+
+def test_figure_8_finds_the_least_error_and_how_memory_grows(known) -> None:
+    found = registry.find("flaredtdg", "figure", 8).run(lambda _: None, False)
+    rows = found.rows.set_index("what")
+    assert rows.loc["math_overflow_monthly, full snapshots of least test MSE", "ours_mean"] == 1
+    grown = rows.loc["math_overflow_monthly, memory, most full snapshots over fewest"]
+    assert (grown["ours_low"], grown["points"]) == (pytest.approx(6.0), 3)
+    assert len(found.tables["cells"]) == 12
+    assert rows.loc["rec_amazon, full snapshots of least test MSE", ["published_low", "published_high"]].tolist() == [2, 3]
+
+
+def test_a_training_is_a_run_of_its_settings() -> None:
+    """For real, on a small stand-in: losses, times, errors, and the planned peak of fewer full snapshots is less."""
+    two, four = (trained.trained(trained.Training("rec_amazon_like", "t-gcn", OURS, 1, full)) for full in (2, 4))
+    for one in (two, four):
+        assert len(one.seconds) == len(one.validation) == 1 and one.ended[0] == pytest.approx(one.seconds[0]) and one.epoch_s > 0
+        assert 0 < one.test < 10 and set(one.naive) == {"last value", "training mean"}
+    assert two.peak_gb < four.peak_gb
+    with pytest.raises(UserError, match="alpha"):
+        trained.trained(trained.Training("rec_amazon_like", "t-gcn", OURS, 1, 2, 1.5))
+
+
+def test_every_study_names_how_it_was_made() -> None:
+    ways = {(study.kind, study.number): study.way for study in registry.of("flaredtdg")}
+    executed = {("table", 3), ("table", 6), ("figure", 6), ("figure", 8)}
+    assert {key for key, way in ways.items() if way == "executed"} == executed
+    assert {key for key, way in ways.items() if way == "counted"} == {("table", 1)}
+    assert isinstance(quick("table", 7).rows, pd.DataFrame)
