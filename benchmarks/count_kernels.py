@@ -196,7 +196,7 @@ def snapshots(folder: Path) -> Iterator[dict[str, int | str]]:
 
 def blocks() -> Iterator[dict[str, int | str]]:
     """Windows that shrink or not, that predict their newest snapshot or every one, on one rank and as one of two."""
-    sequence = SEQUENCE.head(8)  # one segment of four windows
+    sequence = GrowthGraph.rmat(60, 880, 8, 0.1, 1).sequence().without_self_edges()  # one segment; at every level remote rows are read
     chunks = Chunks((np.arange(sequence.num_nodes) % BLOCKED).astype(np.int32), BLOCKED)
     ways = [(name, layers) for name, layers in product(MODELS, (1, 2, 3)) if MODELS[name].spatial == "gcn"]
     for (name, layers), ranks, (shrinks, each), decay in product(ways, (1, 2), WAYS, (Decay(2, 2, 0.5), Decay(1, 3, 0.5, (2,)))):

@@ -24,8 +24,9 @@ def lstm(x: Tensor, state: tuple[Tensor, Tensor] | None, weights: Weights, backe
     h, c = state or (None, None)
     check_cell("lstm", x, weights, 4, h=h, c=c)
     if select_without_cuda("an LSTM", x.device, backend, slower=False) is reference:
-        zeros = x.new_zeros(len(x), weights.kept.shape[1])
-        new_h, new_c = torch.lstm_cell(x, state or (zeros, zeros), *weights)
+        if state is None:
+            state = (x.new_zeros(len(x), weights.kept.shape[1]),) * 2
+        new_h, new_c = torch.lstm_cell(x, state, *weights)
         return new_h, new_c
     return cast("tuple[Tensor, Tensor]", _Lstm.apply(x, h, c, *weights))  # type: ignore[no-untyped-call]
 

@@ -23,13 +23,13 @@ def shrunk(graph: CSR, rows: int, halo: int, nnz: int) -> CSR:
         return graph
     column = graph.indices
     kept = column < rows
-    if halo:
+    if width > own:
         kept |= (column >= own) & (column < own + halo)
     ends = torch.zeros(graph.nnz + 1, dtype=torch.int64, device=graph.device)
     torch.cumsum(kept, 0, out=ends[1:])
     indptr = ends[graph.indptr[: rows + 1]]
     place = torch.where(kept, ends[:-1], nnz).clamp_(max=nnz)  # what goes, and entries of later rows, to a place behind the others
-    if halo:
+    if width > own:
         column = torch.where(column < own, column, column - (own - rows))
     indices, values = _placed(column, place, nnz), None if graph.values is None else _placed(graph.values, place, nnz)
     return CSR(indptr, indices, values, rows + halo).trusted()

@@ -86,7 +86,7 @@ def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, threads
     device = this_device(experiment)
     there = torch.cuda.mem_get_info(device)[1] * ranks if device.type == "cuda" else psutil.virtual_memory().available
     memory = there if experiment.memory is None else min(there, experiment.memory * ranks)
-    cluster = presets.local_cpu(ranks, float(memory), link, costs.gather)
+    cluster = presets.local_cpu(ranks, float(memory), link, costs.gather, costs.exchange)
     streams = lanes_for(device, threads).streams
     named = replace(cluster.device, name=costs.device, streams=streams)
     if device.type == "cuda":

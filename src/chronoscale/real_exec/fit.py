@@ -55,7 +55,7 @@ def tabulate(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.DataFrame:
 
 
 def fit(table: pd.DataFrame, device: str, fingerprint: Mapping[str, str], seed: int = 0, launch_ns: int = 0) -> FittedCosts:
-    """Curves for every (operation, width) of a profile, and alpha and beta of all-reduce and of all-gather where it has any.
+    """Curves for every (operation, width) of a profile, and alpha and beta of all-reduce, all-gather and all-to-all where it has any.
 
     Non-negative least squares on relative error. Held-out error is the median relative error on a quarter of the samples, from a fit on
     the others; the stored curve is then fitted on all. `launch_ns`: as in `CostModel`. Raises UserError when an operation has too few
@@ -65,9 +65,10 @@ def fit(table: pd.DataFrame, device: str, fingerprint: Mapping[str, str], seed: 
     for (name, lane, width), part in table.groupby(["op", "lane", "width"], sort=True):
         if Op[str(name)] not in COLLECTIVES:
             fits.append(_fit_one(Op[str(name)], str(lane), int(str(width)), part, seed))
-    reduced, gathered = (table[table["op"] == op.name] for op in (Op.ALLREDUCE, Op.ALLGATHER))
+    reduced, gathered, exchanged = (table[table["op"] == op.name] for op in (Op.ALLREDUCE, Op.ALLGATHER, Op.ALLTOALL))
     link, gather = _fit_link(reduced) if len(reduced) else None, _fit_gather(gathered) if gathered["bytes"].any() else None
-    return FittedCosts(device, tuple(fits), dict(fingerprint), link, gather, launch_ns=launch_ns)
+    exchange = _fit_exchange(exchanged) if exchanged["bytes"].any() else None
+    return FittedCosts(device, tuple(fits), dict(fingerprint), link, gather, exchange, launch_ns=launch_ns)
 
 
 def _fit_one(op: Op, lane: str, width: int, part: pd.DataFrame, seed: int) -> Fit:
@@ -133,4 +134,12 @@ def _fit_gather(part: pd.DataFrame) -> Link:
     shares = part[part["bytes"] > 0]
     ranks, size, ns = (shares[name].to_numpy(np.float64) for name in ("ranks", "bytes", "ns"))
     alpha, beta = _solve(np.stack([ranks - 1, (ranks - 1) * size], axis=1), ns)
+    return Link(bandwidth=1e9 / max(beta, 1e-12), latency_s=alpha / 1e9)
+
+
+def _fit_exchange(part: pd.DataFrame) -> Link:
+    """Alpha and beta of pairwise exchange: T = (P-1) alpha + n / B of what a rank sends or receives."""
+    shares = part[part["bytes"] > 0]
+    ranks, size, ns = (shares[name].to_numpy(np.float64) for name in ("ranks", "bytes", "ns"))
+    alpha, beta = _solve(np.stack([ranks - 1, size], axis=1), ns)
     return Link(bandwidth=1e9 / max(beta, 1e-12), latency_s=alpha / 1e9)

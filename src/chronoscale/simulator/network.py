@@ -6,7 +6,7 @@ ranks that take part, n a row's `bytes`. Ranks that do not take part cost nothin
 All-reduce and all-gather between machines run on rails, as NCCL builds them: as many rings as a machine has ranks in the collective (the
 machine with the fewest counts), each with its share of the tensor and, between machines, a network card of its own. B is then the sum of
 those shares of the network, but no more than the link inside a machine, which all rings cross. Rails are of presets and datasheets; a
-fitted link is what was measured, and a cluster may have one for all-gathers alone.
+fitted link is what was measured, and a cluster may have one for all-gathers alone, and one for all-to-alls.
 
 ====================  =================================================  ==========================================
 operation             time                                               n
@@ -62,6 +62,9 @@ def times(schedule: Schedule, cluster: Cluster) -> tuple[Ints, Ints]:
     if cluster.gather is not None:
         alpha = np.where(op == Op.ALLGATHER, cluster.gather.latency_s, alpha)
         bandwidth = np.where(op == Op.ALLGATHER, cluster.gather.bandwidth, bandwidth)
+    if cluster.exchange is not None:
+        alpha = np.where(op == Op.ALLTOALL, cluster.exchange.latency_s, alpha)
+        bandwidth = np.where(op == Op.ALLTOALL, cluster.exchange.bandwidth, bandwidth)
 
     moved = schedule.bytes[row]
     largest, total = np.maximum.reduceat(moved, begin).astype(np.float64), np.add.reduceat(moved, begin)

@@ -108,9 +108,9 @@ def scaled(cluster: Cluster, gpus: int) -> Cluster:
     return replace(cluster, nodes=-(-gpus // cluster.gpus_per_node))
 
 
-def local_cpu(ranks: int, memory_bytes: float, link: Link, gather: Link | None = None) -> Cluster:
+def local_cpu(ranks: int, memory_bytes: float, link: Link, gather: Link | None = None, exchange: Link | None = None) -> Cluster:
     """The machine at hand as `ranks` CPU ranks that share `memory_bytes` evenly; `link` joins them, fitted to measured
-    collectives, `gather` to all-gathers.
+    collectives, `gather` to all-gathers, `exchange` to all-to-alls.
 
     What a rank holds on its "device" and on the host comes out of one share. Two FIFOs a rank: host and transfer lanes, compute and
     communication lanes. The peaks stand for one core of a current server to
@@ -120,4 +120,4 @@ def local_cpu(ranks: int, memory_bytes: float, link: Link, gather: Link | None =
         raise UserError(f"at least one rank is needed, got {ranks}")
     copy = Link(bandwidth=10e9, latency_s=0.0)
     device = Device("CPU rank", memory_bytes / ranks, 50e9, 10e9, copy, launch_s=0.0, streams=CPU_STREAMS, on_host=True)
-    return Cluster("local-cpu", device, 1, ranks, link, link, "fitted on this machine", gather=gather)
+    return Cluster("local-cpu", device, 1, ranks, link, link, "fitted on this machine", gather=gather, exchange=exchange)

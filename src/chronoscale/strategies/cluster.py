@@ -58,9 +58,9 @@ CPU_STREAMS = ((Lane.HOST, Lane.H2D, Lane.D2H), (Lane.COMPUTE, Lane.COMPUTE2, La
 class Cluster:
     """`nodes` machines of `gpus_per_node` devices; `intra` joins devices of a machine, `inter` machines (per device's share).
 
-    `gather`: what all-gathers take, where they were measured for themselves; None: as others. `host_memory`: bytes a machine, shared by
-    its devices' ranks. `engine`: fetching spread data through a data engine such as Dask: latency a request, each served by one scheduler
-    for the whole cluster, and bandwidth of a rank's connection; None where the cluster has none.
+    `gather`, `exchange`: what all-gathers and all-to-alls take, where they were measured for themselves; None: as others. `host_memory`:
+    bytes a machine, shared by its devices' ranks. `engine`: fetching spread data through a data engine such as Dask: latency a request,
+    each served by one scheduler for the whole cluster, and bandwidth of a rank's connection; None where the cluster has none.
     """
 
     name: str
@@ -73,6 +73,7 @@ class Cluster:
     host_memory: float = float("inf")
     engine: Link | None = None
     gather: Link | None = None
+    exchange: Link | None = None
 
     def __post_init__(self) -> None:
         if self.nodes < 1 or self.gpus_per_node < 1:

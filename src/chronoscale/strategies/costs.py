@@ -181,6 +181,7 @@ class FittedCosts:
     fingerprint: Mapping[str, str]
     collective: Link | None = None  # fitted all-reduce, per ring step
     gather: Link | None = None  # fitted all-gather, per ring step
+    exchange: Link | None = None  # fitted all-to-all, per round
     extrapolate: bool = False
     slack: float = 0.1
     launch_ns: int = 0  # of a GPU, measured; 0 on a CPU, where nothing is launched

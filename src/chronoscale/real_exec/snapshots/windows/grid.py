@@ -140,10 +140,11 @@ class WindowGrid(Grid):
             return rows, level
         own, edges, halo = self.stock.size(self.snapshot(seat), now)
         graph, features = rows.full.graph, rows.features
-        left = features[:own] if not halo else torch.cat([features[:own], features[graph.num_rows : graph.num_rows + halo]])
-        scale = None if rows.full.scale is None else rows.full.scale[:own].clone()
         # Copies, so that what goes gives its memory back.
-        return Rows(Full(shrunk(graph, own, halo, edges + own), scale), left if halo else left.clone()), now
+        remote = graph.num_cols > graph.num_rows
+        left = torch.cat([features[:own], features[graph.num_rows :][:halo]]) if remote else features[:own].clone()
+        scale = None if rows.full.scale is None else rows.full.scale[:own].clone()
+        return Rows(Full(shrunk(graph, own, halo, edges + own), scale), left), now
 
     def read(self, seat: Seat) -> None:
         """Features stay for as long as their snapshot."""
