@@ -21,7 +21,7 @@ from chronoscale.harness.reproduce.flaredtdg.points import (
     simulate,
 )
 from chronoscale.harness.reproduce.flaredtdg.stand_ins import trained
-from chronoscale.harness.reproduce.study import NAN, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import NAN, UNKNOWN, Findings, Study, Told, beside
 from chronoscale.reports.published import published
 
 GB = 1e9
@@ -65,7 +65,8 @@ def memory(told: Told, quick: bool) -> Findings:
             rows.append(beside(f"{dataset}, {model}, {strategy}", printed.get(strategy, NAN), found.peak_gb, why))
     said = (
         f"GB of the fullest device; {order(rows)}.",
-        "Ours counts tensors alone; the printed figures may hold what an allocator and a CUDA context reserve.",
+        "Ours counts tensors alone; the printed figures may hold what an allocator and a CUDA context reserve. What else "
+        f"makes a figure differ is {UNKNOWN}.",
     )
     return Findings(pd.DataFrame(rows), (), {}, (*said, *notes(quick)))
 
