@@ -1,6 +1,8 @@
-"""Rivals on windows executed on this rank: `rival_cases.py FOLDER RANK RANKS`. tests/real_exec/test_sampled.py compares what it writes."""
+"""Rivals on windows on this rank: `rival_cases.py FOLDER RANK RANKS`; test_sampled.py and test_hybrid.py compare what it writes."""
 
 import json
+import os
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from chronoscale.real_exec.context import joined
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.snapshots.hybrid.program import HybridProgram
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.sampled.program import SampledProgram
@@ -30,6 +33,7 @@ from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.workload import Hyper, Recency, Workload
 
 SEED, INPUTS, HIDDEN, NODES, EPOCHS = 5, 6, 8, 60, 3
+RANKS = (1, 2, 4)
 COSTS = DatasheetCosts(presets.cluster("h200").device)
 GRAPHS = GrowthGraph.rmat(NODES, 400, 11, 0.1, 1).sequence().without_self_edges()
 
@@ -72,25 +76,63 @@ CASES = [
 ]
 
 
+def learner_of(case, context):
+    """Of plain gradient descent, which does not hide a gradient that counts twice."""
+    learner = Learner(SnapshotModel(case.shape, SEED), context)
+    learner.optimizer = torch.optim.SGD(learner.model.parameters(), RATE)
+    return learner
+
+
+def sampled(case, context, ranks):
+    """Losses of all epochs, whether what moved is what was planned, bytes that moved, what is left on the device; and the weights."""
+    schedule = strategy("dynagraph").plan(case.workload(), ranks, COSTS)
+    material, learner = Material(GRAPHS, case.shape.inputs, task=case.task), learner_of(case, context)
+    program = SampledProgram(schedule, material, learner, case.hyper, context)
+    losses = [execute(schedule, program, context.lanes(schedule), "cpu").losses.tolist()]
+    planned = {t.task: t.bytes for t in program.tasks if t.op in COLLECTIVES - {Op.ALLREDUCE}}
+    equal = planned == program.exchange.moved
+    losses += [execute(schedule, program, context.lanes(schedule), "cpu").losses.tolist() for _ in range(EPOCHS - 1)]
+    left = len(program.grid._there) + len(program.grid.sums) + len(program.grid.cells)
+    return {"losses": losses, "equal": equal, "exchanged": sum(planned.values()), "left": left}, weights(learner.model)
+
+
+def hybrid(case, context, ranks):
+    """As `sampled`, and the sizes of all batches."""
+    work = case.workload()
+    schedule = strategy("dynahb").plan(work, ranks, COSTS)
+    material, learner = Material(GRAPHS, case.shape.inputs, task=case.task), learner_of(case, context)
+    program = HybridProgram(schedule, material, work.chunking.chunks, learner, case.hyper, context)
+    losses, choices, equal = [], [], []
+    for _ in range(EPOCHS):
+        losses.append(execute(schedule, program, context.lanes(schedule), "cpu").losses.tolist())
+        choices.append([(program.choices[i].window, program.choices[i].vertices) for i in range(schedule.iterations)])
+        if not equal:
+            sent = [task for task in program.tasks if task.op in (Op.GATHER, Op.H2D) and choices[0][task.iteration] == choices[0][0]]
+            equal = [task.bytes == program.moved[task.task] * (1 + (task.op is Op.GATHER)) for task in sent]
+    found = {"losses": losses, "equal": all(equal) and len(equal) > 0, "left": len(program.batches), "choices": choices}
+    return found, weights(learner.model)
+
+
 def run(folder: Path, rank: int, ranks: int) -> None:
     """All cases on this rank; a file of what they gave."""
-    found, trained = {}, {}
     with joined(Settings(device="cpu")) as context:
-        for case in CASES:
-            schedule = strategy("dynagraph").plan(case.workload(), ranks, COSTS)
-            material = Material(GRAPHS, case.shape.inputs, task=case.task)
-            learner = Learner(SnapshotModel(case.shape, SEED), context)
-            learner.optimizer = torch.optim.SGD(learner.model.parameters(), RATE)
-            program = SampledProgram(schedule, material, learner, case.hyper, context)
-            losses = [execute(schedule, program, context.lanes(schedule), "cpu").losses.tolist()]
-            planned = {t.task: t.bytes for t in program.tasks if t.op in COLLECTIVES - {Op.ALLREDUCE}}
-            equal = planned == program.exchange.moved
-            losses += [execute(schedule, program, context.lanes(schedule), "cpu").losses.tolist() for _ in range(EPOCHS - 1)]
-            left = len(program.grid._there) + len(program.grid.sums) + len(program.grid.cells)
-            trained[case.label] = weights(learner.model)
-            found[case.label] = {"losses": losses, "equal": equal, "exchanged": sum(planned.values()), "left": left}
-    (folder / f"found-{ranks}-{rank}.json").write_text(json.dumps(found))
-    np.savez(folder / f"weights-{ranks}-{rank}.npz", **trained)
+        for train in (sampled, hybrid):
+            found = {case.label: train(case, context, ranks) for case in CASES}
+            path = folder / f"{train.__name__}-{ranks}-{rank}"
+            path.with_suffix(".json").write_text(json.dumps({label: one for label, (one, _) in found.items()}))
+            np.savez(path.with_suffix(".npz"), **{label: trained for label, (_, trained) in found.items()})
+
+
+def everywhere(folder: Path) -> Path:
+    """All cases on all numbers of ranks, in processes of their own but for one rank alone."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    for ranks in RANKS[1:]:
+        commands = [[sys.executable, __file__, str(folder), str(rank), str(ranks)] for rank in range(ranks)]
+        alive = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) for command in commands]
+        errors = [process.communicate()[1] for process in alive]
+        assert not any(process.returncode for process in alive), errors[0][-3000:]
+    run(folder, 0, 1)
+    return folder
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from command_line import command, one_line
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.signals.statistics import SignalStatistics
+from chronoscale.datasets.snapshots.chunks import Expected
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness import machine
 from chronoscale.harness.experiments import check
@@ -37,7 +38,8 @@ def test_rows_are_estimated_before_they_are_made(layers, ranks, size):
     for name, planner in of("snapshots").items():
         if not planner.solves:
             parts = Partition(ones, ones, ones, ones) if planner.partitioned else None
-            work = Workload("w", stats, model_shape("wd-gcn", 8, 8, layers), Hyper(group_size=size), parts)
+            chunks = Expected([(np.array([2]), np.array([200]))] * 24, 200, 64) if planner.chunked else None
+            work = Workload("w", stats, model_shape("wd-gcn", 8, 8, layers), Hyper(group_size=size), parts, chunks)
             made = len(planner.plan(work, ranks, DatasheetCosts(cluster.device)))
             assert made <= planner.rows(work, ranks) <= 10 * made, (name, made, planner.rows(work, ranks))
 

@@ -1,5 +1,6 @@
 """Probes span what strategies ask of a fitted cost model: every descriptor of every schedule lies in the range that was measured."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -7,21 +8,25 @@ import pytest
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.generate.growth import GrowthGraph
+from chronoscale.datasets.snapshots.chunks import Counted, chunked
 from chronoscale.datasets.snapshots.partition import Cut
+from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.snapshots import probe
 from chronoscale.real_exec.snapshots.probe import probes
 from chronoscale.simulator import presets
-from chronoscale.strategies.costs import RANGED, UNUSED, DatasheetCosts, Fit, FittedCosts
+from chronoscale.strategies.costs import PLACED, RANGED, UNUSED, DatasheetCosts, Fit, FittedCosts
+from chronoscale.strategies.flaredtdg.keeping import Keeping
+from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, FULL_HISTORY, RECENT_ONLY, REMAPPED
 from chronoscale.strategies.registry import of, strategy
-from chronoscale.strategies.schedule import COLLECTIVES, Op
+from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op
 from chronoscale.strategies.snapshots.forms import must_track, plain
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
 from chronoscale.strategies.snapshots.rows import Form
-from chronoscale.strategies.workload import Hyper, Partition, Workload
+from chronoscale.strategies.workload import Hyper, Partition, Recency, Workload
 
 COSTS = DatasheetCosts(presets.cluster("h200").device)
 GRAPHS = {
@@ -62,14 +67,64 @@ def test_every_descriptor_of_a_cell_is_in_range(graph, ranks, model, monkeypatch
         covers(found, strategy(name).plan(work, ranks, COSTS))
 
 
+BLOCKS = (FLAREDTDG, REMAPPED, FULL_HISTORY, RECENT_ONLY)
+WINDOWED = [("t-gcn", Decay(2, 4, 0.2), "exact"), ("evolvegcn-h", Decay(1, 3, 0.1), "exact"), ("mpnn-lstm", Decay(2, 0, 1.0), "exact")]
+WINDOWED += [("t-gcn", Decay(1, 4, 0.3, lags=(4,)), "exact"), ("evolvegcn-o", Decay(2, 3, 0.5), "as-published")]
+
+
+@pytest.mark.parametrize(("graph", "ranks", "given"), in_turn(WINDOWED, (1, 2)))
+def test_every_descriptor_of_a_window_is_in_range(graph, ranks, given):
+    """Of every strategy on blocks, in any epoch: other draws of chunks than those that were timed."""
+    (model, decay, variant), snapshots = given, GRAPHS[graph]
+    hyper = Hyper(recency=Recency(decay, 16), variant=variant)
+    shape = model_shape(model, 8, 8, 2)
+    found = list(probes(snapshots, shape, hyper, ranks, ["blocks"]))
+    assert len({p.label for p in found}) == len(found)
+    for one in found:
+        assert one.schedule.kind == "blocks" and one.schedule.ranks == ranks
+        assert one.parts.dtype == np.int32 and one.parts.shape == (one.snapshots.num_nodes,) and one.parts.max() < 16
+    chunks = chunked(snapshots, 16)
+    for planner, seed in product(BLOCKS, range(3)):
+        work = Workload("w", statistics_of(snapshots), shape, replace(hyper, seed=seed), chunking=Counted(snapshots, chunks))
+        covers(found, planner.plan(work, ranks, COSTS))
+
+
+def test_what_windows_time_is_what_was_planned():
+    """Every pass draws the same chunks; an epoch of training does not."""
+    hyper, snapshots = Hyper(recency=Recency(Decay(1, 3, 0.2), 16)), GRAPHS["growth"]
+    for one in probes(snapshots, model_shape("t-gcn", 8, 8, 1), hyper, 1, ["blocks"]):
+        keeping = Keeping.of(one.schedule)
+        drawn = [keeping.epoch(3, number).depth(16, keeping.decay, 1) for number in range(4)]
+        assert all((depth == drawn[0]).all() for depth in drawn)
+    others = [Keeping(hyper.recency.decay).epoch(3, number).depth(16, hyper.recency.decay, 1) for number in range(4)]
+    assert any((depth != others[0]).any() for depth in others)
+
+
+def test_old_snapshots_are_small_ones_and_large_ones():
+    """Probes of the dataset: its least and its most edges come first as well as last."""
+    snapshots, hyper = GRAPHS["growth"], Hyper(recency=Recency(Decay(1, 3, 0.2), 16))
+    edges = np.diff(snapshots.ptr)
+    for one in list(probes(snapshots, model_shape("t-gcn", 8, 8, 1), hyper, 1, ["blocks"]))[:4]:
+        found = np.diff(one.snapshots.ptr)
+        assert {found[0], found[-1]} == {edges.min(), edges.max()}
+        assert (np.diff(found) >= 0).all() == one.label.startswith("rising") and len(found) > hyper.recency.decay.window + 1
+
+
 def covers(found, asked):
     """Every descriptor asked for was measured, within the slack of a fit."""
-    for op in {Op(code) for code in np.unique(asked.op)} - COLLECTIVES:
-        for width in np.unique(asked.width[asked.op == op]):
-            for column in RANGED:
-                seen = np.concatenate([getattr(p.schedule, column)[(p.schedule.op == op) & (p.schedule.width == width)] for p in found])
-                wanted = getattr(asked, column)[(asked.op == op) & (asked.width == width)]
-                assert seen.min() * 0.9 <= wanted.min() and wanted.max() <= seen.max() * 1.1, (asked.name, op, column)
+    for op, width, lane in {*zip(asked.op.tolist(), asked.width.tolist(), asked.lane.tolist(), strict=True)}:
+        if Op(op) in COLLECTIVES:
+            continue
+        there = [(p.schedule, chosen(p.schedule, op, width, lane)) for p in found]
+        for column in RANGED:
+            seen = np.concatenate([getattr(schedule, column)[rows] for schedule, rows in there])
+            wanted = getattr(asked, column)[chosen(asked, op, width, lane)]
+            assert seen.min() * 0.9 <= wanted.min() and wanted.max() <= seen.max() * 1.1, (asked.name, Op(op), Lane(lane), column)
+
+
+def chosen(schedule, op, width, lane):
+    """Rows that share a curve."""
+    return (schedule.op == op) & (schedule.width == width) & ((schedule.lane == lane) | (Op(op) not in PLACED))
 
 
 TOYS = [(2, 1), (3, 2), (5, 0), (11, 3), (11, 14), (11, 100), (30, 14)]  # nodes, edges drawn a snapshot

@@ -1,13 +1,9 @@
 """DynaGraph executed on 1, 2 and 4 ranks: losses and weights of dense matrices of the drawn edges; what moves is what was planned."""
 
 import json
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from queue import SimpleQueue
 from types import SimpleNamespace
 
@@ -15,12 +11,14 @@ import numpy as np
 import pytest
 import torch
 from dense_trainer import DenseTrainer, apart, weights
-from rival_cases import CASES, COSTS, EPOCHS, GRAPHS, INPUTS, NODES, SEED, Case, run
+from rival_cases import CASES, COSTS, EPOCHS, GRAPHS, INPUTS, NODES, RANKS, SEED, Case, learner_of
 
 from chronoscale.datasets.snapshots.sampling import Sampling
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.snapshots.evaluation import GroupEvaluation
 from chronoscale.real_exec.snapshots.material import Material
@@ -28,28 +26,11 @@ from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.sampled.program import SampledProgram
 from chronoscale.real_exec.snapshots.sampled.share import Share
 from chronoscale.real_exec.snapshots.scored import windowed
+from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.strategies.baselines.snapshots.dynagraph import sampling_of
+from chronoscale.strategies.flaredtdg.strategy import FULL_HISTORY
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Lane, Op
-
-RANKS = (1, 2, 4)
-HERE = Path(__file__).parents[1]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """What every case gave on each rank."""
-    folder = tmp_path_factory.mktemp("sampled")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    for ranks in RANKS[1:]:
-        command = [sys.executable, str(HERE / "rival_cases.py"), str(folder)]
-        alive = [
-            subprocess.Popen([*command, str(rank), str(ranks)], env=environment, stderr=subprocess.PIPE, text=True) for rank in range(ranks)
-        ]
-        errors = [process.communicate()[1] for process in alive]
-        assert not any(process.returncode for process in alive), errors[0][-3000:]
-    run(folder, 0, 1)
-    return folder
 
 
 def sampled(case: Case, epoch: int) -> list[torch.Tensor]:
@@ -89,13 +70,13 @@ def oracle(case: Case, epochs: int = EPOCHS):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
-def test_losses_are_the_oracles(folder, case):
+def test_losses_are_the_oracles(rivals, case):
     expected, trained = oracle(case)
     for ranks in RANKS:
         for rank in range(ranks):
-            found = json.loads((folder / f"found-{ranks}-{rank}.json").read_text())[case.label]
+            found = json.loads((rivals / f"sampled-{ranks}-{rank}.json").read_text())[case.label]
             np.testing.assert_allclose(found["losses"], expected, rtol=1e-4)
-            own = np.load(folder / f"weights-{ranks}-{rank}.npz")[case.label]
+            own = np.load(rivals / f"sampled-{ranks}-{rank}.npz")[case.label]
             assert apart(own, trained, SnapshotModel(case.shape, SEED)) < 1e-3
             assert found["equal"] and found["left"] == 0 and (found["exchanged"] > 0) == (ranks > 1)
 
@@ -164,11 +145,25 @@ def test_features_follow_their_nodes(ranks):
         list(pool.map(dealt, range(ranks)))
 
 
+@pytest.mark.parametrize("model", ["t-gcn", "mpnn-lstm", "evolvegcn-o"])
+def test_all_neighbours_drawn_is_full_history_that_inherits_nothing(model):
+    """The same windows, of a sequence too short for two segments."""
+    case = Case(model, 2, "degrees", 1000, window=6)
+    work, material = case.workload(), Material(GRAPHS, 2, task="degrees")
+    schedules = [planner.plan(work, 1, COSTS) for planner in (strategy("dynagraph"), replace(FULL_HISTORY, inherits=False))]
+    learners = [learner_of(case, Context()) for _ in schedules]
+    sampled = SampledProgram(schedules[0], material, learners[0], case.hyper, Context())
+    whole = WindowProgram(schedules[1], material, work.chunking.chunks, learners[1], case.hyper, Context())
+    for _ in range(2):
+        found, expected = (execute(*one, CpuLanes(False), "cpu").losses for one in zip(schedules, (sampled, whole), strict=True))
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
 def test_windows_are_judged_from_the_zero_state():
     case = replace(CASES[0], window=2)
     material = Material(GRAPHS, 2, task="degrees")
     held = replace(case.hyper, held=replace(case.hyper.held, test=0.2))
-    judge = windowed(material, held, Context())
+    judge = windowed(material, held, Context(), strategy("dynagraph").plan(case.workload(), 1, COSTS))
     model = SnapshotModel(case.shape, SEED)
     grouped = GroupEvaluation(material, replace(held, group_size=2), Context())
     assert judge.test == range(9, 11) and judge.tested(model) == grouped.scores(model, range(9, 11))

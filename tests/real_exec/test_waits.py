@@ -21,7 +21,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import chronoscale
 from chronoscale.cuda_ext import slots_reference
+from chronoscale.cuda_ext.graph import CSR
 from chronoscale.cuda_ext.ops import increment_
+from chronoscale.cuda_ext.shrink import shrunk
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.signals.signal import Signal
@@ -36,7 +38,7 @@ from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.program import Program
 from chronoscale.real_exec.programs import bound, prepared
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import Material, Wanted
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Part, Route, Whole
@@ -229,6 +231,18 @@ def test_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, ra
     chosen, given = stream_case.choice(model), stream_case.hyper(model)
     schedule = stream_case.planned(folder, chosen, given, "tgl", ranks)
     assert not waits(stream_case.program(folder, schedule, chosen, given, Context(collective=Unheard(ranks))))
+
+
+def test_shrinking() -> None:
+    """Of a checked snapshot; numbers of rows, columns and entries are the host's."""
+    material, found = Material(GRAPHS, 6), set[tuple[str, str, str]]()
+    material.prepare([Wanted(2)])
+    graph = material.form(Wanted(2)).graph.check()
+    halo = CSR(graph.indptr[:31], graph.indices[: int(graph.indptr[30])], graph.values[: int(graph.indptr[30])], NODES).check()
+    with emulated(), Called(found), Dispatched(found, torch.optim.Adam([torch.zeros(1, requires_grad=True)])):
+        for whole, rest in ((graph, 0), (halo, 4)):
+            shrunk(whole, 20, rest, whole.nnz // 2).check()
+    assert not found
 
 
 MOVING = {

@@ -64,21 +64,41 @@ def profile(run: Run) -> pd.DataFrame:
 
 
 def fits(costs: FittedCosts) -> pd.DataFrame:
-    """One row a fitted curve: form, held-out error of it and of the forms not chosen, samples, the range of edges seen."""
+    """One row a fitted curve: form, held-out error of it and of the forms not chosen, samples, the range of edges seen; behind them those
+    of what a predictor has learned, by operation and lane."""
     return pd.DataFrame(
         [
-            {
-                "op": fit.op,
-                "width": fit.width,
-                "form": fit.form,
-                "held-out error %": round(100 * fit.held_out_error, 1),
-                "others %": _others({form: 100 * error for form, error in fit.alternatives.items()}),
-                "samples": fit.samples,
-                "edges": Cell([fit.low["edges"], fit.high["edges"]], f"{fit.low['edges']:,}..{fit.high['edges']:,}"),
-            }
-            for fit in costs.fits
+            *(
+                {
+                    "op": fit.op,
+                    "width": fit.width,
+                    "form": fit.form,
+                    "held-out error %": round(100 * fit.held_out_error, 1),
+                    "others %": _others({form: 100 * error for form, error in fit.alternatives.items()}),
+                    "samples": fit.samples,
+                    "edges": Cell([fit.low["edges"], fit.high["edges"]], f"{fit.low['edges']:,}..{fit.high['edges']:,}"),
+                }
+                for fit in costs.fits
+            ),
+            *_learned(costs),
         ]
     )
+
+
+def _learned(costs: FittedCosts) -> list[dict[str, object]]:
+    """Of a predictor, where costs have one: the median held-out error of a kind's tasks, and what nine tenths stay below."""
+    return [
+        {
+            "op": one.kind,
+            "width": Cell(None, "any"),
+            "form": "perceptron",
+            "held-out error %": round(100 * one.median, 1),
+            "others %": Cell({"p90": 100 * one.most}, f"90 % of tasks below {100 * one.most:.1f}"),
+            "samples": one.tasks,
+            "edges": Cell(None, ""),
+        }
+        for one in (costs.predictor.held_out if costs.predictor is not None else ())
+    ]
 
 
 def _others(percent: dict[str, float]) -> Cell:

@@ -29,6 +29,7 @@ from chronoscale.real_exec.fit import fit, tabulate
 from chronoscale.real_exec.kernels import launch_ns
 from chronoscale.real_exec.launch import launch
 from chronoscale.real_exec.messages import all_reduces
+from chronoscale.real_exec.predictor import learn
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
@@ -71,7 +72,8 @@ def _ago(age: timedelta) -> str:
 
 
 def measure(experiment: Experiment, run: Run, folder: Path) -> None:
-    """Time probes on this machine and fit: profile.parquet (a row a task), and costs-<ranks>.json for every rank count, in `folder`."""
+    """Time probes on this machine and fit: profile.parquet (a row a task), and costs-<ranks>.json for every rank count, in `folder`;
+    those of windows of blocks with a predictor."""
     seat(experiment, experiment.ranks)
     device, begun = this_device(experiment), (datetime.now(UTC).isoformat(timespec="seconds"), os.getloadavg()[0])
     work = folder / "work"
@@ -91,7 +93,10 @@ def measure(experiment: Experiment, run: Run, folder: Path) -> None:
         )
         measured = [(schedule, load_passes(work, one.label)) for one, schedule in found]
         tables.append(tabulate(measured))
-        fit(tables[-1], device_name(device), fingerprint(device), experiment.seed, launch_ns(device)).save(folder / f"costs-{ranks}.json")
+        costs = fit(tables[-1], device_name(device), fingerprint(device), experiment.seed, launch_ns(device))
+        if "blocks" in _probed(experiment):
+            costs = replace(costs, predictor=learn(tables[-1], experiment.seed))
+        costs.save(folder / f"costs-{ranks}.json")
     pd.concat(tables, ignore_index=True).to_parquet(folder / "profile.parquet")
     (folder / PROBED).write_text(json.dumps(asdict(Profiled(sorted(_probed(experiment)), run.folder.name, *begun))))
     shutil.rmtree(work)

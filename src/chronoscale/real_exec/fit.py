@@ -13,12 +13,14 @@ from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.real_exec.interpreter import Pass, medians
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.costs import FORMS, PLACED, RANGED, Fit, FittedCosts, Floats
+from chronoscale.strategies.flaredtdg.predictor import flags
 from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op, Schedule
 
 # Forms tried for each operation; the one with the least held-out error stays.
 CANDIDATES: Mapping[Op, tuple[str, ...]] = {
     Op.H2D: ("bytes", "rows-bytes"),
     Op.FETCH: ("bytes", "traffic"),
+    Op.REMAP: ("bytes", "rows-edges", "traffic"),
     Op.AGGREGATE: ("eq16", "u-curve", "traffic"),
     Op.SAMPLE: ("rows-edges", "traffic", "bytes"),
     Op.INCREMENT: ("rows-edges", "u-curve", "traffic"),
@@ -30,16 +32,17 @@ WIDE = 0.10  # relative standard deviation over repeats that draws a warning (RE
 
 
 def tabulate(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.DataFrame:
-    """One row a task: descriptors, `ns` (median of repeats, outliers rejected), `spread` (relative standard deviation), and whether its
-    schedule held nothing but collectives (`alone`)."""
+    """One row a task: descriptors, `ns` (median of repeats, outliers rejected), `spread` (relative standard deviation), whether its
+    schedule held nothing but collectives (`alone`), that schedule's kind, and what a predictor reads (`place`: its lane)."""
     frames = []
     for schedule, passes in items:
         times = np.stack([p.trace.duration_ns for p in passes])
         ns = medians(passes)
-        columns = {name: getattr(schedule, name) for name in (*RANGED, "width", "collective")}
+        columns = {name: getattr(schedule, name) for name in (*RANGED, "width", "alloc", "collective")} | flags(schedule)
         spread = times.std(0) / np.maximum(ns, 1)
         lanes = [Lane(lane).name if Op(code) in PLACED else "" for code, lane in zip(schedule.op, schedule.lane, strict=True)]
         names, alone = [Op(code).name for code in schedule.op], all(Op(code) in COLLECTIVES for code in schedule.op)
+        columns |= {"place": [Lane(lane).name for lane in schedule.lane], "schedule": schedule.kind}
         rest = {"ranks": schedule.ranks, "alone": alone, "ns": ns, "spread": spread}
         frames.append(pd.DataFrame({"op": names, "lane": lanes, **columns, **rest}))
     table = pd.concat(frames, ignore_index=True)

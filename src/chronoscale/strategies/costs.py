@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from chronoscale.errors import UserError
 from chronoscale.kept import read_json, reading
 from chronoscale.strategies.cluster import Device, Link, same_device
+from chronoscale.strategies.flaredtdg.predictor import Predictor
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source
 
@@ -107,7 +108,7 @@ class DatasheetCosts:
         return np.asarray(np.rint(seconds * 1e9), np.int64)
 
 
-PLACED = frozenset({Op.GATHER, Op.FETCH})  # copies: of the host, of the device, through a data engine
+PLACED = frozenset({Op.GATHER, Op.FETCH, Op.REMAP})  # copies: of the host, of the device, through a data engine
 RANGED = ("nodes", "edges", "rows", "bytes", "flops")  # descriptors that curves are fitted on, at one width
 Described = Mapping[str, Floats]
 
@@ -183,6 +184,7 @@ class FittedCosts:
     extrapolate: bool = False
     slack: float = 0.1
     launch_ns: int = 0  # of a GPU, measured; 0 on a CPU, where nothing is launched
+    predictor: Predictor | None = None  # of windows of blocks, where they were profiled
     taken_for: str = ""  # another device: every duration is then `extrapolated`, whatever range it lies in
 
     @property

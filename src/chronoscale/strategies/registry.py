@@ -21,7 +21,7 @@ from chronoscale.strategies.baselines.streams.simple import SIMPLE
 from chronoscale.strategies.baselines.streams.taser import TASER
 from chronoscale.strategies.baselines.streams.tgl import SEQUENTIAL, TGL, TGL_UNIQUE
 from chronoscale.strategies.fast.fast import CACHED, COMPRESSED, EVEN, FAST, FAST_MERGED, NONE, SC, SC_TE, SC_TE_TA
-from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, FULL_HISTORY, IN_ORDER, RECENT_ONLY, REMAPPED, ROUND_ROBIN
+from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, FULL_HISTORY, IN_ORDER, RECENT_ONLY, RECENT_STATES, REMAPPED, ROUND_ROBIN
 from chronoscale.strategies.outside import is_file, of_file, of_package
 from chronoscale.strategies.pgt_index.dist_index import DIST_INDEX
 from chronoscale.strategies.pgt_index.gen_dist_index import GEN_DIST_INDEX
@@ -36,7 +36,7 @@ from chronoscale.strategies.strategy import Strategy
 GROUP = "chronoscale.strategies"  # of entry points: strategies of installed packages, by name
 _OURS: tuple[Strategy, ...] = (
     PSG, ESDG(), DistDGL(), BLAD, DGC(), DynaHB(), REAL_TYPE1, REAL_REUSE, REAL_G, REAL_G_PLUS, REAL_L,
-    FLAREDTDG, ROUND_ROBIN, IN_ORDER, REMAPPED, FULL_HISTORY, RECENT_ONLY, DynaGraph(),
+    FLAREDTDG, ROUND_ROBIN, IN_ORDER, REMAPPED, FULL_HISTORY, RECENT_ONLY, RECENT_STATES, DynaGraph(),
     PGT, DDP, DDP_BATCH, INDEX, GPU_INDEX, DIST_INDEX, GEN_DIST_INDEX,
     SEQUENTIAL, TGL, TGL_UNIQUE, ETC, TASER, SIMPLE, FAST, FAST_MERGED, COMPRESSED, CACHED, EVEN,
     NONE, SC, SC_TE, SC_TE_TA,

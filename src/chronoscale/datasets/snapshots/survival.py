@@ -47,19 +47,23 @@ class Epoch:
     def _order(self, chunks: int, stream: int) -> Int64:
         """Position of each chunk, int64 [chunks]; the last are given up first.
 
-        A bit-reversed sequence, scrambled (Owen, 1995): every chunk is as likely at every position, and what is kept is spread evenly over
-        any half, quarter, … of the chunks, and so over ranks.
+        Every chunk is as likely at every position, and what is kept is spread evenly over any half, quarter, … of the chunks, and so over
+        ranks: of powers of two a bit-reversed sequence, scrambled (Owen, 1995).
         """
-        bits = max((chunks - 1).bit_length(), 1)
-        drawn, at = np.random.default_rng((self.seed, ORDER, self.number, stream)), np.arange(1 << bits)
-        chunk = np.zeros_like(at)
-        for level in range(bits):
-            flips = drawn.integers(0, 2, 1 << level)
-            above = chunk >> (bits - level)
-            chunk |= (((at >> level) & 1) ^ flips[above]) << (bits - 1 - level)
         position = np.empty(chunks, np.int64)
-        position[chunk[chunk < chunks]] = np.arange(chunks)
+        position[_spread(range(chunks), np.random.default_rng((self.seed, ORDER, self.number, stream)))] = np.arange(chunks)
         return position
+
+
+def _spread(chunks: range, drawn: np.random.Generator) -> Int64:
+    """Chunks in an order: that of either half, and from which half the next one is drawn systematically (Madow, 1949), so that any first
+    ones of the order have their share of both but for less than one."""
+    size, half = len(chunks), len(chunks) // 2
+    order = np.array(chunks, np.int64)
+    if size > 1:
+        low = np.diff((np.arange(size + 1) * half + drawn.integers(size)) // size) > 0
+        order[low], order[~low] = _spread(chunks[:half], drawn), _spread(chunks[half:], drawn)
+    return order
 
 
 def levels(retention: Retention, chunks: int) -> Int64:

@@ -14,11 +14,13 @@ from chronoscale.errors import UserError
 from chronoscale.kept import read_array
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.plans import Follow, Kind
 from chronoscale.real_exec.program import Program
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
-from chronoscale.real_exec.snapshots.material import shared
-from chronoscale.real_exec.snapshots.model import learner_of
+from chronoscale.real_exec.snapshots.hybrid.program import HybridProgram
+from chronoscale.real_exec.snapshots.material import Material, shared
+from chronoscale.real_exec.snapshots.model import SnapshotModel, learner_of
 from chronoscale.real_exec.snapshots.plans import PublishedPlans
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Part, Region, Whole
@@ -51,16 +53,28 @@ def _cells(item: Item, schedule: Schedule, region: Region, choice: ModelChoice, 
 
 
 def _blocks(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Trainer:
-    if not item.parts:
-        raise UserError(f"schedule '{schedule.name}' runs on chunks, and its item names none")
-    assignment = read_array(Path(item.parts), np.int32, (None,), "chunks")
-    material, chunks = shared(item, choice, context), Chunks(assignment, item.hyper.recency.chunks)
-    return WindowProgram(schedule, material, chunks, learner_of(choice, context, material.objective.outputs), item.hyper, context)
+    material = shared(item, choice, context)
+    return WindowProgram(schedule, material, _chunks(item, schedule), _learner(choice, context, material), item.hyper, context)
+
+
+def _hybrid(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Trainer:
+    material = shared(item, choice, context)
+    return HybridProgram(schedule, material, _chunks(item, schedule), _learner(choice, context, material), item.hyper, context)
 
 
 def _sampled(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Trainer:
     material = shared(item, choice, context)
-    return SampledProgram(schedule, material, learner_of(choice, context, material.objective.outputs), item.hyper, context)
+    return SampledProgram(schedule, material, _learner(choice, context, material), item.hyper, context)
+
+
+def _chunks(item: Item, schedule: Schedule) -> Chunks:
+    if not item.parts:
+        raise UserError(f"schedule '{schedule.name}' runs on chunks, and its item names none")
+    return Chunks(read_array(Path(item.parts), np.int32, (None,), "chunks"), item.hyper.recency.chunks)
+
+
+def _learner(choice: ModelChoice, context: Context, material: Material) -> Learner[SnapshotModel]:
+    return learner_of(choice, context, material.objective.outputs)
 
 
 def _kind(bind: Bind, plans: Follow | None = None, judging: Judging = grouped) -> Kind:
@@ -70,7 +84,7 @@ def _kind(bind: Bind, plans: Follow | None = None, judging: Judging = grouped) -
         trainer = bind(item, schedule, choice, context)
         if not item.hyper.held.test:
             return trainer
-        return Scored(trainer, judging(shared(item, choice, context), item.hyper, context), validates=False)
+        return Scored(trainer, judging(shared(item, choice, context), item.hyper, context, schedule), validates=False)
 
     return Kind(tested, plans or partial(SteadyPlans, bind, judging))
 
@@ -81,4 +95,5 @@ KINDS: Mapping[str, Kind] = {
     "parts": _kind(_parts),
     "blocks": _kind(_blocks, judging=running),
     "sampled": _kind(_sampled, judging=windowed),
+    "hybrid": _kind(_hybrid, judging=windowed),
 }

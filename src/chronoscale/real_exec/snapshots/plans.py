@@ -50,7 +50,7 @@ class PublishedPlans(JudgedPlans):
     def __init__(self, job: Job, first: Schedule, context: Context) -> None:
         self._folder, self._item, self._context, self._first = Path(job.out), job.items[0], context, first
         self._material = material_of(self._item, job.model, context)
-        super().__init__(grouped(self._material, self._item.hyper, context), self._folder, context, first.name)
+        super().__init__(grouped(self._material, self._item.hyper, context, first), self._folder, context, first.name)
         self.learner = learner_of(job.model, context, self._material.objective.outputs)
         self._plan: Plan | None = None
 

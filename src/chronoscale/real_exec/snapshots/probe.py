@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.snapshots.chunks import Chunks, Counted
+from chronoscale.datasets.snapshots.chunks import Chunks, Counted, chunked
 from chronoscale.datasets.snapshots.held import Held
 from chronoscale.datasets.snapshots.partition import Cut, metis
 from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
+from chronoscale.datasets.snapshots.survival import rank_of
 from chronoscale.strategies.baselines.snapshots.distdgl import DistDGL
 from chronoscale.strategies.baselines.snapshots.dynagraph import DynaGraph
+from chronoscale.strategies.baselines.snapshots.dynahb import DynaHB
 from chronoscale.strategies.baselines.snapshots.esdg import ESDG
 from chronoscale.strategies.costs import UNUSED
+from chronoscale.strategies.flaredtdg.keeping import Keeping
+from chronoscale.strategies.flaredtdg.strategy import IN_ORDER, REMAPPED
+from chronoscale.strategies.flaredtdg.turns import one_by_one
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.forms import must_track, plain
 from chronoscale.strategies.snapshots.groups import deal
@@ -28,13 +34,15 @@ from chronoscale.strategies.snapshots.rows import Form
 from chronoscale.strategies.workload import Hyper, ModelShape, Partition, Recency, Workload
 
 LEAST = 16  # nodes of a generated graph
+SLIDES = 4  # windows of an epoch on blocks: the first brings all its snapshots, the others one each
 PAIRED = Reuse(snapshots=True, groups=True)
 WHOLE, CHANGES = ("full", "pipeline"), ("map", "delta")  # ways to run a group: every snapshot in full, or as what changed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Probe:
-    """A schedule to be timed, the snapshots it runs on, its hyper-parameters, and the vertex partition of one that runs on parts."""
+    """A schedule to be timed, the snapshots it runs on, its hyper-parameters, and the vertex partition of one that runs on parts, or the
+    chunks of one that runs on blocks, int32 [N]."""
 
     label: str
     snapshots: SnapshotSequence
@@ -46,8 +54,8 @@ class Probe:
 def probes(
     snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: Collection[str] = ("groups",), seed: int = 0
 ) -> Iterator[Probe]:
-    """For schedules of these kinds: "groups", "snapshots", "parts", "sampled". Windows of the dataset itself, and generated graphs around
-    its size, with as many classes of nodes; all of them trained on."""
+    """For schedules of these kinds: "groups", "snapshots", "parts", "blocks", "sampled", "hybrid". Windows of the dataset itself, and
+    generated graphs around its size, with as many classes of nodes; all of them trained on."""
     hyper = replace(hyper, held=Held())
     for probe in _probes(snapshots, model, hyper, ranks, kinds, seed):
         own = probe.snapshots.classes is None and snapshots.num_classes
@@ -66,8 +74,12 @@ def _probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks:
         yield from _group_probes(snapshots, model, hyper, ranks, seed)
     if "snapshots" in kinds or "parts" in kinds:
         yield from _cell_probes(snapshots, model, hyper, ranks, kinds, seed)
+    if "blocks" in kinds:
+        yield from _block_probes(snapshots, model, hyper, ranks, seed)
     if "sampled" in kinds:
         yield from _sampled_probes(snapshots, model, hyper, ranks, seed)
+    if "hybrid" in kinds:
+        yield from _hybrid_probes(snapshots, model, hyper, ranks, seed)
 
 
 def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
@@ -178,6 +190,35 @@ def _cell_probes(
                 yield Probe(f"{label}-{name}-{ranks}", sequence, DistDGL().plan(cut, ranks, UNUSED), apart, assignment)
 
 
+def _block_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
+    """Windows of snapshots at quantiles of the dataset's edges, the fewest first and the most first, so that old snapshots are small ones
+    and large ones; in METIS's chunks. Generated graphs are dealt to chunks node by node, which cuts most, or lie all in one
+    that the first rank keeps for longest, which makes the largest blocks and the smallest.
+
+    One snapshot after another, so that no row is timed beside another's communication; every pass draws the order of chunks that was
+    planned. Built anew as well as shrunk: other strategies of this kind have rows of the same sizes.
+    """
+    recency, stats = hyper.recency, statistics_of(snapshots)
+    length, high = recency.decay.window + SLIDES - 1 + hyper.horizon, int(stats.edges.max())
+    by = np.argsort(stats.edges, kind="stable")[np.linspace(0, len(snapshots) - 1, length).astype(int)]
+    depth = Keeping(recency.decay, hyper.variant == "as-published").epoch(hyper.seed, 0).depth(recency.chunks, recency.decay, ranks)
+    longest = np.argmax(depth[rank_of(recency.chunks, ranks) == 0]).astype(np.int32)
+    own = chunked(snapshots, recency.chunks).assignment
+    graphs = {"rising": (_strung(snapshots, by), own), "falling": (_strung(snapshots, by[::-1]), own)}
+    for scale, edges in ((0.5, high // 4), (1.0, int(high * 1.2) + 8)):
+        count = max(int(stats.num_nodes * scale), LEAST)
+        static = min(2 * max(edges, 8), count * (count - 1) // 4)
+        graph = GrowthGraph.rmat(count, static, length, 0.1, seed, trend=np.full(length, 0.5)).sequence().without_self_edges()
+        node = np.arange(count, dtype=np.int32)
+        graphs[f"n{count}-e{edges}"] = graph, node % recency.chunks
+        graphs[f"n{count}-e{edges}-kept"] = graph, 0 * node + longest
+    for (label, (sequence, chunk)), planner in product(graphs.items(), (IN_ORDER, replace(REMAPPED, policy=one_by_one))):
+        work = Workload(label, statistics_of(sequence), model, hyper, chunking=Counted(sequence, Chunks(chunk, recency.chunks)))
+        schedule = planner.plan(work, ranks, UNUSED)
+        still = replace(Keeping.of(schedule), still=True)
+        yield Probe(f"{label}-{planner.name}", sequence, replace(schedule, feeding=str(still)), hyper, chunk)
+
+
 def _around(
     snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, horizon: int, seed: int
 ) -> Iterator[tuple[str, SnapshotSequence]]:
@@ -198,3 +239,14 @@ def _sampled_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper
         whole = Counted(sequence, Chunks(np.zeros(sequence.num_nodes, np.int32), 1))  # vertices are dealt, not cut
         work = Workload(label, statistics_of(sequence), model, short, chunking=whole)
         yield Probe(f"{label}-sampled-{ranks}", sequence, DynaGraph().plan(work, ranks, UNUSED), short)
+
+
+def _hybrid_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
+    """DynaHB's rows, all batches as large as the first. Nodes are dealt one by one, or all to one rank, which makes the largest batches."""
+    length = max(hyper.recency.decay.window, 2)
+    for label, sequence in _around(snapshots, statistics_of(snapshots), length + hyper.horizon, hyper.horizon, seed):
+        node = np.arange(sequence.num_nodes, dtype=np.int32)
+        for cut, window, assignment in (("dealt", length, node % ranks), ("one", 2, 0 * node)):
+            short = replace(hyper, recency=Recency(Decay(window, 0, 1.0), ranks))
+            work = Workload(label, statistics_of(sequence), model, short, chunking=Counted(sequence, Chunks(assignment, ranks)))
+            yield Probe(f"{label}-hybrid-{cut}-{ranks}", sequence, DynaHB(fixed=True).plan(work, ranks, UNUSED), short, assignment)

@@ -13,6 +13,8 @@ from chronoscale.real_exec.snapshots.evaluation import Evaluation, GroupEvaluati
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.task import Task
+from chronoscale.strategies.flaredtdg.keeping import Keeping
+from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Hyper
 
 
@@ -40,24 +42,27 @@ class Judge:
         return self.evaluation.scores(model, self.test) if self.test else {}
 
 
-Judging = Callable[[Material, Hyper, Context], Judge]
+Judging = Callable[[Material, Hyper, Context, Schedule], Judge]
 
 
-def grouped(material: Material, hyper: Hyper, context: Context) -> Judge:
+def grouped(material: Material, hyper: Hyper, context: Context, schedule: Schedule) -> Judge:
     """Of models that are trained on groups of snapshots."""
     split = hyper.held.split(len(material.snapshots))
     return Judge(GroupEvaluation(material, hyper, context), split.validation, split.test)
 
 
-def running(material: Material, hyper: Hyper, context: Context) -> Judge:
-    """Of models whose states run on from window to window."""
+def running(material: Material, hyper: Hyper, context: Context, schedule: Schedule) -> Judge:
+    """Of models whose states run on from window to window; of windows that inherit none, from the window alone."""
+    keeping = Keeping.of(schedule)
+    if not keeping.inherits:
+        return grouped(material, replace(hyper, group_size=keeping.decay.window), context, schedule)
     split = hyper.held.split(len(material.snapshots))
     return Judge(RunningEvaluation(material, hyper, context), split.validation, split.test)
 
 
-def windowed(material: Material, hyper: Hyper, context: Context) -> Judge:
+def windowed(material: Material, hyper: Hyper, context: Context, schedule: Schedule) -> Judge:
     """Of models that are trained on windows, each from the zero state."""
-    return grouped(material, replace(hyper, group_size=hyper.recency.decay.window), context)
+    return grouped(material, replace(hyper, group_size=hyper.recency.decay.window), context, schedule)
 
 
 class Scored(Program):

@@ -25,7 +25,7 @@ class SteadyPlans(JudgedPlans):
         """Raises UserError when the schedule is for another number of ranks, and as `bind`."""
         item = job.items[0]
         trainer = bind(item, context.admit(schedule), job.model, context)
-        judge = judging(shared(item, job.model, context), item.hyper, context)
+        judge = judging(shared(item, job.model, context), item.hyper, context, schedule)
         super().__init__(judge, Path(job.out), context, schedule.name)
         self.learner = trainer.learner
         self._trainer, self._plan = trainer, Plan(0, STAGE, schedule, self.scored(trainer))

@@ -124,7 +124,7 @@ def reach(stats: SnapshotStatistics, ranks: int, hops: int) -> Floats:
     """Rows that ranks read for their own, all ranks together; float64 [hops + 1, T], own rows first.
 
     Expected of a balanced random partition: a share 1 - 1/P of in-neighbours is another's, distinct as uniform draws among the other ranks'
-    active nodes (occupancy), and their in-degree is the mean one. METIS cuts less. As `baselines.snapshots.dynahb.DynaHB.hops` counts, for
+    active nodes (occupancy), and their in-degree is the mean one. METIS cuts less. As `ModelledDynaHB.hops` counts, for
     each snapshot and not rounded. Raises UserError for less than 1 rank or 0 hops.
     """
     if ranks < 1 or hops < 0:

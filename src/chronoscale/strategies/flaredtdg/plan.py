@@ -143,7 +143,7 @@ class Plan:
         if self.workload.model.evolves_weights or not self.workload.model.recurs(slot.layer):
             return none, none
         if step == 0:
-            return self._state(0, slot.layer), none
+            return self._state(0, slot.layer) * self.keeping.inherits, none
         joins = self.level[step - 1] > self.level[step] or not self.shrinks
         goes = joins and self.shrinks and slot.layer + 1 == self.workload.model.layers and not self.keeping.each
         return self._state(step, slot.layer) * bool(joins), self._state(step - 1, slot.layer) * bool(goes)
@@ -235,11 +235,11 @@ class Plan:
     def _bring(self, builder: Builder, step: int, order: Ints) -> Ints:
         """A step's snapshot, numbered anew and sent, where it comes from the host."""
         here, comes = {**self.site(), "order": order, "step": step}, self.per_rank(self.comes(step))
-        row = self.cells.transfer(self.region(step, self.held(step)))
+        row, whole = (self.cells.transfer(self.region(step, level)) for level in (self.held(step), 0))
         made: tuple[Ints, ...] = ()
         if self.shrinks:
             work = {name: row[name] for name in ("nodes", "edges", "rows")}
-            made = (builder.add(Op.REMAP, Lane.HOST, here, work, {"bytes": 2 * row["bytes"]}, where=comes),)
+            made = (builder.add(Op.REMAP, Lane.HOST, here, work, {"bytes": whole["bytes"] + row["bytes"]}, where=comes),)
         return builder.add(Op.H2D, Lane.H2D, here, row, where=comes, after=made)
 
     def _step(
@@ -258,7 +258,7 @@ class Plan:
 
     def resident(self) -> int:
         """Parameters, gradients and moments, and the states that windows inherit: one row a node, or a layer's weights."""
-        model, rows = self.workload.model, int(self.blocks.rows[0].max())
+        model, rows = self.workload.model, int(self.blocks.rows[0].max()) * self.keeping.inherits
         width = model.states * model.depth * FP32
         each = [model.hidden * model.width(layer) if model.evolves_weights else rows * model.hidden for layer in range(model.layers)]
         return 4 * model.parameters * FP32 + width * sum(size for layer, size in enumerate(each) if model.recurs(layer))

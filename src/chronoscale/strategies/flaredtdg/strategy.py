@@ -21,8 +21,8 @@ MOST = 30_000_000  # rows: some 12 GB while they are built
 
 @dataclass(frozen=True, slots=True)
 class Windowed(SnapshotStrategy):
-    """keeps: what a window keeps, of the experiment's settings. policy: who of a window's snapshots goes on (`turns`). shrinks: as
-    `Plan`."""
+    """keeps: what a window keeps, of the experiment's settings. policy: who of a window's snapshots goes on (`turns`). shrinks: as `Plan`.
+    inherits: as `Keeping`."""
 
     name: str
     title: str
@@ -30,6 +30,7 @@ class Windowed(SnapshotStrategy):
     keeps: Callable[[Recency], Decay]
     policy: Policy = early_ready
     shrinks: bool = True
+    inherits: bool = True
     kind: ClassVar[str] = "blocks"
     chunked: ClassVar[bool] = True
 
@@ -48,7 +49,7 @@ class Windowed(SnapshotStrategy):
         if (rows := self.rows(workload, ranks)) > MOST:
             fit = max(MOST * workload.groups // rows, 1)
             raise UserError(f"{self.name}: its windows on {ranks} ranks take {rows:,} rows; set `groups: {fit}` or fewer")
-        keeping = Keeping(self.keeps(workload.hyper.recency), workload.hyper.variant == "as-published")
+        keeping = Keeping(self.keeps(workload.hyper.recency), workload.hyper.variant == "as-published", self.inherits)
         return Plan(self.name, workload, ranks, keeping, self.policy, self.shrinks).schedule(costs)
 
 
@@ -69,4 +70,5 @@ ROUND_ROBIN = Windowed("flaredtdg-turns", "FlareDTDG, snapshots in turn", "Flare
 IN_ORDER = Windowed("flaredtdg-no-overlap", "FlareDTDG, nothing overlaps", "FlareDTDG §4.3, Table 11", _decayed, one_by_one)
 REMAPPED = Windowed("flaredtdg-remap", "FlareDTDG, built anew in every step", "FlareDTDG §4.3, Table 9", _decayed, shrinks=False)
 FULL_HISTORY = Windowed("full-history", "Full history", "FlareDTDG §4.3, Table 6", _whole)
-RECENT_ONLY = Windowed("recent-only", "Recent only", "FlareDTDG §4.3, Table 6", _recent)
+RECENT_ONLY = Windowed("recent-only", "Recent only", "FlareDTDG §4.3, Table 6", _recent, inherits=False)
+RECENT_STATES = Windowed("recent-states", "Recent only, with inherited states", "FlareDTDG §3.5", _recent)

@@ -24,12 +24,14 @@ from chronoscale.real_exec.task import Task
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """`level` of each place of a window, the oldest first; `shrinks` as in `strategies.flaredtdg.plan.Plan`; `each` as in `Keeping`."""
+    """`level` of each place of a window, the oldest first; `shrinks` as in `strategies.flaredtdg.plan.Plan`; `each`, `inherits` as in
+    `Keeping`."""
 
     level: tuple[int, ...]
     horizon: int
     shrinks: bool
     each: bool
+    inherits: bool
 
 
 class WindowGrid(Grid):
@@ -154,7 +156,7 @@ class WindowGrid(Grid):
     def ended(self, unit: int) -> None:
         """A window has been trained on."""
         self.cells.clear()
-        if unit + 1 in self._first:
+        if unit + 1 in self._first or not self.windows.inherits:
             self.states.forget()
 
     def predicts(self, step: int) -> bool:

@@ -36,7 +36,7 @@ class WindowProgram(Trainer):
         self._keeping = keeping = Keeping.of(schedule)
         level = level_of(keeping.decay, chunks.count)[keeping.decay.kept(chunks.count) > 0][::-1]
         shrinks = any(task.op is Op.REMAP and task.lane is Lane.HOST for task in self.tasks)
-        windows = Windows(tuple(level.tolist()), hyper.horizon, shrinks, keeping.each)
+        windows = Windows(tuple(level.tolist()), hyper.horizon, shrinks, keeping.each, keeping.inherits)
         trained = len(hyper.held.split(len(material.snapshots)).training)
         self._there = max(trained - hyper.horizon, 0)
         material.read(range(self._there))

@@ -39,8 +39,7 @@ def remapped(whole: Rows, own: Tensor, remote: Tensor, rows: int, halo: int, nnz
 class Scattered(States):
     """As `Inherited`, of rows that are no prefixes: states go to where their nodes stand among all, and are collected from there.
 
-    `ids` int64: own rows that each place of a window has, the oldest first, those of a place among those of the next; `nodes`:
-    all own rows.
+    `ids` int64: own rows that each place of a window has, the oldest first; `nodes`: all own rows.
     """
 
     def __init__(self, ids: list[Tensor], nodes: int) -> None:
@@ -50,25 +49,21 @@ class Scattered(States):
             new = torch.ones(nodes, dtype=torch.bool, device=own.device)
             new[ids[place - 1] if place else own[:0]] = False
             self._fresh.append(torch.nonzero(new[own]).squeeze(1))  # once an epoch
-        self._kept: dict[int, list[Tensor]] = {}
+        self._kept: dict[tuple[int, int], list[Tensor]] = {}
 
     def forget(self) -> None:
         self._kept.clear()
 
     def joined(self, step: int, layer: int, before: list[Tensor] | None) -> list[Tensor] | None:
-        whole = self._kept.get(layer)
-        if whole is None and before is None:
+        kept = self._kept.get((step, layer))
+        like = before if before is not None else kept
+        if like is None:
             return None
-        if whole is None:
-            assert before is not None
-            whole = [part.new_zeros(self._nodes, part.shape[1]) for part in before]
-        if before is not None:
-            whole = [part.index_copy(0, self._ids[step - 1], own) for part, own in zip(whole, before, strict=True)]
+        whole = [part.new_zeros(self._nodes, part.shape[1]) for part in like]
+        for ids, parts in ((self._ids[step][self._fresh[step]], kept), (self._ids[step - 1], before)):
+            if parts is not None:
+                whole = [all_rows.index_copy(0, ids, part) for all_rows, part in zip(whole, parts, strict=True)]
         return [part.index_select(0, self._ids[step]) for part in whole]
 
     def keep(self, step: int, layer: int, after: list[Tensor]) -> None:
-        if layer not in self._kept:
-            self._kept[layer] = [part.detach().new_zeros(self._nodes, part.shape[1]) for part in after]
-        fresh = self._fresh[step]
-        for whole, part in zip(self._kept[layer], after, strict=True):
-            whole.index_copy_(0, self._ids[step][fresh], part.detach()[fresh])
+        self._kept[step, layer] = [part.detach()[self._fresh[step]] for part in after]

@@ -95,12 +95,12 @@ class _Plan:
     @cached_property
     def first(self) -> NDArray[np.bool_]:
         """Sites of the first window."""
-        return self.site["iteration"] == 0
+        return np.asarray(self.site["iteration"] == 0)
 
     @cached_property
     def last(self) -> NDArray[np.bool_]:
         """Sites of the last window."""
-        return self.site["iteration"] == len(self.newest) - 1
+        return np.asarray(self.site["iteration"] == len(self.newest) - 1)
 
     @cached_property
     def cells(self) -> Cells:
@@ -210,7 +210,8 @@ class _Rows:
     def _brought(self, step: int) -> Ints:
         """A snapshot sampled and sent, with the input features of own rows."""
         plan, at = self.plan, self.plan.region(step)
-        here, comes = {**plan.site, "step": step, "layer": 0}, plan.comes(step)
+        here: Site = {**plan.site, "step": step, "layer": 0}
+        comes = plan.comes(step)
         row = self.cells.transfer(at)
         candidates = plan.samples.candidates[plan.newest - (plan.length - 1 - step)].ravel()
         read = {"nodes": at.rows, "edges": candidates, "rows": row["edges"], "bytes": ENTRY * candidates + 2 * row["bytes"]}

@@ -1,150 +1,189 @@
-"""DynaHB: hybrid batches from a vertex cache on the host, without exchange between GPUs (Song et al.; PVLDB 2024), for simulation."""
+"""DynaHB: hybrid batches from a vertex cache on the host, without exchange between GPUs but parameters (Song et al.; PVLDB 2024).
+
+Planned from the graphs where they are at hand, from counts else. Statistics alone are planned as `dynahb_modelled` says.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from chronoscale.datasets.snapshots.chunks import Counted
+from chronoscale.datasets.snapshots.reach import Batches, Reach, cached
+from chronoscale.datasets.snapshots.survival import rank_of
 from chronoscale.errors import UserError
-from chronoscale.strategies.baselines.snapshots.shares import Batches, Owed, Work, distinct, split
-from chronoscale.strategies.builder import NONE, Builder
+from chronoscale.strategies.baselines.snapshots.dynahb_modelled import Hops, ModelledDynaHB, earlier, lowered
+from chronoscale.strategies.baselines.snapshots.shares import Owed, Work, distinct
+from chronoscale.strategies.builder import Builder
+from chronoscale.strategies.builder import Columns as Site
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Columns
 from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
-from chronoscale.strategies.workload import Workload
+from chronoscale.strategies.snapshots.tasks import task_of
+from chronoscale.strategies.workload import Hyper, Workload
+
+COUNTED = 4096  # batches of an epoch on all ranks that are counted one by one; more are reckoned from statistics
+TOLD = 3  # numbers that travel with the parameters: the loss, and the size of a batch to come
+LEAD = 2  # iterations before its own that a batch is chosen, so that it is gathered ahead
+CHOSEN = "batches are chosen while training: rows are those of the first one's size"
+FIXED = "fixed"  # `Schedule.feeding` of batches that are not
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Hops:
-    """What ranks read and compute for their own vertices, per layer; int64 [iterations * ranks] each, layer 0 first.
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The size of a hybrid batch, powers of two: snapshots of its window, and own nodes."""
 
-    rows: vertices whose output a layer computes; edges: stored entries that it aggregates; inputs: vertices whose features are loaded.
-    """
+    window: int
+    vertices: int
 
-    rows: tuple[Ints, ...]
-    edges: tuple[Ints, ...]
-    inputs: Ints
+
+def most(hyper: Hyper, snapshots: int, vertices: int) -> Choice:
+    """The largest batch: as many snapshots as FlareDTDG's windows have, rounded down; all of the largest part."""
+    window = min(hyper.recency.decay.window, snapshots)
+    return Choice(1 << (window.bit_length() - 1), 1 << max(vertices - 1, 0).bit_length())
+
+
+def start(limit: Choice) -> Choice:
+    """The first batch: the longest window, a quarter of the nodes."""
+    return Choice(limit.window, max(limit.vertices // 4, 1))
+
+
+def iterations(first: Choice, snapshots: int, vertices: int) -> int:
+    """Of an epoch: as many as it takes first batches to hold every node of the largest part in every snapshot once."""
+    return -(-snapshots // first.window) * -(-max(vertices, 1) // first.vertices)
 
 
 class DynaHB(SnapshotStrategy):
-    """Vertices are divided evenly; a rank gathers the multi-hop features of its own from host memory and computes alone.
+    """Every rank trains on batches of its own nodes in a random window; features of all that they reach come from its host's cache.
 
-    Parameters are averaged through host memory: a rank pushes after its step and pulls the values of the iteration before the last, and
-    waits for no other rank. Modelled, not measured: parts are balanced and cut like a random placement (load-aware partitioning balances
-    work, not the cut), so a share 1 - 1/P of in-neighbours is remote, distinct as by uniform draws among the active nodes; a batch is a
-    rank's whole part (what the reinforcement-learning batch adjuster would choose is unknown). Below the top layer remote rows are
-    computed redundantly: `redundant` says how much. The pull takes the bus; the server's own arithmetic and memory traffic are free.
+    Parameters are averaged beside the next iteration, and taken up after it: iteration i begins with the mean over ranks of what i - 2
+    had left, and the rank's own step of i - 1. The sizes of batches are chosen while training.
     """
 
-    name, title, kind = "dynahb", "DynaHB (modelled)", "modelled"
-    source = "Song et al.; PVLDB 17(11), 2024; REAL §1, Table 1"
-    executes = False
+    name, title, kind = "dynahb", "DynaHB", "hybrid"
+    source = "Song et al.; PVLDB 17(11), 2024; FlareDTDG §2.2, §4.1"
+    chunked = True
     everywhere = True
 
-    def hops(self, workload: Workload, ranks: int, step: int) -> Hops:
-        """The neighbourhoods that ranks need of snapshot `step` of an iteration's groups."""
-        stats, batches = workload.snapshots, Batches(workload, ranks)
-        even = np.full(ranks, 1 / ranks)
-        whole = batches.groups * stats.num_nodes
-        all_edges, all_rows = (np.repeat(c, ranks) for c in (batches.total(stats.edges, step), whole))
-        pool = np.floor(np.repeat(batches.total(stats.nodes, step), ranks) * (1 - 1 / ranks)).astype(np.int64)
-        own = split(whole, even).ravel()
-        needed, drawn = own, split(batches.total(stats.edges, step), even).ravel()
-        rows, edges = [], []
-        for layer in reversed(range(workload.model.layers)):
-            if layer < workload.model.layers - 1:  # mean degree
-                drawn = np.floor(needed / np.maximum(all_rows, 1) * all_edges).astype(np.int64)
-            rows.append(needed)
-            edges.append(drawn + needed)
-            crossing = np.floor(drawn * (1 - 1 / ranks)).astype(np.int64)
-            needed = np.maximum(needed, np.minimum(own + distinct(pool, crossing), all_rows))
-        return Hops(tuple(rows[::-1]), tuple(edges[::-1]), needed)
+    def __init__(self, fixed: bool = False) -> None:
+        """fixed: all batches are as large as the first, as probes need it."""
+        self.fixed = fixed
 
-    def redundant(self, workload: Workload, ranks: int) -> int:
-        """Entries aggregated over all ranks and an epoch beyond those of the groups themselves."""
-        steps, groups, stats = range(workload.hyper.group_size), np.arange(workload.groups), workload.snapshots
-        done = sum(int(layer.sum()) for step in steps for layer in self.hops(workload, ranks, step).edges)
-        own = sum(int(stats.edges[workload.group_start(groups) + step].sum()) + workload.groups * stats.num_nodes for step in steps)
-        return done - workload.model.layers * own
-
-    def cached_bytes(self, workload: Workload, ranks: int) -> int:
-        """Host memory of all ranks' caches: features of every vertex that any snapshot of the fullest iteration asks for."""
-        each = [self.hops(workload, ranks, step).inputs.reshape(-1, ranks).sum(1) for step in range(workload.hyper.group_size)]
-        return int(np.max(np.sum(each, axis=0))) * workload.model.inputs * FP32
+    def rows(self, workload: Workload, ranks: int) -> int:
+        """Every rank has a batch in every iteration."""
+        if workload.chunking is None:
+            return super().rows(workload, ranks)
+        limit = most(workload.hyper, max(workload.steps, 1), -(-workload.snapshots.num_nodes // ranks))
+        count = iterations(start(limit), workload.steps, -(-workload.snapshots.num_nodes // ranks))
+        return 2 * count * ranks * (limit.window * (3 * workload.model.layers + 2) + 3) + ranks
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload of another family, or 0 ranks."""
+        """The first epoch, were all its batches as large as the first. Raises UserError for another family, 0 ranks, fewer chunks than
+        ranks, and models that attend or summarise."""
+        model = workload.model
+        if workload.chunking is None:
+            return ModelledDynaHB().plan(workload, ranks, costs)
         workload.snapshots  # noqa: B018 (refuses other families)
         if ranks < 1:
             raise UserError(f"at least one GPU is needed, got {ranks}")
-        model, work, batches = workload.model, Work(workload.model), Batches(workload, ranks)
-        builder = Builder(self.name, ranks, 4 * model.parameters * FP32, self.kind, kernels=kernels_of(workload))
-        iterations = len(batches.first)
-        iteration, groups = np.repeat(np.arange(iterations), ranks), np.repeat(batches.groups, ranks)
-        site: Columns = {
-            "rank": np.tile(np.arange(ranks), iterations),
-            "iteration": iteration,
-            "order": iteration,
-            "unit": np.repeat(batches.first, ranks),
-        }
-        sites, owed = len(iteration), Owed.none(len(iteration))
-        parameters = {"bytes": model.parameters * FP32, "rows": model.parameters}
-        pulled = builder.add(Op.H2D, Lane.H2D, site, parameters) if ranks > 1 else np.full(sites, NONE, np.int64)
-        gathers, loads, last = [], [], pulled
-        for step in range(workload.hyper.group_size):
-            found = self.hops(workload, ranks, step)
-            here: Columns = {**site, "step": np.full(sites, step)}
-            copied = 2 * found.inputs * model.inputs * FP32
-            gathers.append(builder.add(Op.GATHER, Lane.HOST, here, {"nodes": found.inputs, "rows": found.inputs, "bytes": copied}))
-            loaded = work.load(found.rows[0], found.edges[0], found.inputs)
-            loads.append(builder.add(Op.H2D, Lane.H2D, here, loaded, after=(gathers[-1],)))
-            owed.add(loaded, 0)
-            last = _forward(builder, work, here, found, groups, owed, (loads[-1], pulled))
-        backward = builder.add(Op.BACKWARD, Lane.COMPUTE, site, owed.columns(model.hidden), after=(last,))
-        updated = builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, work.optimize())
-        builder.link(gathers[0], _earlier(loads[-1], ranks))  # one batch ahead of the bus
-        builder.link(loads[0], _earlier(last, ranks))  # the next batch arrives beside this one's backward pass
-        if ranks > 1:
-            pushed = builder.add(Op.D2H, Lane.D2H, site, parameters, after=(updated,))
-            builder.link(pulled, _earlier(pushed, 2 * ranks))
-        assert len(backward) == sites
-        return builder.finish()
+        if model.transforms_first or model.summarises:
+            said = "attends" if model.transforms_first else "reads all nodes in every step"
+            raise UserError(f"{self.name}: model '{model.name}' {said}; batches take graph convolutions")
+        if workload.steps < 1:
+            raise UserError(f"{self.name}: '{workload.name}' has no snapshot to train on")
+        chunking = workload.chunking
+        counted = chunking if isinstance(chunking, Counted) and chunking.factor == 1 else None
+        parts = None if counted is None else parts_of(counted, ranks)
+        sizes = np.bincount(parts, minlength=ranks) if parts is not None else np.full(ranks, -(-workload.snapshots.num_nodes // ranks))
+        limit = most(workload.hyper, workload.steps, int(sizes.max()))
+        first = start(limit)
+        count = iterations(first, workload.steps, int(sizes.max()))
+        if counted is not None and parts is not None and count * ranks <= COUNTED:
+            hops, host = _exact(workload, counted, parts, ranks, first, count)
+            note = ""
+        else:
+            hops, host = _reckoned(workload, ranks, first, count)
+            note = "; neighbourhoods are reckoned from counts"
+        note = f"{'' if self.fixed else CHOSEN}{note}"
+        return replace(_lowered(workload, ranks, hops, host), note=note, feeding=FIXED * self.fixed)
 
 
-def _forward(builder: Builder, work: Work, here: Columns, found: Hops, groups: Ints, owed: Owed, after: tuple[Ints, ...]) -> Ints:
-    """Layers of one snapshot on rows that shrink towards a rank's own. Returns the last row."""
-    model, sites, done = work.model, len(groups), after[0]
-    inputs = found.inputs
-    for layer, (rows, edges) in enumerate(zip(found.rows, found.edges, strict=True)):
-        at: Columns = {**here, "layer": np.full(sites, layer)}
-        width, learns = model.width(layer), layer > 0
-        if model.evolves_weights:
-            cell = work.recurrence(groups * model.hidden, width)
-            builder.add(Op.TEMPORAL, Lane.COMPUTE, at, cell, after=after)
-            owed.add(cell, 2)
-        if model.transforms_first:
-            dense = work.transform(inputs, width)
-            builder.add(Op.TRANSFORM, Lane.COMPUTE, at, dense, after=after)
-            owed.add(dense, 2 if learns else 1)
-            width, learns = model.hidden, True
-        summed = work.aggregate(rows, edges, width)
-        done = builder.add(Op.AGGREGATE, Lane.COMPUTE, at, summed, after=after)
-        owed.add(summed, int(learns))
-        if not model.transforms_first:
-            dense = work.transform(rows, width)
-            done = builder.add(Op.TRANSFORM, Lane.COMPUTE, at, dense)
-            owed.add(dense, 2 if learns else 1)
-        if model.recurs(layer) and not model.evolves_weights:
-            cell = work.recurrence(rows, model.hidden)
-            done = builder.add(Op.TEMPORAL, Lane.COMPUTE, at, cell)
-            owed.add(cell, 2)
-        inputs, after = rows, ()
-    return done
+def parts_of(counted: Counted, ranks: int) -> Ints:
+    """The rank of every node, int64 [N]: METIS's chunks, consecutive ones together. Raises UserError for fewer chunks than ranks."""
+    chunks = counted.chunks
+    if chunks.count < ranks:
+        raise UserError(f"training.chunks: {chunks.count} chunks cannot be shared by {ranks} ranks; ask for {ranks} or more")
+    return rank_of(chunks.count, ranks)[chunks.assignment]
 
 
-def _earlier(handles: Ints, back: int) -> Ints:
-    """Handles of `back` sites before; -1 where there are none."""
-    return np.concatenate([np.full(min(back, len(handles)), NONE, np.int64), handles[:-back]])
+def _exact(workload: Workload, counted: Counted, parts: Ints, ranks: int, first: Choice, count: int) -> tuple[list[Hops], int]:
+    """What the batches of the first epoch reach, a `Hops` a step of the window; and bytes of the largest cache."""
+    model, there = workload.model, [counted.snapshots[t] for t in range(workload.steps)]
+    own, draws = [np.flatnonzero(parts == rank) for rank in range(ranks)], Batches(workload.hyper.seed, 0)
+    found = []
+    for iteration in range(count):
+        for rank in range(ranks):
+            begin, batch = draws.drawn(own[rank], len(there), first.window, first.vertices, iteration, rank)
+            found.append(Reach.of(there[begin : begin + first.window], batch, model.layers))
+    rows = tuple(np.array([len(one.rows[layer]) for one in found]) for layer in range(model.layers))
+    hops = []
+    for step in range(first.window):
+        edges = tuple(np.array([one.edges[step, layer] for one in found]) + rows[layer] for layer in range(model.layers))
+        hops.append(Hops(rows, edges, np.array([len(one.inputs[step]) for one in found])))
+    varies, held = task_of(workload.hyper.task).varies, [cached(there, nodes, model.layers) for nodes in own]
+    return hops, max(sum(one[:-1]) if varies else one[-1] for one in held) * model.inputs * FP32
+
+
+def _reckoned(workload: Workload, ranks: int, first: Choice, count: int) -> tuple[list[Hops], int]:
+    """As `_exact`, of the mean snapshot: in-neighbours of a batch are uniform draws among the active nodes (`shares.distinct`)."""
+    stats, model = workload.snapshots, workload.model
+    edges, active = (int(column[: workload.steps].mean()) for column in (stats.edges, stats.nodes))
+
+    def reached(batch: int, times: int) -> tuple[list[int], int]:
+        rows = [batch]
+        for layer in range(model.layers):
+            drawn = rows[0] * edges * (times if layer + 1 < model.layers else 1) // max(stats.num_nodes, 1)
+            rows.insert(0, min(rows[0] + int(distinct(np.array([active]), np.array([drawn]))[0]), stats.num_nodes))
+        return rows[1:], rows[0]
+
+    rows, inputs = reached(min(first.vertices, -(-stats.num_nodes // ranks)), first.window)
+    same = np.ones(count * ranks, np.int64)
+    columns = tuple(n * same for n in rows)
+    hops = Hops(columns, tuple(n * edges // max(stats.num_nodes, 1) + n for n in columns), inputs * same)
+    varies = task_of(workload.hyper.task).varies
+    cache = reached(-(-stats.num_nodes // ranks), workload.steps)[1] * (workload.steps if varies else 1)
+    return [hops] * first.window, cache * model.inputs * FP32
+
+
+def _lowered(workload: Workload, ranks: int, hops: list[Hops], host: int) -> Schedule:
+    """The rows of an epoch; a site is a rank and iteration."""
+    model, work, sites = workload.model, Work(workload.model), len(hops[0].inputs)
+    kernels = kernels_of(workload)
+    builder = Builder(DynaHB.name, ranks, 4 * model.parameters * FP32, DynaHB.kind, host, kernels=kernels)
+    iteration = np.arange(sites) // ranks
+    site: Columns = {"rank": np.arange(sites) % ranks, **dict.fromkeys(("iteration", "order", "unit"), iteration)}
+    owed, gathers, loads = Owed.none(sites), [], []
+    for step, found in enumerate(hops):
+        here: Columns = {**site, "step": np.full(sites, step)}
+        copied = 2 * found.inputs * model.inputs * FP32
+        gathers.append(builder.add(Op.GATHER, Lane.HOST, here, {"nodes": found.inputs, "rows": found.inputs, "bytes": copied}))
+        loaded = work.batch(found.rows, found.edges, found.inputs)
+        loads.append(builder.add(Op.H2D, Lane.H2D, here, loaded, after=(gathers[-1],)))
+        owed.add(loaded, 0)
+    for step, found in enumerate(hops):
+        here = {**site, "step": np.full(sites, step)}
+        lowered(builder, work, here, found, np.ones(sites, np.int64), owed, (loads[step],))
+    builder.add(Op.BACKWARD, Lane.COMPUTE, site, owed.columns(model.hidden))
+    updated = builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, work.optimize())
+    builder.link(gathers[0], earlier(updated, LEAD * ranks))
+    if ranks > 1:
+        told: Site = {"bytes": (model.parameters + TOLD) * FP32, "collective": iteration}
+        summed = builder.add(Op.ALLREDUCE, Lane.COMM, site, told, after=(updated,))
+        builder.link(updated, earlier(summed, ranks))
+        end: Site = {"rank": np.arange(ranks), **dict.fromkeys(("iteration", "order", "unit"), iteration[-1])}
+        taken = {"bytes": 2 * model.parameters * FP32, "rows": model.parameters, "kernels": 1}
+        builder.add(Op.COPY, Lane.COMPUTE, end, taken, after=(summed[-ranks:],))
+    return builder.finish()

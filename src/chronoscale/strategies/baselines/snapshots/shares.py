@@ -67,6 +67,12 @@ class Work:
         moved = empty + row * rows + entry * (edges - rows) + features * self.model.inputs * FP32
         return {"nodes": features, "edges": edges, "rows": rows, "bytes": moved, "alloc": moved}
 
+    def batch(self, rows: tuple[Ints, ...], edges: tuple[Ints, ...], features: Ints) -> Columns:
+        """H2D of what a batch reads of a snapshot: an adjacency a layer, and `features` rows of input."""
+        parts = [self.load(own, ends, 0 * own) for own, ends in zip(rows, edges, strict=True)]
+        moved = sum((part["bytes"] for part in parts), features * self.model.inputs * FP32)
+        return {"nodes": features, "edges": sum(edges, 0 * features), "rows": rows[0], "bytes": moved, "alloc": moved}
+
     def aggregate(self, rows: Ints, edges: Ints, width: int) -> Columns:
         """Sums over in-neighbours; with attention, three more values an edge are written and read (score, softmax, weight)."""
         scores = 3 * FP32 * edges * (self.model.spatial == "gat")

@@ -1,0 +1,50 @@
+"""Averaging: parameters that ranks average beside the next iteration, and numbers that travel with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+from chronoscale.real_exec.collective import Collective
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+
+
+class Averaging:
+    """With x(i) the parameters that a rank's iteration i begins with, y(i) = x(i) + d(i) what its optimiser makes of them and A(i) the mean
+    of y(i) over ranks: x(i + 1) = A(i - 1) + d(i). A(i) is summed while iteration i + 1 runs, and no rank waits for another's current
+    step. Every d(i) is in the means once, in equal shares. One rank trains as any optimiser does."""
+
+    def __init__(self, model: SnapshotModel, collective: Collective) -> None:
+        self._model, self._collective = model, collective
+        self._message = self._arrived = torch.empty(0)
+
+    def begin(self, told: Tensor) -> None:
+        """All ranks have the same parameters, and take `told` for what the iteration before the first has sent."""
+        self._arrived = torch.cat([self._own(), told.to(self._own().device)])
+
+    def step(self, optimise: Callable[[], None], tell: Callable[[Tensor], Tensor]) -> None:
+        """OPTIMIZE: take up the last mean, with the own step on top. `tell`: from the sums that came with it to what is added to the next
+        ones, fp32 [numbers] both."""
+        before = self._own()
+        optimise()
+        after, count = self._own(), len(before)
+        if self._collective.ranks > 1:
+            vector_to_parameters(self._arrived[:count] + (after - before), self._model.parameters())
+        self._message = torch.cat([after / self._collective.ranks, tell(self._arrived[count:])])
+        if self._collective.ranks == 1:
+            self._arrived = self._message
+
+    def all_reduce(self) -> None:
+        """ALLREDUCE: the mean of what ranks have made of their parameters."""
+        self._collective.all_reduce(self._message)
+        self._arrived = self._message
+
+    def take_up(self) -> None:
+        """COPY: after the last iteration ranks have the same parameters, the mean."""
+        vector_to_parameters(self._arrived[: len(self._own())], self._model.parameters())
+
+    def _own(self) -> Tensor:
+        return parameters_to_vector(self._model.parameters()).detach()

@@ -1,0 +1,96 @@
+"""Batch: a hybrid batch of one rank, from the host's cache to its loss; a window's graph of autograd is one."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from chronoscale.cuda_ext import ops
+from chronoscale.cuda_ext.graph import CSR
+from chronoscale.datasets.arrays import Int64
+from chronoscale.datasets.snapshots.csr import WeightedCSR
+from chronoscale.datasets.snapshots.reach import Reach
+from chronoscale.real_exec.lanes import uses
+from chronoscale.real_exec.snapshots.material import Full, Material
+from chronoscale.real_exec.snapshots.model import EvolvingBlock, GcnBlock, SnapshotModel, State
+from chronoscale.strategies.baselines.snapshots.dynahb import Choice
+from chronoscale.strategies.schedule import Op
+
+
+def cut(csr: WeightedCSR, rows: Int64, columns: Int64, pins: bool) -> Full:
+    """Rows of a snapshot (ascending ids), whose entries are all among `columns` (ascending), as a matrix [rows, columns]."""
+    begin, degree = csr.indptr[rows], np.diff(csr.indptr)[rows]
+    indptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
+    entry = np.repeat(begin - indptr[:-1], degree) + np.arange(indptr[-1])
+    local = np.searchsorted(columns, csr.indices[entry]).astype(np.int32)
+    parts = [torch.from_numpy(part) for part in (indptr, local, csr.values[entry], csr.scale[rows])]
+    indptr_, indices, values, scale = (part.pin_memory() if pins else part for part in parts)
+    return Full(CSR(indptr_, indices, values, len(columns)).check(), scale)
+
+
+class Batch:
+    """`nodes` (ids, ascending) in the window that begins with snapshot `first`. Rows run step by step; a step beyond the window, which is
+    planned for the largest, does nothing."""
+
+    def __init__(self, material: Material, choice: Choice, first: int, nodes: Int64, layers: int) -> None:
+        self.choice, self.first, self.nodes, self._material = choice, first, nodes, material
+        window = [material.snapshots[t] for t in range(first, first + choice.window)]
+        self.reach = Reach.of(window, nodes, layers)
+        self._host: dict[int, tuple[list[Full], Tensor]] = {}
+        self._held: dict[int, tuple[list[Full], Tensor]] = {}
+        self._below: dict[int, Tensor] = {}  # by step: the last layer's output
+        self._state: dict[int, State | None] = {}  # by layer
+        self._made: Tensor | None = None
+
+    def gather(self, step: int, csr: WeightedCSR) -> int:
+        """GATHER: features from the cache, and the rows of every layer. Bytes of the features."""
+        rows, inputs = self.reach.rows, self.reach.inputs[step]
+        columns = (inputs, *rows[:-1])
+        forms = [cut(csr, own, read, self._material.pins) for own, read in zip(rows, columns, strict=True)]
+        features = self._material.features(self.first + step)[torch.from_numpy(inputs)]
+        self._host[step] = forms, features.pin_memory() if self._material.pins else features
+        return features.nbytes
+
+    def send(self, step: int, device: torch.device) -> int:
+        """H2D. Bytes that were sent."""
+        forms, features = self._host.pop(step)
+        held = features.clone() if device.type == "cpu" else features.to(device, non_blocking=True)
+        self._held[step] = [form.to(device) for form in forms], held
+        return sum(form.nbytes for form in forms) + features.nbytes
+
+    def compute(self, op: Op, step: int, layer: int, model: SnapshotModel) -> None:
+        """AGGREGATE, TRANSFORM or TEMPORAL of a layer."""
+        block = model.block(layer)
+        assert isinstance(block, (GcnBlock, EvolvingBlock))
+        if op is Op.AGGREGATE:
+            forms, features = self._held[step]
+            form, x = forms[layer], self._below[step] if layer else features
+            uses(form.graph.indptr, form.graph.indices, form.graph.values, form.scale, x)
+            assert form.scale is not None
+            self._made = ops.aggregate(form.graph, x.contiguous()) * form.scale[:, None]
+        elif op is Op.TRANSFORM:
+            assert self._made is not None
+            if isinstance(block, EvolvingBlock):
+                state = self._state[layer]
+                assert state is not None
+                self._below[step] = block.transform(self._made, state)
+            else:
+                self._below[step] = block.transform(self._made)
+        elif isinstance(block, EvolvingBlock):
+            self._state[layer] = block.evolve(self._state.get(layer))
+        else:
+            assert block.step is not None
+            self._state[layer] = after = block.step(self._below[step], self._state.get(layer))
+            self._below[step] = block.step.output(after)
+
+    def loss(self, model: SnapshotModel, horizon: int, device: torch.device) -> Tensor:
+        """The mean over what the batch predicts: the newest snapshot's rows, or every one's where weights evolve. None: zero."""
+        aim, last = self._material.objective, self.choice.window - 1
+        total, count = torch.zeros((), device=device), 0
+        own = torch.from_numpy(self.nodes)
+        for step in range(self.choice.window) if model.shape.predicts_each else (last,):
+            target = self._material.target(self.first + step + horizon)[own]
+            total = total + aim.total(model.readout(self._below[step]), target.to(device))
+            count += aim.count(target)
+        return total / max(count, 1)

@@ -1,0 +1,142 @@
+"""HybridProgram: one rank's hybrid batches, executed; every pass is an epoch with draws of its own."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from chronoscale.datasets.snapshots.chunks import Chunks, Counted
+from chronoscale.datasets.snapshots.csr import WeightedCSR
+from chronoscale.datasets.snapshots.reach import Batches
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.program import EpochResult, Losses
+from chronoscale.real_exec.snapshots.hybrid.agent import Agent
+from chronoscale.real_exec.snapshots.hybrid.averaging import Averaging
+from chronoscale.real_exec.snapshots.hybrid.batch import Batch
+from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.scored import Trainer
+from chronoscale.real_exec.task import Task, tasks_of
+from chronoscale.strategies.baselines.snapshots.dynahb import FIXED, LEAD, Choice, most, parts_of, start
+from chronoscale.strategies.schedule import Op, Schedule
+from chronoscale.strategies.workload import Hyper
+
+
+class HybridProgram(Trainer):
+    """Losses are means over ranks of what each one's batch comes to. `epoch` numbers the next pass; what batches hold follows from it, the
+    seed, the rank and their size, which rank 0's agent chooses; it learns from pass to pass, and starts anew in a new program."""
+
+    def __init__(
+        self, schedule: Schedule, material: Material, chunks: Chunks, learner: Learner[SnapshotModel], hyper: Hyper, context: Context
+    ) -> None:
+        self.tasks, self.collective, self.learner = tasks_of(schedule, context.rank), context.collective, learner
+        learner.later = True  # a rank that stopped alone would leave the others waiting
+        self.epoch, self._hyper, self._material, self._device, self._rank = 0, hyper, material, context.device, context.rank
+        trained = len(hyper.held.split(len(material.snapshots)).training)
+        self._there = max(trained - hyper.horizon, 0)
+        material.read(range(self._there))
+        material.prepare([], range(hyper.horizon, trained))
+        parts = parts_of(Counted(material.snapshots, chunks), schedule.ranks)
+        self._own = np.flatnonzero(parts == context.rank)
+        limit = most(hyper, self._there, int(np.bincount(parts, minlength=schedule.ranks).max()))
+        self._choice = start(limit)
+        decides = context.rank == 0 and schedule.feeding != FIXED
+        self._agent = Agent(self._choice, limit, hyper.seed, timed=hyper.variant == "as-published") if decides else None
+        self._averaging = Averaging(learner.model, context.collective)
+        self._csr: dict[int, WeightedCSR] = {}
+        self.batches: dict[int, Batch] = {}  # by iteration, until it has ended
+        self.choices: dict[int, Choice] = {}  # by iteration of the pass
+        self.moved: dict[int, int] = {}  # task -> bytes that a row gathered or sent
+        self._losses = Losses()
+        self._run: Mapping[Op, Callable[[Task], None]] = {
+            Op.GATHER: self._gather,
+            Op.H2D: self._send,
+            Op.AGGREGATE: self._compute,
+            Op.TRANSFORM: self._compute,
+            Op.TEMPORAL: self._compute,
+            Op.BACKWARD: self._backward,
+            Op.OPTIMIZE: self._optimize,
+            Op.ALLREDUCE: lambda task: self._averaging.all_reduce(),
+            Op.COPY: lambda task: self._averaging.take_up(),
+        }
+
+    def begin(self) -> None:
+        """An epoch: the first batches are as large as the last ones of the epoch before."""
+        self._draws = Batches(self._hyper.seed, self.epoch)
+        self.batches.clear()
+        self.choices = dict.fromkeys(range(LEAD), self._choice)
+        self._averaging.begin(torch.tensor([float("nan"), float(self._choice.window), float(self._choice.vertices)]))
+        self.learner.clear()
+        self._clock = time.perf_counter_ns()
+
+    def run(self, task: Task) -> None:
+        """Execute one row. Raises KeyError for an operation that hybrid batches do not have."""
+        self._run[task.op](task)
+
+    def check(self) -> None:
+        """As `Learner.check`."""
+        self.learner.check()
+
+    def sound(self, iteration: int) -> bool:
+        """Features of all that is read."""
+        return all(bool(self._material.features(number).isfinite().all()) for number in range(self._there))
+
+    def finish(self) -> EpochResult:
+        """Losses; shares sum to the mean over ranks."""
+        self.epoch += 1
+        return EpochResult(self._losses.finish())
+
+    def _batch(self, iteration: int) -> Batch:
+        if iteration not in self.batches:
+            choice = self.choices[iteration]
+            first, nodes = self._draws.drawn(self._own, self._there, choice.window, choice.vertices, iteration, self._rank)
+            self.batches[iteration] = Batch(self._material, choice, first, nodes, self.learner.model.shape.layers)
+        return self.batches[iteration]
+
+    def _beyond(self, task: Task) -> bool:
+        """Whether the batch has no snapshot for a row."""
+        return task.step >= self.choices[task.iteration].window
+
+    def _gather(self, task: Task) -> None:
+        if self._beyond(task):
+            return
+        batch = self._batch(task.iteration)
+        if (number := batch.first + task.step) not in self._csr:
+            self._csr[number] = self._material.snapshots[number].csr(self._material.variant)
+        self.moved[task.task] = batch.gather(task.step, self._csr[number])
+
+    def _send(self, task: Task) -> None:
+        if not self._beyond(task):
+            self.moved[task.task] = self._batch(task.iteration).send(task.step, self._device)
+
+    def _compute(self, task: Task) -> None:
+        if not self._beyond(task):
+            self._batch(task.iteration).compute(task.op, task.step, task.layer, self.learner.model)
+
+    def _backward(self, task: Task) -> None:
+        loss = self._batch(task.iteration).loss(self.learner.model, self._hyper.horizon, self._device)
+        loss.backward()
+        self._told = loss.detach()
+        self._losses.add(task.iteration, loss / self.collective.ranks)
+        del self.batches[task.iteration]
+
+    def _optimize(self, task: Task) -> None:
+        def tell(arrived: Tensor) -> Tensor:
+            """Of the last iteration's sums the agent makes the size of a batch to come; what is in force is the one before."""
+            loss, window, vertices = arrived.tolist()
+            self._choice = self.choices[task.iteration + LEAD] = Choice(int(window), int(vertices))
+            told = [0.0, 0.0]
+            if self._rank == 0:
+                now = time.perf_counter_ns()
+                known = not math.isnan(loss)  # the first sums have none
+                chosen = self._agent.told(loss, now - self._clock) if self._agent is not None and known else self._choice
+                told, self._clock = [float(chosen.window), float(chosen.vertices)], now
+            return torch.cat([self._told.view(1) / self.collective.ranks, torch.tensor(told, device=self._device)])
+
+        self._averaging.step(lambda: self.learner.step(task.iteration), tell)

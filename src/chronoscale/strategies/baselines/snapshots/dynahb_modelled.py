@@ -1,0 +1,150 @@
+"""DynaHB: hybrid batches from a vertex cache on the host, without exchange between GPUs (Song et al.; PVLDB 2024), for simulation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chronoscale.errors import UserError
+from chronoscale.strategies.baselines.snapshots.shares import Batches, Owed, Work, distinct, split
+from chronoscale.strategies.builder import NONE, Builder
+from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
+from chronoscale.strategies.snapshots.kernels import kernels_of
+from chronoscale.strategies.snapshots.rows import FP32, Columns
+from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
+from chronoscale.strategies.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hops:
+    """What ranks read and compute for their own vertices, per layer; int64 [iterations * ranks] each, layer 0 first.
+
+    rows: vertices whose output a layer computes; edges: stored entries that it aggregates; inputs: vertices whose features are loaded.
+    """
+
+    rows: tuple[Ints, ...]
+    edges: tuple[Ints, ...]
+    inputs: Ints
+
+
+class ModelledDynaHB(SnapshotStrategy):
+    """Vertices are divided evenly; a rank gathers the multi-hop features of its own from host memory and computes alone.
+
+    Parameters are averaged through host memory: a rank pushes after its step and pulls the values of the iteration before the last, and
+    waits for no other rank. Modelled, not measured: parts are balanced and cut like a random placement (load-aware partitioning balances
+    work, not the cut), so a share 1 - 1/P of in-neighbours is remote, distinct as by uniform draws among the active nodes; a batch is a
+    rank's whole part (what the reinforcement-learning batch adjuster would choose is unknown). Below the top layer remote rows are
+    computed redundantly: `redundant` says how much. The pull takes the bus; the server's own arithmetic and memory traffic are free.
+    """
+
+    name, title, kind = "dynahb", "DynaHB (modelled)", "modelled"
+    source = "Song et al.; PVLDB 17(11), 2024; REAL §1, Table 1"
+    executes = False
+    everywhere = True
+
+    def hops(self, workload: Workload, ranks: int, step: int) -> Hops:
+        """The neighbourhoods that ranks need of snapshot `step` of an iteration's groups."""
+        stats, batches = workload.snapshots, Batches(workload, ranks)
+        even = np.full(ranks, 1 / ranks)
+        whole = batches.groups * stats.num_nodes
+        all_edges, all_rows = (np.repeat(c, ranks) for c in (batches.total(stats.edges, step), whole))
+        pool = np.floor(np.repeat(batches.total(stats.nodes, step), ranks) * (1 - 1 / ranks)).astype(np.int64)
+        own = split(whole, even).ravel()
+        needed, drawn = own, split(batches.total(stats.edges, step), even).ravel()
+        rows, edges = [], []
+        for layer in reversed(range(workload.model.layers)):
+            if layer < workload.model.layers - 1:  # mean degree
+                drawn = np.floor(needed / np.maximum(all_rows, 1) * all_edges).astype(np.int64)
+            rows.append(needed)
+            edges.append(drawn + needed)
+            crossing = np.floor(drawn * (1 - 1 / ranks)).astype(np.int64)
+            needed = np.maximum(needed, np.minimum(own + distinct(pool, crossing), all_rows))
+        return Hops(tuple(rows[::-1]), tuple(edges[::-1]), needed)
+
+    def redundant(self, workload: Workload, ranks: int) -> int:
+        """Entries aggregated over all ranks and an epoch beyond those of the groups themselves."""
+        steps, groups, stats = range(workload.hyper.group_size), np.arange(workload.groups), workload.snapshots
+        done = sum(int(layer.sum()) for step in steps for layer in self.hops(workload, ranks, step).edges)
+        own = sum(int(stats.edges[workload.group_start(groups) + step].sum()) + workload.groups * stats.num_nodes for step in steps)
+        return done - workload.model.layers * own
+
+    def cached_bytes(self, workload: Workload, ranks: int) -> int:
+        """Host memory of all ranks' caches: features of every vertex that any snapshot of the fullest iteration asks for."""
+        each = [self.hops(workload, ranks, step).inputs.reshape(-1, ranks).sum(1) for step in range(workload.hyper.group_size)]
+        return int(np.max(np.sum(each, axis=0))) * workload.model.inputs * FP32
+
+    def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
+        """One epoch. Raises UserError for a workload of another family, or 0 ranks."""
+        workload.snapshots  # noqa: B018 (refuses other families)
+        if ranks < 1:
+            raise UserError(f"at least one GPU is needed, got {ranks}")
+        model, work, batches = workload.model, Work(workload.model), Batches(workload, ranks)
+        builder = Builder(self.name, ranks, 4 * model.parameters * FP32, self.kind, kernels=kernels_of(workload))
+        iterations = len(batches.first)
+        iteration, groups = np.repeat(np.arange(iterations), ranks), np.repeat(batches.groups, ranks)
+        site: Columns = {
+            "rank": np.tile(np.arange(ranks), iterations),
+            "iteration": iteration,
+            "order": iteration,
+            "unit": np.repeat(batches.first, ranks),
+        }
+        sites, owed = len(iteration), Owed.none(len(iteration))
+        parameters = {"bytes": model.parameters * FP32, "rows": model.parameters}
+        pulled = builder.add(Op.H2D, Lane.H2D, site, parameters) if ranks > 1 else np.full(sites, NONE, np.int64)
+        gathers, loads, last = [], [], pulled
+        for step in range(workload.hyper.group_size):
+            found = self.hops(workload, ranks, step)
+            here: Columns = {**site, "step": np.full(sites, step)}
+            copied = 2 * found.inputs * model.inputs * FP32
+            gathers.append(builder.add(Op.GATHER, Lane.HOST, here, {"nodes": found.inputs, "rows": found.inputs, "bytes": copied}))
+            loaded = work.load(found.rows[0], found.edges[0], found.inputs)
+            loads.append(builder.add(Op.H2D, Lane.H2D, here, loaded, after=(gathers[-1],)))
+            owed.add(loaded, 0)
+            last = lowered(builder, work, here, found, groups, owed, (loads[-1], pulled))
+        backward = builder.add(Op.BACKWARD, Lane.COMPUTE, site, owed.columns(model.hidden), after=(last,))
+        updated = builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, work.optimize())
+        builder.link(gathers[0], earlier(loads[-1], ranks))  # one batch ahead of the bus
+        builder.link(loads[0], earlier(last, ranks))  # the next batch arrives beside this one's backward pass
+        if ranks > 1:
+            pushed = builder.add(Op.D2H, Lane.D2H, site, parameters, after=(updated,))
+            builder.link(pulled, earlier(pushed, 2 * ranks))
+        assert len(backward) == sites
+        return builder.finish()
+
+
+def lowered(builder: Builder, work: Work, here: Columns, found: Hops, groups: Ints, owed: Owed, after: tuple[Ints, ...]) -> Ints:
+    """Layers of one snapshot on rows that shrink towards a rank's own. Returns the last row."""
+    model, sites, done = work.model, len(groups), after[0]
+    inputs = found.inputs
+    for layer, (rows, edges) in enumerate(zip(found.rows, found.edges, strict=True)):
+        at: Columns = {**here, "layer": np.full(sites, layer)}
+        width, learns = model.width(layer), layer > 0
+        if model.evolves_weights:
+            cell = work.recurrence(groups * model.hidden, width)
+            builder.add(Op.TEMPORAL, Lane.COMPUTE, at, cell, after=after)
+            owed.add(cell, 2)
+        if model.transforms_first:
+            dense = work.transform(inputs, width)
+            builder.add(Op.TRANSFORM, Lane.COMPUTE, at, dense, after=after)
+            owed.add(dense, 2 if learns else 1)
+            width, learns = model.hidden, True
+        summed = work.aggregate(rows, edges, width)
+        done = builder.add(Op.AGGREGATE, Lane.COMPUTE, at, summed, after=after)
+        owed.add(summed, int(learns))
+        if not model.transforms_first:
+            dense = work.transform(rows, width)
+            done = builder.add(Op.TRANSFORM, Lane.COMPUTE, at, dense)
+            owed.add(dense, 2 if learns else 1)
+        if model.recurs(layer) and not model.evolves_weights:
+            cell = work.recurrence(rows, model.hidden)
+            done = builder.add(Op.TEMPORAL, Lane.COMPUTE, at, cell)
+            owed.add(cell, 2)
+        inputs, after = rows, ()
+    return done
+
+
+def earlier(handles: Ints, back: int) -> Ints:
+    """Handles of `back` sites before; -1 where there are none."""
+    return np.concatenate([np.full(min(back, len(handles)), NONE, np.int64), handles[:-back]])

@@ -1,0 +1,95 @@
+"""Tuning: how many snapshots a window has whole, and how much of the oldest it keeps, by greedy search (FlareDTDG §3.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isnan
+
+from chronoscale.datasets.snapshots.retention import Decay
+from chronoscale.errors import UserError
+
+FULL, ALPHA = 2, 0.1  # where the search begins
+TENTHS = 10  # alpha is counted in tenths, so that steps of 0.1 do not drift
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A setting that was looked at: `loss`, None where it does not `fit` and was not tried; `step`, of the search, 0 the first; `taken`:
+    the search went on from it."""
+
+    step: int
+    full: int
+    alpha: float
+    fits: bool
+    loss: float | None
+    taken: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """The setting that was found, and all trials in their order."""
+
+    decay: Decay
+    loss: float
+    trials: tuple[Trial, ...]
+
+
+def tune(start: Decay, loss: Callable[[Decay], float], fits: Callable[[Decay], bool]) -> Tuned:
+    """From (K, alpha) = (2, 0.1) go to the neighbour, K one more or less or alpha 0.1 more or less, whose loss falls the most, for as long
+    as one falls. `start` gives the window's length, which stays, K + m.
+
+    loss: of validation after training with a setting; a NaN is worse than any number. fits: within the memory that there is; what does not
+    fit is not trained. Both are asked once a setting. Raises UserError where the first setting does not fit or has no loss, and for lags,
+    which are ages of one window.
+    """
+    if start.lags:
+        raise UserError(f"training.tune: it looks for how much older snapshots keep; leave out training.lags, got {list(start.lags)}")
+    seen: dict[tuple[int, int], Trial] = {}
+
+    def tried(full: int, tenths: int, step: int) -> Trial:
+        decay = _decay(start.window, full, tenths)
+        there = fits(decay)
+        value = loss(decay) if there else None
+        return Trial(step, full, decay.alpha, there, value, False)
+
+    at = min(FULL, start.window), round(ALPHA * TENTHS)
+    seen[at] = best = tried(*at, 0)
+    if best.loss is None or isnan(best.loss):
+        why = "has no validation loss" if best.fits else "does not fit in memory"
+        raise UserError(
+            f"training.tune: the first setting, full {best.full} and alpha {best.alpha:g}, {why}; nothing can be compared with it"
+        )
+    path, step = [at], 0
+    while True:
+        step += 1
+        for other in _neighbours(*at, start.window):
+            if other not in seen:
+                seen[other] = tried(*other, step)
+        near = {other: value for other in _neighbours(*at, start.window) if (value := seen[other].loss) is not None and not isnan(value)}
+        found = min(near, key=lambda other: near[other], default=None)
+        if found is None or near[found] >= _loss(seen[at]):
+            break
+        at = found
+        path.append(at)
+    trials = tuple(_marked(trial, place in path) for place, trial in seen.items())
+    return Tuned(_decay(start.window, *at), _loss(seen[at]), trials)
+
+
+def _neighbours(full: int, tenths: int, window: int) -> list[tuple[int, int]]:
+    """K - 1, K + 1, alpha - 0.1, alpha + 0.1, where there are such. A window that is all whole has no alpha."""
+    steps = [(full - 1, tenths), (full + 1, tenths)] + [(full, tenths - 1), (full, tenths + 1)] * (full < window)
+    return [(k, a) for k, a in steps if 1 <= k <= window and 1 <= a <= TENTHS]
+
+
+def _decay(window: int, full: int, tenths: int) -> Decay:
+    return Decay(full, window - full, tenths / TENTHS)
+
+
+def _loss(trial: Trial) -> float:
+    assert trial.loss is not None
+    return trial.loss
+
+
+def _marked(trial: Trial, taken: bool) -> Trial:
+    return Trial(trial.step, trial.full, trial.alpha, trial.fits, trial.loss, taken)

@@ -1,0 +1,149 @@
+"""Strategies on sliding windows executed on this rank: `window_cases.py FOLDER RANK`.
+
+As `baseline_cases.py`: the folder holds a sequence, its chunks and schedules; processes start once. Writes losses and weights after
+two epochs; tests/real_exec/test_windows.py compares them.
+"""
+
+import json
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from dense_trainer import RATE, weights
+
+from chronoscale.datasets import store
+from chronoscale.datasets.snapshots.chunks import Chunks, Counted
+from chronoscale.datasets.snapshots.retention import Decay
+from chronoscale.datasets.snapshots.statistics import statistics_of
+from chronoscale.real_exec.context import Context, joined
+from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.job import Settings
+from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.windows.program import WindowProgram
+from chronoscale.simulator import presets
+from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.flaredtdg import strategy
+from chronoscale.strategies.schedule import Op, Schedule
+from chronoscale.strategies.snapshots.models import model_shape
+from chronoscale.strategies.snapshots.tasks import task_of
+from chronoscale.strategies.workload import Hyper, Recency, Workload
+
+INPUTS, HIDDEN, SEED, CHUNKS, EPOCHS = 6, 8, 5, 16, 2
+CLASSES = 3  # of nodes; every fourth is unlabelled
+MODELS = ("t-gcn", "wd-gcn", "mpnn-lstm", "evolvegcn-o", "evolvegcn-h")
+NAMES = ("FLAREDTDG", "ROUND_ROBIN", "IN_ORDER", "REMAPPED", "FULL_HISTORY", "RECENT_ONLY")
+STRATEGIES = {one.name: one for one in (getattr(strategy, name) for name in NAMES)}
+COSTS = DatasheetCosts(presets.cluster("h200").device)
+DECAY = Decay(2, 3, 0.25)
+ASKED = "asked.json"
+
+
+@dataclass(frozen=True)
+class Case:
+    """`decay` of which `chunks`; `ranks`: how many it is run on."""
+
+    strategy: str
+    model: str
+    layers: int
+    task: str = "degrees"
+    decay: Decay = DECAY
+    chunks: int = CHUNKS
+    variant: str = "exact"
+    horizon: int = 1
+    ranks: tuple[int, ...] = (1, 2, 4)
+
+    @property
+    def label(self) -> str:
+        decay = self.decay
+        kept = f"{decay.full}.{decay.decayed}.{decay.alpha:g}.{self.chunks}" + "".join(f".lag{lag}" for lag in decay.lags)
+        ahead = f"-ahead{self.horizon}" * (self.horizon > 1)
+        return f"{self.strategy}-{self.model}-{self.layers}-{self.task}-{kept}{ahead}" + "-published" * (self.variant != "exact")
+
+    @property
+    def shape(self):
+        task = task_of(self.task)
+        return model_shape(self.model, task.inputs(INPUTS), HIDDEN, self.layers, task.outputs(CLASSES, "growth"))
+
+    @property
+    def hyper(self) -> Hyper:
+        recency = Recency(self.decay, self.chunks)
+        return Hyper(task=self.task, horizon=self.horizon, variant=self.variant, recency=recency, seed=3)
+
+    @property
+    def trains(self) -> Hyper:
+        """What an oracle keeps: the strategy's own windows."""
+        return replace(self.hyper, recency=Recency(STRATEGIES[self.strategy].keeps(self.hyper.recency), self.chunks))
+
+
+def others(name: str, model: str, layers: int, **changed) -> Case:
+    return Case(name, model, layers, ranks=(1, 2), **changed)
+
+
+CASES = [
+    *(Case("flaredtdg", m, n, task) for m in MODELS for n in (1, 2) for task in ("degrees", "classes")),
+    *(others(name, m, 2) for name in STRATEGIES if name != "flaredtdg" for m in ("t-gcn", "mpnn-lstm", "evolvegcn-h")),
+    *(others("flaredtdg", m, 2, decay=Decay(2, 3, 1.0)) for m in ("t-gcn", "mpnn-lstm", "evolvegcn-h")),
+    *(others("flaredtdg", m, 2, decay=Decay(1, 4, 0.25, (3,))) for m in ("t-gcn", "wd-gcn", "evolvegcn-o")),
+    *(others(name, "t-gcn", 2, decay=Decay(1, 4, 0.25, (4, 2))) for name in ("flaredtdg", "flaredtdg-remap")),
+    *(others("flaredtdg", m, 2, decay=Decay(1, 4, 0.001)) for m in ("wd-gcn", "evolvegcn-o")),  # nothing is kept of the oldest
+    others("flaredtdg", "t-gcn", 3, decay=Decay(1, 0)),
+    others("flaredtdg", "t-gcn", 2, horizon=2),
+    *(Case("flaredtdg", m, 2, task, variant="as-published") for m in ("t-gcn", "evolvegcn-o") for task in ("degrees", "classes")),
+    Case("flaredtdg-remap", "t-gcn", 2, variant="as-published"),
+    Case("flaredtdg", "evolvegcn-h", 2, decay=Decay(2, 3, 1.0), variant="as-published"),
+]
+
+
+def plan(case: Case, folder: Path, ranks: int) -> None:
+    """The case's schedule, as a file: planned once, for whichever process runs it."""
+    sequence, chunks = store.load(folder / "growth"), Chunks(np.load(folder / f"chunks-{case.chunks}.npy"), case.chunks)
+    work = Workload("w", statistics_of(sequence), case.shape, case.hyper, chunking=Counted(sequence, chunks))
+    STRATEGIES[case.strategy].plan(work, ranks, COSTS).save(folder / f"{case.label}-{ranks}.parquet")
+
+
+def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
+    """Losses of all epochs, bytes that this rank's rows of communication moved, and what is left on the device."""
+    sequence, schedule = store.load(folder / "growth"), Schedule.load(folder / f"{case.label}-{context.ranks}.parquet")
+    chunks = Chunks(np.load(folder / f"chunks-{case.chunks}.npy"), case.chunks)
+    material = Material(sequence, case.shape.inputs, case.variant, task=case.task)
+    learner = Learner(model, context)
+    learner.optimizer = torch.optim.SGD(learner.model.parameters(), RATE)
+    program = WindowProgram(schedule, material, chunks, learner, case.hyper, context)
+    losses, planned = [], {t.task: t.bytes for t in program.tasks if t.op in (Op.ALLTOALL, Op.ALLGATHER)}
+    for epoch in range(EPOCHS):
+        losses.append(execute(schedule, program, context.lanes(schedule), "cpu").losses.tolist())
+        if epoch == 0:  # of which the plan is
+            assert planned == program.exchange.moved, "planned and moved bytes differ"
+        assert not program.grid._there and not program.grid._built and not program.grid.cells, "something is left on the device"
+        assert not program.grid.stock._rows, "something that was sent is left on the host"
+    return losses, sum(planned.values())
+
+
+def run(folder: Path, rank: int, ranks: int, labels: list[str]) -> None:
+    """The cases of these labels on this rank; a file of what they gave."""
+    found, trained = {}, {}
+    with joined(Settings(device="cpu")) as context:
+        for case in CASES:
+            if case.label in labels:
+                model = SnapshotModel(case.shape, SEED)
+                losses, planned = train(case, model, folder, context)
+                trained[case.label] = weights(model)
+                found[case.label] = {"losses": losses, "planned": planned}
+    (folder / f"found-{ranks}-{rank}.json").write_text(json.dumps(found))
+    np.savez(folder / f"weights-{ranks}-{rank}.npz", **trained)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    target, rank = Path(sys.argv[1]), int(sys.argv[2])
+    for ranks, labels in json.loads((target / ASKED).read_text()):
+        if rank < ranks:
+            dist.init_process_group("gloo", init_method=f"file://{target / f'meeting-{ranks}'}", rank=rank, world_size=ranks)
+            run(target, rank, ranks, labels)
+            dist.barrier()
+            dist.destroy_process_group()

@@ -1,0 +1,146 @@
+"""An oracle: training on sliding windows in float64 on dense matrices, one process; written from FlareDTDG §3.2 and Algorithm 1.
+
+Nodes go by their ids alone: what a snapshot keeps is a set, every hidden state stands in a dictionary under its node.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from dense_trainer import RATE, recur
+from torch import Tensor
+
+from chronoscale.datasets.snapshots.chunks import Chunks
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.datasets.snapshots.survival import Epoch, level_of, rank_of
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.strategies.workload import Hyper
+
+States = dict[int, list[Tensor]]  # a node's, or under -1 a layer's weights
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A snapshot: normalised adjacency [N, N], input features [N, F], what its nodes are to be predicted as."""
+
+    normal: Tensor
+    features: Tensor
+    degrees: Tensor
+
+
+def dense(sequence: SnapshotSequence, features: Tensor, task: str) -> list[Dense]:
+    """`features` [N, F] of every snapshot, of the task `degrees` made here."""
+    found = []
+    for snapshot in sequence:
+        a = torch.eye(sequence.num_nodes, dtype=torch.float64)
+        a[snapshot.dst.astype(int), snapshot.src.astype(int)] = 1
+        degrees = torch.log1p(torch.stack([a.sum(1), a.sum(0)], 1) - 1)
+        normal = a / a.sum(1, keepdim=True).sqrt() / a.sum(0, keepdim=True).sqrt()
+        found.append(Dense(normal, degrees if task == "degrees" else features.double(), degrees))
+    return found
+
+
+class WindowOracle:
+    """A copy of a model's parameters, trained on windows. published: the published code's loss, of `ranks` ranks."""
+
+    def __init__(
+        self,
+        sequence: SnapshotSequence,
+        features: Tensor,
+        chunks: Chunks,
+        model: SnapshotModel,
+        hyper: Hyper,
+        ranks: int = 1,
+        published: bool = False,
+    ) -> None:
+        self.model, self.shape, self.hyper, self.chunks = deepcopy(model).double(), model.shape, hyper, chunks
+        self.graphs = dense(sequence, features, hyper.task)
+        self.ranks, self.published = ranks, published
+        self.classes = None if sequence.classes is None else torch.from_numpy(sequence.classes.astype(int))
+        self.owner = rank_of(chunks.count, ranks)[chunks.assignment]
+        self.optimizer = torch.optim.SGD(self.model.parameters(), RATE)
+
+    def epoch(self, number: int) -> list[float]:
+        """Losses of its windows."""
+        decay, drawn = self.hyper.recency.decay, Epoch(self.hyper.seed, number, self.published)
+        depth = drawn.depth(self.chunks.count, decay, self.ranks)[self.chunks.assignment]
+        sizes = decay.kept(self.chunks.count)
+        ages = [age for age in reversed(range(decay.window)) if sizes[age]]  # the oldest first
+        kept = [np.flatnonzero(depth >= level_of(decay, self.chunks.count)[age]).tolist() for age in ages]
+        losses = []
+        for segment in drawn.steps(len(self.graphs) - self.hyper.horizon, decay.window):
+            memory: dict[tuple[int, int], States] = {}
+            for newest in segment:
+                loss, memory = self.window([newest - age for age in ages], kept, memory)
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+                losses.append(loss.item())
+        return losses
+
+    def window(
+        self, snapshots: list[int], kept: list[list[int]], memory: dict[tuple[int, int], States]
+    ) -> tuple[Tensor, dict[tuple[int, int], States]]:
+        """Its loss, and the states that the next one inherits, by place and layer. `memory`: those of the window before."""
+        last: list[States] = [{} for _ in self.model.blocks]
+        left: dict[tuple[int, int], States] = {}
+        outputs = []
+        for place, (t, nodes) in enumerate(zip(snapshots, kept, strict=True)):
+            normal, x = self.graphs[t].normal[nodes][:, nodes], self.graphs[t].features[nodes]
+            for layer, block in enumerate(self.model.blocks):
+                before = memory.get((place, layer), {}) | last[layer]  # this window's own states, else those of the one before
+                if self.shape.evolves_weights:
+                    x, after = self._evolved(block, normal, x, before)
+                else:
+                    x, after = self._recurred(block, normal, x, before, nodes)
+                left[place, layer] = {node: [part.detach() for part in state] for node, state in after.items()}
+                last[layer] = after
+            outputs.append(x)
+        return self._loss(outputs, snapshots, kept), left
+
+    def _evolved(self, block, normal: Tensor, x: Tensor, before: States) -> tuple[Tensor, States]:
+        weights, cell = before.get(-1, [block.initial, torch.zeros_like(block.initial)])
+        fed = weights
+        if block.scorer is not None:
+            score = x @ block.scorer / block.scorer.norm()
+            best = torch.argsort(score, descending=True, stable=True)[: self.shape.hidden]
+            fed = x[best] * torch.tanh(score[best])[:, None]
+        weights, cell = recur(block.step.cell, fed, (weights, cell))
+        return torch.relu(normal @ x @ weights.T), {-1: [weights, cell]}
+
+    def _recurred(self, block, normal: Tensor, x: Tensor, before: States, nodes: list[int]) -> tuple[Tensor, States]:
+        y = torch.relu(normal @ x @ block.dense.weight.T + block.dense.bias)
+        if block.step is None or not nodes:
+            return y, {}
+        cells, zero = [block.step.cell, *block.step.above], y.new_zeros(self.shape.hidden)
+        after: States = {node: [] for node in nodes}
+        for i, cell in enumerate(cells):
+            h, c = (torch.stack([before[node][2 * i + part] if node in before else zero for node in nodes]) for part in (0, 1))
+            h, c = recur(cell, y, (h, c))
+            for row, node in enumerate(nodes):
+                after[node] += [h[row], c[row]]
+            y = h
+        return y, after
+
+    def _loss(self, outputs: list[Tensor], snapshots: list[int], kept: list[list[int]]) -> Tensor:
+        errors = []  # of every predicted number, with its node's rank and its place
+        for place, (output, t, nodes) in enumerate(zip(outputs, snapshots, kept, strict=True)):
+            if self.published or self.shape.evolves_weights or place + 1 == len(kept):
+                found, counts = self._errors(self.model.readout(output), t + self.hyper.horizon, nodes)
+                errors += [(place, rank, found[counts & torch.tensor(self.owner[nodes] == rank)]) for rank in range(self.ranks)]
+        if not self.published:
+            return torch.cat([found.flatten() for _, _, found in errors]).mean()
+        shares = np.bincount(self.owner, minlength=self.ranks) / len(self.owner)
+        return sum(found.mean() * shares[rank] / self.ranks / len(kept) for _, rank, found in errors if found.numel())
+
+    def _errors(self, predicted: Tensor, t: int, nodes: list[int]) -> tuple[Tensor, Tensor]:
+        """Of every node, and which nodes count."""
+        if self.hyper.task == "classes":
+            wanted = self.classes[nodes]
+            chances = torch.softmax(predicted, 1).log()
+            return -chances[torch.arange(len(nodes)), wanted.clamp(min=0)], wanted >= 0
+        wanted = self.graphs[t].degrees[nodes][:, : predicted.shape[1]]
+        return (predicted - wanted).square(), torch.ones(len(nodes), dtype=torch.bool)
