@@ -26,7 +26,7 @@ from chronoscale.reports.published import published
 
 GB = 1e9
 UNEVEN = 0.8  # of the fullest device, that the mean is below where one rank has much more than others
-UNPRINTED = {"dynagraph": "fan-outs and what else it keeps are", "dynahb": "how its batches are cut is"}
+UNPRINTED = {"dynagraph": "fan-outs and what else it keeps are", "dynahb": "the size of its batches, here first ones, is"}
 Row = dict[str, object]
 
 
@@ -44,7 +44,7 @@ def held(point: Point, found: Outcome) -> str:
     if point.strategy == ESDG:
         return f"{beyond}{snapshots} snapshots, {snapshots / point.ranks:.3g} a GPU, and what checkpoints keep of them"
     if point.strategy != OURS:
-        return f"{beyond}whole windows of {DECAY.window} snapshots; {UNPRINTED[point.strategy]} not printed"
+        return f"{beyond}windows of {DECAY.window} snapshots; {UNPRINTED[point.strategy]} not printed"
     alone = simulate(Point(point.dataset, point.model, OURS, cut=False))
     said = f"{beyond}{kept():.3g} snapshots a window; were nothing cut {alone.peak_gb:.3g}"
     if found.mean_gb < UNEVEN * found.peak_gb:
