@@ -100,6 +100,6 @@ def curves(told: Told, quick: bool) -> Findings:
 
 SCALED = "scaled down, real data at hand"
 STUDIES = (
-    *(Study("table", number, "executed", lasts, partial(run, number), SCALED, paper="flaredtdg") for number, lasts in ((3, 700), (6, 700))),
-    Study("figure", 6, "executed", 120, curves, SCALED, paper="flaredtdg"),
+    *(Study("table", number, "executed", lasts, partial(run, number), SCALED, paper="flaredtdg") for number, lasts in ((3, 600), (6, 400))),
+    Study("figure", 6, "executed", 80, curves, SCALED, paper="flaredtdg"),
 )

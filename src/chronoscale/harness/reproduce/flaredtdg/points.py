@@ -28,7 +28,7 @@ from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.metrics import alone_ns, busy_ns
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Hyper, Partition, Recency, Workload
@@ -80,8 +80,8 @@ class Apart:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What a point gave: seconds of an epoch, optimiser steps in it, peak GB of the fullest device and on average, seconds that a rank
-    computes nothing, that it communicates meanwhile (means of ranks), and the parts of an epoch.
+    """What a point gave: seconds of an epoch, optimiser steps in it, seconds from step to step (median), peak GB of the fullest device and
+    on average, seconds that a rank computes nothing, that it communicates meanwhile (means of ranks), and the parts of an epoch.
 
     status: ran, out of memory (there is then no time), refused; message says why.
     """
@@ -90,6 +90,7 @@ class Outcome:
     message: str = ""
     epoch_s: float = NAN
     steps: int = 0
+    step_s: float = NAN
     peak_gb: float = NAN
     mean_gb: float = NAN
     idle_s: float = NAN
@@ -152,6 +153,14 @@ def replayed(point: Point) -> tuple[Schedule, Trace]:
     return schedule, replay(schedule, cluster, costs)
 
 
+def between(schedule: Schedule, trace: Trace) -> float:
+    """Seconds from one optimiser step's end to the next one's, the median; NaN for a single step."""
+    rows = trace.op == Op.OPTIMIZE
+    ends = np.zeros(schedule.iterations, np.int64)
+    np.maximum.at(ends, schedule.iteration[trace.task[rows]], trace.end_ns[rows])
+    return float(np.median(np.diff(ends))) / 1e9 if len(ends) > 1 else NAN
+
+
 @cache
 def simulate(point: Point) -> Outcome:
     """One point; refusals and lack of memory are outcomes."""
@@ -164,6 +173,7 @@ def simulate(point: Point) -> Outcome:
         "ran",
         epoch_s=trace.span_ns / 1e9,
         steps=schedule.iterations,
+        step_s=between(schedule, trace),
         peak_gb=float(held.max()),
         mean_gb=float(held.mean()),
         idle_s=(trace.span_ns - float(np.mean(busy_ns(trace)))) / 1e9,
@@ -173,7 +183,7 @@ def simulate(point: Point) -> Outcome:
     try:
         check(schedule, trace, machines(point.ranks))
     except UserError as error:
-        return replace(found, status="out of memory", message=str(error), epoch_s=NAN, idle_s=NAN, alone_s=NAN, parts=None)
+        return replace(found, status="out of memory", message=str(error), epoch_s=NAN, step_s=NAN, idle_s=NAN, alone_s=NAN, parts=None)
     return found
 
 

@@ -62,11 +62,13 @@ def history(point: Point, theirs: float, ours: float) -> str:
 
 
 def remapping(point: Point, theirs: float, ours: float) -> str:
-    """What of an epoch building anew is."""
-    found = simulate(Point(point.dataset, point.model, REMAPPED)).parts
-    assert found is not None
-    said = f"building anew is {found.share('gather'):.1%} of our epoch without shrinking, at 60 % of the device's bandwidth"
-    return said if abs(ours / theirs - 1) <= AGREES else f"{said}; how long the published takes for it is not printed"
+    """What of an epoch building anew is, and what is saved once windows follow one another."""
+    before, after = simulate(Point(point.dataset, point.model, REMAPPED)), simulate(point)
+    assert before.parts is not None
+    return (
+        f"building anew is {before.parts.share('gather'):.1%} of our epoch without shrinking; from step to step "
+        f"{change(before.step_s, after.step_s):+.1%}, but an epoch's first windows wait for the host to number their snapshots anew"
+    )
 
 
 def whole_snapshots(point: Point, theirs: float, ours: float) -> str:

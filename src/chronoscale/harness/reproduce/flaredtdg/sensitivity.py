@@ -69,4 +69,4 @@ def run(told: Told, quick: bool) -> Findings:
     return Findings(pd.DataFrame(rows), drawn, {"cells": pd.DataFrame(table)}, notes(datasets, epochs, quick, absent))
 
 
-STUDIES = (Study("figure", 8, "executed", 900, run, "scaled down, real data at hand", paper="flaredtdg"),)
+STUDIES = (Study("figure", 8, "executed", 600, run, "scaled down, real data at hand", paper="flaredtdg"),)

@@ -21,12 +21,12 @@ from chronoscale.harness.reproduce.flaredtdg.points import (
     simulate,
 )
 from chronoscale.harness.reproduce.flaredtdg.stand_ins import trained
-from chronoscale.harness.reproduce.study import NAN, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import NAN, UNKNOWN, Findings, Study, Told, beside
 from chronoscale.reports.published import published
 
 GB = 1e9
 UNEVEN = 0.8  # of the fullest device, that the mean is below where one rank has much more than others
-UNPRINTED = {"dynagraph": "fan-outs and what else it keeps are", "dynahb": "how its batches are cut is"}
+UNPRINTED = {"dynagraph": "fan-outs and what else it keeps are", "dynahb": "the size of its batches, here first ones, is"}
 Row = dict[str, object]
 
 
@@ -44,7 +44,7 @@ def held(point: Point, found: Outcome) -> str:
     if point.strategy == ESDG:
         return f"{beyond}{snapshots} snapshots, {snapshots / point.ranks:.3g} a GPU, and what checkpoints keep of them"
     if point.strategy != OURS:
-        return f"{beyond}whole windows of {DECAY.window} snapshots; {UNPRINTED[point.strategy]} not printed"
+        return f"{beyond}windows of {DECAY.window} snapshots; {UNPRINTED[point.strategy]} not printed"
     alone = simulate(Point(point.dataset, point.model, OURS, cut=False))
     said = f"{beyond}{kept():.3g} snapshots a window; were nothing cut {alone.peak_gb:.3g}"
     if found.mean_gb < UNEVEN * found.peak_gb:
@@ -65,7 +65,8 @@ def memory(told: Told, quick: bool) -> Findings:
             rows.append(beside(f"{dataset}, {model}, {strategy}", printed.get(strategy, NAN), found.peak_gb, why))
     said = (
         f"GB of the fullest device; {order(rows)}.",
-        "Ours counts tensors alone; the printed figures may hold what an allocator and a CUDA context reserve.",
+        "Ours counts tensors alone; the printed figures may hold what an allocator and a CUDA context reserve. What else "
+        f"makes a figure differ is {UNKNOWN}.",
     )
     return Findings(pd.DataFrame(rows), (), {}, (*said, *notes(quick)))
 
