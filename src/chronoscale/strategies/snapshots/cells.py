@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.cuda_ext.blocks import NUMBERS
 from chronoscale.strategies.builder import NONE, Builder
 from chronoscale.strategies.builder import Columns as Site
 from chronoscale.strategies.schedule import Ints, Lane, Op
@@ -73,14 +72,6 @@ class Cells:
     def state(self, at: Region, layer: int) -> Ints:
         """Bytes of a recurrent state."""
         return self._sizes(at, layer)["state"]
-
-    def working(self, at: Region, layer: int) -> Ints:
-        """Bytes that a gradient pass has for itself: gradients of a cell's output and of the recurrence's input, predictions and their
-        errors, and blocks of rows between two steps (`cuda_ext.blocks`)."""
-        model, recurs = self.model, self.model.recurs(layer) and not self.model.evolves_weights
-        whole = model.hidden * (1 + model.states * recurs) + 4 * model.outputs
-        block = np.minimum(at.rows * model.hidden * (model.gates if recurs else 1), NUMBERS)
-        return np.asarray((at.rows * whole + (3 if recurs else 1) * block) * FP32, np.int64)
 
     @property
     def gathers(self) -> bool:

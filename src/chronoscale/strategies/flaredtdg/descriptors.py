@@ -1,0 +1,112 @@
+"""Descriptors: how much work a row of a window is on every site, and what memory it takes and gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from chronoscale.cuda_ext.blocks import NUMBERS
+from chronoscale.strategies.flaredtdg.kernels import RETURNS, told
+from chronoscale.strategies.flaredtdg.sites import Sites
+from chronoscale.strategies.flaredtdg.turns import Slot
+from chronoscale.strategies.kernels import Kernels
+from chronoscale.strategies.schedule import Ints, Op
+from chronoscale.strategies.snapshots.cells import Region
+from chronoscale.strategies.snapshots.kernels import kernels_of
+from chronoscale.strategies.snapshots.rows import FP32, Columns
+
+
+@dataclass(frozen=True)
+class Descriptors(Sites):
+    """Of an epoch's rows."""
+
+    def row(self, slot: Slot) -> Columns:
+        """Descriptors of a row of the window; its memory but for what comes and goes with snapshots (`kept`)."""
+        cells, at, layer = self.cells, self.region(slot.step, int(self.level[slot.step])), slot.layer
+        end = len(self.level) - 1
+        if slot.op is Op.REMAP:
+            whole, part = cells.transfer(self.region(slot.step, 0)), cells.transfer(at)
+            return {**part, "bytes": whole["bytes"] + 2 * part["bytes"]}
+        if slot.op is Op.BACKWARD:
+            row = cells.backward(at, layer, slot.step == 0, slot.step == end, received=False)
+            working = self.working(at, layer)
+            return {**row, "alloc": row["alloc"] + working, "free": row["free"] + working + self._states_left(slot)}
+        if slot.op is Op.TEMPORAL:
+            row, (joined, gone) = cells.stage(slot.op, at, layer), self._states(slot)
+            return {**row, "alloc": row["alloc"] + joined, "free": row["free"] + gone}
+        if slot.op is Op.ALLTOALL:
+            return cells.halo_gradient(at, layer) if slot.back else cells.halo(at, layer)
+        if slot.op is Op.ALLGATHER:
+            return cells.gather_gradient(at, layer) if slot.back else cells.gather(at, layer)
+        return cells.stage(slot.op, at, layer)
+
+    def working(self, at: Region, layer: int) -> Ints:
+        """Bytes that a gradient pass has for itself: gradients of a cell's output and of the recurrence's input, predictions and their
+        errors, and blocks of rows between two steps (`cuda_ext.blocks`)."""
+        model = self.workload.model
+        recurs = model.recurs(layer) and not model.evolves_weights
+        whole = model.hidden * (1 + model.states * recurs) + 4 * model.outputs
+        block = np.minimum(at.rows * model.hidden * (model.gates if recurs else 1), NUMBERS)
+        return np.asarray((at.rows * whole + (3 if recurs else 1) * block) * FP32, np.int64)
+
+    def _states(self, slot: Slot) -> tuple[Ints, Ints]:
+        """Of a recurrence on nodes: what it takes to put inherited states behind those that the snapshot before has come to, and what goes
+        with the latter, which nothing reads any more in the last layer unless they predict."""
+        none, step = np.zeros(len(self.newest) * self.ranks, np.int64), slot.step
+        if self.workload.model.evolves_weights or not self.workload.model.recurs(slot.layer):
+            return none, none
+        if step == 0:
+            return self._state(0, slot.layer) * self.keeping.inherits, none
+        joins = self.level[step - 1] > self.level[step] or not self.shrinks
+        goes = joins and self.shrinks and slot.layer + 1 == self.workload.model.layers and not self.keeping.each
+        return self._state(step, slot.layer) * bool(joins), self._state(step - 1, slot.layer) * bool(goes)
+
+    def _states_left(self, slot: Slot) -> Ints:
+        """What a gradient row gives back of states beyond what a cell does: what `_states` took, less what it gave back; and the gradient
+        of its state has as many rows as the next snapshot has."""
+        left, step = self._states(slot)[0], slot.step
+        if self.workload.model.evolves_weights or not self.workload.model.recurs(slot.layer) or step + 1 == len(self.level):
+            return left
+        after = slot._replace(step=step + 1)
+        return left - self._states(after)[1] + self._state(step + 1, slot.layer) - self._state(step, slot.layer)
+
+    def _state(self, step: int, layer: int) -> Ints:
+        return self.cells.state(self.region(step, int(self.level[step])), layer)
+
+    def kept(self, slot: Slot) -> tuple[Ints, Ints]:
+        """Bytes of snapshots that a row takes and gives back: where one shrinks or has come again, where it has been built for this step
+        alone, and where it leaves the window, which its oldest does in every step and all do at a segment's end."""
+        none = np.zeros(len(self.newest) * self.ranks, np.int64)
+        if slot.op is Op.AGGREGATE and slot.layer == 0 and self.shrinks and slot.step + 1 < len(self.level):
+            before, now = self.level[slot.step + 1], self.level[slot.step]
+            stays = self.per_rank(~self.first) & bool(now != before)  # and is replaced, by its own part or by more of it that came
+            return stays * bool(now > before) * self._bytes(slot.step, int(now)), stays * self._bytes(slot.step, int(before))
+        if slot.op is Op.BACKWARD and slot.layer == 0:
+            leaves = self.per_rank(self.last | (slot.step == 0))
+            built = self._bytes(slot.step, int(self.level[slot.step])) if slot.step in self.window.remaps else none
+            return none, leaves * self._bytes(slot.step, self.held(slot.step)) + built
+        return none, none
+
+    def _bytes(self, step: int, level: int) -> Ints:
+        return self.cells.transfer(self.region(step, level))["bytes"]
+
+    def kernels(self) -> Kernels:
+        """With what is the same in all rows of windows."""
+        found = kernels_of(self.workload, "blocks", self.ranks)
+        return replace(
+            found, sizes={**found.sizes, "steps": len(self.level), "anew": int(not self.shrinks), "each": int(self.keeping.each)}
+        )
+
+    def launched(self, slot: Slot, kernels: Kernels) -> Ints:
+        """Kernels of a row of the window, on every site."""
+        name = RETURNS[slot.op] if slot.back and slot.communicates else slot.op.name
+        variables = told(self.level, slot.step, slot.layer, self.per_rank(self.first), self.shrinks)
+        return kernels.count(name, **variables, top=slot.layer == self.workload.model.layers - 1)
+
+    def resident(self) -> int:
+        """Parameters, gradients and moments, and the states that windows inherit: one row a node, or a layer's weights."""
+        model, rows = self.workload.model, int(self.blocks.rows[0].max()) * self.keeping.inherits
+        width = model.states * model.depth * FP32
+        each = [model.hidden * model.width(layer) if model.evolves_weights else rows * model.hidden for layer in range(model.layers)]
+        return 4 * model.parameters * FP32 + width * sum(size for layer, size in enumerate(each) if model.recurs(layer))
