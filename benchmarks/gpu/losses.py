@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -14,13 +15,16 @@ from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
+from chronoscale.datasets.snapshots.chunks import Chunks, Counted
 from chronoscale.datasets.snapshots.partition import Cut
+from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.statistics import statistics_of
+from chronoscale.errors import UserError
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.worker import run_job
 from chronoscale.simulator import presets
 from chronoscale.strategies import registry
-from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.costs import CostModel, DatasheetCosts
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals.forecasters import FORECASTERS, forecaster_shape
 from chronoscale.strategies.snapshots.forms import must_track, plain
@@ -28,7 +32,7 @@ from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
 from chronoscale.strategies.snapshots.rows import Form
-from chronoscale.strategies.workload import Hyper, ModelChoice, Partition, Workload
+from chronoscale.strategies.workload import Hyper, ModelChoice, Partition, Recency, Workload
 from gpu.device import present
 from gpu.place import Place
 from gpu.record import Record, Wrong
@@ -36,7 +40,8 @@ from gpu.record import Record, Wrong
 CLOSE = 1e-4  # relative difference of a loss
 STEPS = 3  # iterations of the first pass that must be as close; later ones are shown
 SEED = 3
-SNAPSHOTS, SIGNALS = Hyper(group_size=3, stride=2, seed=SEED), Hyper(batch_size=8, window=12, horizon=12, batches=4, seed=SEED)
+SNAPSHOTS = Hyper(group_size=3, stride=2, seed=SEED, recency=Recency(Decay(2, 2, 0.5), 8))
+SIGNALS = Hyper(batch_size=8, window=12, horizon=12, batches=4, seed=SEED)
 
 
 class Sizes(NamedTuple):
@@ -95,19 +100,29 @@ def jobs(folder: Path, sizes: Sizes) -> Iterator[Job]:
     store.save(folder / "snapshots", graph)
     stats, cut = statistics_of(graph), Cut(np.zeros(graph.num_nodes, np.int32), 1)
     np.save(folder / "parts.npy", cut.assignment)
+    chunks = Chunks((np.arange(graph.num_nodes) % SNAPSHOTS.recency.chunks).astype(np.int32), SNAPSHOTS.recency.chunks)
+    np.save(folder / "chunks.npy", chunks.assignment)
     for name in MODELS:
         shape = model_shape(name, sizes.hidden, sizes.hidden, sizes.layers)
-        work = Workload("losses", stats, shape, SNAPSHOTS, Partition(*cut.count(graph)))
+        work = Workload("losses", stats, shape, SNAPSHOTS, Partition(*cut.count(graph)), Counted(graph, chunks))
         out = folder / name
         out.mkdir()
-        plans = {key: one.plan(work, 1, costs) for key, one in registry.of("snapshots").items() if one.executes}
+        plans = _planned(work, costs)
         plans |= {f"all {form.name.lower()}": _forced(work, form) for form in Form}
-        parts = str(folder / "parts.npy")
-        items = [
-            _item(out, key, plan, folder / "snapshots", SNAPSHOTS, parts if plan.kind == "parts" else "") for key, plan in plans.items()
-        ]
+        divided = {"parts": str(folder / "parts.npy"), **dict.fromkeys(("blocks", "hybrid"), str(folder / "chunks.npy"))}
+        items = [_item(out, key, plan, folder / "snapshots", SNAPSHOTS, divided.get(plan.kind, "")) for key, plan in plans.items()]
         yield Job(name, tuple(items), str(out), ModelChoice(name, sizes.hidden, sizes.layers, sizes.hidden), 1)
     yield from _on_signals(folder, sizes)
+
+
+def _planned(work: Workload, costs: CostModel) -> dict[str, Schedule]:
+    """Of all strategies that execute and take the model: windows take graph convolutions alone."""
+    found = {}
+    for key, one in registry.of("snapshots").items():
+        if one.executes:
+            with suppress(UserError):
+                found[key] = one.plan(work, 1, costs)
+    return found
 
 
 def _forced(work: Workload, form: Form) -> Schedule:

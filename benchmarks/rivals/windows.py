@@ -42,7 +42,8 @@ class Windows:
         """As `material` has features and targets. Windows start at every snapshot that one fits behind."""
         material.prepare([], range(len(sequence)))
         edges = [torch.from_numpy(np.stack([s.src, s.dst]).astype(np.int64)) for s in sequence]
-        return cls(material.features, edges, [material.target(t) for t in range(len(sequence))], hyper.group_size, each)
+        targets = [material.target(t).squeeze(1) for t in range(len(sequence))]
+        return cls(material.features(0), edges, targets, hyper.group_size, each)
 
     @property
     def groups(self) -> int:
