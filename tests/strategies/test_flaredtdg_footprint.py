@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 from chronoscale.datasets.snapshots.csr import WeightedCSR
 from chronoscale.datasets.snapshots.statistics import COLUMNS, SnapshotStatistics
 from chronoscale.errors import UserError
-from chronoscale.strategies.baselines.snapshots.dynahb import DynaHB
+from chronoscale.strategies.baselines.snapshots.dynahb_modelled import ModelledDynaHB
 from chronoscale.strategies.flaredtdg.footprint import Stack, dynagraph, dynahb, dynahb_cache, esdg, feature_bytes, reach
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import Hyper, Workload
@@ -164,7 +164,7 @@ def test_reach_is_what_dynahbs_planner_reads(ranks: int) -> None:
     stats = counts(50_000, [90_000, 20_000], active=30_000)
     work = Workload("x", stats, model_shape("wd-gcn", 8, hidden=8, layers=2), Hyper(group_size=1))
     assert work.groups == 1
-    hops, rows = DynaHB().hops(work, ranks, 0), reach(stats, ranks, 2)[:, 0]
+    hops, rows = ModelledDynaHB().hops(work, ranks, 0), reach(stats, ranks, 2)[:, 0]
     assert [*(part.sum() for part in hops.rows[::-1]), hops.inputs.sum()] == pytest.approx(rows, rel=1e-3)
 
 

@@ -20,7 +20,7 @@ from chronoscale.strategies.workload import Hyper, ModelShape, Partition, Worklo
 COSTS = DatasheetCosts(presets.cluster("h200").device)
 GRAPHS = GrowthGraph.rmat(60, 200, 14, 0.1, 1).sequence().without_self_edges()
 N, INPUTS, HIDDEN = GRAPHS.num_nodes, 6, 8
-PLANNERS = [planner for planner in of("snapshots").values() if not planner.solves]
+PLANNERS = [planner for planner in of("snapshots").values() if not planner.solves and planner.kind not in ("blocks", "sampled")]
 
 
 def work_of(layers: int, model: str = "mpnn-lstm", ranks: int = 1, **hyper: int) -> Workload:
@@ -46,13 +46,13 @@ def test_the_last_layer_alone_recurs(planner, ranks, layers):
 
 @pytest.mark.parametrize("layers", [1, 2])
 def test_a_step_by_hand(layers):
-    """Two LSTMs of 8: each four gates of 8 x 8 twice and their values; kept are gates, states and what they came to, and, side by side
-    in one h and one c, both cells' states once more."""
+    """Two LSTMs of 8: each four gates of 8 x 8 twice and their values; kept are gates and states, and, side by side in one h and one c,
+    both cells' states once more."""
     work = work_of(layers)
     schedule = lower("x", work, deal(work.groups, 1), Reuse(), COSTS)
     row = schedule.tasks(Op.TEMPORAL)[0]
     assert schedule.flops[row] == 2 * (N * HIDDEN * (2 * 2 * 4 * HIDDEN + 4 * 4))
-    assert schedule.alloc[row] == 2 * (4 + 3 + 2) * N * HIDDEN * 4
+    assert schedule.alloc[row] == 2 * (4 + 2 + 2) * N * HIDDEN * 4
     assert schedule.bytes[row] - schedule.alloc[row] == 2 * 2 * N * HIDDEN * 4
 
 

@@ -42,6 +42,7 @@ class Windowed(SnapshotStrategy):
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """The first epoch; of later ones chunks, and so counts, differ a little. Raises UserError for a window that is longer than the
         sequence, fewer chunks than ranks, attention, and more rows than memory holds."""
+        workload.snapshots  # noqa: B018 (refuses other families)
         if workload.model.transforms_first:
             raise UserError(f"{self.name}: model '{workload.model.name}' attends; windows take graph convolutions")
         if workload.chunking is None:
