@@ -113,7 +113,7 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest
     ("text", "message"),
     [
         ("{kind: trafic}", "kind: unknown generator 'trafic'; did you mean 'traffic'?"),
-        ("{sensors: 5}", "expected keys and values with a kind: growth, dygraph, traffic, events"),
+        ("{sensors: 5}", "expected keys and values with a kind: growth, dygraph, communities, traffic, events, sessions"),
         ("traffic", "expected keys and values with a kind"),
         ("[1", "not valid YAML: "),
         ("\x00", "not valid YAML: "),

@@ -268,7 +268,7 @@ def test_all_schedules_of_a_context_run_on_the_same_streams(monkeypatch: pytest.
     """Also one that would have a thread of its own on a CPU: the allocator keeps memory for every stream that there ever was."""
     monkeypatch.setattr(lanes, "CudaStreams", lambda device: Device())
     empty, fetched = np.zeros(0, np.int8), np.array([Op.FETCH], np.int8)
-    one, other = (SimpleNamespace(op=op, lane=np.full(len(op), H, np.int8)) for op in (empty, fetched))
+    one, other = (SimpleNamespace(kind="cells", op=op, lane=np.full(len(op), H, np.int8)) for op in (empty, fetched))
     gpu, cpu = Context(device=torch.device("cuda")), Context()
     assert isinstance(gpu.lanes(one), DeviceLanes) and gpu.lanes(one) is gpu.lanes(other)
     assert len(cpu.lanes(one).streams) == 1 and len(cpu.lanes(other).streams) == 2

@@ -73,7 +73,7 @@ def test_built_anew_is_shrunk(case: tuple[list[Stock], list[Stock], int]) -> Non
             kept, read = other.kept(0, level)
             anew = remapped(scattered, kept, read, rows, halo, edges + rows)
             there = [node for node, left in zip(remote(other.layout, other, rank), read.tolist(), strict=True) if left]
-            assert described(anew, other.own[kept].tolist(), there) == found
+            assert described(anew, other.layout.nodes(rank)[kept.numpy()].tolist(), there) == found
 
 
 @settings(deadline=None)

@@ -118,7 +118,7 @@ def test_any_kind_trains_as_the_dense_trainer(kind, layers, monkeypatch):
     assert {Op.INCREMENT, Op.RECONSTRUCT} <= {Op(op) for op in schedules["real-reuse"].op}
     steps = [iterations_of(schedule) for schedule in schedules.values()]
     assert all(one == other for one, other in pairwise(steps))
-    oracle = DenseTrainer(GRAPHS, material.features, SnapshotModel(shape, 5), HYPER)
+    oracle = DenseTrainer(GRAPHS, material.features(0), SnapshotModel(shape, 5), HYPER)
     expected = oracle.losses(steps[0])
     for name, schedule in schedules.items():
         learner = Learner(SnapshotModel(shape, 5), context := Context())
