@@ -105,7 +105,7 @@ def test_this_machine_has_the_links_that_were_fitted():
 @pytest.mark.parametrize("name", ["psg", "real-reuse"])
 @pytest.mark.parametrize("layers", [1, 2])
 def test_the_planned_peak_is_what_torch_allocates(name, layers, tmp_path):
-    """Within 0.95 to 1.4 (docs/execution.md): the plan holds what lives on, not temporaries within a row."""
+    """Within 0.8 to 1.2 (docs/execution.md): what lives on, and a gradient pass's own."""
     graphs = GrowthGraph.rmat(1000, 6000, 10, 0.1, 2).sequence().without_self_edges()
     machine = presets.local_cpu(1, 1e12, Link(1e9, 0))
     machine = replace(machine, device=replace(machine.device, streams=INLINE))
@@ -122,4 +122,4 @@ def test_the_planned_peak_is_what_torch_allocates(name, layers, tmp_path):
     events = [e for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if e.get("name") == "[memory]"]
     held = np.cumsum([e["args"]["Bytes"] for e in sorted(events, key=lambda e: e["ts"])])
     standing = schedule.resident  # parameters, gradients and moments, taken before
-    assert 0.95 < (held.max() + standing) / planned < 1.4
+    assert 0.8 < (held.max() + standing) / planned < 1.2

@@ -6,15 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chronoscale.cuda_ext.blocks import NUMBERS
 from chronoscale.strategies.flaredtdg.kernels import RETURNS, told
 from chronoscale.strategies.flaredtdg.sites import Sites
 from chronoscale.strategies.flaredtdg.turns import Slot
 from chronoscale.strategies.kernels import Kernels
 from chronoscale.strategies.schedule import Ints, Op
-from chronoscale.strategies.snapshots.cells import Region
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Columns
+from chronoscale.strategies.snapshots.working import working
 
 
 @dataclass(frozen=True)
@@ -30,8 +29,8 @@ class Descriptors(Sites):
             return {**part, "bytes": whole["bytes"] + 2 * part["bytes"]}
         if slot.op is Op.BACKWARD:
             row = cells.backward(at, layer, slot.step == 0, slot.step == end, received=False)
-            working = self.working(at, layer)
-            return {**row, "alloc": row["alloc"] + working, "free": row["free"] + working + self._states_left(slot)}
+            own = FP32 * working(self.workload.model, at.rows, layer)
+            return {**row, "alloc": row["alloc"] + own, "free": row["free"] + own + self._states_left(slot)}
         if slot.op is Op.TEMPORAL:
             row, (joined, gone) = cells.stage(slot.op, at, layer), self._states(slot)
             return {**row, "alloc": row["alloc"] + joined, "free": row["free"] + gone}
@@ -40,15 +39,6 @@ class Descriptors(Sites):
         if slot.op is Op.ALLGATHER:
             return cells.gather_gradient(at, layer) if slot.back else cells.gather(at, layer)
         return cells.stage(slot.op, at, layer)
-
-    def working(self, at: Region, layer: int) -> Ints:
-        """Bytes that a gradient pass has for itself: gradients of a cell's output and of the recurrence's input, predictions and their
-        errors, and blocks of rows between two steps (`cuda_ext.blocks`)."""
-        model = self.workload.model
-        recurs = model.recurs(layer) and not model.evolves_weights
-        whole = model.hidden * (1 + model.states * recurs) + 4 * model.outputs
-        block = np.minimum(at.rows * model.hidden * (model.gates if recurs else 1), NUMBERS)
-        return np.asarray((at.rows * whole + (3 if recurs else 1) * block) * FP32, np.int64)
 
     def _states(self, slot: Slot) -> tuple[Ints, Ints]:
         """Of a recurrence on nodes: what it takes to put inherited states behind those that the snapshot before has come to, and what goes

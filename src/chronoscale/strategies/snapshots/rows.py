@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from chronoscale.datasets.snapshots.csr import DeltaCSR, WeightedCSR
 from chronoscale.datasets.snapshots.difference import EdgeMap
 from chronoscale.strategies.schedule import Ints
+from chronoscale.strategies.snapshots.working import working
 from chronoscale.strategies.workload import Workload
 
 FP32 = 4
@@ -170,7 +171,8 @@ class Rows:
         states += size * upper * 4 * nodes * hidden * FP32
         moved = states + (upper * total + edges) * (hidden * FP32 + ENTRY) + (rows + anew) * (model.inputs + hidden) * FP32
         turned = size * 8 * (nodes + 1) + 16 * total if upper or self.attends else 0  # transposes, with the order they were sorted in
-        return self._work(total, nodes * size + rows, hidden, moved, flops, turned)
+        own = FP32 * max(int(working(model, nodes, layer)) for layer in range(model.layers))
+        return self._work(total, nodes * size + rows, hidden, moved, flops, turned + own)
 
     def _work(self, edges: Ints, rows: Ints, width: int, moved: Ints, flops: Ints, alloc: Ints | int) -> Columns:
         same = np.zeros_like(edges)
