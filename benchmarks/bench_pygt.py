@@ -1,17 +1,20 @@
 """Training on snapshots beside what a user would pick instead: PyTorch Geometric Temporal, and the obvious lines of PyTorch; in one run.
 
     python benchmarks/bench_pygt.py [--datasets enron_monthly math_overflow_monthly] [--models t-gcn evolvegcn-o evolvegcn-h]
-        [--threads 1 2] [--groups 4] [--first 24] [--repeats 5] [--width 64] [--rivals pygt once torch] [--only losses times]
+        [--threads 1 2] [--groups 12] [--first 16] [--repeats 5] [--width 64] [--rivals pygt once torch] [--only losses times]
 
 One rank, float32, CPU, one layer, hidden = inputs = --width (EvolveGCN of the package has no other), the same seeded features. An epoch:
 windows of 4 snapshots, stride 1, the first `--groups` from snapshot `--first` on; of each a forward pass, the mean squared error on
 log(1 + in-degree) a snapshot ahead, a backward pass, a step of Adam. Trainers have a process each, as their users would (ours is set up as
-a rank of a job is), and take turns, an epoch each; a ratio is taken repeat by repeat, its spread is half the range between the quartiles.
+a rank of a job is), and take turns, an epoch each; times are a window's, a ratio is taken repeat by repeat, its spread is half the range
+between the quartiles.
 
-psg    ours: the schedule of strategy psg, executed by the interpreter, all that `chronoscale bench` times
-pygt   the package's module in the loop of its examples: the state carried through a window, edges normalised in every call
-once   the same with edges normalised before training: what a careful user would do. T-GCN has no such option; its convolutions have
-torch  sparse matrix, cell, Adam, in torch alone; normalised before training. Its mathematics and its first weights are ours
+psg        ours: the schedule of strategy psg, executed by the interpreter, all that `chronoscale bench` times
+flaredtdg  ours: two snapshots of a window whole and two in part (alpha 0.05, 64 chunks), and states inherited; its epoch is split at
+           random, and has up to three windows less
+pygt       the package's module in the loop of its examples: the state carried through a window, edges normalised in every call
+once       the same with edges normalised before training: what a careful user would do. T-GCN has no such option; its convolutions have
+torch      sparse matrix, cell, Adam, in torch alone; normalised before training. Its mathematics and its first weights are ours
 
 Losses are compared first, step by step, from the same weights, each kind on the first four windows; then times are taken.
 
@@ -25,6 +28,7 @@ t-gcn        Not the same. Theirs: gates read three convolutions, without an act
 evolvegcn-o  Not the same. Theirs evolves by a GRU, ours and the paper's by an LSTM; theirs takes rows of W, ours and the paper's columns.
              Compared: theirs with W transposed and ours of a GRU, trained.
 evolvegcn-h  The same but for rows and columns of W. Compared: theirs with W transposed, trained.
+flaredtdg    The same as psg where all snapshots are whole and no state is inherited: losses of its first epoch's windows, not trained.
 as it is     Every module, unchanged, against its equations in float64, trained: that it is run as it says it computes.
 
 Needs torch_geometric and torch_geometric_temporal, unless --rivals leaves pygt and once out.
@@ -44,23 +48,28 @@ import numpy as np
 import torch
 from rivals import pygt
 from rivals.plain_torch import PlainTorch
-from rivals.processes import Apart, Asked
+from rivals.processes import Apart, Asked, Name
 from rivals.psg import Psg
 from rivals.pygt import Equations, Pygt, Taken
+from rivals.windowed import WindowTrainer
 from rivals.windows import Windows, apart
 
 from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.datasets.catalogue import load
+from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import UserError
 from chronoscale.real_exec.environment import device_name
+from chronoscale.strategies.flaredtdg.strategy import Windowed
 from chronoscale.strategies.snapshots.models import model_shape
-from chronoscale.strategies.workload import Hyper, ModelShape
+from chronoscale.strategies.workload import Hyper, ModelShape, Recency
 
 MODELS = ("t-gcn", "evolvegcn-o", "evolvegcn-h")
+OURS: tuple[Name, Name] = ("psg", "flaredtdg")
 THEIRS = ("pygt", "once")
 RATE, SEED, COMPARED = 1e-3, 0, 4
-HYPER = Hyper(group_size=4)
+HYPER = Hyper(group_size=4, recency=Recency(Decay(2, 2, 0.05)))
+WHOLE = Windowed("whole", "Whole windows", "", lambda recency: Decay(recency.decay.window, 0, 1.0), inherits=False)
 
 
 def cut(sequence: SnapshotSequence, first: int, groups: int) -> SnapshotSequence:
@@ -78,6 +87,10 @@ def ours(sequence: SnapshotSequence, shape: ModelShape, rate: float = RATE) -> t
 
 def differences(sequence: SnapshotSequence, shape: ModelShape, rivals: list[str]) -> Iterator[tuple[str, float]]:
     """What is compared, and the largest relative difference of a loss."""
+    made, _ = ours(sequence, shape, 0.0)
+    windowed = WindowTrainer(sequence, shape, HYPER, 0.0, SEED, strategy=WHOLE)
+    losses, order = made.epoch(), windowed.order
+    yield "flaredtdg of whole windows and psg, not trained", apart(windowed.epoch(), [losses[window] for window in order])
     if "torch" in rivals:
         made, windows = ours(sequence, shape)
         other = PlainTorch(made.model, windows, RATE)
@@ -127,28 +140,31 @@ def compared(sequences: dict[str, SnapshotSequence], options: argparse.Namespace
 
 
 def raced(sequences: dict[str, SnapshotSequence], options: argparse.Namespace) -> None:
-    columns = ["dataset", "model", "threads", "psg, s", *(part for name in options.rivals for part in (f"{name}, s", f"{name} over psg"))]
+    columns = ["dataset", "model", "threads", "psg, ms", "flaredtdg, ms"]
+    columns += [part for name in options.rivals for part in (f"{name}, ms", f"over {OURS[0]}", f"over {OURS[1]}")]
     print(f"| {' | '.join(columns)} |\n|---|---|{'---:|' * (len(columns) - 2)}", flush=True)
     for dataset, sequence in sequences.items():
         part = cut(sequence, options.first, options.groups)
         for model in options.models:
             shape = model_shape(model, options.width, options.width)
             with ExitStack() as stack:
-                names = ("psg", *options.rivals)
+                names = (*OURS, *options.rivals)
                 of = {name: stack.enter_context(Apart(Asked(name, part, shape, HYPER, RATE, SEED))) for name in names}
                 for threads in options.threads:
                     found = seconds(of, options.repeats, threads)
                     print(f"| {dataset} | {model} | {threads} | {' | '.join(_cells(found, model))} |", flush=True)
-    if set(THEIRS) & set(options.rivals):
+    if options.rivals:
         print("\n\\* not the same mathematics (see the benchmark's first lines)")
 
 
 def _cells(found: dict[str, list[float]], model: str) -> Iterator[str]:
     for name, values in found.items():
-        yield f"{statistics.median(values):.3f} ± {spread(values):.3f}"
-        if name != "psg":
-            ratios = [theirs / mine for theirs, mine in zip(values, found["psg"], strict=True)]
-            same = "" if name == "torch" or model == "evolvegcn-h" else " *"
+        yield f"{1e3 * statistics.median(values):.1f} ± {1e3 * spread(values):.1f}"
+        if name in OURS:
+            continue
+        for own in OURS:
+            ratios = [theirs / mine for theirs, mine in zip(values, found[own], strict=True)]
+            same = "" if own == "psg" and (name == "torch" or model == "evolvegcn-h") else " *"
             yield f"{statistics.median(ratios):.2f} ± {spread(ratios):.2f}{same}"
 
 
@@ -157,8 +173,8 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+", default=["enron_monthly", "math_overflow_monthly"])
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--groups", type=int, default=4, help="windows an epoch")
-    parser.add_argument("--first", type=int, default=24, help="the snapshot that the first window begins with")
+    parser.add_argument("--groups", type=int, default=12, help="windows an epoch")
+    parser.add_argument("--first", type=int, default=16, help="the snapshot that the first window begins with")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--width", type=int, default=64)
     parser.add_argument("--rivals", nargs="*", choices=(*THEIRS, "torch"), default=[*THEIRS, "torch"])

@@ -15,24 +15,27 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import bench_pygt  # noqa: E402
-from bench_pygt import HYPER, MODELS, RATE, cut, ours  # noqa: E402
+from bench_pygt import HYPER, MODELS, RATE, WHOLE, cut, ours  # noqa: E402
 from rivals import pygt  # noqa: E402
 from rivals.plain_torch import PlainTorch  # noqa: E402
 from rivals.processes import Apart, Asked  # noqa: E402
 from rivals.pygt import Equations, Pygt, Taken  # noqa: E402
+from rivals.windowed import WindowTrainer  # noqa: E402
 from rivals.windows import apart, normal  # noqa: E402
 
 from chronoscale.datasets.generate.growth import GrowthGraph  # noqa: E402
+from chronoscale.datasets.snapshots.retention import Decay  # noqa: E402
 from chronoscale.errors import UserError  # noqa: E402
 from chronoscale.real_exec.snapshots.model import GcnBlock  # noqa: E402
 from chronoscale.strategies.snapshots.models import model_shape  # noqa: E402
+from chronoscale.strategies.workload import Recency  # noqa: E402
 
 WIDTH, SERIOUS = 8, 1e-3  # a difference that rounding does not make
 
 
 @pytest.fixture(scope="module")
 def sequence():
-    return cut(GrowthGraph.rmat(60, 300, 12, 0.2, 1).sequence(), 1, 5)
+    return cut(GrowthGraph.rmat(80, 300, 12, 0.2, 1).sequence(), 1, 5)
 
 
 @pytest.fixture
@@ -46,11 +49,11 @@ def package():
 
 def test_normalised_edges_are_a_dense_normalisation(sequence):
     snapshot = sequence[3]
-    a = torch.eye(60, dtype=torch.float64)
+    a = torch.eye(80, dtype=torch.float64)
     a[snapshot.dst.astype(int), snapshot.src.astype(int)] = 1
     edges = torch.from_numpy(np.stack([snapshot.src, snapshot.dst]).astype(np.int64))
     for symmetric, columns in ((False, a.sum(0)), (True, a.sum(1))):
-        loops, weights = normal(edges, 60, symmetric, torch.float64)
+        loops, weights = normal(edges, 80, symmetric, torch.float64)
         found = torch.zeros_like(a).index_put_((loops[1], loops[0]), weights, accumulate=True)
         torch.testing.assert_close(found, a / a.sum(1, keepdim=True).sqrt() / columns[None].sqrt())
 
@@ -61,7 +64,7 @@ def test_an_epoch_has_a_step_for_every_window(sequence):
 
 
 def test_a_trainer_in_a_process_of_its_own_is_timed_and_ends(sequence):
-    for name in ("psg", "torch"):
+    for name in ("psg", "flaredtdg", "torch"):
         with Apart(Asked(name, sequence, model_shape("t-gcn", WIDTH, WIDTH), HYPER, RATE, 0)) as trainer:
             assert all(0 < trainer.timed(threads) < 60 for threads in (1, 2))
         assert trainer._process.exitcode == 0
@@ -77,8 +80,23 @@ def test_plain_torch_trains_what_ours_trains(sequence, model):
     assert apart(made.epoch(), first) > SERIOUS
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_whole_windows_are_those_of_groups(sequence, model):
+    """Each window's loss, in whichever order they come; not where less is kept."""
+    shape = model_shape(model, WIDTH, WIDTH)
+    made, _ = ours(sequence, shape, 0.0)
+    losses = made.epoch()
+    windowed = WindowTrainer(sequence, shape, HYPER, 0.0, 0, strategy=WHOLE)
+    for _ in range(2):
+        order = windowed.order
+        assert apart([losses[window] for window in order], windowed.epoch()) < 1e-5
+    decayed = WindowTrainer(sequence, shape, replace(HYPER, recency=Recency(Decay(2, 2, 0.3))), 0.0, 0)
+    order = decayed.order
+    assert apart([losses[window] for window in order], decayed.epoch()) > SERIOUS / 10
+
+
 def test_fewer_snapshots_than_windows_are_refused():
-    sequence = GrowthGraph.rmat(60, 300, 12, 0.2, 1).sequence()
+    sequence = GrowthGraph.rmat(80, 300, 12, 0.2, 1).sequence()
     assert len(cut(sequence, 3, 5)) == 9
     for first, groups in ((4, 5), (-1, 2), (0, 0)):
         with pytest.raises(UserError, match=rf"12 snapshots; {groups} windows from snapshot {first} on need {first + groups + 4}"):
@@ -143,12 +161,14 @@ def test_a_dataset_of_events_is_refused():
 
 
 def test_the_command_needs_no_package_for_plain_torch(sequence, monkeypatch, capsys):
-    monkeypatch.setattr(bench_pygt, "load", lambda name: GrowthGraph.rmat(60, 300, 12, 0.2, 1).sequence())
-    arguments = ["bench_pygt.py", "--datasets", "growth", "--models", "t-gcn", "evolvegcn-h", "--rivals", "torch", "--width", "8"]
-    monkeypatch.setattr(sys, "argv", [*arguments, "--first", "0", "--repeats", "2", "--threads", "1"])
+    monkeypatch.setattr(bench_pygt, "load", lambda name: GrowthGraph.rmat(80, 300, 12, 0.2, 1).sequence())
+    arguments = ["bench_pygt.py", "--datasets", "growth", "--models", "t-gcn", "evolvegcn-h", "--rivals", "torch", "--width", "4"]
+    monkeypatch.setattr(sys, "argv", [*arguments, "--first", "0", "--groups", "8", "--repeats", "2", "--threads", "1"])
     bench_pygt.main()
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(" | ")[:2] for line in lines if line.startswith("| growth")] == [
         ["| growth", name] for name in ("t-gcn", "evolvegcn-h") * 2
     ]
-    assert lines[-1].endswith("4 windows") and not any("*" in line for line in lines)
+    assert lines[-1].endswith("8 windows")
+    timed = [line for line in lines if line.startswith("| growth") and line.count(" | ") > 5]
+    assert len(timed) == 2 and all(line.count("*") == 1 for line in timed)  # beside flaredtdg

@@ -19,9 +19,10 @@ from chronoscale.strategies.workload import Hyper, ModelShape
 from rivals.plain_torch import PlainTorch
 from rivals.psg import Psg
 from rivals.pygt import Pygt, Taken
+from rivals.windowed import WindowTrainer
 from rivals.windows import Trainer, Windows, timed
 
-Name = Literal["psg", "pygt", "once", "torch"]
+Name = Literal["psg", "flaredtdg", "pygt", "once", "torch"]
 
 
 class Asked(NamedTuple):
@@ -53,7 +54,7 @@ class Apart:
         self._process.join()
 
     def timed(self, threads: int) -> float:
-        """Seconds of an epoch. Raises EOFError where the process has failed; it has said why."""
+        """Seconds of an epoch, a window. Raises EOFError where the process has failed; it has said why."""
         self._pipe.send(threads)
         found: float = self._pipe.recv()
         return found
@@ -61,7 +62,7 @@ class Apart:
 
 def _serve(pipe: Connection, asked: Asked) -> None:
     warnings.simplefilter("ignore")  # torch on its sparse matrices
-    ours = asked.name == "psg"
+    ours = asked.name in ("psg", "flaredtdg")
     with joined(Settings(learning_rate=asked.rate, seed=asked.seed)) if ours else nullcontext() as context:
         trainer = _trainer(asked, context)
         while True:
@@ -76,6 +77,8 @@ def _serve(pipe: Connection, asked: Asked) -> None:
 
 def _trainer(asked: Asked, context: Context | None) -> Trainer:
     """All begin with the weights of ours."""
+    if asked.name == "flaredtdg":
+        return WindowTrainer(asked.sequence, asked.shape, asked.hyper, asked.rate, asked.seed, context)
     made = Psg(asked.sequence, asked.shape, asked.hyper, asked.rate, asked.seed, context)
     if asked.name == "psg":
         return made
