@@ -74,7 +74,12 @@ class Sites:
     @cached_property
     def blocks(self) -> Blocks:
         assert self.workload.chunking is not None
-        return self.workload.chunking.blocks(self.keeping.epoch(self.workload.hyper.seed, 0), self.keeping.decay, self.ranks)
+        found = self.workload.chunking.blocks(self.keeping.epoch(self.workload.hyper.seed, 0), self.keeping.decay, self.ranks)
+        model, least = self.workload.model, int(found.rows[self.level.max()].sum())
+        if model.summarises and least < model.hidden:
+            left = f"{self.keeping.decay.alpha:g} leaves {least} nodes of the oldest snapshot"
+            raise UserError(f"training.alpha: {left}; model '{model.name}' summarises as many as hidden, {model.hidden}")
+        return found
 
     @cached_property
     def cells(self) -> Cells:
