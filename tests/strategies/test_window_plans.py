@@ -306,9 +306,9 @@ def test_held_out_snapshots_end_no_window() -> None:
         ),
         ({"chunks": 3}, 4, "training.chunks: 3 chunks cannot be shared by 4 ranks; ask for 4 or more"),
         (
-            {"model": "evolvegcn-h", "decay": Decay(2, 3, 0.01), "chunks": 100},
+            {"model": "evolvegcn-h", "decay": Decay(2, 3, 0.015), "chunks": 100},
             2,
-            "training.alpha: 0.01 leaves 2 nodes of the oldest snapshot; model 'evolvegcn-h' summarises as many as hidden, 4",
+            "training.alpha: 0.015 leaves 2 nodes of the oldest snapshot; model 'evolvegcn-h' summarises as many as hidden, 4",
         ),
         ({"model": "gat-lstm"}, 2, "flaredtdg: model 'gat-lstm' attends; windows take graph convolutions"),
     ],
