@@ -102,6 +102,7 @@ def hybrid(case, context, ranks):
     schedule = strategy("dynahb").plan(work, ranks, COSTS)
     material, learner = Material(GRAPHS, case.shape.inputs, task=case.task), learner_of(case, context)
     program = HybridProgram(schedule, material, work.chunking.chunks, learner, case.hyper, context)
+    program.adapts = True
     losses, choices, equal = [], [], []
     for _ in range(EPOCHS):
         losses.append(execute(schedule, program, context.lanes(schedule), "cpu").losses.tolist())

@@ -83,7 +83,7 @@ def test_what_is_kept_is_a_prefix(case: Drawn) -> None:
     layout = case.layout
     assert (layout.order[layout.place] == np.arange(case.snapshot.num_nodes)).all()
     for rank in range(layout.ranks):
-        nodes, remote = layout.nodes(rank).tolist(), layout.block(case.snapshot, rank).remote.tolist()
+        nodes, remote = layout.nodes(rank).tolist(), layout.block(case.snapshot.csr(), layout.halo(case.snapshot), rank).remote.tolist()
         for level in range(layout.levels):
             own, read = case.own(level, rank), case.read(level, rank)
             assert len(set(nodes)) == len(nodes) and set(nodes[: len(own)]) == own
@@ -96,7 +96,7 @@ def test_a_shrunk_block_is_the_induced_subgraph(case: Drawn, variant: str) -> No
     """Row by row, entry by entry, in the order and with the weights of the whole snapshot."""
     layout, whole = case.layout, case.snapshot.csr(variant)
     for rank in range(layout.ranks):
-        block = layout.block(case.snapshot, rank, variant)
+        block = layout.block(case.snapshot.csr(variant), layout.halo(case.snapshot), rank)
         assert block.indices.dtype == np.int32 and block.values.dtype == block.scale.dtype == np.float32
         for level in range(layout.levels):
             own, read, kept = case.own(level, rank), case.read(level, rank), case.kept(level)
@@ -121,7 +121,7 @@ def test_a_shrunk_block_shrinks_further(case: Drawn, data: st.DataObject) -> Non
     layout = case.layout
     rank = data.draw(st.integers(0, layout.ranks - 1))
     read = layout.counts(case.snapshot)[1]
-    step = whole = layout.block(case.snapshot, rank)
+    step = whole = layout.block(case.snapshot.csr(), layout.halo(case.snapshot), rank)
     for level in range(layout.levels):
         size = int(layout.rows[level, rank]), int(read[level, rank])
         step, once = step.shrunk(*size), whole.shrunk(*size)
@@ -148,7 +148,7 @@ def test_without_an_order_nodes_stand_by_their_ids(case: Drawn) -> None:
     layout = case.layout
     for rank in range(layout.ranks):
         assert layout.nodes(rank).tolist() == sorted(case.own(0, rank))
-        block = layout.block(case.snapshot, rank)
+        block = layout.block(case.snapshot.csr(), layout.halo(case.snapshot), rank)
         remote = block.remote.tolist()
         assert remote == sorted(case.read(0, rank), key=lambda node: (layout.rank[node], node))
         ids = np.array([*layout.nodes(rank), *remote], np.int64)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.chunks import Chunks, Counted, Expected
-from chronoscale.datasets.snapshots.sampling import Samples, Sampling, dealt
+from chronoscale.datasets.snapshots.sampling import Samples, Sampling, dealt, drawn
 from chronoscale.datasets.snapshots.sequence import Snapshot
 from chronoscale.errors import UserError
 
@@ -37,10 +37,10 @@ def test_as_many_as_there_are_up_to_the_fanout(snapshot, fanout, seed, variant):
     """Each once, none that is no neighbour, weighed by d / k; the self-loop as it was."""
     sampling = Sampling(fanout, seed, 2)
     kept, whole = sampling.kept(snapshot, 1), dense(snapshot.csr(variant))
-    drawn, found = sampling.drawn(snapshot, 1), dense(sampling.csr(snapshot, 1, variant))
+    taken, found = drawn(snapshot, kept), dense(sampling.csr(snapshot, snapshot.csr(variant), kept))
     degree = snapshot.in_degree()
     np.testing.assert_array_equal(np.bincount(snapshot.dst[kept], minlength=snapshot.num_nodes), np.minimum(degree, fanout))
-    assert {*zip(drawn.src.tolist(), drawn.dst.tolist(), strict=True)} <= {*zip(snapshot.src.tolist(), snapshot.dst.tolist(), strict=True)}
+    assert {*zip(taken.src.tolist(), taken.dst.tolist(), strict=True)} <= {*zip(snapshot.src.tolist(), snapshot.dst.tolist(), strict=True)}
     expected = np.zeros_like(whole)
     loops = dense(Snapshot.from_edges(snapshot.num_nodes, snapshot.src, snapshot.dst).csr(variant))
     for v in range(snapshot.num_nodes):
@@ -57,7 +57,8 @@ def test_as_many_as_there_are_up_to_the_fanout(snapshot, fanout, seed, variant):
 def test_sums_keep_their_expectation():
     """Over many epochs the mean of what is aggregated is the whole sum, within four standard errors; every neighbour is as likely."""
     x, whole = np.random.default_rng(0).standard_normal(50), dense(GRAPHS[1].csr())
-    draws = np.array([dense(Sampling(3, 1, epoch).csr(GRAPHS[1], 1)) @ x for epoch in range(800)])
+    drawings = [Sampling(3, 1, epoch) for epoch in range(800)]
+    draws = np.array([dense(one.csr(GRAPHS[1], GRAPHS[1].csr(), one.kept(GRAPHS[1], 1))) @ x for one in drawings])
     error = draws.std(0) / np.sqrt(len(draws))
     assert (np.abs(draws.mean(0) - whole @ x) <= 4 * error + 1e-6).all() and (error > 0).any()
     often = np.mean([Sampling(3, 1, epoch).kept(GRAPHS[1], 1) for epoch in range(800)], axis=0)
@@ -89,8 +90,8 @@ def test_counts_are_those_of_sets(ranks):
         before = {v for v in range(50) if old[v] == rank}
         assert (found.rows[rank], found.arriving[rank], found.leaving[rank]) == (3 * len(own), 3 * len(own - before), 3 * len(before - own))
         for t, snapshot in enumerate(GRAPHS):
-            drawn = sampling.drawn(snapshot, t)
-            edges = [*zip(drawn.src.tolist(), drawn.dst.tolist(), strict=True)]
+            taken = drawn(snapshot, sampling.kept(snapshot, t))
+            edges = [*zip(taken.src.tolist(), taken.dst.tolist(), strict=True)]
             read = {u for u, v in edges if v in own and u not in own}
             sent = {(u, new[v]) for u, v in edges if u in own and v not in own}
             assert found.candidates[t, rank] == 3 * sum(v in own for v in snapshot.dst.tolist())

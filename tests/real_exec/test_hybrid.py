@@ -12,6 +12,7 @@ from rival_cases import CASES, COSTS, GRAPHS, INPUTS, NODES, RANKS, SEED, Case, 
 
 from chronoscale.datasets.snapshots.chunks import Expected
 from chronoscale.datasets.snapshots.reach import Batches
+from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.errors import UserError
 from chronoscale.real_exec.collective import Alone
 from chronoscale.real_exec.context import Context
@@ -71,19 +72,28 @@ def test_losses_are_the_oracles(rivals, case, ranks):
 
 
 def test_sizes_change_and_are_the_same_in_every_run(rivals):
-    """Nothing in them comes from a clock; an epoch begins with the last one's."""
+    """Nothing in them comes from a clock; an epoch begins with the last one's. They stay as planned where nothing is to adapt."""
     found = json.loads((rivals / "hybrid-1-0.json").read_text())
     assert len({tuple(size) for one in found.values() for epoch in one["choices"] for size in epoch}) > 4
     assert all(one["choices"][0][:2] == [one["choices"][0][0]] * 2 for one in found.values())
     case, losses = CASES[1], []
     for _ in range(2):
         program, schedule = program_of(case)
+        program.adapts = True
         losses.append([])
         for task in program_begun(program):
             program.run(task)
         losses[-1] = program.finish().losses
     assert losses[0] == losses[1] and len(losses[0]) == schedule.iterations
     np.testing.assert_allclose(list(losses[0].values()), found[case.label]["losses"][0], rtol=1e-6)
+
+
+def test_batches_are_as_planned_where_nothing_is_to_adapt():
+    program, _ = program_of(CASES[1])
+    for _ in range(2):
+        for task in program_begun(program):
+            program.run(task)
+        assert len(program.finish().losses) > EVERY and len(set(program.choices.values())) == 1
 
 
 def program_begun(program):
@@ -218,7 +228,7 @@ def test_plans(case, ranks):
             rows |= {u for s in there for u, v in zip(s.src.tolist(), s.dst.tolist(), strict=True) if v in rows}
         each = [rows | {u for u, v in zip(s.src.tolist(), s.dst.tolist(), strict=True) if v in rows} for s in there]
         read.append(sum(map(len, each)) if case.task == "degrees" else len(set.union(*each)))
-    assert schedule.host == max(read) * case.shape.inputs * 4 and "chosen while training" in schedule.note
+    assert schedule.host == max(read) * case.shape.inputs * 4 and "all batches are as large as the first" in schedule.note
 
 
 @pytest.mark.parametrize("ranks", [1, 8, 1024])
@@ -236,6 +246,9 @@ def test_mistakes():
     work = CASES[0].workload()
     with pytest.raises(UserError, match=r"training\.chunks: 4 chunks cannot be shared by 5 ranks; ask for 5 or more"):
         strategy("dynahb").plan(work, 5, COSTS)
+    long = replace(work, hyper=replace(work.hyper, recency=replace(work.hyper.recency, decay=Decay(2, 60))))
+    with pytest.raises(UserError, match=rf"training\.full \+ training\.decayed: a window of 2 \+ 60 snapshots, and '{work.name}' has"):
+        strategy("dynahb").plan(long, 1, COSTS)
     for model, said in (("gat-lstm", "attends"), ("evolvegcn-h", "reads all nodes in every step")):
         with pytest.raises(UserError, match=f"dynahb: model '{model}' {said}"):
             strategy("dynahb").plan(Case(model, 1, "degrees", 3).workload(), 1, COSTS)

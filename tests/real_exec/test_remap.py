@@ -51,7 +51,8 @@ def described(rows: Rows, own: list[int], remote: list[int]) -> tuple[list[tuple
 
 
 def remote(layout: Layout, stock: Stock, rank: int) -> list[int]:
-    return layout.block(stock._material.snapshots[0], rank).remote.tolist()
+    snapshot = stock._material.snapshots[0]
+    return layout.block(snapshot.csr(), layout.halo(snapshot), rank).remote.tolist()
 
 
 @settings(max_examples=150, deadline=None)

@@ -15,7 +15,7 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.lanes import CpuLanes, Threads, lanes_for
 from chronoscale.real_exec.task import Task
 from chronoscale.strategies.costs import UNUSED
-from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG
+from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, IN_ORDER
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Lane, Op
 from chronoscale.strategies.snapshots.models import model_shape
@@ -97,4 +97,5 @@ def test_who_gets_a_thread() -> None:
     assert Threads.of(FLAREDTDG.plan(work, 2, UNUSED), False) == Threads(False, True)
     assert Threads.of(FLAREDTDG.plan(work, 2, UNUSED), True) == Threads(True, True)
     assert Threads.of(FLAREDTDG.plan(work, 1, UNUSED), False) == Threads()
+    assert Threads.of(IN_ORDER.plan(work, 2, UNUSED), False) == Threads()  # nothing would run beside it
     assert Threads.of(strategy("esdg").plan(work, 2, UNUSED), False) == Threads()

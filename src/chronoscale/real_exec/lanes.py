@@ -106,7 +106,13 @@ class Threads(NamedTuple):
 
     @classmethod
     def of(cls, schedule: Schedule, asked: bool) -> Threads:
-        """The host's where they are asked for, or a schedule prefetches from a mapped part; communication where it may overlap."""
+        """The host's where they are asked for, or a schedule prefetches from a mapped part; communication where windows let it overlap."""
         fetches = bool(((schedule.op == Op.FETCH) & (schedule.lane == Lane.HOST)).any())
-        exchanges = schedule.kind == "blocks" and bool((schedule.op == Op.ALLTOALL).any())
-        return cls(asked or fetches, exchanges)
+        return cls(asked or fetches, schedule.kind == "blocks" and _overlaps(schedule))
+
+
+def _overlaps(schedule: Schedule) -> bool:
+    """Whether a communication of the first rank may run beside a computation: not where each row waits for the one before it."""
+    rows = np.flatnonzero((schedule.rank == 0) & np.isin(schedule.lane, (Lane.COMPUTE, Lane.COMM)))
+    turns = np.flatnonzero(np.diff(schedule.lane[rows].astype(int)))
+    return any(rows[turn] not in schedule.dependencies(rows[turn + 1]) for turn in turns)

@@ -275,6 +275,13 @@ class Workload:
         """Snapshots that a window may end with: those with one to predict that is trained on."""
         return max(len(self.hyper.held.split(len(self.snapshots.edges)).training) - self.hyper.horizon, 0)
 
+    def within(self, decay: Decay) -> int:
+        """`steps`. Raises UserError where they are fewer than a window has."""
+        if decay.window > self.steps:
+            said = f"training.full + training.decayed: a window of {decay.full} + {decay.decayed} snapshots"
+            raise UserError(f"{said}, and '{self.name}' has {self.steps} to train on")
+        return self.steps
+
     @property
     def groups(self) -> int:
         """Snapshot groups: windows of `group_size` with `horizon` snapshots after them to predict, all of them in training.

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from chronoscale.datasets.arrays import Float32, Int32, Int64
-from chronoscale.datasets.snapshots.csr import Variant, WeightedCSR
+from chronoscale.datasets.snapshots.csr import WeightedCSR
 from chronoscale.datasets.snapshots.sequence import Snapshot
 from chronoscale.errors import UserError
 
@@ -64,11 +64,11 @@ class Layout:
         """A rank's own nodes, the deepest first."""
         return self.order[self.offset[rank] : self.offset[rank + 1]]
 
-    def counts(self, snapshot: Snapshot) -> tuple[Int64, Int64, Int64]:
+    def counts(self, snapshot: Snapshot, halo: Halo | None = None) -> tuple[Int64, Int64, Int64]:
         """Of a snapshot, at each level on each rank: edges that end there, remote rows read, own rows that others read; int64
-        [levels, ranks] each."""
+        [levels, ranks] each. `halo`: its own, where it is at hand."""
         edge = np.minimum(self.depth[snapshot.src], self.depth[snapshot.dst])
-        halo = self.halo(snapshot)
+        halo = self.halo(snapshot) if halo is None else halo
         ends = ((edge, self.rank[snapshot.dst]), (halo.depth, halo.reader), (halo.depth, halo.owner))
         edges, read, sent = (self._kept(*pair) for pair in ends)
         return edges, read, sent
@@ -87,11 +87,11 @@ class Layout:
         by = np.lexsort((place, owner, -depth * self.ordered, reader))
         return Halo(reader[by], owner[by], place[by], depth[by])
 
-    def block(self, snapshot: Snapshot, rank: int, variant: Variant = "exact", csr: WeightedCSR | None = None) -> Block:
-        """A rank's rows of a snapshot, entries of a row as in `Snapshot.csr`. `csr`: with other weights than its own."""
-        csr, own, halo = snapshot.csr(variant) if csr is None else csr, self.nodes(rank), self.halo(snapshot)
-        remote = halo.place[halo.reader == rank]
-        begin, degree = csr.indptr[own], np.diff(csr.indptr)[own]
+    def block(self, csr: WeightedCSR, halo: Halo, rank: int) -> Block:
+        """A rank's rows of a snapshot, entries of a row as in `csr`, which may have weights of its own."""
+        own, remote = self.nodes(rank), halo.place[halo.reader == rank]
+        begin = csr.indptr[own]
+        degree = csr.indptr[own + 1] - begin
         indptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
         entry = np.repeat(begin - indptr[:-1], degree) + np.arange(indptr[-1])
         number = np.empty(len(self.order), np.int32)  # of nodes that the rank holds; of others it is not read

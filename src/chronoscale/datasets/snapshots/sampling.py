@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Int32, Int64
-from chronoscale.datasets.snapshots.csr import Variant, WeightedCSR
+from chronoscale.datasets.snapshots.csr import WeightedCSR
 from chronoscale.datasets.snapshots.layout import Layout
 from chronoscale.datasets.snapshots.sequence import Snapshot
 from chronoscale.errors import UserError
 
+Mask = NDArray[np.bool_]
 DEAL, SAMPLE = 3, 4  # what a seed is for, beside `survival.ORDER` and `SPLIT`
 
 
@@ -33,7 +34,7 @@ class Sampling:
         if self.fanout < 1:
             raise UserError(f"fanout must be at least 1 neighbour a node, got {self.fanout}")
 
-    def kept(self, snapshot: Snapshot, number: int) -> NDArray[np.bool_]:
+    def kept(self, snapshot: Snapshot, number: int) -> Mask:
         """Which edges are drawn, bool [E]. `number`: of the snapshot in its sequence."""
         degree = snapshot.in_degree()
         keys = np.random.default_rng((self.seed, SAMPLE, self.epoch, number)).random(snapshot.num_edges)
@@ -43,15 +44,11 @@ class Sampling:
         kept[np.lexsort((keys, snapshot.dst))] = place < self.fanout
         return kept
 
-    def drawn(self, snapshot: Snapshot, number: int) -> Snapshot:
-        """The subgraph of the drawn edges."""
-        kept = self.kept(snapshot, number)
-        return Snapshot(snapshot.num_nodes, snapshot.src[kept], snapshot.dst[kept])
-
-    def csr(self, snapshot: Snapshot, number: int, variant: Variant = "exact") -> WeightedCSR:
-        """The drawn edges with the weights of the whole snapshot, those of a node with d in-neighbours of which k are drawn times d / k
-        (Horvitz and Thompson, 1952): the expectation of a sum is the sum over all. The self-loop is always there, with its own weight."""
-        whole, kept, degree = snapshot.csr(variant), self.kept(snapshot, number), snapshot.in_degree()
+    def csr(self, snapshot: Snapshot, whole: WeightedCSR, kept: Mask) -> WeightedCSR:
+        """The edges that are `kept` with the weights of the whole snapshot, those of a node with d in-neighbours of which k are drawn times
+        d / k (Horvitz and Thompson, 1952): the expectation of a sum is the sum over all. The self-loop is always there, with its own
+        weight."""
+        degree = snapshot.in_degree()
         taken = np.minimum(degree, self.fanout)
         entry = np.ones(len(whole.indices), np.bool_)
         edge = np.arange(snapshot.num_edges) + snapshot.dst + 1  # where an edge lies: a self-loop before the edges of each row
@@ -60,6 +57,11 @@ class Sampling:
         values[edge] *= (degree / np.maximum(taken, 1)).astype(np.float32)[snapshot.dst]
         indptr = np.concatenate([[0], np.cumsum(taken + np.int64(1))])
         return WeightedCSR(indptr, whole.indices[entry], values[entry], whole.scale)
+
+
+def drawn(snapshot: Snapshot, kept: Mask) -> Snapshot:
+    """The subgraph of the edges that are `kept`."""
+    return Snapshot(snapshot.num_nodes, snapshot.src[kept], snapshot.dst[kept])
 
 
 def dealt(nodes: int, ranks: int, seed: int, number: int) -> Int32:
@@ -93,7 +95,7 @@ class Samples:
         candidates, counts = [], []
         for number, snapshot in enumerate(snapshots):
             candidates.append(np.bincount(layout.rank[snapshot.dst], minlength=ranks))
-            counts.append([column[0] for column in layout.counts(sampling.drawn(snapshot, number))])
+            counts.append([column[0] for column in layout.counts(drawn(snapshot, sampling.kept(snapshot, number)))])
         edges, halo, sent = np.array(counts, np.int64).transpose(1, 0, 2)
         moves = before.rank != layout.rank
         arriving, leaving = (np.bincount(one.rank[moves], minlength=ranks) for one in (layout, before))

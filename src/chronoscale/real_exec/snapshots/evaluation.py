@@ -87,8 +87,7 @@ class GroupEvaluation(Evaluation):
 
 
 class RunningEvaluation(Evaluation):
-    """The state runs on from the first snapshot to the last that is read, on whole graphs. Every rank computes it, the first one's
-    counts."""
+    """The state runs on from the first snapshot to the last that is read, on whole graphs: on the first rank, while the others wait."""
 
     def __init__(self, material: Material, hyper: Hyper, context: Context) -> None:
         self._whole = WholeGraphs(material, hyper, context)
@@ -96,13 +95,15 @@ class RunningEvaluation(Evaluation):
     def scores(self, model: SnapshotModel, part: range) -> Mapping[str, float]:
         """As `Evaluation.scores`."""
         whole, horizon = self._whole, self._whole.hyper.horizon
+        sums = torch.zeros(2, dtype=torch.float64, device=whole.context.device)
+        if whole.context.rank > 0:
+            return whole.told(sums)
         last = part.stop - horizon
         whole.material.prepare((Wanted(t) for t in range(last)), part)
-        sums = torch.zeros(2, dtype=torch.float64, device=whole.context.device)
         states: States = [None] * model.shape.layers
         with evaluating(model):
             for t in range(last):
                 output, states = whole.through(model, t, states)
                 if t + horizon in part:
                     sums += whole.sums(model, output, t + horizon)
-        return whole.told(sums if whole.context.rank == 0 else torch.zeros_like(sums))
+        return whole.told(sums)

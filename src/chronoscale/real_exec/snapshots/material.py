@@ -14,7 +14,7 @@ from torch import Tensor
 from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap
 from chronoscale.datasets import store
 from chronoscale.datasets.arrays import Float32
-from chronoscale.datasets.snapshots.csr import DeltaCSR, Variant
+from chronoscale.datasets.snapshots.csr import DeltaCSR, Variant, WeightedCSR
 from chronoscale.datasets.snapshots.difference import EdgeMap as HostMap
 from chronoscale.datasets.snapshots.difference import delta_csr, edge_map
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
@@ -99,6 +99,7 @@ class Material:
         self.objective = objective_of(self.task, snapshots)
         self._given = None if self.task.varies else self._host(self._static(inputs, seed))
         self._features: dict[int, Tensor] = {}
+        self._csr: dict[int, WeightedCSR] = {}
         self._full: dict[int, Full] = {}
         self._delta: dict[int, Change] = {}
         self._edges: dict[int, EdgeMap] = {}
@@ -140,6 +141,12 @@ class Material:
         """Make the features of these snapshots ahead of training, where every snapshot has its own."""
         for t in sorted(set(snapshots) - self._features.keys()) if self._given is None else ():
             self._features[t] = self._host(self.task.features(self.snapshots[t]))
+
+    def csr(self, snapshot: int) -> WeightedCSR:
+        """A whole snapshot's adjacency, made when it is first asked for."""
+        if snapshot not in self._csr:
+            self._csr[snapshot] = self.snapshots[snapshot].csr(self.variant)
+        return self._csr[snapshot]
 
     def form(self, wanted: Wanted) -> Full | Change:
         """A prepared form, on the host."""

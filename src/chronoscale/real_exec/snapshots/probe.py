@@ -249,4 +249,4 @@ def _hybrid_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper,
         for cut, window, assignment in (("dealt", length, node % ranks), ("one", 2, 0 * node)):
             short = replace(hyper, recency=Recency(Decay(window, 0, 1.0), ranks))
             work = Workload(label, statistics_of(sequence), model, short, chunking=Counted(sequence, Chunks(assignment, ranks)))
-            yield Probe(f"{label}-hybrid-{cut}-{ranks}", sequence, DynaHB(fixed=True).plan(work, ranks, UNUSED), short, assignment)
+            yield Probe(f"{label}-hybrid-{cut}-{ranks}", sequence, DynaHB().plan(work, ranks, UNUSED), short, assignment)

@@ -19,10 +19,12 @@ from chronoscale.strategies.workload import Hyper
 
 
 class Trainer(Program, Protocol):
-    """A program that trains a model on snapshots. `epoch`: the number of its next pass, for those that draw."""
+    """A program that trains a model on snapshots. `epoch`: the number of its next pass, for those that draw; `adapts`: whether those that
+    choose what rows do may choose, else they do what was planned."""
 
     learner: Learner[SnapshotModel]
     epoch: int = 0
+    adapts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ class SteadyPlans(JudgedPlans):
         """Raises UserError when the schedule is for another number of ranks, and as `bind`."""
         item = job.items[0]
         trainer = bind(item, context.admit(schedule), job.model, context)
+        trainer.adapts = True
         judge = judging(shared(item, job.model, context), item.hyper, context, schedule)
         super().__init__(judge, Path(job.out), context, schedule.name)
         self.learner = trainer.learner

@@ -50,11 +50,8 @@ class Sites:
 
     @cached_property
     def segments(self) -> list[range]:
-        decay, there = self.keeping.decay, self.workload.steps
-        if decay.window > there:
-            said = f"training.full + training.decayed: a window of {decay.full} + {decay.decayed} snapshots"
-            raise UserError(f"{said}, and '{self.workload.name}' has {there} to train on")
-        return self.keeping.epoch(self.workload.hyper.seed, 0).steps(there, decay.window)
+        decay = self.keeping.decay
+        return self.keeping.epoch(self.workload.hyper.seed, 0).steps(self.workload.within(decay), decay.window)
 
     @cached_property
     def newest(self) -> Ints:
@@ -111,6 +108,12 @@ class Sites:
     def held(self, step: int) -> int:
         """The level at which a step's snapshot is on the device once it is there."""
         return int(self.level[step]) if self.shrinks else 0
+
+    @property
+    def rows(self) -> int:
+        """Of the epoch's schedule."""
+        come = sum(int(np.count_nonzero(self.comes(step))) for step in range(len(self.level)))
+        return self.ranks * (len(self.newest) * (len(self.window.needs()) + 1 + (self.ranks > 1)) + come * (1 + self.shrinks))
 
     def site(self) -> Site:
         iteration = np.arange(len(self.newest))

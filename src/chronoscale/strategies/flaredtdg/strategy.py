@@ -35,9 +35,8 @@ class Windowed(SnapshotStrategy):
     chunked: ClassVar[bool] = True
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Every rank has a part in every snapshot of every window."""
-        length, layers = self.keeps(workload.hyper.recency).window, workload.model.layers
-        return max(workload.steps - length + 1, 0) * ranks * (length * (1 + 7 * layers) + 3)
+        """Every rank has a part in every snapshot of every window. Raises UserError for a window that is longer than the sequence."""
+        return self._plan(workload, ranks).rows
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """The first epoch; of later ones chunks, and so counts, differ a little. Raises UserError for a window that is longer than the
@@ -50,8 +49,11 @@ class Windowed(SnapshotStrategy):
         if (rows := self.rows(workload, ranks)) > MOST:
             fit = max(MOST * workload.groups // rows, 1)
             raise UserError(f"{self.name}: its windows on {ranks} ranks take {rows:,} rows; set `groups: {fit}` or fewer")
+        return self._plan(workload, ranks).schedule(costs)
+
+    def _plan(self, workload: Workload, ranks: int) -> Plan:
         keeping = Keeping(self.keeps(workload.hyper.recency), workload.hyper.variant == "as-published", self.inherits)
-        return Plan(self.name, workload, ranks, keeping, self.policy, self.shrinks).schedule(costs)
+        return Plan(self.name, workload, ranks, keeping, self.policy, self.shrinks)
 
 
 def _decayed(recency: Recency) -> Decay:

@@ -41,8 +41,8 @@ Snapshot = Coroutine[Any, None, None]
 
 @dataclass(slots=True)
 class Turn:
-    """A coroutine and the row that it awaits. ready_ns: when it could start; comm_ns: of the last communication that it depends on; asked:
-    how many turns there had been by then."""
+    """A coroutine and the row that it awaits. ready_ns: when it could start; comm_ns: what its communication takes, or the last one that it
+    depends on took; asked: how many turns there had been by then."""
 
     number: int
     run: Snapshot
@@ -106,10 +106,11 @@ def issued(snapshots: Iterable[Snapshot], ns: Mapping[Slot, int], policy: Policy
             raise ValueError(f"rows wait for each other: {', '.join(str(turn.row) for turn in turns)}")
         for turn in may:
             turn.ready_ns = max([turn.end_ns, *(lanes.end[slot] for slot in turn.row.after)])
+            if turn.row.slot.communicates:
+                turn.comm_ns = ns.get(turn.row.slot, 0)
         turn = min(may, key=lambda turn: policy(turn, lanes))
         slot, took = turn.row.slot, ns.get(turn.row.slot, 0)
         turn.end_ns = lanes.end[slot] = lanes.free[slot.communicates] = lanes.start_ns(turn) + took
-        turn.comm_ns = took if slot.communicates else turn.comm_ns
         order.append(slot)
         if _resumed(turn, len(order)) is None:
             turns.remove(turn)

@@ -20,7 +20,8 @@ from chronoscale.strategies.schedule import Op
 
 def cut(csr: WeightedCSR, rows: Int64, columns: Int64, pins: bool) -> Full:
     """Rows of a snapshot (ascending ids), whose entries are all among `columns` (ascending), as a matrix [rows, columns]."""
-    begin, degree = csr.indptr[rows], np.diff(csr.indptr)[rows]
+    begin = csr.indptr[rows]
+    degree = csr.indptr[rows + 1] - begin
     indptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
     entry = np.repeat(begin - indptr[:-1], degree) + np.arange(indptr[-1])
     local = np.searchsorted(columns, csr.indices[entry]).astype(np.int32)

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from chronoscale.datasets.snapshots.chunks import Chunks, Counted
-from chronoscale.datasets.snapshots.csr import WeightedCSR
 from chronoscale.datasets.snapshots.reach import Batches
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
@@ -23,14 +22,15 @@ from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.scored import Trainer
 from chronoscale.real_exec.task import Task, tasks_of
-from chronoscale.strategies.baselines.snapshots.dynahb import FIXED, LEAD, Choice, most, parts_of, start
+from chronoscale.strategies.baselines.snapshots.dynahb import LEAD, Choice, most, parts_of, start
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper
 
 
 class HybridProgram(Trainer):
     """Losses are means over ranks of what each one's batch comes to. `epoch` numbers the next pass; what batches hold follows from it, the
-    seed, the rank and their size, which rank 0's agent chooses; it learns from pass to pass, and starts anew in a new program."""
+    seed, the rank and their size, which, where it `adapts`, rank 0's agent chooses; it learns from pass to pass, and starts anew in a new
+    program."""
 
     def __init__(
         self, schedule: Schedule, material: Material, chunks: Chunks, learner: Learner[SnapshotModel], hyper: Hyper, context: Context
@@ -46,10 +46,8 @@ class HybridProgram(Trainer):
         self._own = np.flatnonzero(parts == context.rank)
         limit = most(hyper, self._there, int(np.bincount(parts, minlength=schedule.ranks).max()))
         self._choice = start(limit)
-        decides = context.rank == 0 and schedule.feeding != FIXED
-        self._agent = Agent(self._choice, limit, hyper.seed, timed=hyper.variant == "as-published") if decides else None
+        self._agent = Agent(self._choice, limit, hyper.seed, timed=hyper.variant == "as-published")
         self._averaging = Averaging(learner.model, context.collective)
-        self._csr: dict[int, WeightedCSR] = {}
         self.batches: dict[int, Batch] = {}  # by iteration, until it has ended
         self.choices: dict[int, Choice] = {}  # by iteration of the pass
         self.moved: dict[int, int] = {}  # task -> bytes that a row gathered or sent
@@ -107,9 +105,7 @@ class HybridProgram(Trainer):
         if self._beyond(task):
             return
         batch = self._batch(task.iteration)
-        if (number := batch.first + task.step) not in self._csr:
-            self._csr[number] = self._material.snapshots[number].csr(self._material.variant)
-        self.moved[task.task] = batch.gather(task.step, self._csr[number])
+        self.moved[task.task] = batch.gather(task.step, self._material.csr(batch.first + task.step))
 
     def _send(self, task: Task) -> None:
         if not self._beyond(task):
@@ -135,7 +131,7 @@ class HybridProgram(Trainer):
             if self._rank == 0:
                 now = time.perf_counter_ns()
                 known = not math.isnan(loss)  # the first sums have none
-                chosen = self._agent.told(loss, now - self._clock) if self._agent is not None and known else self._choice
+                chosen = self._agent.told(loss, now - self._clock) if self.adapts and known else self._choice
                 told, self._clock = [float(chosen.window), float(chosen.vertices)], now
             return torch.cat([self._told.view(1) / self.collective.ranks, torch.tensor(told, device=self._device)])
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.graph import CSR
-from chronoscale.datasets.snapshots.sampling import Sampling, layout_of
+from chronoscale.datasets.snapshots.sampling import Sampling, drawn, layout_of
 from chronoscale.real_exec.exchange import Exchange
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.region import Route
@@ -67,11 +67,11 @@ class Share:
     def sample(self, snapshot: int) -> None:
         """SAMPLE: draw a snapshot's neighbours and number them for this rank."""
         graph, layout, rank = self._material.snapshots[snapshot], self.layout, self._rank
-        drawn = self._sampling.drawn(graph, snapshot)
-        block = layout.block(drawn, rank, csr=self._sampling.csr(graph, snapshot, self._material.variant))
+        kept = self._sampling.kept(graph, snapshot)
+        halo = layout.halo(drawn(graph, kept))
+        block = layout.block(self._sampling.csr(graph, self._material.csr(snapshot), kept), halo, rank)
         parts = [torch.from_numpy(np.ascontiguousarray(part)) for part in (block.indptr, block.indices, block.values, block.scale)]
         indptr, indices, values, scale = (part.pin_memory() if self._material.pins else part for part in parts)
-        halo = layout.halo(drawn)
         mine, asked = halo.reader == rank, halo.owner == rank
         sent, come = (np.bincount(side, minlength=self._ranks).tolist() for side in (halo.reader[asked], halo.owner[mine]))
         send = halo.place[asked] - layout.offset[rank]

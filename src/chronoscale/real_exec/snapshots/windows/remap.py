@@ -12,7 +12,9 @@ from chronoscale.real_exec.snapshots.windows.stock import Rows
 
 
 def kept_ids(kept: Tensor, count: int) -> Tensor:
-    """Ascending positions of the `count` that are true, int64; a device is not waited for."""
+    """Ascending positions of the `count` that are true, int64; a GPU is not waited for."""
+    if kept.device.type == "cpu":
+        return torch.nonzero(kept).squeeze(1)
     return torch.argsort(~kept, stable=True)[:count]
 
 

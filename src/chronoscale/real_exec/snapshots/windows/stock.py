@@ -10,7 +10,7 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.graph import CSR
 from chronoscale.datasets.arrays import Int64
-from chronoscale.datasets.snapshots.layout import Block, Layout
+from chronoscale.datasets.snapshots.layout import Block, Halo, Layout
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.region import Route, sent
 
@@ -34,7 +34,7 @@ class Rows:
 
 
 class Stock:
-    """Of one rank. What an epoch asks for is made when it is asked for, and kept for the epoch."""
+    """Of one rank. What an epoch asks for is made when it is asked for, and kept for the epoch; rows until they are sent."""
 
     def __init__(self, material: Material, rank: int, device: torch.device) -> None:
         self._material, self._rank, self._device = material, rank, device
@@ -44,12 +44,13 @@ class Stock:
         """An epoch's numbers."""
         self.layout = layout
         self._rows: dict[tuple[int, int], Rows] = {}
+        self._halos: dict[int, Halo] = {}
         self._counts: dict[int, tuple[Int64, Int64, Int64]] = {}
         self._routes: dict[tuple[int, int], Route] = {}
 
     def number(self, snapshot: int, level: int) -> None:
-        """Number a snapshot anew: REMAP, once an epoch."""
-        block = self.layout.block(self._material.snapshots[snapshot], self._rank, self._material.variant)
+        """Number a snapshot anew: REMAP, whenever it comes."""
+        block = self.layout.block(self._material.csr(snapshot), self._halo(snapshot), self._rank)
         rows, _, halo = self.size(snapshot, level)
         self._rows[snapshot, level] = self._on_host(block.shrunk(rows, halo), snapshot)
 
@@ -66,7 +67,7 @@ class Stock:
     def size(self, snapshot: int, level: int) -> tuple[int, int, int]:
         """Own rows, edges that end there, remote rows."""
         if snapshot not in self._counts:
-            self._counts[snapshot] = self.layout.counts(self._material.snapshots[snapshot])
+            self._counts[snapshot] = self.layout.counts(self._material.snapshots[snapshot], self._halo(snapshot))
         edges, halo, _ = (int(column[level, self._rank]) for column in self._counts[snapshot])
         return int(self.layout.rows[level, self._rank]), edges, halo
 
@@ -84,9 +85,14 @@ class Stock:
 
     def kept(self, snapshot: int, level: int) -> tuple[Tensor, Tensor]:
         """Which own and which remote rows of a whole snapshot are kept at a level, bool [rows] and [halo], on the host."""
-        halo = self.layout.halo(self._material.snapshots[snapshot])
+        halo = self._halo(snapshot)
         own = self.layout.depth[self.layout.nodes(self._rank)] >= level
         return torch.from_numpy(own), torch.from_numpy(halo.depth[halo.reader == self._rank] >= level)
+
+    def _halo(self, snapshot: int) -> Halo:
+        if snapshot not in self._halos:
+            self._halos[snapshot] = self.layout.halo(self._material.snapshots[snapshot])
+        return self._halos[snapshot]
 
     def _stands(self, level: int) -> Int64:
         """Where each own row stands among those that are kept at a level."""
@@ -102,7 +108,7 @@ class Stock:
 
     def _route(self, snapshot: int, level: int) -> Route:
         layout, rank = self.layout, self._rank
-        halo = layout.halo(self._material.snapshots[snapshot]).at(level)
+        halo = self._halo(snapshot).at(level)
         mine, asked = halo.reader == rank, halo.owner == rank
         by = np.lexsort((np.arange(len(halo.reader)), halo.reader))  # readers in turn, each in the order that it has its rows
         send = self._stands(level)[halo.place[by][asked[by]] - layout.offset[rank]]

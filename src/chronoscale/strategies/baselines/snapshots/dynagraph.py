@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from chronoscale.datasets.snapshots.sampling import Samples, Sampling
 from chronoscale.errors import UserError
+from chronoscale.strategies.baselines.snapshots.dynahb_modelled import earlier
 from chronoscale.strategies.builder import NONE, Builder
 from chronoscale.strategies.builder import Columns as Site
 from chronoscale.strategies.costs import CostModel
@@ -86,11 +87,8 @@ class _Plan:
     @cached_property
     def newest(self) -> Ints:
         """Newest snapshot of each iteration, int64 [iterations]: one window slides over the sequence."""
-        decay, there = self.workload.hyper.recency.decay, self.workload.steps
-        if decay.window > there:
-            said = f"training.full + training.decayed: a window of {decay.full} + {decay.decayed} snapshots"
-            raise UserError(f"{said}, and '{self.workload.name}' has {there} to train on")
-        return np.arange(decay.window - 1, there)
+        decay = self.workload.hyper.recency.decay
+        return np.arange(decay.window - 1, self.workload.within(decay))
 
     @cached_property
     def first(self) -> NDArray[np.bool_]:
@@ -203,9 +201,9 @@ class _Rows:
         if plan.ranks > 1:
             self._add(Op.ALLREDUCE, NONE, NONE, {"bytes": np.full(1, count * FP32)})
         self._add(Op.OPTIMIZE, NONE, NONE, {name: np.full(1, size) for name, size in adam(count).items()})
-        self.builder.link(self.begun, _earlier(self.last, plan.ranks))
+        self.builder.link(self.begun, earlier(self.last, plan.ranks))
         for handle in self.sampled:
-            self.builder.link(handle, _earlier(self.last, AHEAD * plan.ranks))
+            self.builder.link(handle, earlier(self.last, AHEAD * plan.ranks))
 
     def _brought(self, step: int) -> Ints:
         """A snapshot sampled and sent, with the input features of own rows."""
@@ -242,8 +240,3 @@ class _Rows:
 def adam(parameters: int) -> dict[str, int]:
     """Adam: reads parameter, gradient, two moments; writes three."""
     return {"bytes": 7 * parameters * FP32, "rows": parameters, "flops": 10 * parameters}
-
-
-def _earlier(handles: Ints, back: int) -> Ints:
-    """Handles of `back` sites before; -1 where there are none."""
-    return np.concatenate([np.full(min(back, len(handles)), NONE, np.int64), handles[:-back]])

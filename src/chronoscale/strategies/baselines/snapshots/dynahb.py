@@ -28,8 +28,7 @@ from chronoscale.strategies.workload import Hyper, Workload
 COUNTED = 4096  # batches of an epoch on all ranks that are counted one by one; more are reckoned from statistics
 TOLD = 3  # numbers that travel with the parameters: the loss, and the size of a batch to come
 LEAD = 2  # iterations before its own that a batch is chosen, so that it is gathered ahead
-CHOSEN = "batches are chosen while training: rows are those of the first one's size"
-FIXED = "fixed"  # `Schedule.feeding` of batches that are not
+CHOSEN = "all batches are as large as the first; sizes are chosen where a model is trained"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +67,17 @@ class DynaHB(SnapshotStrategy):
     chunked = True
     everywhere = True
 
-    def __init__(self, fixed: bool = False) -> None:
-        """fixed: all batches are as large as the first, as probes need it."""
-        self.fixed = fixed
-
     def rows(self, workload: Workload, ranks: int) -> int:
         """Every rank has a batch in every iteration."""
         if workload.chunking is None:
             return super().rows(workload, ranks)
         limit = most(workload.hyper, max(workload.steps, 1), -(-workload.snapshots.num_nodes // ranks))
         count = iterations(start(limit), workload.steps, -(-workload.snapshots.num_nodes // ranks))
-        return 2 * count * ranks * (limit.window * (3 * workload.model.layers + 2) + 3) + ranks
+        return count * ranks * (limit.window * (3 * workload.model.layers + 2) + 3) + ranks
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """The first epoch, were all its batches as large as the first. Raises UserError for another family, 0 ranks, fewer chunks than
-        ranks, and models that attend or summarise."""
+        ranks, a window that is longer than the sequence, and models that attend or summarise."""
         model = workload.model
         if workload.chunking is None:
             return ModelledDynaHB().plan(workload, ranks, costs)
@@ -92,8 +87,7 @@ class DynaHB(SnapshotStrategy):
         if model.transforms_first or model.summarises:
             said = "attends" if model.transforms_first else "reads all nodes in every step"
             raise UserError(f"{self.name}: model '{model.name}' {said}; batches take graph convolutions")
-        if workload.steps < 1:
-            raise UserError(f"{self.name}: '{workload.name}' has no snapshot to train on")
+        workload.within(workload.hyper.recency.decay)
         chunking = workload.chunking
         counted = chunking if isinstance(chunking, Counted) and chunking.factor == 1 else None
         parts = None if counted is None else parts_of(counted, ranks)
@@ -107,8 +101,7 @@ class DynaHB(SnapshotStrategy):
         else:
             hops, host = _reckoned(workload, ranks, first, count)
             note = "; neighbourhoods are reckoned from counts"
-        note = f"{'' if self.fixed else CHOSEN}{note}"
-        return replace(_lowered(workload, ranks, hops, host), note=note, feeding=FIXED * self.fixed)
+        return replace(_lowered(workload, ranks, hops, host), note=f"{CHOSEN}{note}")
 
 
 def parts_of(counted: Counted, ranks: int) -> Ints:
