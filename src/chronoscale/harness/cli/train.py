@@ -35,7 +35,7 @@ def train(
     seed: Seed = None,
 ) -> None:
     """Train, resumable after any epoch. On snapshots in REAL's three stages: at once without reuse, then with difference maps, then as
-    scheduled from what was measured; by one schedule, where the strategy spreads groups over ranks."""
+    scheduled from what was measured; by one schedule, where the strategy spreads snapshots over ranks or a task's features change."""
     if name is None:
         with warnings.catch_warnings(action="ignore"):  # it is read again, and then warns
             asked = load(file)

@@ -72,7 +72,11 @@ def _unscaled(experiment: SnapshotExperiment) -> SnapshotSequence:
 
 
 def shape(experiment: SnapshotExperiment, found: SnapshotSequence) -> ModelShape:
-    """Of the experiment's model on these snapshots. Raises UserError for a task that they have no classes for."""
+    """Of the experiment's model on these snapshots. Raises UserError for a task that they have no classes for, and for features of another
+    width than the model reads."""
+    width = experiment.model.inputs if found.features is None or experiment.task.varies else found.features.shape[1]
+    if width != experiment.model.inputs:
+        raise UserError(f"model.inputs: {experiment.model.inputs}, and dataset '{experiment.dataset.label}' has {width} features a node")
     return _shape(experiment, found.num_classes)
 
 

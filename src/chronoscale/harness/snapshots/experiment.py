@@ -82,7 +82,7 @@ class SnapshotTraining(Training):
     tune: bool = Field(
         False,
         description="`chronoscale train` first looks for `full` and `alpha` by greedy search from 2 and 0.1 (FlareDTDG §3.5); `full` and "
-        "`decayed` together stay",
+        "`decayed` together stay; other commands take what is given",
     )
     tune_epochs: Size = Field(3, description="that each setting is trained to be validated, if `tune`")
     test: Share = Field(0.0, description="share of the snapshots, the last ones, that are predicted once training has ended")

@@ -56,7 +56,7 @@ def run(told: Told, quick: bool) -> Findings:
         "Shares of the parts that both have: METIS, once for all epochs, and the drawing of an epoch's order are no rows of a schedule. "
         "Printed they are 0.7 to 1.4 %, taken out of the published column.",
     )
-    return Findings(pd.DataFrame(rows), (), {"seconds": pd.DataFrame(seconds)}, (*said, *notes(quick)))
+    return Findings(pd.DataFrame(rows), (), {"seconds": pd.DataFrame(seconds)}, (*said, *notes(quick, f"{SMALL[0]}, MPNN-LSTM")))
 
 
 def communication(told: Told, quick: bool) -> Findings:
@@ -85,7 +85,7 @@ def communication(told: Told, quick: bool) -> Findings:
     named = ("computing", "communication alone", "waiting")
     drawn = stacks("flaredtdg-figure-1", published("flaredtdg").figures[1].title, caption, "% of an epoch", named, {"esdg": bars})
     table = pd.DataFrame({"dataset": list(found), "alone": alone, "computes nothing": idle})
-    return Findings(pd.DataFrame(rows), (drawn,), {"shares": table}, (*out, *notes(quick)))
+    return Findings(pd.DataFrame(rows), (drawn,), {"shares": table}, (*out, *notes(quick, f"{SMALL[0]}, MPNN-LSTM")))
 
 
 STUDIES = (

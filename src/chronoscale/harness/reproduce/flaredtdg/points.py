@@ -126,11 +126,16 @@ def partition(dataset: str, parts: int) -> Partition:
     return Partition(rows, edges, halo, sent, origin="METIS on the stand-in")
 
 
+def regresses(dataset: str) -> bool:
+    """Whether degrees are predicted, which are the features then (§4.1); else classes."""
+    return printed(dataset).node_features == DEGREES
+
+
 def workload(point: Point, decay: Decay = DECAY) -> Workload:
     """Two layers of the published code's width, windows of 8 snapshots (§4.1); ESDG's window is all that trains (§4.1)."""
     name, planner = point.dataset, strategy(point.strategy)
     read = printed(name).node_features or 1
-    predicted, task = (DEGREES, "degrees") if read == DEGREES else (CLASSES, "classes")
+    predicted, task = (DEGREES, "degrees") if regresses(name) else (CLASSES, "classes")
     length = len(trained(name)) - 1 if point.strategy == ESDG else decay.window
     hyper = Hyper(group_size=length, recency=Recency(decay, CHUNKS), task=task)
     cut = partition(name, point.ranks) if planner.partitioned else None
@@ -204,12 +209,12 @@ def kept(decay: Decay = DECAY) -> float:
     return float(decay.kept(CHUNKS).sum()) / CHUNKS
 
 
-def notes(quick: bool) -> tuple[str, ...]:
-    """How points are made, and what was assumed."""
+def notes(quick: bool, ran: str = "soc_flickr and rec_amazon, T-GCN") -> tuple[str, ...]:
+    """How points are made, and what was assumed. `ran`: by a quick run."""
     launch = machines(4).device.launch_s * 1e6
     widths = ", ".join(f"{name} {HIDDEN[name]}" for name in HIDDEN)
     return (
-        *(("Quick: soc_flickr and rec_amazon, T-GCN.",) if quick else ()),
+        *((f"Quick: {ran}.",) if quick else ()),
         f"Simulated on {CLUSTER}, of durations that a datasheet specifies: a roofline at 60 % of peak, {launch:g} µs of one host thread a "
         "kernel, transfers that do not slow kernels. No such machine has confirmed them.",
         "Data sets are generated stand-ins at a thousandth or less of their size (Tables 1 and 2), cut by METIS there; counts are "

@@ -7,7 +7,7 @@ import pandas as pd
 
 from chronoscale.datasets.snapshots.csr import WeightedCSR
 from chronoscale.harness.reproduce.flaredtdg.memory import width
-from chronoscale.harness.reproduce.flaredtdg.points import OURS, SMALL, Point, notes, simulate
+from chronoscale.harness.reproduce.flaredtdg.points import GB, OURS, SMALL, Point, notes, simulate
 from chronoscale.harness.reproduce.flaredtdg.stand_ins import printed, statistics, trained
 from chronoscale.harness.reproduce.study import Findings, Study, Told, row
 from chronoscale.reports.lines import Panel, lines
@@ -16,7 +16,6 @@ from chronoscale.strategies.flaredtdg.footprint import dynahb_cache, feature_byt
 
 MODEL, RIVAL = "mpnn-lstm", "dynahb"
 GPUS, QUICK_GPUS = (1, 2, 4, 8, 16), (1, 4)
-GB = 1e9
 
 
 def host_gb(dataset: str, strategy: str, gpus: int) -> float:
@@ -88,7 +87,7 @@ def run(told: Told, quick: bool) -> Findings:
         panels.append(Panel(title, "GPUs", title, series, scale=("log", "log")))
     out = [f"{one.strategy}, {one.dataset}, {one.gpus} GPUs: {one.message}." for one in frame.itertuples() if one.status != "ran"]
     drawn = lines("flaredtdg-figure-7", paper.title, "Simulated; host memory is counted.", panels)
-    return Findings(pd.DataFrame(rows), (drawn,), {"points": frame}, (*out, *notes(quick)))
+    return Findings(pd.DataFrame(rows), (drawn,), {"points": frame}, (*out, *notes(quick, f"{SMALL[0]}, MPNN-LSTM")))
 
 
 STUDIES = (Study("figure", 7, "simulated", 30, run, "generated stand-ins", paper="flaredtdg"),)

@@ -1,4 +1,4 @@
-"""Sensitivity: validation error, planned memory and time of an epoch by full snapshots and retention, executed (Figure 8)."""
+"""Sensitivity: test error, planned memory and time of an epoch by full snapshots and retention, executed (Figure 8)."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from chronoscale.harness.reproduce.flaredtdg.points import (
     BASELINES,
     DECAY,
     ESDG,
+    GB,
     LARGE,
     OURS,
     SMALL,
@@ -24,7 +25,6 @@ from chronoscale.harness.reproduce.flaredtdg.stand_ins import trained
 from chronoscale.harness.reproduce.study import NAN, UNKNOWN, Findings, Study, Told, beside
 from chronoscale.reports.published import published
 
-GB = 1e9
 UNEVEN = 0.8  # of the fullest device, that the mean is below where one rank has much more than others
 UNPRINTED = {"dynagraph": "fan-outs and what else it keeps are", "dynahb": "the size of its batches, here first ones, is"}
 Row = dict[str, object]

@@ -11,7 +11,7 @@ from chronoscale.datasets import catalogue
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import UserError
 from chronoscale.harness.experiments import check
-from chronoscale.harness.reproduce.flaredtdg.points import CHUNKS, DECAY, LAYERS, MODELS
+from chronoscale.harness.reproduce.flaredtdg.points import CHUNKS, DECAY, GB, LAYERS, MODELS
 from chronoscale.harness.reproduce.study import Told
 from chronoscale.harness.runs import as_given
 from chronoscale.harness.started import start
@@ -111,7 +111,7 @@ def trained(one: Training) -> Trained:
 def planned_gb(schedule: Schedule) -> float:
     """Peak of the fullest rank."""
     machine = presets.local_cpu(schedule.ranks, 1e12, Link(1e9, 1e-4))
-    return float(peaks(schedule, replay(schedule, machine, DatasheetCosts(machine.device))).max()) / 1e9
+    return float(peaks(schedule, replay(schedule, machine, DatasheetCosts(machine.device))).max()) / GB
 
 
 def notes(datasets: tuple[str, ...], epochs: int, quick: bool, absent: tuple[str, ...]) -> tuple[str, ...]:
@@ -123,5 +123,7 @@ def notes(datasets: tuple[str, ...], epochs: int, quick: bool, absent: tuple[str
         *absent,
         f"Executed on CPU, one rank, {', '.join(datasets)}, at hand in place of the paper's; {LAYERS} layers of width {HIDDEN}, Adam, "
         f"learning rate {RATE:g}, one seed, {epochs} epoch{'s' * (epochs > 1)}; 10 % of the months validate, the last 20 % test.",
-        "So few epochs are no convergence. More, and seeds: `python benchmarks/bench_flaredtdg.py errors --epochs 20 --seeds 5`.",
+        "Models are tested as they were trained: of flaredtdg and full-history the state runs on through all months, recent-only, dynagraph and "
+        "dynahb see a window and begin with none, esdg its group.",
+        "So few epochs are no convergence. More, and seeds: `python benchmarks/bench_flaredtdg.py errors`.",
     )
