@@ -2,7 +2,7 @@
 
     python benchmarks/bench_flaredtdg.py times [--datasets math_overflow_monthly enron_monthly] [--models t-gcn:1 t-gcn:2 mpnn-lstm:2]
         [--hidden 64] [--ranks 2] [--alpha 0.05] [--repeats 5] [--threads 1] [--strategies …] [--scratch DIR]
-    python benchmarks/bench_flaredtdg.py errors [--epochs 20] [--seeds 5] [--rate 0.003] …
+    python benchmarks/bench_flaredtdg.py errors [--hidden 16] [--epochs 40] [--seeds 5] [--rate 0.003] …
 
 times: one job, passes of all strategies in turn, after one to warm up; every pass is an epoch with an order of chunks of its own, the same
 for all strategies. Prints the median epoch and its range, what it takes of the same pass's epoch of `full-history` (median and range), the
@@ -35,6 +35,7 @@ from chronoscale.datasets.snapshots.held import Held
 from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
+from chronoscale.errors import UserError
 from chronoscale.harness.jobs import item, load_passes
 from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.job import Job, Settings
@@ -46,7 +47,7 @@ from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.metrics import alone_ns
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.snapshots.models import model_shape
+from chronoscale.strategies.snapshots.models import MODELS, model_shape
 from chronoscale.strategies.workload import Hyper, ModelChoice, Recency, Workload
 
 REFERENCE = "full-history"
@@ -56,10 +57,19 @@ CHUNKS = 64
 
 
 def sequence(name: str) -> SnapshotSequence:
-    """A dataset of the catalogue as experiments read it."""
+    """A dataset of the catalogue as experiments read it. Raises UserError for one without snapshots."""
     found = load(name)
-    assert isinstance(found, SnapshotSequence)
+    if not isinstance(found, SnapshotSequence):
+        raise UserError(f"'{name}' has no snapshots; expected a dataset like enron_monthly")
     return found.without_self_edges()
+
+
+def model_of(text: str) -> tuple[str, int]:
+    """A model and its layers, as `t-gcn:2`."""
+    kind, _, layers = text.partition(":")
+    if kind not in MODELS or not layers.isdigit() or int(layers) < 1:
+        raise argparse.ArgumentTypeError(f"expected a model and its layers, like t-gcn:2, got '{text}'")
+    return kind, int(layers)
 
 
 def told(values: Sequence[float], unit: str = "") -> str:
@@ -77,14 +87,13 @@ def times(options: argparse.Namespace, scratch: Path) -> None:
         parts = str(scratch / f"{name}.npy")
         chunks = Chunks(np.load(parts), CHUNKS)
         hyper = Hyper(recency=Recency(Decay(options.full, options.decayed, options.alpha), CHUNKS), task="degrees", held=Held(0.1, 0.2))
-        for model in options.models:
-            kind, layers = model.split(":")
-            shape = model_shape(kind, 2, options.hidden, int(layers), 2)
+        for kind, layers in options.models:
+            shape = model_shape(kind, 2, options.hidden, layers, 2)
             work = Workload(name, statistics_of(graphs), shape, hyper, chunking=Counted(graphs, chunks))
-            choice = ModelChoice(kind, options.hidden, int(layers), 2)
+            choice = ModelChoice(kind, options.hidden, layers, 2)
             print(f"\n{name}, {kind}, {layers} layer(s), {options.hidden} wide, {options.ranks} ranks, K = {options.full}, ", end="")
             print(f"m = {options.decayed}, alpha = {options.alpha:g}\n")
-            timed(options, work, choice, str(folder), parts, scratch / f"{name}-{model.replace(':', '-')}")
+            timed(options, work, choice, str(folder), parts, scratch / f"{name}-{kind}-{layers}")
 
 
 def timed(options: argparse.Namespace, work: Workload, choice: ModelChoice, data: str, parts: str, out: Path) -> None:
@@ -113,16 +122,15 @@ def timed(options: argparse.Namespace, work: Workload, choice: ModelChoice, data
 def errors(options: argparse.Namespace, scratch: Path) -> None:
     """A table a dataset and model: test MSE of every seed's best validation epoch."""
     for name in options.datasets:
-        for model in options.models:
-            kind, layers = model.split(":")
+        for kind, layers in options.models:
             print(f"\n{name}, {kind}, {layers} layer(s), {options.hidden} wide, {options.epochs} epochs\n")
             print("| strategy | test MSE, mean | standard deviation | by seed |\n|---|---|---|---|")
             naive: dict[str, float] = {}
             for planner in options.strategies:
                 found = []
                 for seed in range(options.seeds):
-                    folder = scratch / f"{name}-{model.replace(':', '-')}-{planner}-{seed}"
-                    test, naive = trained(options, name, kind, int(layers), planner, seed, folder)
+                    folder = scratch / f"{name}-{kind}-{layers}-{planner}-{seed}"
+                    test, naive = trained(options, name, kind, layers, planner, seed, folder)
                     found.append(test)
                 spread = statistics.stdev(found) if len(found) > 1 else float("nan")
                 each = ", ".join(f"{value:.4f}" for value in found)
@@ -142,6 +150,7 @@ def trained(options: argparse.Namespace, data: str, kind: str, layers: int, plan
         "training": {**training, **window, "group_size": options.full + options.decayed},
         "strategies": [planner],
         "ranks": [options.ranks],
+        "threads": options.threads,
         "seed": seed,
     }
     (folder / "run.yaml").write_text(yaml.safe_dump(experiment))
@@ -149,7 +158,7 @@ def trained(options: argparse.Namespace, data: str, kind: str, layers: int, plan
     done = subprocess.run([*command, "--runs", str(folder / "runs")], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{' '.join(done.args)}\n{done.stderr}")
-    (train,) = (folder / "runs").glob("*/train")
+    train = max((folder / "runs").glob("*/train"), key=lambda part: part.stat().st_mtime)
     found, naive = (json.loads((train / file).read_text()) for file in ("test.json", "naive.json"))
     return found["mse"], {key: scores["mse"] for key, scores in naive.items()}
 
@@ -158,7 +167,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("times", "errors"))
     parser.add_argument("--datasets", nargs="+", default=["math_overflow_monthly", "enron_monthly"])
-    parser.add_argument("--models", nargs="+", default=["t-gcn:1", "t-gcn:2"])
+    parser.add_argument("--models", nargs="+", type=model_of, default=[("t-gcn", 1), ("t-gcn", 2)])
     parser.add_argument("--strategies", nargs="+")
     parser.add_argument("--hidden", type=int, default=64)
     parser.add_argument("--full", type=int, default=2)
@@ -167,16 +176,21 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rate", type=float, default=0.003)
     parser.add_argument("--scratch", type=Path)
     options = parser.parse_args()
     run = times if options.what == "times" else errors
-    options.strategies = options.strategies or (TIMED if options.what == "times" else TRAINED)
+    options.strategies = list(options.strategies or (TIMED if options.what == "times" else TRAINED))
+    if options.what == "times" and REFERENCE not in options.strategies:
+        options.strategies.insert(0, REFERENCE)
     print(f"{device_name(torch.device('cpu'))}, torch {torch.__version__}, libraries {versions()}, {options.threads} thread(s) a rank")
     with tempfile.TemporaryDirectory() as folder:
-        run(options, options.scratch or Path(folder))
+        try:
+            run(options, options.scratch or Path(folder))
+        except UserError as error:
+            sys.exit(f"bench_flaredtdg: {error}")
 
 
 if __name__ == "__main__":

@@ -83,8 +83,8 @@ class Schedule:
 
     `kind` says what executes it: "groups" of snapshots, each whole on a rank; "snapshots" of a group spread over ranks; "parts" of
     snapshots; "blocks" of sliding windows; "sampled" windows; "hybrid" batches; "windows" of a signal; "preparation", once before
-    the first epoch; "collectives" alone; "modelled", which nothing executes. `feeding`: of a signal's windows and preparation, where batches come from
-    (`strategies.signals.feeding`); of blocks, what is kept (`strategies.flaredtdg.keeping`).
+    the first epoch; "collectives" alone; "modelled", which nothing executes. `feeding`: of a signal's windows and preparation, where
+    batches come from (`strategies.signals.feeding`); of blocks, what is kept (`strategies.flaredtdg.keeping`).
     """
 
     name: str
