@@ -50,7 +50,7 @@ from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
 from chronoscale.strategies.workload import Hyper, ModelChoice, Recency, Workload
 
-REFERENCE = "full-history"
+OURS, REFERENCE = "flaredtdg", "full-history"
 TIMED = (REFERENCE, "flaredtdg", "flaredtdg-remap", "flaredtdg-no-overlap", "flaredtdg-turns", "recent-only")
 TRAINED = ("flaredtdg", REFERENCE, "recent-only", "esdg", "dynagraph", "dynahb")
 CHUNKS = 64
@@ -117,6 +117,11 @@ def timed(options: argparse.Namespace, work: Workload, choice: ModelChoice, data
         alone = [float(alone_ns(one.trace).mean()) / 1e6 for one in passes[name]]
         cells = (name, plan.iterations, told(spans[name]), told(share), f"{peak[name] / 1e6:.1f}", f"{peak[name] / peak[REFERENCE]:.3f}")
         print(f"| {' | '.join(map(str, (*cells, told(alone))))} |", flush=True)
+    print()
+    for name in plans if OURS in plans else ():
+        if name.startswith(f"{OURS}-"):
+            share = [own / other for own, other in zip(spans[OURS], spans[name], strict=True)]
+            print(f"{OURS} takes {told(share)} of the same pass's {name}", flush=True)
 
 
 def errors(options: argparse.Namespace, scratch: Path) -> None:

@@ -22,7 +22,7 @@ from chronoscale.real_exec.checkpoint import records
 from chronoscale.real_exec.collective import Alone
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Item, Job, Settings
-from chronoscale.real_exec.snapshots.evaluation import GroupEvaluation
+from chronoscale.real_exec.snapshots.evaluation import GroupEvaluation, RunningEvaluation
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.objective import objective_of
@@ -57,8 +57,9 @@ class Half(Alone):
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("model", MODELS)
-def test_scores_are_those_of_dense_matrices(model, task):
-    """On one rank, and on two that add up; the model trains on as before."""
+@pytest.mark.parametrize("kind", [GroupEvaluation, RunningEvaluation])
+def test_scores_are_those_of_dense_matrices(kind, model, task):
+    """Of groups, and of a state that runs on from the first snapshot; on one rank, and on two that add up. The model is as before."""
     shape, hyper = shape_for(model, task), Hyper(3, horizon=2, task=task)
     net = SnapshotModel(shape, 4)
     material = Material(GRAPHS, shape.inputs, weighted=shape.spatial == "gcn", task=task)
@@ -67,20 +68,22 @@ def test_scores_are_those_of_dense_matrices(model, task):
     expected = []
     for goal in SPLIT.test:
         with torch.no_grad():
-            predicted = oracle.model.readout(oracle.outputs(range(goal - 4, goal - 1))[-1])
+            begin = goal - 4 if kind is GroupEvaluation else 0
+            predicted = oracle.model.readout(oracle.outputs(range(begin, goal - 1))[-1])
         if task == "classes":
             known = oracle.classes >= 0
             expected.append((predicted.argmax(1) == oracle.classes)[known].double().mean())
         else:
             expected.append(oracle.error(predicted, goal))
-    found = GroupEvaluation(material, hyper, Context()).scores(net, SPLIT.test)
+    found = kind(material, hyper, Context()).scores(net, SPLIT.test)
     assert net.training and list(found) == ["accuracy" if task == "classes" else "mse"]
     assert next(iter(found.values())) == pytest.approx(float(torch.stack(expected).mean()), rel=1e-5)
     halves = [Half(), Half()]
     for rank, half in enumerate(halves):
-        GroupEvaluation(material, hyper, Context(rank=rank, collective=half)).scores(net, SPLIT.test)
+        kind(material, hyper, Context(rank=rank, collective=half)).scores(net, SPLIT.test)
     together = material.objective.scores(halves[0].own + halves[1].own)
-    assert together == pytest.approx(found) and halves[0].own[1] == halves[1].own[1] > 0  # four snapshots, two a rank
+    assert together == pytest.approx(found) and halves[0].own[1] > 0
+    assert halves[1].own[1] == (halves[0].own[1] if kind is GroupEvaluation else 0)  # four snapshots, two a rank, or the first's
 
 
 @given(st.sampled_from(sorted(TASKS)), st.integers(0, 2**31), st.integers(1, 6))
