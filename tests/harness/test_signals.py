@@ -124,6 +124,10 @@ def test_printed_counts_are_enough_to_simulate(experiment, capsys):
     assert "10 a sensor are assumed" in " ".join(said.err.split())
     command("bench", file, expect=2)
     assert "is not at hand" in one_line(capsys)
+    alone = experiment(dataset="pems", training={"variant": "as-published"}, strategies=["pgt"], gpus=[4])
+    command("simulate", alone, expect=2)  # nothing fits: the run has come to its end
+    assert "pgt on 4 GPUs does not fit: out of host memory: 4 ranks of 694.4 GB" in one_line(capsys)
+    assert json.loads((max(Path("runs").glob("*simulate*")) / "status.json").read_text())["state"] == "complete"
 
 
 def test_defaults_follow_the_family():

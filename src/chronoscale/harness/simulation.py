@@ -27,7 +27,8 @@ from chronoscale.strategies.workload import Workload
 def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lambda _: None) -> None:
     """A piece `sim-<gpus>-<strategy>` for every point: schedule, trace, and memory: peak bytes, or why it does not fit.
 
-    Raises UserError before anything is planned for a schedule that this machine's memory does not hold. Warns of ranks without work.
+    Raises UserError before anything is planned for a schedule that this machine's memory does not hold; and where no point fits, which
+    ends the run: it would not fit the next time. Warns of ranks without work.
     """
     cluster = presets.cluster(experiment.cluster)
     specified = DatasheetCosts(cluster.device, engine=cluster.engine)  # of what happens once, which no profile times
@@ -72,6 +73,9 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
             told(f"{name} on {gpus} GPUs")
             run.piece(f"sim-{gpus:05d}-{name}", partial(make, gpus, name))
     warn(idle(run))
+    if all(point.out_of_memory for point in _points(run)):
+        run.finish()
+        raise UserError("; ".join(refused(run)))
 
 
 def partitioned(experiment: Experiment, work: Workload, run: Run | None = None) -> Mapping[int, Workload]:
