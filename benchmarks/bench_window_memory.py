@@ -1,6 +1,6 @@
 """Planned peaks of sliding windows against what torch holds, on real snapshots and several ranks.
 
-    python benchmarks/bench_window_memory.py [--datasets math_overflow_monthly enron_monthly] [--snapshots 16] [--ranks 2] [--hidden 64] [--alpha 0.05]
+    python benchmarks/bench_window_memory.py [--datasets math_overflow_monthly enron_monthly] [--snapshots 16] [--ranks 2] …
 
 Two epochs a strategy: the first takes the optimiser's moments, the profiler watches the second, which draws as the plan does. Exact but for
 the order in which two threads take and give back: no repeats. Prints the fullest rank, planned and taken, and the ratio of every rank.
