@@ -34,6 +34,7 @@ from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Part, Whole
+from chronoscale.real_exec.snapshots.windows import remap
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.strategies import kernels
 from chronoscale.strategies.costs import UNUSED
@@ -107,8 +108,9 @@ def test_cells(name: str, model: str) -> None:
 @pytest.mark.parametrize(("layers", "ranks"), [(1, 1), (2, 1), (2, 2)])
 @pytest.mark.parametrize("model", ["t-gcn", "evolvegcn-h", "mpnn-lstm"])
 @pytest.mark.parametrize("name", ["flaredtdg", "flaredtdg-remap", "full-history"])
-def test_blocks(name: str, model: str, layers: int, ranks: int) -> None:
+def test_blocks(name: str, model: str, layers: int, ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows of another length than was counted; all ranks have some of what is given up, and read others'."""
+    monkeypatch.setattr(remap, "kept_ids", remap.sorted_ids)  # as on a GPU
     hyper = Hyper(recency=Recency(Decay(2, 3, 0.6), 16))
     chunks = Chunks((np.arange(DENSE.num_nodes) % 16).astype(np.int32), 16)
     shape, others = model_shape(model, INPUTS, HIDDEN, layers), Unheard(ranks)

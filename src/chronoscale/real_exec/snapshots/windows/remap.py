@@ -13,8 +13,11 @@ from chronoscale.real_exec.snapshots.windows.stock import Rows
 
 def kept_ids(kept: Tensor, count: int) -> Tensor:
     """Ascending positions of the `count` that are true, int64; a GPU is not waited for."""
-    if kept.device.type == "cpu":
-        return torch.nonzero(kept).squeeze(1)
+    return torch.nonzero(kept).squeeze(1) if kept.device.type == "cpu" else sorted_ids(kept, count)
+
+
+def sorted_ids(kept: Tensor, count: int) -> Tensor:
+    """As `kept_ids`, of how many there are being known."""
     return torch.argsort(~kept, stable=True)[:count]
 
 
