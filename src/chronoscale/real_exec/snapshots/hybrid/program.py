@@ -15,19 +15,19 @@ from chronoscale.datasets.snapshots.reach import Batches
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.program import EpochResult, Losses
+from chronoscale.real_exec.snapshots.drawing import Drawing
 from chronoscale.real_exec.snapshots.hybrid.agent import Agent
 from chronoscale.real_exec.snapshots.hybrid.averaging import Averaging
 from chronoscale.real_exec.snapshots.hybrid.batch import Batch
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
-from chronoscale.real_exec.snapshots.scored import Trainer
-from chronoscale.real_exec.task import Task, tasks_of
+from chronoscale.real_exec.task import Task
 from chronoscale.strategies.baselines.snapshots.dynahb import LEAD, Choice, most, parts_of, start
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper
 
 
-class HybridProgram(Trainer):
+class HybridProgram(Drawing):
     """Losses are means over ranks of what each one's batch comes to. `epoch` numbers the next pass; what batches hold follows from it, the
     seed, the rank and their size, which, where it `adapts`, rank 0's agent chooses; it learns from pass to pass, and starts anew in a new
     program."""
@@ -35,16 +35,12 @@ class HybridProgram(Trainer):
     def __init__(
         self, schedule: Schedule, material: Material, chunks: Chunks, learner: Learner[SnapshotModel], hyper: Hyper, context: Context
     ) -> None:
-        self.tasks, self.collective, self.learner = tasks_of(schedule, context.rank), context.collective, learner
+        super().__init__(schedule, material, learner, hyper, context)
         learner.later = True  # a rank that stopped alone would leave the others waiting
-        self.epoch, self._hyper, self._material, self._device, self._rank = 0, hyper, material, context.device, context.rank
-        trained = len(hyper.held.split(len(material.snapshots)).training)
-        self._there = max(trained - hyper.horizon, 0)
-        material.read(range(self._there))
-        material.prepare([], range(hyper.horizon, trained))
+        self._device, self._rank = context.device, context.rank
         parts = parts_of(Counted(material.snapshots, chunks), schedule.ranks)
         self._own = np.flatnonzero(parts == context.rank)
-        limit = most(hyper, self._there, int(np.bincount(parts, minlength=schedule.ranks).max()))
+        limit = most(hyper, self.there, int(np.bincount(parts, minlength=schedule.ranks).max()))
         self._choice = start(limit)
         self._agent = Agent(self._choice, limit, hyper.seed, timed=hyper.variant == "as-published")
         self._averaging = Averaging(learner.model, context.collective)
@@ -66,7 +62,7 @@ class HybridProgram(Trainer):
 
     def begin(self) -> None:
         """An epoch: the first batches are as large as the last ones of the epoch before."""
-        self._draws = Batches(self._hyper.seed, self.epoch)
+        self._draws = Batches(self.hyper.seed, self.epoch)
         self.batches.clear()
         self.choices = dict.fromkeys(range(LEAD), self._choice)
         self._averaging.begin(torch.tensor([float("nan"), float(self._choice.window), float(self._choice.vertices)]))
@@ -77,14 +73,6 @@ class HybridProgram(Trainer):
         """Execute one row. Raises KeyError for an operation that hybrid batches do not have."""
         self._run[task.op](task)
 
-    def check(self) -> None:
-        """As `Learner.check`."""
-        self.learner.check()
-
-    def sound(self, iteration: int) -> bool:
-        """Features of all that is read."""
-        return all(bool(self._material.features(number).isfinite().all()) for number in range(self._there))
-
     def finish(self) -> EpochResult:
         """Losses; shares sum to the mean over ranks."""
         self.epoch += 1
@@ -93,8 +81,8 @@ class HybridProgram(Trainer):
     def _batch(self, iteration: int) -> Batch:
         if iteration not in self.batches:
             choice = self.choices[iteration]
-            first, nodes = self._draws.drawn(self._own, self._there, choice.window, choice.vertices, iteration, self._rank)
-            self.batches[iteration] = Batch(self._material, choice, first, nodes, self.learner.model.shape.layers)
+            first, nodes = self._draws.drawn(self._own, self.there, choice.window, choice.vertices, iteration, self._rank)
+            self.batches[iteration] = Batch(self.material, choice, first, nodes, self.learner.model.shape.layers)
         return self.batches[iteration]
 
     def _beyond(self, task: Task) -> bool:
@@ -105,7 +93,7 @@ class HybridProgram(Trainer):
         if self._beyond(task):
             return
         batch = self._batch(task.iteration)
-        self.moved[task.task] = batch.gather(task.step, self._material.csr(batch.first + task.step))
+        self.moved[task.task] = batch.gather(task.step, self.material.csr(batch.first + task.step))
 
     def _send(self, task: Task) -> None:
         if not self._beyond(task):
@@ -116,7 +104,7 @@ class HybridProgram(Trainer):
             self._batch(task.iteration).compute(task.op, task.step, task.layer, self.learner.model)
 
     def _backward(self, task: Task) -> None:
-        loss = self._batch(task.iteration).loss(self.learner.model, self._hyper.horizon, self._device)
+        loss = self._batch(task.iteration).loss(self.learner.model, self.hyper.horizon, self._device)
         loss.backward()
         self._told = loss.detach()
         self._losses.add(task.iteration, loss / self.collective.ranks)

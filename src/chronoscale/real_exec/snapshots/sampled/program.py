@@ -11,30 +11,26 @@ from chronoscale.real_exec.snapshots.cells.backward import Backward
 from chronoscale.real_exec.snapshots.cells.cell import Cell
 from chronoscale.real_exec.snapshots.cells.exchange import Exchange
 from chronoscale.real_exec.snapshots.cells.forward import Forward
+from chronoscale.real_exec.snapshots.drawing import Drawing
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.sampled.grid import SampledGrid
 from chronoscale.real_exec.snapshots.sampled.share import Share
-from chronoscale.real_exec.snapshots.scored import Trainer
-from chronoscale.real_exec.task import Task, tasks_of
+from chronoscale.real_exec.task import Task
 from chronoscale.strategies.baselines.snapshots.dynagraph import sampling_of
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper
 
 
-class SampledProgram(Trainer):
+class SampledProgram(Drawing):
     """Losses are means over the rows that a window predicts, on whichever ranks they are. `epoch` numbers the next pass: what it draws
     follows from it and the seed, on all ranks alike and whatever their number."""
 
     def __init__(self, schedule: Schedule, material: Material, learner: Learner[SnapshotModel], hyper: Hyper, context: Context) -> None:
-        self.tasks, self.collective, self.learner = tasks_of(schedule, context.rank), context.collective, learner
-        self.epoch, self._hyper, self._material, self._ranks = 0, hyper, material, context.exchange
-        trained = len(hyper.held.split(len(material.snapshots)).training)
-        self._there = max(trained - hyper.horizon, 0)
-        material.read(range(self._there))
-        material.prepare([], range(hyper.horizon, trained))
-        share = Share(material, self._there, context.rank, schedule.ranks, context.device)
-        self.grid = grid = SampledGrid(share, self._there, material, learner.model, hyper, context.device)
+        super().__init__(schedule, material, learner, hyper, context)
+        self._ranks = context.exchange
+        share = Share(material, self.there, context.rank, schedule.ranks, context.device)
+        self.grid = grid = SampledGrid(share, self.there, material, learner.model, hyper, context.device)
         self._forward, self.exchange = Forward(grid, recomputes=False), Exchange(grid, schedule, context)
         self._run: Mapping[Op, Callable[[Task, Cell], None]] = {
             Op.H2D: self._forward.transfer,
@@ -49,7 +45,7 @@ class SampledProgram(Trainer):
 
     def begin(self) -> None:
         """Draw the epoch's deal and its samples."""
-        self.grid.begin(sampling_of(self._hyper, self.epoch))
+        self.grid.begin(sampling_of(self.hyper, self.epoch))
         self.learner.clear()
 
     def run(self, task: Task) -> None:
@@ -60,14 +56,6 @@ class SampledProgram(Trainer):
             self.exchange.moved[task.task] = self.grid.stock.deal(self._ranks)
         else:
             self._run[task.op](task, self.grid.at(task))
-
-    def check(self) -> None:
-        """As `Learner.check`."""
-        self.learner.check()
-
-    def sound(self, iteration: int) -> bool:
-        """Features of all that is read."""
-        return all(bool(self._material.features(number).isfinite().all()) for number in range(self._there))
 
     def finish(self) -> EpochResult:
         """Losses; shares sum to the mean over rows."""

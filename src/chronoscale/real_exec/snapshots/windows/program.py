@@ -13,34 +13,30 @@ from chronoscale.real_exec.snapshots.cells.backward import Backward
 from chronoscale.real_exec.snapshots.cells.cell import Cell
 from chronoscale.real_exec.snapshots.cells.exchange import Exchange
 from chronoscale.real_exec.snapshots.cells.forward import Forward
+from chronoscale.real_exec.snapshots.drawing import Drawing
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
-from chronoscale.real_exec.snapshots.scored import Trainer
 from chronoscale.real_exec.snapshots.windows.grid import WindowGrid, Windows, first_of
 from chronoscale.real_exec.snapshots.windows.stock import Stock
-from chronoscale.real_exec.task import Task, tasks_of
+from chronoscale.real_exec.task import Task
 from chronoscale.strategies.flaredtdg.keeping import Keeping
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.workload import Hyper
 
 
-class WindowProgram(Trainer):
+class WindowProgram(Drawing):
     """Losses are means over the rows that a window predicts, on whichever ranks they are. `epoch` numbers the next pass: what it draws
     follows from it and the seed, on all ranks alike."""
 
     def __init__(
         self, schedule: Schedule, material: Material, chunks: Chunks, learner: Learner[SnapshotModel], hyper: Hyper, context: Context
     ) -> None:
-        self.tasks, self.collective, self.learner = tasks_of(schedule, context.rank), context.collective, learner
-        self.epoch, self._chunks, self._ranks, self._hyper, self._material = 0, chunks, schedule.ranks, hyper, material
+        super().__init__(schedule, material, learner, hyper, context)
+        self._chunks, self._ranks = chunks, schedule.ranks
         self._keeping = keeping = Keeping.of(schedule)
         level = level_of(keeping.decay, chunks.count)[keeping.decay.kept(chunks.count) > 0][::-1]
         shrinks = any(task.op is Op.REMAP and task.lane is Lane.HOST for task in self.tasks)
         windows = Windows(tuple(level.tolist()), hyper.horizon, shrinks, keeping.each, keeping.inherits)
-        trained = len(hyper.held.split(len(material.snapshots)).training)
-        self._there = max(trained - hyper.horizon, 0)
-        material.read(range(self._there))
-        material.prepare([], range(hyper.horizon, trained))
         self.grid = grid = WindowGrid(
             windows, Stock(material, context.rank, context.device), material, learner.model, context.rank, context.device
         )
@@ -60,22 +56,14 @@ class WindowProgram(Trainer):
 
     def begin(self) -> None:
         """Draw the epoch's order of chunks and where the sequence is split."""
-        drawn, keeping = self._keeping.epoch(self._hyper.seed, self.epoch), self._keeping
+        drawn, keeping = self._keeping.epoch(self.hyper.seed, self.epoch), self._keeping
         layout = self._chunks.layout(drawn, keeping.decay, self._ranks, self.grid.windows.shrinks)
-        self.grid.begin(layout, *first_of(drawn.steps(self._there, keeping.decay.window)))
+        self.grid.begin(layout, *first_of(drawn.steps(self.there, keeping.decay.window)))
         self.learner.clear()
 
     def run(self, task: Task) -> None:
         """Execute one row. Raises KeyError for an operation that windows do not have."""
         self._run[task.op](task, self.grid.at(task))
-
-    def check(self) -> None:
-        """As `Learner.check`."""
-        self.learner.check()
-
-    def sound(self, iteration: int) -> bool:
-        """Features of all that is read."""
-        return all(bool(self._material.features(number).isfinite().all()) for number in range(self._there))
 
     def finish(self) -> EpochResult:
         """Losses; shares sum to the mean over rows."""
