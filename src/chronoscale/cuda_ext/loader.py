@@ -66,6 +66,10 @@ _CPU: _Arguments = {
     "cs_tcsr_count": [c_int64, c_int64, c_void_p, c_void_p, c_int, c_void_p],
     "cs_tcsr_fill": [c_int64, c_int64, c_int64, c_void_p, c_void_p, c_int, c_int64, *[c_void_p] * 3],
     "cs_sample": [c_int64, *[c_void_p] * 3, c_int64, c_int64, *[c_void_p] * 3, c_int64, c_int, c_uint64, c_int, *[c_void_p] * 3],
+    "cs_boundary": [
+        *[c_int64, *[c_void_p] * 3, c_int64, c_int64, c_void_p, c_int, c_void_p, c_void_p, c_int32],
+        *[c_int64, c_void_p, c_void_p, c_int64, c_double, c_double, c_int, c_uint64, c_int, *[c_void_p] * 4],
+    ],
     "cs_caches": [c_int64, c_void_p, c_void_p, *[c_int64] * 3, c_void_p],
     "cs_bind": [c_int, c_void_p],
     "cs_unbind": [],

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from operator import index
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.cuda_ext import temporal_reference
-from chronoscale.cuda_ext.loader import succeed
+from chronoscale.cuda_ext.arguments import Rows, accepted, address, as_ids, require, require_rows
 from chronoscale.cuda_ext.scheduler import LIMIT, scheduler
 from chronoscale.errors import UserError, unknown
 
 Policy = Literal["recent", "uniform"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 MOST_FANOUT = 1024
-_ARGUMENT = 1
 _SLOW = "temporal neighbours are sampled"
 
 
@@ -35,10 +34,10 @@ def count(src: NDArray[np.int32], dst: NDArray[np.int32], both: bool, degree: ND
     outside [0, N).
     """
     src, dst = _ends(src, dst)
-    _given("degree", degree, np.int64, None, writable=True)
+    require("degree", degree, np.int64, None, writable=True)
     if (library := scheduler(_SLOW)) is None:
         return temporal_reference.count(src, dst, both, degree)
-    _fits("count", library.cs_tcsr_count(len(degree), len(src), _at(src), _at(dst), both, _at(degree)), len(degree))
+    accepted("count", library.cs_tcsr_count(len(degree), len(src), address(src), address(dst), both, address(degree)), len(degree))
 
 
 def fill(
@@ -56,19 +55,19 @@ def fill(
     does, and where an entry has no room.
     """
     src, dst = _ends(src, dst)
-    _given("cursor", cursor, np.int64, None, writable=True)
-    _given("neighbor", neighbor, np.int32, None, writable=True)
-    _given("event", event, np.int32, len(neighbor), writable=True)
+    require("cursor", cursor, np.int64, None, writable=True)
+    require("neighbor", neighbor, np.int32, None, writable=True)
+    require("event", event, np.int32, len(neighbor), writable=True)
     if not 0 <= index(first) <= LIMIT - 1 - len(src):
         raise UserError(f"fill: events from number {first} on; expected numbers below 2^31")
     if (library := scheduler(_SLOW)) is None:
         return temporal_reference.fill(src, dst, first, both, cursor, neighbor, event)
-    made = (len(neighbor), _at(cursor), _at(neighbor), _at(event))
-    _fits("fill", library.cs_tcsr_fill(len(cursor), len(src), first, _at(src), _at(dst), both, *made), len(cursor))
+    made = (len(neighbor), address(cursor), address(neighbor), address(event))
+    accepted("fill", library.cs_tcsr_fill(len(cursor), len(src), first, address(src), address(dst), both, *made), len(cursor))
 
 
 def sample(
-    rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]],
+    rows: Rows,
     node: NDArray[np.int32],
     before: NDArray[np.int32],
     fanout: int,
@@ -90,8 +89,8 @@ def sample(
     """
     if policy not in POLICIES:
         raise unknown("policy", policy, POLICIES)
-    node, before = _ids("node", node), _ids("before", before)
-    since = None if since is None else _ids("since", since)
+    node, before = as_ids("node", node), as_ids("before", before)
+    since = None if since is None else as_ids("since", since)
     fanout, seed, threads = index(fanout), index(seed), index(threads)
     fits = node.ndim == 1 and node.shape == before.shape and (since is None or since.shape == node.shape) and 0 <= fanout <= MOST_FANOUT
     if not fits or not (0 <= seed < 2**64 and 0 <= threads < LIMIT):
@@ -100,51 +99,20 @@ def sample(
             f"fanout={fanout}, seed={seed}, threads={threads}; expected [R] of each, at most {MOST_FANOUT}, below 2^64, and none that is "
             "negative"
         )
-    entries = len(rows[1])
-    _given("indptr", rows[0], np.int64, None)
-    _given("neighbor", rows[1], np.int32, entries)
-    _given("event", rows[2], np.int32, entries)
-    if not len(rows[0]):
-        raise UserError("sample: indptr is empty; expected one entry more than there are nodes")
+    require_rows("sample", rows)
     neighbor, event = (np.empty((len(node), fanout), np.int32) for _ in range(2))
     made = Sampled(neighbor, event, np.empty(len(node), np.int32))
     if (library := scheduler(_SLOW)) is None:
         temporal_reference.sample(rows, node, before, since, policy == "uniform", seed, *made)
         return made
-    roots = (len(node), _at(node), _at(before), None if since is None else _at(since))
-    given = (*(_at(array) for array in rows), entries, *roots, fanout, policy == "uniform", seed, threads)
-    _fits("sample", library.cs_sample(len(rows[0]) - 1, *given, *(_at(array) for array in made)), len(rows[0]) - 1)
+    roots = (len(node), address(node), address(before), None if since is None else address(since))
+    given = (*(address(array) for array in rows), len(rows[1]), *roots, fanout, policy == "uniform", seed, threads)
+    accepted("sample", library.cs_sample(len(rows[0]) - 1, *given, *(address(array) for array in made)), len(rows[0]) - 1)
     return made
 
 
-def _given(name: str, array: NDArray[Any], dtype: type[np.generic], size: int | None, writable: bool = False) -> None:
-    """Raises UserError unless an array lies in memory as a kernel takes it for; size None: any."""
-    right = array.dtype == dtype and array.dtype.isnative and array.ndim == 1 and array.flags.c_contiguous and array.flags.aligned
-    if not right or (size is not None and len(array) != size) or (writable and not array.flags.writeable):
-        wanted = f"{'writable ' if writable else ''}{np.dtype(dtype).name} [{'any' if size is None else size}]"
-        raise UserError(f"{name} is {array.dtype.str} {list(array.shape)}; expected contiguous {wanted}")
-
-
-def _ids(name: str, ids: NDArray[np.int32]) -> NDArray[np.int32]:
-    """In memory as a kernel reads them; none changes its value on the way."""
-    ids = np.asarray(ids)
-    if ids.dtype != np.int32 and (ids.dtype.kind not in "iu" or (ids.size and (ids.min() < -(2**31) or ids.max() >= 2**31))):
-        raise UserError(f"{name} holds {ids.dtype} numbers, not all of which are int32")
-    return np.ascontiguousarray(ids, np.int32)
-
-
 def _ends(src: NDArray[np.int32], dst: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    src, dst = _ids("src", src), _ids("dst", dst)
+    src, dst = as_ids("src", src), as_ids("dst", dst)
     if src.ndim != 1 or src.shape != dst.shape:
         raise UserError(f"src {list(src.shape)} and dst {list(dst.shape)}; expected [M] twice")
     return src, dst
-
-
-def _at(array: NDArray[np.int32] | NDArray[np.int64]) -> int:
-    return array.ctypes.data
-
-
-def _fits(name: str, status: int, nodes: int) -> None:
-    if status == _ARGUMENT:
-        raise UserError(f"{name}: node ids must lie in [0, {nodes}), and entries within their arrays")
-    succeed(name, status)

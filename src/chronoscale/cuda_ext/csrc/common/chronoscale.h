@@ -113,6 +113,16 @@ CS_API int cs_sample(int64_t nodes, const int64_t* indptr, const int32_t* neighb
                      const int32_t* node, const int32_t* before, const int32_t* since, int64_t fanout, int uniform, uint64_t seed,
                      int threads, int32_t* out_neighbor, int32_t* out_event, int32_t* out_count);
 
+// Boundary-decay sampling (MemShare, section 3.3) for part `rank`: of the last `fanout` entries below before[i], as cs_sample's, those
+// whose event is of the part (event_part [events]) and whose node is (node_part [nodes]; below 0: of all parts) are kept, and of the R
+// others each on its own with p = min(theta R e_k / sum e, 1), e_k = exp(decay (t_k - t of the latest of them)), by a coin of (seed, node,
+// before, event) alone; out_weight is 1 / p of these, else 1. `complete`: slots that are then free get the latest entries of the part
+// among the 16 * fanout before. theta of 1 or more keeps all. t [events]: int64 if `whole`, else double; ascending. Otherwise as cs_sample.
+CS_API int cs_boundary(int64_t nodes, const int64_t* indptr, const int32_t* neighbor, const int32_t* event, int64_t entries, int64_t events,
+                       const void* t, int whole, const int32_t* node_part, const int32_t* event_part, int32_t rank, int64_t roots,
+                       const int32_t* node, const int32_t* before, int64_t fanout, double theta, double decay, int complete, uint64_t seed,
+                       int threads, int32_t* out_neighbor, int32_t* out_event, float* out_weight, int32_t* out_count);
+
 // A crew of `count` (1 to 1,024) threads, thread i on processor cpus[i] alone, in place of one that was there before; the caller stays where
 // it may run. While there is one, cs_sample with threads 0 gives thread i the i-th of `count` parts of its roots, of equal size, rounded up
 // (OpenMP's static schedule in TGL's sampler, FAST section 4.4), and its caller waits; results are the same. CS_ERROR_UNAVAILABLE: this

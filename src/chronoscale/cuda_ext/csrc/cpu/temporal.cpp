@@ -3,30 +3,17 @@
 // Sampling reads the two ends of a row, searches the row, and copies a few entries: each step waits for the one before, and for memory.
 // So a thread takes roots in groups, and goes through each step for the whole group before the next.
 #include <algorithm>
-#include <atomic>
 #include <limits>
 
-#include "crew.h"
-#include "pool.h"
-#include "splitmix.h"
+#include "roots.h"
 
 namespace {
 
-using cs::mixed;
+using cs::earlier, cs::kGroup, cs::kMostFanout, cs::mixed, cs::within;
 
-constexpr int64_t kGroup = 32;          // roots that a thread has under way
-constexpr int64_t kTask = 1 << 11;      // roots of a task
-constexpr int64_t kMostFanout = 1024;
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
 
-struct Sampler {
-  const int64_t* indptr;
-  const int32_t* neighbor;
-  const int32_t* event;
-  int64_t entries;
-  int64_t roots;
-  const int32_t* node;
-  const int32_t* before;
+struct Sampler : cs::Roots {
   const int32_t* since;  // or null: no lower bound
   int64_t fanout;
   bool uniform;
@@ -39,19 +26,6 @@ struct Sampler {
 // The draw of a root's slot, below `bound`: of the root, its slot and the seed alone. The bias is below bound / 2^64.
 uint64_t drawn(uint64_t root, uint64_t slot, uint64_t bound) {
   return static_cast<uint64_t>(static_cast<unsigned __int128>(mixed(root + (slot + 1) * cs::kStep)) * bound >> 64);
-}
-
-// How many of a row's first `length` events come before `bound`; without branches, so that no guess of the processor is wrong.
-int64_t earlier(const int32_t* events, int64_t length, int32_t bound) {
-  const int32_t* from = events;
-  for (int64_t left = length; left > 1;) {
-    const int64_t half = left / 2;
-    __builtin_prefetch(from + half / 2);
-    __builtin_prefetch(from + half + half / 2);
-    from += from[half - 1] < bound ? half : 0;
-    left -= half;
-  }
-  return from - events + (length > 0 && *from < bound);
 }
 
 // `fanout` different numbers below `length`, ascending (Floyd: Bentley and Floyd, CACM 1987).
@@ -71,17 +45,7 @@ void choose(uint64_t root, int64_t length, int64_t fanout, int64_t* chosen) {
 // Roots [first, last), at most kGroup. False where a row does not lie within the entries.
 bool sample(const Sampler& s, int64_t first, int64_t last) {
   int64_t begin[kGroup], length[kGroup], picks[kMostFanout];
-  for (int64_t i = first; i < last; ++i) {
-    if (s.node[i] >= 0) __builtin_prefetch(s.indptr + s.node[i]);
-  }
-  for (int64_t i = first; i < last; ++i) {
-    const int32_t v = s.node[i];
-    begin[i - first] = v < 0 ? 0 : s.indptr[v];
-    const int64_t end = v < 0 ? 0 : s.indptr[v + 1];
-    if (begin[i - first] < 0 || end < begin[i - first] || end > s.entries) return false;
-    length[i - first] = end - begin[i - first];
-    __builtin_prefetch(s.event + begin[i - first] + length[i - first] / 2);
-  }
+  if (!cs::find_rows(s, first, last, begin, length)) return false;
   for (int64_t i = first; i < last; ++i) {
     int64_t& count = length[i - first];
     count = earlier(s.event + begin[i - first], count, s.before[i]);
@@ -102,8 +66,7 @@ bool sample(const Sampler& s, int64_t first, int64_t last) {
     int32_t* const neighbor = s.out_neighbor + i * s.fanout;
     int32_t* const event = s.out_event + i * s.fanout;
     if (s.uniform && count > s.fanout) {
-      choose(mixed(s.seed ^ mixed(static_cast<uint64_t>(static_cast<uint32_t>(s.node[i])) << 32 | static_cast<uint32_t>(s.before[i]))), count,
-             s.fanout, picks);
+      choose(cs::key_of_root(s.seed, s.node[i], s.before[i]), count, s.fanout, picks);
       for (int64_t k = 0; k < taken; ++k) {
         neighbor[k] = s.neighbor[from + picks[k]];
         event[k] = s.event[from + picks[k]];
@@ -118,10 +81,6 @@ bool sample(const Sampler& s, int64_t first, int64_t last) {
     s.out_count[i] = static_cast<int32_t>(taken);
   }
   return true;
-}
-
-bool within(const int32_t* ids, int64_t count, int64_t least, int64_t below) {
-  return std::all_of(ids, ids + count, [=](int32_t id) { return id >= least && id < below; });
 }
 
 }  // namespace
@@ -163,21 +122,7 @@ int cs_sample(int64_t nodes, const int64_t* indptr, const int32_t* neighbor, con
   if (!node || !before || !out_count || (fanout > 0 && (!out_neighbor || !out_event))) return CS_ERROR_ARGUMENT;
   if (entries > 0 && (!neighbor || !event)) return CS_ERROR_ARGUMENT;
   if (!within(node, roots, -1, nodes)) return CS_ERROR_ARGUMENT;
-  const Sampler s{indptr, neighbor, event, entries, roots, node, before, since, fanout, uniform != 0, seed, out_neighbor, out_event,
+  const Sampler s{{indptr, neighbor, event, entries, roots, node, before}, since, fanout, uniform != 0, seed, out_neighbor, out_event,
                   out_count};
-  std::atomic<bool> sound{true};
-  const auto range = [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; i += kGroup) {
-      if (!sample(s, i, std::min(last, i + kGroup))) sound = false;
-    }
-  };
-  auto task = [&](int64_t at, int) { range(at * kTask, std::min(s.roots, (at + 1) * kTask)); };
-  auto part = [&](int at, int parts) {
-    const int64_t each = (s.roots + parts - 1) / parts;
-    range(std::min(s.roots, at * each), std::min(s.roots, (at + 1) * each));
-  };
-  return cs::guarded([&] {
-    if (threads || !cs::by_crew(part)) cs::parallel((roots + kTask - 1) / kTask, threads ? threads : cs::threads(), task);
-    return sound ? CS_OK : CS_ERROR_ARGUMENT;
-  });
+  return cs::over_roots(roots, threads, [&](int64_t first, int64_t last) { return sample(s, first, last); });
 }
