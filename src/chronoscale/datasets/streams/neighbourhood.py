@@ -9,11 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from chronoscale.cuda_ext.boundary import Weighed
 from chronoscale.cuda_ext.distinct import distinct
-from chronoscale.cuda_ext.temporal import Policy
+from chronoscale.cuda_ext.temporal import Policy, Sampled
 from chronoscale.datasets.arrays import Bool, Float32, Int32, Int64, Numbers
-from chronoscale.datasets.streams import draws
+from chronoscale.datasets.streams import boundary, draws
+from chronoscale.datasets.streams.boundary import Boundary, Seat
 from chronoscale.datasets.streams.tcsr import TCSR
+from chronoscale.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,8 @@ class Sampling:
     windows, duration: of DySAT, whose roots have a neighbourhood in each of so many spans of that length before them (Sankar et al. 2020,
     on events as TGL §3.1 has it). unique: a node, an edge, and a neighbour with its event stand once in a batch, however often they are
     sampled (MemShare §4.3); otherwise once a slot, as in TGL. delivers: to how many neighbours of an event's ends its mail goes (APAN).
-    sources: roots are the sources of events alone, see `Source.roots`.
+    sources: roots are the sources of events alone, see `Source.roots`. boundary: recent neighbours, of other parts only some; every hop
+    samples so, each target at its own time. Raises UserError for a boundary with another policy or with windows.
     """
 
     fanouts: tuple[int, ...]
@@ -33,6 +37,15 @@ class Sampling:
     unique: bool = True
     delivers: int = 0
     sources: bool = False
+    boundary: Boundary | None = None
+
+    def __post_init__(self) -> None:
+        if self.boundary and (self.policy != "recent" or self.windows != 1 or self.duration):
+            raise UserError(f"a boundary is for recent neighbours without windows, got {self.policy}, {self.windows} windows")
+
+    def __str__(self) -> str:
+        """What it is known by in files, of which there were some before there were boundaries."""
+        return repr(self).replace(", boundary=None", "")
 
 
 class Hop(NamedTuple):
@@ -42,6 +55,7 @@ class Hop(NamedTuple):
     there: Bool  # [T, K]
     edge: Int64  # [T, K]: a row of the batch's edges
     elapsed: Float32  # [T, K]: time of the target less that of the event
+    weight: Float32 | None = None  # [T, K]: what a slot stands for, 1 where it is not there; None: 1 each
 
 
 class Tree(NamedTuple):
@@ -72,18 +86,25 @@ class _Grown(NamedTuple):
     events: list[Int32]  # of each hop [T, K]
     slots: list[Int64]
     there: list[Bool]
+    weights: list[Float32 | None]
 
 
 def sample(
-    tcsr: TCSR, t: Numbers, roots: tuple[Int32, Int32, Numbers], sampling: Sampling, seed: int = 0, threads: int = 0
+    tcsr: TCSR,
+    t: Numbers,
+    roots: tuple[Int32, Int32, Numbers],
+    sampling: Sampling,
+    seed: int = 0,
+    threads: int = 0,
+    seat: Seat | None = None,
 ) -> Neighbourhood:
     """Around roots: nodes int32 [R], the first event that each does not see, int32 [R], and their times [R]. t [M]: times of the events.
+    seat: whose boundary it is, where `sampling` has one.
 
-    Raises UserError as `TCSR.sample`.
+    Raises UserError as `TCSR.sample` and `boundary.sample`, and for a boundary without a seat.
     """
-    grown = [
-        _grow(tcsr, t, level, sampling, draws.key_of(seed, number), threads) for number, level in enumerate(_windows(t, roots, sampling))
-    ]
+    windows = _windows(t, roots, sampling)
+    grown = [_grow(tcsr, t, level, sampling, draws.key_of(seed, number), threads, seat) for number, level in enumerate(windows)]
     ids, place = compacted(np.concatenate([level.node for one in grown for level in one.levels]), sampling.unique)
     filled = [event[there] for one in grown for event, there in zip(one.events, one.there, strict=True)]
     edges, edge_place = compacted(np.concatenate([*filled, np.empty(0, np.int32)]), sampling.unique)
@@ -93,12 +114,12 @@ def sample(
         for level in one.levels:
             levels.append(place[node_at : node_at + level.node.size])
             node_at += level.node.size
-        for number, (event, slot, there) in enumerate(zip(one.events, one.slots, one.there, strict=True)):
+        for number, (event, slot, there, weight) in enumerate(zip(one.events, one.slots, one.there, one.weights, strict=True)):
             edge, count = np.zeros(there.shape, np.int64), int(np.count_nonzero(there))
             edge[there] = edge_place[edge_at : edge_at + count]
             edge_at += count
             elapsed = (one.levels[number].time[:, None] - t[np.maximum(event, 0)]).astype(np.float32)
-            hops.append(Hop(slot, there, edge, elapsed))
+            hops.append(Hop(slot, there, edge, elapsed, weight))
         trees.append(Tree(levels, hops))
     return Neighbourhood(ids, edges, trees)
 
@@ -124,12 +145,12 @@ def _windows(t: Numbers, roots: tuple[Int32, Int32, Numbers], sampling: Sampling
     return [_Level(node, bounds[number], bounds[number + 1], time) for number in reversed(range(sampling.windows))]
 
 
-def _grow(tcsr: TCSR, t: Numbers, roots: _Level, sampling: Sampling, seed: int, threads: int) -> _Grown:
+def _grow(tcsr: TCSR, t: Numbers, roots: _Level, sampling: Sampling, seed: int, threads: int, seat: Seat | None) -> _Grown:
     """Levels and hops of one tree."""
-    grown = _Grown([roots], [], [], [])
+    grown = _Grown([roots], [], [], [], [])
     for hop, fanout in enumerate(sampling.fanouts):
         level = grown.levels[-1]
-        found = tcsr.sample(level.node, level.before, fanout, sampling.policy, draws.key_of(seed, hop), threads, level.since)
+        found = _found(tcsr, t, level, fanout, sampling, draws.key_of(seed, hop), threads, seat)
         there = np.arange(fanout) < found.counts[:, None]
         event, node = found.event[there], found.neighbor[there]
         since = None if level.since is None else np.repeat(level.since, found.counts)
@@ -146,7 +167,18 @@ def _grow(tcsr: TCSR, t: Numbers, roots: _Level, sampling: Sampling, seed: int, 
         grown.events.append(found.event)
         grown.slots.append(slot)
         grown.there.append(there)
+        grown.weights.append(found.weight if isinstance(found, Weighed) else None)
     return grown
+
+
+def _found(
+    tcsr: TCSR, t: Numbers, level: _Level, fanout: int, sampling: Sampling, key: int, threads: int, seat: Seat | None
+) -> Sampled | Weighed:
+    if sampling.boundary is None:
+        return tcsr.sample(level.node, level.before, fanout, sampling.policy, key, threads, level.since)
+    if seat is None:
+        raise UserError("neighbours are sampled across a boundary, and nothing says which part is the own; expected a seat")
+    return boundary.sample(tcsr, t, seat, level.node, level.before, fanout, sampling.boundary, key, threads)
 
 
 def _targets(node: Int32, event: Int32, since: Int32 | None, last: bool) -> Int64:
