@@ -208,7 +208,7 @@ def test_targets_do_not_see_each_other(name: str) -> None:
     tree, order = batch.trees()[0], torch.from_numpy(batch.random.permutation(len(batch.roots())))
     rows = torch.randn(NODES, model.shape.inputs).double()
     below = [rows[level] for level in tree.levels]
-    hop = Hop(*(None if part is None else part[order] for part in tree.hops[0][:-1]))
+    hop = Hop(*(None if part is None else part[order] for part in tree.hops[0][:4]))
     mixed = model.layer(0, [below[0][order], below[1]], Tree([tree.levels[0][order], tree.levels[1]], [hop]))[0]
     torch.testing.assert_close(mixed, model.layer(0, below, tree)[0][order])
 

@@ -74,7 +74,8 @@ class Batch:
                 slot, there, edge, elapsed = (sent(torch.from_numpy(part), device) for part in (hop.slot, hop.there, index, hop.elapsed))
                 whole = self.edges is not None and edges.at is None
                 filled = int(np.count_nonzero(hop.there))
-                hops.append(Hop(slot, there, elapsed, _rows(self.edges, edge) if whole else None, filled))
+                weight = None if hop.weight is None else sent(torch.from_numpy(hop.weight), device)
+                hops.append(Hop(slot, there, elapsed, _rows(self.edges, edge) if whole else None, filled, weight))
                 at.append(edge)
             self.trees.append(Tree([sent(torch.from_numpy(level), device) for level in tree.levels], hops))
             self.edge_at.append(at)

@@ -125,6 +125,7 @@ class Steps:
         """Rows of every level, before the first layer."""
         if not batch.below:
             uses(batch.features, batch.times, *(part for tree in batch.trees for part in tree.levels))
-            uses(*(part for tree in batch.trees for hop in tree.hops for part in (hop.slot, hop.there, hop.elapsed, hop.edge)))
+            hops = [hop for tree in batch.trees for hop in tree.hops]
+            uses(*(part for hop in hops for part in (hop.slot, hop.there, hop.elapsed, hop.edge, hop.weight)))
             nodes = self.model.inputs(batch.features, batch.memory)
             batch.below = [[nodes[level] for level in tree.levels] for tree in batch.trees]

@@ -12,7 +12,7 @@ class Hop(NamedTuple):
 
     slot int64 [T, K], row of the next level's targets, 0 where the slot is empty; there bool [T, K], filled slots first, in the order of
     their events; elapsed float32 [T, K], time of the target less that of the event; edge float32 [T, K, De], features of the events.
-    filled: slots that are there.
+    filled: slots that are there. weight float32 [T, K], above 0: what a slot stands for; None: 1 each.
     """
 
     slot: Tensor
@@ -20,6 +20,7 @@ class Hop(NamedTuple):
     elapsed: Tensor
     edge: Tensor | None = None
     filled: int = 0
+    weight: Tensor | None = None
 
 
 class Tree(NamedTuple):

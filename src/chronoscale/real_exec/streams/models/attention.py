@@ -63,13 +63,18 @@ class TemporalAttention(nn.Module):
         keep = None
         if self.training and self.dropout:
             keep = nn.functional.dropout(wanted.new_ones(*wanted.shape[:2], hop.slot.shape[1]), self.dropout)
-        beside = [part for part in (hop.edge, clock.beside(hop.elapsed)) if part is not None]
+        weight = None if hop.weight is None else hop.weight.log()[..., None]
+        if weight is not None:  # one number more of a slot, behind its row, of which every head wants one
+            wanted = torch.cat([wanted[..., :width], torch.ones_like(wanted[..., :1]), wanted[..., width:]], 2)
+        beside = [part for part in (weight, hop.edge, clock.beside(hop.elapsed)) if part is not None]
         slots = Slots(hop.slot, hop.there, clock.reading(hop.elapsed), torch.cat(beside, 2) if beside else None)
         encoding = clock.frequency, clock.phase
         if operators:
             sums = edgewise.attend(wanted, source, slots, hop.filled, encoding, keep, operators)
         else:
             sums = attend(wanted, source.contiguous(), slots, encoding, keep)
+        if weight is not None:
+            sums = torch.cat([sums[..., :width], sums[..., width + 1 :]], 2)
         by_sum, by_own = self.merge.weight.split([hidden, width], 1)
         own = product(target, by_own.t(), self.merge.bias)
         return cast(Tensor, self.out(product(answered(sums, self.value.weight), by_sum.t(), own).relu()))
