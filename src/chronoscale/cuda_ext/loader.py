@@ -71,6 +71,7 @@ _CPU: _Arguments = {
         *[c_int64, c_void_p, c_void_p, c_int64, c_double, c_double, c_int, c_uint64, c_int, *[c_void_p] * 4],
     ],
     "cs_caches": [c_int64, c_void_p, c_void_p, *[c_int64] * 3, c_void_p],
+    "cs_stream_parts": [*[c_int64] * 3, *[c_void_p] * 3, c_int, c_double, *[c_void_p] * 7],
     "cs_bind": [c_int, c_void_p],
     "cs_unbind": [],
     "cs_bound": [],

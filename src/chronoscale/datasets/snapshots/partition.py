@@ -37,12 +37,17 @@ def metis(snapshots: SnapshotSequence, parts: int, mode: Literal["k-way", "recur
     nodes = snapshots.num_nodes
     if not 1 <= parts <= nodes:
         raise UserError(f"dataset '{snapshots.name}' has {nodes} nodes, which cannot be cut into {parts} parts")
+    keys = np.unique(snapshots.dst.astype(np.int64) * nodes + snapshots.src)
+    return assigned(keys % nodes, keys // nodes, nodes, parts, mode)
+
+
+def assigned(src: Int64, dst: Int64, nodes: int, parts: int, mode: Literal["k-way", "recursive"] = "k-way") -> Int32:
+    """METIS's part of every node, int32 [N], for edges int64 [E]; parallel ones may keep it from ending. Raises as `metis`."""
     if parts == 1:  # METIS divides by the number of cuts
         return np.zeros(nodes, np.int32)
-    keys = np.unique(snapshots.dst.astype(np.int64) * nodes + snapshots.src)
     with tempfile.TemporaryDirectory() as folder:
         edges, out = Path(folder) / "edges.npz", Path(folder) / "parts.npy"
-        np.savez(edges, src=keys % nodes, dst=keys // nodes, nodes=np.int64(nodes))
+        np.savez(edges, src=src, dst=dst, nodes=np.int64(nodes))
         done = subprocess.run([sys.executable, "-c", _METIS, str(edges), str(parts), str(out), mode], capture_output=True, text=True)
         if not out.exists():
             said = (done.stderr.strip().splitlines() or [f"it ended with code {done.returncode}"])[-1]

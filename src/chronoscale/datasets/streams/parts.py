@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 
-from chronoscale.datasets.arrays import Bool, Int32, require
+from chronoscale.datasets.archive import read_array
+from chronoscale.datasets.arrays import Bool, Int32, release, require
+from chronoscale.datasets.draft import drafted
 from chronoscale.errors import UserError
+from chronoscale.kept import read_json, reading
 
 SHARED = -1  # in place of a node's part
+META, NODE, EVENT = "parts.json", "node.npy", "event.npy"
+_AGAIN = "delete the folder and cut the stream again"
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """META. origin: policy, settings and the stream's SHA-256; digest: the SHA-256 of it and the number of parts."""
+
+    count: int
+    nodes: int
+    events: int
+    origin: str
+    digest: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,3 +58,47 @@ class Parts:
         """Whether a part has a node's memory, bool [N]."""
         found: Bool = (self.node == part) | (self.node == SHARED)
         return found
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of how they were made: policy, settings and the stream's content, as `origin` tells them, and the number of parts."""
+        return _digest(self.count, self.origin)
+
+    def save(self, folder: Path) -> None:
+        """Into a new folder, whole or not at all. Raises UserError if it exists."""
+        with drafted(folder) as draft:
+            np.save(draft / EVENT, self.event)
+            self.record(draft, self.node, self.event.size, self.count, self.origin)
+
+    @staticmethod
+    def record(folder: Path, node: Int32, events: int, count: int, origin: str) -> None:
+        """Everything but the events' parts, which a partitioner may have written by itself."""
+        np.save(folder / NODE, node)
+        meta = Meta(count, node.size, events, origin, _digest(count, origin))
+        (folder / META).write_text(json.dumps(asdict(meta), indent=2) + "\n")
+
+    @classmethod
+    def load(cls, folder: Path, origin: str | None = None) -> Parts:
+        """What `save` wrote, mapped. Raises UserError naming the file that is missing, damaged, or not of this origin (None: of any)."""
+        meta = read_json(folder / META, Meta, "record of parts", _AGAIN)
+        with reading(folder / META, "record of parts", _AGAIN):
+            if meta.digest != _digest(meta.count, meta.origin):
+                raise UserError("its digest is not that of its settings")
+            if origin not in (None, meta.origin):
+                raise UserError(f"these are parts of another stream or other settings: {meta.origin}; expected {origin}")
+        node, event = _mapped(folder / NODE, meta.nodes), _mapped(folder / EVENT, meta.events)
+        with reading(folder / META, "record of parts", _AGAIN):
+            made = cls(node, event, meta.count, meta.origin)
+        release(event)
+        return made
+
+
+def _mapped(file: Path, length: int) -> Int32:
+    with reading(file, "array of parts", _AGAIN):
+        array: Int32 = read_array(file, mmap=length > 0)  # nothing to map in an empty one
+        require(array, file.name, "int32", (length,))
+    return array
+
+
+def _digest(count: int, origin: str) -> str:
+    return sha256(f"{count} {origin}".encode()).hexdigest()

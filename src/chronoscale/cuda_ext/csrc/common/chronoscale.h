@@ -136,6 +136,14 @@ CS_API int cs_bound(void);
 CS_API int cs_caches(int64_t accesses, const int64_t* line, const int32_t* cache, int64_t caches, int64_t sets, int64_t ways,
                      uint8_t* out_hit);
 
+// The parts of events src -> dst at `time` (not negative, never falling), of `nodes` nodes, in one pass (MemShare, section 3.2; `average`:
+// DisTGL's rule instead). Carried from call to call, of the same number of parts: node [nodes], a part, -1 where all parts share it, -2
+// before its first event; attention [nodes, parts] and since [nodes], zeros at first; of each part, zeros at first, held (nodes), counts
+// (events) and clock. decay, not negative: of what a past event counts, by the unit of time.
+CS_API int cs_stream_parts(int64_t nodes, int64_t parts, int64_t events, const int32_t* src, const int32_t* dst, const double* time,
+                           int average, double decay, int32_t* node, double* attention, double* since, int64_t* held, int64_t* counts,
+                           double* clock, int32_t* out_part);
+
 // FAST's compressed triple (section 5) of ids [rows, width], none negative: the different ones, ascending, out_unique; the place of each
 // among them, out_place; of the slots that are filled, the first counts[row] of each row, one row after another, which begin at
 // out_indptr [rows + 1]. counts null: all slots are, and out_indptr may be null. out_unique and out_place have room for rows * width, below

@@ -1,0 +1,1 @@
+"""How a stream is cut for several ranks."""
