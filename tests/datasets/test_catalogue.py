@@ -1,5 +1,6 @@
 """The catalogue against the papers' tables, and the datasets at hand against the counts of their README files."""
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
@@ -16,6 +17,7 @@ PAPERS = {  # rows of the papers' dataset tables
     "fast": "lastfm wikitalk bitcoin gdelt",
     "pgt-i": "chickenpox_hungary windmill_large metr_la pems_bay pems_all_la pems",
 }
+HOT = 0.934  # share of the events of math_overflow_monthly in which the hottest tenth of its nodes has a part
 AT_HAND = {  # nodes, steps or events, edges of the graph (all snapshots together; None for streams)
     "math_overflow_monthly": (24_740, 77, 323_357),
     "enron_monthly": (87_036, 38, 530_284),
@@ -86,8 +88,8 @@ def test_generated_signals_have_the_counts_of_what_they_stand_for():
 
 def test_generated_streams_have_the_counts_of_what_they_stand_for():
     names = [name for name in catalogue.names() if catalogue.entry(name).family == "streams" and catalogue.entry(name).stands_for]
-    assert names == ["lastfm_like", "wikitalk_like", "bitcoin_like", "gdelt_like"]
-    for name in names:
+    assert names == ["lastfm_like", "wikitalk_like", "bitcoin_like", "gdelt_like", "stackof_like"]
+    for name in names[:-1]:
         found = catalogue.entry(name)
         row, made, stands_for = catalogue.entry(found.stands_for.dataset).as_published("fast"), found.generator, found.stands_for
         assert made.nodes == pytest.approx(row.nodes, rel=0.04)  # FAST rounds
@@ -98,6 +100,27 @@ def test_generated_streams_have_the_counts_of_what_they_stand_for():
     assert (lastfm.nodes, lastfm.events, gdelt.nodes) == (exact[0].nodes, exact[0].edges, exact[1].nodes)
     wikitalk = catalogue.entry("wikitalk_like").generator
     assert (wikitalk.nodes, wikitalk.events) == (exact[2].nodes, exact[2].edges)
+    stackof, row = catalogue.entry("stackof_like").generator, catalogue.entry("stackof").as_published("memshare")
+    assert (stackof.nodes, stackof.events) == (row.nodes, row.edges)
+
+
+def hot(events) -> float:
+    """Share of the events in which the tenth of the nodes with most of them has a part. events: (src, dst), int [n] each."""
+    src, dst = events
+    degree = np.bincount(np.concatenate([src, dst]))
+    most = np.isin(np.arange(degree.size), np.argsort(-degree, kind="stable")[: degree.size // 10])
+    return (most[src] | most[dst]).mean()
+
+
+def test_a_stand_in_has_hot_nodes():
+    whole = catalogue.entry("stackof_like").generator
+    made = build(whole.model_copy(update={"nodes": 26_019, "events": 634_970, "pairs": 362_334}), "x", 0).stream()
+    assert hot((made.src, made.dst)) == pytest.approx(HOT, abs=0.01)
+
+
+def test_hot_nodes_of_a_graph_of_its_kind(folder):
+    real = catalogue.load("math_overflow_monthly")
+    assert hot(tuple(np.concatenate([getattr(one, end) for one in real]) for end in ("src", "dst"))) == pytest.approx(HOT, abs=0.001)
 
 
 def test_flaredtdg_entries_have_what_tables_1_and_2_print():

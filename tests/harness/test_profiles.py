@@ -11,7 +11,8 @@ from chronoscale.errors import ChronoscaleWarning
 from chronoscale.harness.estimate import affordable
 from chronoscale.harness.experiments import load
 from chronoscale.harness.families import family_of
-from chronoscale.harness.profiles import PROBED
+from chronoscale.harness.profiles import PROBED, known
+from chronoscale.harness.started import find
 from chronoscale.strategies.cluster import same_device
 from chronoscale.strategies.costs import FittedCosts
 from chronoscale.strategies.registry import strategy
@@ -85,6 +86,18 @@ def test_a_profile_that_is_used_again_is_named_with_its_age_and_load(experiment,
     assert re.search(r"those that small-profile-1 fitted \d+ days ago \(2026-01-02 03:04 UTC\), when 1\.2 processes were busy", told)
     command("report", "runs/small-validate-1", "--out", "page")
     assert "costs are those that small-profile-1 fitted" in Path("page/report.md").read_text()
+
+
+@pytest.mark.parametrize("key", [{"bus": "20MB"}, {"network": "20MB"}, {"network_latency": 0.001}])
+def test_a_rate_is_told_of_a_profile_and_a_report(experiment, inline, key):
+    """What was timed without it is another's."""
+    usual, slow = experiment("usual", **QUICK), experiment("slow", **key, **QUICK)
+    command("profile", usual)
+    run = find(Path("runs"))[0]
+    assert known(load(usual), Path("runs")) == run and known(load(slow), Path("runs")) is None
+    command("bench", slow)
+    command("report", "runs/slow-bench-1", "--out", "page")
+    assert ("1000 us" if "network_latency" in key else "0.02 GB/s") in Path("page/report.md").read_text()
 
 
 def test_kernels_as_cuda_graphs_are_launched_at_once(experiment, capsys):

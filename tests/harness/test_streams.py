@@ -303,6 +303,11 @@ def model(**changes: object) -> dict[str, object]:
         (of(cache_ratio=-0.1), "training.cache_ratio: expected at least 0 (got -0.1)"),
         (of(presample=0), "training.presample: expected more than 0 (got 0)"),
         ({"bus": "fast"}, "bus: expected bytes or a size such as 2GB, 512MB or 1.5GiB, got 'fast'"),
+        ({"network": "10Gbps"}, "network: expected bytes or a size such as 2GB, 512MB or 1.5GiB, got '10Gbps'"),
+        ({"network": 0}, "network: expected bytes or a size such as 2GB, 512MB or 1.5GiB, got 0"),
+        ({"network_latency": -1e-6}, "network_latency: expected at least 0 (got -1e-06)"),
+        ({"network_latency": 61}, "network_latency: expected at most 60 (got 61)"),
+        ({"netwrok": "1GB"}, "unknown key 'netwrok'; did you mean 'network'?"),
         (of(hidden_nodes=0.99), "hiding 17 nodes leaves no event to train on; hide fewer"),
         (
             {"model": "t-gcn", "training": {}, "strategies": ["psg"]},

@@ -154,6 +154,14 @@ class Experiment(Part):
         description="on CPU, hold transfers to a rate, as over a bus",
         json_schema_extra={"shown": "bytes a second, or text such as 16GB"},
     )
+    network: Annotated[int, BeforeValidator(_bytes)] | None = Field(
+        None,
+        description="on CPU, hold communication between ranks to a rate, as over a network",
+        json_schema_extra={"shown": "bytes a second, or text such as 1.25GB"},
+    )
+    network_latency: float = Field(
+        0.0, ge=0, le=60, description="on CPU, seconds that every operation between ranks takes beside its bytes"
+    )
     topology: str | None = Field(
         None,
         description="which processors share caches, for strategies that bind sampling threads: what `lscpu -p=CPU,CORE,SOCKET,NODE,CACHE` "

@@ -27,7 +27,9 @@ def job(experiment: Experiment, name: str, items: list[Item], out: Path) -> Job:
     """A job with the experiment's settings."""
     rate = experiment.training.learning_rate
     how = (experiment.threads, rate, experiment.seed, experiment.device, experiment.transfer_thread, experiment.scales_rate)
-    settings = Settings(*how, bus=float(experiment.bus or 0), topology=experiment.topology or "")
+    bus, network = float(experiment.bus or 0), float(experiment.network or 0)
+    topology = experiment.topology or ""
+    settings = Settings(*how, bus=bus, network=network, network_latency=experiment.network_latency, topology=topology)
     return Job(name, tuple(items), str(out), experiment.model.choice, experiment.repeats, experiment.warmup, settings, experiment.modules)
 
 

@@ -35,7 +35,8 @@ from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
 
 PASSES = 3  # over the probes at most: a fit sees many tasks of a kind
-PROFILED = ("threads", "device", "transfer_thread", "bus")  # what a profile depends on, beside what is trained
+# What a profile depends on, beside what is trained.
+PROFILED = ("threads", "device", "transfer_thread", "bus", "network", "network_latency")
 RATE = 1e-3  # of probes, which are timed: a rate that is too large for the experiment is no reason to stop here
 PROBED = "profiled.json"  # of a profile: a Profiled
 

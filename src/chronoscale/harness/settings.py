@@ -22,6 +22,10 @@ def executed(run: Run, experiment: Experiment) -> Setting:
         place["transfer_thread"] = "true"
     if experiment.bus:
         place["bus"] = f"{experiment.bus / 1e9:g} GB/s"
+    if experiment.network:
+        place["network"] = f"{experiment.network / 1e9:g} GB/s"
+    if experiment.network_latency:
+        place["network_latency"] = f"{experiment.network_latency * 1e6:g} us"
     return Setting("executed", _work(experiment, found), _known(place))
 
 

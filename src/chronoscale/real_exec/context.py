@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from chronoscale.real_exec.exchange import Exchange, NoExchange, TorchExchange
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.lanes import Lanes, Threads, lanes_for
 from chronoscale.real_exec.rank import pick_device
+from chronoscale.real_exec.shaped import ShapedCollective, ShapedExchange
+from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.schedule import Schedule
 
 Made = TypeVar("Made")
@@ -69,7 +72,17 @@ def joined(settings: Settings) -> Iterator[Context]:
     set_threads(settings.threads)
     if device.type == "cpu":
         keep_memory()
-    collective, exchange = (TorchCollective(), TorchExchange()) if ranks > 1 else (Alone(), NoExchange())
+    collective, exchange = _communication(settings, device, rank, ranks)
     with ExitStack() as stack:
         yield Context(settings, device, rank, collective, exchange, stack)
         collective.barrier()  # none ends what others still read
+
+
+def _communication(settings: Settings, device: torch.device, rank: int, ranks: int) -> tuple[Collective, Exchange]:
+    """What a rank does with the others; on a CPU over the network that the settings ask for."""
+    if ranks == 1:
+        return Alone(), NoExchange()
+    if device.type == "cpu" and (settings.network or settings.network_latency):
+        link = Link(settings.network or math.inf, settings.network_latency)
+        return ShapedCollective(TorchCollective(), link), ShapedExchange(TorchExchange(), link, rank)
+    return TorchCollective(), TorchExchange()

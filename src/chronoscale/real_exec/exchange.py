@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 class Exchange(Protocol):
-    """Every rank calls the same operation; tensors are contiguous, float32, on the group's device."""
+    """Every rank calls the same operation; tensors are contiguous, on the group's device, and of one dtype on all ranks."""
 
     def send(self, values: Tensor, rank: int) -> None:
         """To one rank, which receives as many."""
@@ -22,7 +22,10 @@ class Exchange(Protocol):
         ...
 
     def all_to_all(self, into: Tensor, values: Tensor, into_rows: Sequence[int], rows: Sequence[int]) -> None:
-        """Rows of `values` [sum(rows), W], `rows[q]` to rank q; `into` [sum(into_rows), W] likewise from every rank."""
+        """Rows of `values` [sum(rows), W], `rows[q]` to rank q; `into` [sum(into_rows), W] likewise from every rank.
+
+        W and counts may be 0.
+        """
         ...
 
 
@@ -57,3 +60,11 @@ def all_gather(exchange: Exchange, values: Tensor, counts: Sequence[int]) -> Ten
     into = values.new_empty(sum(counts), values.shape[1])
     exchange.all_to_all(into, torch.cat([values] * len(counts)), counts, [len(values)] * len(counts))
     return into
+
+
+def incoming(exchange: Exchange, rows: Sequence[int], device: torch.device) -> list[int]:
+    """How many rows every rank is about to send to this one, which sends `rows[q]` to rank q: what an all-to-all receives."""
+    own = torch.tensor(rows, dtype=torch.int64, device=device).view(-1, 1)
+    into, ones = torch.empty_like(own), [1] * len(rows)
+    exchange.all_to_all(into, own, ones, ones)
+    return into.view(-1).tolist()

@@ -31,7 +31,8 @@ class Item:
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How ranks execute. `transfer_thread`: on CPU, host and transfer lanes have a thread of their own. `bus`: on CPU, bytes a second
-    that transfers are held to, 0 for none. `topology`: a file that says which processors share caches; '': the system does.
+    that transfers are held to, 0 for none; `network`: that each rank sends and receives at most, 0 for none, and `network_latency`: seconds
+    that every operation between ranks takes beside. `topology`: a file that says which processors share caches; '': the system does.
     `scale_learning_rate`: on snapshots, by the groups of a step (REAL §7.4)."""
 
     threads: int = 1
@@ -41,6 +42,8 @@ class Settings:
     transfer_thread: bool = False
     scale_learning_rate: bool = False
     bus: float = 0.0
+    network: float = 0.0
+    network_latency: float = 0.0
     topology: str = ""
 
 

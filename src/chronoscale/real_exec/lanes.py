@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from chronoscale.real_exec.clock import sleep_until
 from chronoscale.real_exec.device_lanes import CudaStreams, DeviceLanes
 from chronoscale.real_exec.progress import Progress
 from chronoscale.real_exec.task import Task
@@ -17,7 +18,6 @@ from chronoscale.strategies.cluster import CPU_STREAMS
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 
 INLINE = (tuple(Lane),)  # one thread for everything
-WATCHED = 100_000  # ns
 Run = Callable[[Task], None]
 
 
@@ -58,19 +58,12 @@ class CpuLanes:
             times[0, i] = time.perf_counter_ns()
             program(task)
             if self._bus and task.lane in (Lane.H2D, Lane.D2H):
-                _sleep_until(times[0, i] + round(task.bytes / self._bus * 1e9))
+                sleep_until(times[0, i] + round(task.bytes / self._bus * 1e9))
             times[1, i] = time.perf_counter_ns()
 
         threads, needs = len(self.streams), [[at[dep] for dep in task.deps] for task in tasks]
         Progress(tasks, [of[task.lane] for task in tasks], needs, threads).run([step] * threads)
         return times[0], times[1]
-
-
-def _sleep_until(end: int) -> None:
-    """ns, on the clock of `time.perf_counter_ns`; its last part is watched, as a sleeper wakes late."""
-    while (left := end - time.perf_counter_ns()) > 0:
-        if left > WATCHED:
-            time.sleep((left - WATCHED) * 1e-9)
 
 
 def lanes_for(device: torch.device, threads: Threads | None = None, bus: float = 0.0) -> Lanes:

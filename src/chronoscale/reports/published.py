@@ -62,7 +62,7 @@ class Paper(_Strict):
     tables: Mapping[int, Printed]
 
 
-PAPERS = ("real", "pgt-i", "fast", "flaredtdg")
+PAPERS = ("real", "pgt-i", "fast", "flaredtdg", "memshare")
 
 
 @cache

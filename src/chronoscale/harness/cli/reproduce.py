@@ -16,7 +16,7 @@ from chronoscale.harness.reproduce.study import KINDS, Kind
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="Paper: real, pgt-i, fast or flaredtdg.", show_default=False)],
+    paper: Annotated[str, typer.Argument(help="Paper: real, pgt-i, fast, flaredtdg or memshare.", show_default=False)],
     figure: Annotated[int | None, typer.Option(help="Number of a figure.")] = None,
     table: Annotated[int | None, typer.Option(help="Number of a table.")] = None,
     out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("reproduced"),
