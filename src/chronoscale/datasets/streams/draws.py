@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from chronoscale.datasets.arrays import Int64
+from chronoscale.datasets.arrays import Float64, Int64
 from chronoscale.datasets.randomness import uniform
 from chronoscale.errors import UserError
 
@@ -22,10 +22,14 @@ def key_of(seed: int, *purpose: int) -> int:
     return int(np.random.SeedSequence(seed, spawn_key=purpose).generate_state(1, np.uint64)[0])  # pads the seed to 128 bits
 
 
+def fraction(key: int, event: Int64, slot: int) -> Float64:
+    """A number in [0, 1) an event: float64 [B]."""
+    return uniform(event * SLOTS + slot + 1, key)
+
+
 def below(key: int, event: Int64, slot: int, bound: Int64 | int) -> Int64:
     """One number in 0 .. bound - 1 an event (0 where the bound is less than 1): int64 [B], each number as likely as another up to 2^-22."""
-    fraction = uniform(event * SLOTS + slot + 1, key)
-    return (fraction * np.maximum(bound, 0)).astype(np.int64)
+    return (fraction(key, event, slot) * np.maximum(bound, 0)).astype(np.int64)
 
 
 def distinct(key: int, event: Int64, bound: Int64, count: Int64, width: int) -> Int64:

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from chronoscale.datasets.archive import read_archive, whole
-from chronoscale.datasets.arrays import Int32, Int64, require, require_ids
+from chronoscale.datasets.arrays import Bool, Int32, Int64, require, require_ids
 from chronoscale.datasets.snapshots import edge_keys
 from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.events import EventStream
@@ -25,7 +25,7 @@ Kind = Literal["mixed", "historical", "random"]
 NONE = -1  # where there are fewer negatives than asked for
 MOST = draws.SLOTS // 2  # negatives of an event
 CELLS = 1 << 20  # drawn at once: memory, and what stays in the cache
-TRAINING, HISTORICAL, RANDOM = range(3)  # what is drawn
+TRAINING, HISTORICAL, RANDOM, LOCAL = range(4)  # what is drawn
 
 
 def destinations(dst: Int32, num_nodes: int) -> Int32:
@@ -56,13 +56,22 @@ def of_training(dst: Int32, event: Int64, among: Int32, per_event: int = 1, *, s
         raise UserError("among: expected different nodes in ascending order, one at least")
     if not 1 <= per_event < draws.SLOTS:
         raise UserError(f"negatives an event: expected 1..{draws.SLOTS - 1}, got {per_event}")
-    key = draws.key_of(seed, TRAINING, epoch)
-    place = np.searchsorted(among, dst)
-    member = among[np.minimum(place, among.size - 1)] == dst
-    others = np.where(member & (among.size > 1), among.size - 1, among.size)
-    ranks = np.stack([draws.below(key, event, slot, others) for slot in range(per_event)], axis=1)
-    ranks += (others < among.size)[:, None] & (ranks >= place[:, None])
+    return others(draws.key_of(seed, TRAINING, epoch), dst, event, among, per_event)
+
+
+def others(key: int, dst: Int32, event: Int64, among: Int32, per_event: int = 1) -> Int32:
+    """What `of_training` draws by a key, from arrays that fit: int32 [B, per_event]."""
+    member = has(among, dst)
+    count = np.where(member & (among.size > 1), among.size - 1, among.size)
+    ranks = np.stack([draws.below(key, event, slot, count) for slot in range(per_event)], axis=1)
+    ranks += (count < among.size)[:, None] & (ranks >= np.searchsorted(among, dst)[:, None])
     return among[ranks]
+
+
+def has(nodes: Int32, ids: Int32) -> Bool:
+    """Which of ids [n] are among nodes, ascending and at least one: bool [n]."""
+    found: Bool = nodes[np.minimum(np.searchsorted(nodes, ids), nodes.size - 1)] == ids
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
