@@ -7,8 +7,7 @@ import pytest
 import torch
 from stream_case import choice, hyper, planned, prepared, program, stream
 
-from chronoscale.datasets.streams.draws import key_of
-from chronoscale.datasets.streams.prepared import FIXED
+from chronoscale.datasets.streams.draws import FIXED, key_of
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.streams import batch as batches

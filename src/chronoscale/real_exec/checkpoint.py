@@ -9,7 +9,7 @@ import io
 import json
 import os
 from collections.abc import Container, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ class EpochRecord:
     """One epoch, as rank 0 saw it. Times are ns of the system's clock; `switch_ns` was spent on taking up a new plan before it.
 
     losses: one value an iteration. scores: of what validated, by key; none where nothing did. rates: the lowest and the highest learning
-    rate of a step.
+    rate of a step. counts: as of `EpochResult`.
     """
 
     epoch: int
@@ -42,6 +42,7 @@ class EpochRecord:
     losses: tuple[float, ...]
     scores: Scores
     rates: tuple[float, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def loss(self) -> float:

@@ -27,12 +27,13 @@ Numbers = TypeVar("Numbers", Ints, Floats)
 class Pass:
     """One pass over a schedule: its trace and the loss of every iteration, float64 [iterations].
 
-    scores: of what validated at its end, by key; none where nothing did.
+    scores: of what validated at its end, by key; none where nothing did. counts: as of `EpochResult`.
     """
 
     trace: Trace
     losses: Floats
     scores: Mapping[str, float] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, during: str = "") -> Pass:
@@ -66,7 +67,7 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
     times[0] = rendezvous(schedule, times[0], times[1])
     times -= times[0].min() if len(schedule) else 0
     source = np.full(len(schedule), Source.MEASURED, np.uint8)
-    return Pass(Trace.of(schedule, times[0], times[1], source, device), losses, result.scores)
+    return Pass(Trace.of(schedule, times[0], times[1], source, device), losses, result.scores, result.counts)
 
 
 def _blame(found: Unsound, schedule: Schedule, program: Program, losses: Mapping[int, float], during: str) -> str:

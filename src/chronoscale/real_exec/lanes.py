@@ -17,6 +17,7 @@ from chronoscale.real_exec.task import Task
 from chronoscale.strategies.cluster import CPU_STREAMS
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 
+BESIDE = ("blocks", "spread")  # kinds of schedules whose communication may overlap
 INLINE = (tuple(Lane),)  # one thread for everything
 Run = Callable[[Task], None]
 
@@ -99,9 +100,11 @@ class Threads(NamedTuple):
 
     @classmethod
     def of(cls, schedule: Schedule, asked: bool) -> Threads:
-        """The host's where they are asked for, or a schedule prefetches from a mapped part; communication where windows let it overlap."""
+        """The host's where they are asked for, a schedule prefetches from a mapped part, or samples in the background (MemShare §4.1);
+        communication where windows, or a pipeline of batches, let it overlap."""
         fetches = bool(((schedule.op == Op.FETCH) & (schedule.lane == Lane.HOST)).any())
-        return cls(asked or fetches, schedule.kind == "blocks" and _overlaps(schedule))
+        beside = schedule.kind in BESIDE and _overlaps(schedule)
+        return cls(asked or fetches or (beside and schedule.kind == "spread"), beside)
 
 
 def _overlaps(schedule: Schedule) -> bool:

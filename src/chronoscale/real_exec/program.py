@@ -21,11 +21,13 @@ from chronoscale.strategies.schedule import Schedule
 class EpochResult:
     """`losses`: this rank's share of the loss of each iteration; shares of all ranks sum to the loss.
 
-    scores: of what validated on all ranks, by key and the same on each rank; none where nothing did. Raises ValueError for another key.
+    scores: of what validated on all ranks, by key and the same on each rank; none where nothing did. counts: of what all ranks exchanged
+    that no plan knows, by name. Raises ValueError for another key of a score.
     """
 
     losses: Mapping[int, float] = field(default_factory=dict)
     scores: Mapping[str, float] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for key in self.scores:

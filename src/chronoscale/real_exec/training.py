@@ -59,7 +59,7 @@ def train(job: Job) -> None:
                     done.trace.save(folder / "epochs" / f"{epoch:06d}.parquet")
                 losses = tuple(done.losses.tolist())
                 said = (plan.number, plan.stage, plan.schedule.name, switch)
-                record = EpochRecord(epoch, *said, start, end, losses, dict(done.scores), plans.learner.rates())
+                record = EpochRecord(epoch, *said, start, end, losses, dict(done.scores), plans.learner.rates(), dict(done.counts))
                 keep(folder, record, plans.learner, plans.kept())
             traced, looked = traced + 1, time.time_ns()
             if over:

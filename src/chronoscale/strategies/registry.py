@@ -16,12 +16,16 @@ from chronoscale.strategies.baselines.snapshots.dynagraph import DynaGraph
 from chronoscale.strategies.baselines.snapshots.dynahb import DynaHB
 from chronoscale.strategies.baselines.snapshots.esdg import ESDG
 from chronoscale.strategies.baselines.snapshots.psg import PSG
+from chronoscale.strategies.baselines.streams.disttgl import DISTTGL
 from chronoscale.strategies.baselines.streams.etc import ETC
+from chronoscale.strategies.baselines.streams.mspipe import MSPIPE
 from chronoscale.strategies.baselines.streams.simple import SIMPLE
 from chronoscale.strategies.baselines.streams.taser import TASER
 from chronoscale.strategies.baselines.streams.tgl import SEQUENTIAL, TGL, TGL_UNIQUE
+from chronoscale.strategies.baselines.streams.tgl_dist import TGL_DIST
 from chronoscale.strategies.fast.fast import CACHED, COMPRESSED, EVEN, FAST, FAST_MERGED, NONE, SC, SC_TE, SC_TE_TA
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, FULL_HISTORY, IN_ORDER, RECENT_ONLY, RECENT_STATES, REMAPPED, ROUND_ROBIN
+from chronoscale.strategies.memshare.memshare import DECAY, HISTORY, LOCAL, MEMSHARE, NEGATIVES, NEVER, RECENT, SHARED, UPDATED
 from chronoscale.strategies.outside import is_file, of_file, of_package
 from chronoscale.strategies.pgt_index.dist_index import DIST_INDEX
 from chronoscale.strategies.pgt_index.gen_dist_index import GEN_DIST_INDEX
@@ -40,6 +44,7 @@ _OURS: tuple[Strategy, ...] = (
     PGT, DDP, DDP_BATCH, INDEX, GPU_INDEX, DIST_INDEX, GEN_DIST_INDEX,
     SEQUENTIAL, TGL, TGL_UNIQUE, ETC, TASER, SIMPLE, FAST, FAST_MERGED, COMPRESSED, CACHED, EVEN,
     NONE, SC, SC_TE, SC_TE_TA,
+    TGL_DIST, MSPIPE, DISTTGL, MEMSHARE, SHARED, HISTORY, DECAY, NEGATIVES, RECENT, LOCAL, UPDATED, NEVER,
 )  # fmt: skip
 STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _OURS}
 

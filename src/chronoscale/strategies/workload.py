@@ -135,6 +135,36 @@ class ModelChoice:
 
 
 @dataclass(frozen=True, slots=True)
+class SharingHyper:
+    """Of a stream on several ranks (MemShare). policy, shared, decay: as of `Spread`; strategies without shared nodes take a share of 0.
+
+    theta: expected share of the remote neighbours that are sampled; complete: whether local ones fill the fan-out (§3.3). alpha: how far a
+    shared node's memory has to turn before others hear of it (eq. 19). staleness: iterations that memory may be behind (MSPipe). adaptive:
+    theta and alpha follow the times that are measured (eqs. 22, 23). sent: the share of the changes of shared nodes that alpha lets
+    through, which a plan has to assume.
+    """
+
+    policy: str = "shared-nodes"
+    shared: float = 0.1
+    decay: float | None = None
+    theta: float = 0.1
+    complete: bool = True
+    alpha: float = 0.3
+    staleness: int = 1
+    adaptive: bool = False
+    sent: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.shared < 1:
+            raise UserError(f"training.shared: a share of the nodes, at least 0 and below 1, got {self.shared:g}")
+        for name, value, most in (("theta", self.theta, 1), ("alpha", self.alpha, 2), ("sent", self.sent, 1)):
+            if not 0 <= value <= most:
+                raise UserError(f"training.{name}: expected 0 to {most}, got {value:g}")
+        if self.staleness < 1:
+            raise UserError(f"training.staleness: expected at least 1 iteration, got {self.staleness}")
+
+
+@dataclass(frozen=True, slots=True)
 class EventHyper:
     """Of training on events: how they are split and evaluated, and how neighbours are sampled (`datasets.streams.neighbourhood`).
 
@@ -150,6 +180,7 @@ class EventHyper:
     patience: int = 0
     every: int = 1
     cache_ratio: float = 0.2
+    sharing: SharingHyper = field(default_factory=SharingHyper)
     presample: int = 400  # greedy's choice is then within 2 % of the best split's hits (docs/reproduce_fast.md, Figure 8)
 
     def __post_init__(self) -> None:

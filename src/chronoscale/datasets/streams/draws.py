@@ -11,6 +11,7 @@ from chronoscale.datasets.randomness import uniform
 from chronoscale.errors import UserError
 
 SLOTS = 2**16  # draws that one event may have
+FIXED = 2**32  # in place of an epoch's number, where what is evaluated draws its neighbours: the same ones in every epoch
 
 
 @lru_cache(maxsize=1 << 12, typed=True)  # asked anew by every batch

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from chronoscale.datasets.archive import read_archive
 from chronoscale.datasets.archive import whole as written
 from chronoscale.datasets.arrays import Bool, Int32, Int64
 from chronoscale.datasets.streams import draws, negatives
+from chronoscale.datasets.streams.counts import AGAIN, Counts
 from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.labels import require_labels
@@ -25,16 +27,19 @@ from chronoscale.datasets.streams.presampled import Others, different, frequenci
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.datasets.streams.residents import NOTHING, Residents
 from chronoscale.datasets.streams.source import Source
+from chronoscale.datasets.streams.spans import Events, behind, rows_of
 from chronoscale.datasets.streams.splits import Split, by_time, hide
+from chronoscale.datasets.streams.spread import Spread
+from chronoscale.datasets.streams.spreading import Spreading
 from chronoscale.datasets.streams.tcsr import TCSR
-from chronoscale.datasets.streams.work import AGAIN, BatchStatistics, StreamStatistics, counted
+from chronoscale.datasets.streams.work import BatchStatistics, StreamStatistics, counted
 from chronoscale.errors import UserError
 from chronoscale.kept import read_array, read_json, reading
 
 META, TRAINING, NEW, WORK = "prepared.json", "training", "new.npy", "work"
 NUMBERS = "numbers.npy"  # in TRAINING: of its events in the whole stream
 UNREAD = Loading()  # no rows of features
-FIXED = 2**32  # in place of an epoch's number, where what is evaluated draws its neighbours: the same ones in every epoch
+Counted = TypeVar("Counted", bound=Counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ class Prepared:
     new: Bool
     among: Int32
     folder: Path | None = None
-    made: dict[str, Negatives | BatchStatistics | Cached] = field(default_factory=dict)
+    made: dict[str, Negatives | Counts | Cached] = field(default_factory=dict)
 
     @classmethod
     def of(cls, events: EventStream, protocol: Protocol) -> Prepared:
@@ -117,11 +122,11 @@ class Prepared:
         among = negatives.destinations(np.asarray(training.stream.dst[:trained]), whole.stream.num_nodes)
         return cls(protocol, split, whole, training, trained, new, among)
 
-    def negatives_of_training(self, part: range, epoch: int, seed: int = 0) -> Int32:
+    def negatives_of_training(self, part: Events, epoch: int, seed: int = 0) -> Int32:
         """One destination an event that it is told from, [B, 1]; none for a task without: [B, 0]. `seed`: the training's."""
         if self.protocol.task == "node":
             return np.empty((len(part), 0), np.int32)
-        dst = np.asarray(self.training.stream.dst[part.start : part.stop])
+        dst = np.asarray(self.training.stream.dst[rows_of(part)])
         return negatives.of_training(dst, _numbers(part), self.among, seed=seed, epoch=epoch)
 
     def negatives(self, what: str) -> Negatives:
@@ -149,17 +154,29 @@ class Prepared:
     ) -> BatchStatistics:
         """Of a part's batches, as the first epoch of the protocol's seed draws them; counted once, then read."""
         deal = self.deal(validates, ranks, size, limit, every)
+        return self.counted(
+            f"{deal} {sampling} {loading}",
+            deal.iterations * deal.ranks,
+            BatchStatistics,
+            lambda: self._count(deal, validates, sampling, self.residents(ranks, size, sampling, limit, loading)),
+        )
+
+    def counted(self, key: str, batches: int, kind: type[Counted], count: Callable[[], Counted]) -> Counted:
+        """What was counted of so many batches under a key, read or counted now."""
         if self.folder is None:
-            key = f"{deal} {sampling} {loading}"
             if key not in self.made:
-                self.made[key] = self._count(deal, validates, sampling, self.residents(ranks, size, sampling, limit, loading))
+                self.made[key] = count()
             found = self.made[key]
-            assert isinstance(found, BatchStatistics)
+            assert isinstance(found, kind)
             return found
-        path = self._work(f"{deal} {sampling} {loading}")
+        path = self._work(key)
         if not path.exists():
-            self._count(deal, validates, sampling, self.residents(ranks, size, sampling, limit, loading)).save(path)
-        return BatchStatistics.load(path, deal.iterations * deal.ranks)
+            count().save(path)
+        return kind.load(path, batches)
+
+    def spreading(self, spread: Spread, ranks: int, variant: str = "exact") -> Spreading:
+        """The stream on several ranks."""
+        return Spreading(self, spread, ranks, variant)
 
     def residents(self, ranks: int, size: int, sampling: Sampling, limit: int, loading: Loading) -> Residents:
         """What a device holds when training begins, by batches that are sampled before, of the first epoch of the protocol's seed: spread
@@ -220,7 +237,7 @@ class Prepared:
 
     def _draws(self, validates: bool) -> tuple[Others, int]:
         """What events are told from, and the seed of neighbours, in the first epoch."""
-        return self.told_from(validates, 0, self.protocol.seed), draws.key_of(self.protocol.seed, FIXED if validates else 0)
+        return self.told_from(validates, 0, self.protocol.seed), draws.key_of(self.protocol.seed, draws.FIXED if validates else 0)
 
     def told_from(self, validates: bool, epoch: int, seed: int) -> Others:
         """Of a part, the nodes that the events of a batch are told from, as nodes to read."""
@@ -229,7 +246,7 @@ class Prepared:
         if not validates:
             return lambda part: self.negatives_of_training(part, epoch, seed)
         fixed, first = self.negatives("validation").dst, self.split.validation.start
-        return lambda part: present(fixed[part.start - first : part.stop - first])
+        return lambda part: present(fixed[rows_of(behind(part, first))])
 
     @property
     def statistics(self) -> StreamStatistics:
@@ -237,7 +254,9 @@ class Prepared:
         events = self.whole.stream
         nodes, edges = (0 if found is None else found.shape[1] for found in (events.node_features, events.features))
         classes = int(require_labels(events).max()) + 1 if self.protocol.task == "node" else 0
-        return StreamStatistics(events.num_nodes, self.trained, len(self.split.validation), nodes, edges, classes, len(events), self.work)
+        return StreamStatistics(
+            events.num_nodes, self.trained, len(self.split.validation), nodes, edges, classes, len(events), self.work, self.spreading
+        )
 
 
 def present(destinations: Int32) -> Int32:
@@ -276,5 +295,5 @@ def _kept(events: EventStream, chosen: Bool) -> tuple[EventStream, Int32]:
     return replace(events, **columns, features=features, labels=labels), np.flatnonzero(chosen).astype(np.int32)
 
 
-def _numbers(part: range) -> Int64:
-    return np.arange(part.start, part.stop, dtype=np.int64)
+def _numbers(part: Events) -> Int64:
+    return np.arange(part.start, part.stop, dtype=np.int64) if isinstance(part, range) else part

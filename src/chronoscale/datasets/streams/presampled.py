@@ -13,8 +13,9 @@ from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.loading import Cached, Frequencies
 from chronoscale.datasets.streams.neighbourhood import Neighbourhood, Sampling
 from chronoscale.datasets.streams.source import Source
+from chronoscale.datasets.streams.spans import Events
 
-Others = Callable[[range], Int32]  # nodes [B] or [B, k] that the events of a batch are told from
+Others = Callable[[Events], Int32]  # nodes [B] or [B, k] that the events of a batch are told from
 
 
 def sampled(

@@ -8,6 +8,7 @@ import numpy as np
 
 from chronoscale.datasets.arrays import Int32, Numbers
 from chronoscale.datasets.streams.events import EventStream
+from chronoscale.datasets.streams.spans import Events, rows_of
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
 
@@ -34,13 +35,13 @@ class Source:
         """Numbers in the whole stream; they ascend where these do."""
         return events if self.numbers is None else self.numbers[events]
 
-    def roots(self, part: range, others: Int32, before: int, sources: bool = False) -> tuple[Int32, Int32, Numbers]:
+    def roots(self, part: Events, others: Int32, before: int, sources: bool = False) -> tuple[Int32, Int32, Numbers]:
         """Roots of a batch: sources, destinations, and `others` [B, k] that each event is told from, event by event; the first event that
         they do not see; their times, those of their events. int32 [R], int32 [R], [R] with R = B (2 + k).
 
         sources: without the destinations, R = B (1 + k).
         """
-        span = slice(part.start, part.stop)
+        span = rows_of(part)
         others = others.reshape(len(part), -1)
         ends = [self.stream.src[span]] if sources else [self.stream.src[span], self.stream.dst[span]]
         node, t = np.concatenate([*ends, others.ravel()]), np.asarray(self.stream.t[span])

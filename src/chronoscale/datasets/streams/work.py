@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from chronoscale.cuda_ext.distinct import distinct
-from chronoscale.datasets.archive import read_archive, whole
 from chronoscale.datasets.arrays import Int32, Int64
+from chronoscale.datasets.streams.counts import Counts
 from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.delivery import delivered
 from chronoscale.datasets.streams.loading import Loading
@@ -19,15 +18,12 @@ from chronoscale.datasets.streams.neighbourhood import Sampling
 from chronoscale.datasets.streams.presampled import Others, asked, sampled
 from chronoscale.datasets.streams.residents import Residents
 from chronoscale.datasets.streams.source import Source
-from chronoscale.errors import UserError
-from chronoscale.kept import reading
-
-LEVELS = ("targets", "sampled")  # have a number for each level or hop
-AGAIN = "delete the file, and it is counted anew"
+from chronoscale.datasets.streams.spread import Spread
+from chronoscale.datasets.streams.spreading import Spreading
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BatchStatistics:
+class BatchStatistics(Counts):
     """One entry a batch, rank by rank of each iteration: int64 [B]; [B, n] where there is one of n levels or hops.
 
     All trees of a batch are added up. A batch without events has nothing.
@@ -51,35 +47,13 @@ class BatchStatistics:
     kept_nodes: Int64  # rows that a device keeps from this batch on, of a placement that changes
     kept_edges: Int64
 
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            array = getattr(self, field.name)
-            shape = (*self.events.shape[:1], *array.shape[1:])
-            if array.dtype != np.int64 or array.shape != shape or array.ndim != 1 + (field.name in LEVELS) or (array < 0).any():
-                raise UserError(f"work of batches: {field.name} is {array.dtype} {list(array.shape)} of {self.events.size} batches")
-
-    def __len__(self) -> int:
-        return len(self.events)
-
-    def save(self, path: Path) -> None:
-        """An archive (.npz), whole or not at all."""
-        with whole(path) as file:
-            np.savez(file, **{field.name: getattr(self, field.name) for field in fields(self)})
-
-    @classmethod
-    def load(cls, path: Path, batches: int) -> BatchStatistics:
-        """What `save` wrote. Raises UserError naming a file that is damaged, or of another number of batches."""
-        with reading(path, "work of batches", AGAIN):
-            found = cls(**read_archive(path))
-            if len(found) != batches:
-                raise UserError(f"{len(found)} batches, expected {batches}")
-            return found
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamStatistics:
     """Of a stream and its split. training, validation: events of each part; node_width, edge_width: of features, 0 without any; classes: of
     labels that are predicted, 0 where none are.
+
+    spreading(spread, ranks, variant): the stream on several ranks; None where its events are not at hand.
 
     events: of all parts. work(validates, ranks, batch_size, sampling, limit, every, loading): of the batches of a part, as `Deal` deals
     them.
@@ -94,14 +68,15 @@ class StreamStatistics:
     classes: int
     events: int
     work: Callable[[bool, int, int, Sampling, int, int, Loading], BatchStatistics]
+    spreading: Callable[[Spread, int, str], Spreading] | None = None
+    span: float = 0.0  # from the first event to the last
 
 
 def counted(source: Source, deal: Deal, sampling: Sampling, others: Others, seed: int, resident: Residents) -> BatchStatistics:
     """Of a deal's batches: the sampler goes over all of them, around the roots that `sampling` asks for. resident: before the first."""
     events, hops = source.stream, len(sampling.fanouts)
     count = deal.iterations * deal.ranks
-    made = {field.name: np.zeros(count, np.int64) for field in fields(BatchStatistics) if field.name not in LEVELS}
-    made |= {"targets": np.zeros((count, hops + 1), np.int64), "sampled": np.zeros((count, hops), np.int64)}
+    made = BatchStatistics.zeros(count, hops)
     for iteration in range(deal.iterations):
         together = deal.together(iteration)
         last = last_events(events.src[together.start : together.stop], events.dst[together.start : together.stop])[1] + together.start

@@ -11,7 +11,7 @@ from chronoscale.datasets.streams.negatives import MOST
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
 from chronoscale.harness.experiment import LISTED, WIDEST, Data, Experiment, Model, Names, Size, Steps, Training, Width, named
-from chronoscale.strategies.workload import EventHyper, Hyper
+from chronoscale.strategies.workload import EventHyper, Hyper, SharingHyper
 
 Share = Annotated[NonNegativeFloat, Field(lt=1)]
 
@@ -50,6 +50,22 @@ class StreamTraining(Training):
         0.2, description="share of the bytes of all features that a device keeps, of strategies with a cache"
     )
     presample: Size = Field(400, description="batches that are sampled before training to see which features are asked for most")
+    partition: Literal["shared-nodes", "metis", "distgl", "random"] = Field(
+        "shared-nodes", description="what cuts the stream, of strategies that spread memory over ranks"
+    )
+    shared: Share = Field(0.1, description="share of the nodes, those of most events, that all parts have, where hot nodes are shared")
+    decay: NonNegativeFloat | None = Field(
+        None,
+        description="how fast neighbours count for less, a unit of time, in cutting and sampling; default: 1 / span",
+    )
+    theta: Annotated[NonNegativeFloat, Field(le=1)] = Field(0.1, description="share of remote neighbours that boundary decay samples")
+    complete: bool = Field(True, description="whether older local neighbours fill the fan-out that boundary decay leaves")
+    alpha: Annotated[NonNegativeFloat, Field(le=2)] = Field(
+        0.3, description="1 - cosine by which a shared node's memory has turned before other ranks hear of it"
+    )
+    adaptive: bool = Field(False, description="let theta and alpha follow the times that are measured in the first epochs")
+    sent: Annotated[NonNegativeFloat, Field(le=1)] = Field(0.1, description="share of changes that alpha lets through, as plans assume")
+    staleness: Size = Field(1, description="iterations that memory may be behind, of mspipe")
     patience: Steps = Field(0, description="epochs without a better score after which training ends; 0: never")
     batches: Steps = Field(0, description="optimiser steps an epoch, the first ones, and as many validation batches; 0: all")
     validation: bool = Field(True, description="whether an epoch ends with the events that validate")
@@ -94,6 +110,7 @@ class StreamExperiment(Experiment):
     def hyper(self) -> Hyper:
         """The part that planning reads."""
         t = self.training
+        sharing = SharingHyper(t.partition, t.shared, t.decay, t.theta, t.complete, t.alpha, t.staleness, t.adaptive, t.sent)
         return Hyper(
             batch_size=t.batch_size,
             fanout=t.fanout,
@@ -102,6 +119,13 @@ class StreamExperiment(Experiment):
             batches=t.batches,
             validate=t.validation,
             events=EventHyper(
-                self.protocol, t.sampling, t.windows, t.duration, t.patience, cache_ratio=t.cache_ratio, presample=t.presample
+                self.protocol,
+                t.sampling,
+                t.windows,
+                t.duration,
+                t.patience,
+                cache_ratio=t.cache_ratio,
+                presample=t.presample,
+                sharing=sharing,
             ),
         )

@@ -38,7 +38,7 @@ class Streams(Trained[StreamExperiment]):
         return data.stored(experiment, run)
 
     def probed(self, planner: Strategy) -> str:
-        return str(feeds(planner).feeding)
+        return feeds(planner).way
 
     def probes(self, experiment: StreamExperiment, run: Run, folder: Path) -> StreamProbes:
         return StreamProbes(experiment, run, folder)

@@ -12,15 +12,16 @@ from chronoscale.harness.planners import planners
 from chronoscale.harness.runs import Run
 from chronoscale.harness.streams.data import loaded, stored
 from chronoscale.harness.streams.experiment import StreamExperiment
-from chronoscale.real_exec.streams.probe import stream_probes
+from chronoscale.real_exec.streams.probe import Planner, stream_probes
 from chronoscale.strategies.strategy import Strategy
-from chronoscale.strategies.streams.strategy import StreamStrategy
 
 
-def feeds(planner: Strategy) -> StreamStrategy:
-    """A strategy that says how it feeds its batches. Raises UserError for another."""
-    if not isinstance(planner, StreamStrategy):
-        raise UserError(f"strategy '{planner.name}': one on streams is a StreamStrategy, so that its batches can be executed")
+def feeds(planner: Strategy) -> Planner:
+    """A strategy that says how it feeds its batches, or what ranks share. Raises UserError for another."""
+    if not isinstance(planner, Planner):
+        raise UserError(
+            f"strategy '{planner.name}': one on streams is a StreamStrategy or a SpreadStrategy, so that its batches can be executed"
+        )
     return planner
 
 

@@ -13,7 +13,7 @@ from chronoscale.real_exec.streams.crew import place
 
 def warn(experiment: StreamExperiment) -> None:
     """A line before ranks start, which are taken to be of this machine. Raises UserError for a topology that does not parse."""
-    bound = [name for name, planner in planners(experiment).items() if feeds(planner).feeding.bound]
+    bound = [name for name, planner in planners(experiment).items() if feeds(planner).bound]
     if not bound:
         return
     where = [(ranks, rank) for ranks in experiment.ranks for rank in range(ranks)]

@@ -13,6 +13,7 @@ from chronoscale.datasets.arrays import Int32, Int64, Numbers
 from chronoscale.datasets.streams import neighbourhood
 from chronoscale.datasets.streams.residents import Loads
 from chronoscale.datasets.streams.source import Source
+from chronoscale.datasets.streams.spans import Events
 from chronoscale.real_exec.lanes import uses
 from chronoscale.real_exec.streams.cache import Cache
 from chronoscale.real_exec.streams.pending import Pending
@@ -32,7 +33,7 @@ class Batch:
     """
 
     source: Source
-    events: range
+    events: Events
     others: Int32
     found: neighbourhood.Neighbourhood
     loads: Loads
@@ -50,7 +51,7 @@ class Batch:
     below: list[list[Tensor]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, source: Source, events: range, others: Int32, times: Numbers, found: neighbourhood.Neighbourhood, loads: Loads) -> Batch:
+    def of(cls, source: Source, events: Events, others: Int32, times: Numbers, found: neighbourhood.Neighbourhood, loads: Loads) -> Batch:
         """Of what was sampled; nothing is gathered yet."""
         return cls(source, events, others, found, loads, torch.from_numpy(times).double())
 
@@ -58,6 +59,10 @@ class Batch:
     def nodes(self) -> Tensor:
         """Rows of node memory that it reads, int64 [S]."""
         return torch.from_numpy(self.loads.state.send).long()
+
+    def weighed(self, logits: Tensor) -> Tensor | None:
+        """What each of its logits [B, 1 + k] counts for in the loss, None: 1."""
+        return None
 
     def send(self, device: torch.device) -> None:
         """Indices and gathered rows to the device. Edge features stand in slots there, at once where a row came for each edge."""

@@ -11,7 +11,10 @@ from chronoscale.real_exec.program import Program
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.plans import EventPlans
 from chronoscale.real_exec.streams.program import EventProgram
+from chronoscale.real_exec.streams.spread.plans import SpreadPlans
+from chronoscale.real_exec.streams.spread.program import SpreadProgram
 from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.streams.sharing import Sharing
 from chronoscale.strategies.workload import ModelChoice
 
 
@@ -20,4 +23,10 @@ def _events(item: Item, schedule: Schedule, choice: ModelChoice, context: Contex
     return EventProgram(schedule, material, material.learner(choice, context), item.hyper, context)
 
 
-KINDS: Mapping[str, Kind] = {"events": Kind(_events, EventPlans)}
+def _spread(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:
+    material = Material.of(item, choice, context)
+    learner = material.learner(choice, context, Sharing.of(schedule).smooth)
+    return SpreadProgram(schedule, material, learner, item.hyper, context)
+
+
+KINDS: Mapping[str, Kind] = {"events": Kind(_events, EventPlans), "spread": Kind(_spread, SpreadPlans)}

@@ -7,8 +7,7 @@ import torch
 
 from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.streams.deal import Deal
-from chronoscale.datasets.streams.draws import key_of
-from chronoscale.datasets.streams.prepared import FIXED
+from chronoscale.datasets.streams.draws import FIXED, key_of
 from chronoscale.real_exec.streams.outcome import Outcome
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.real_exec.streams.updates import Updated, settle

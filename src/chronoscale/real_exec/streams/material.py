@@ -55,9 +55,11 @@ class Material:
         events = self.data.whole.stream
         return NodeState(events.num_nodes, self.shape, float(events.t[0]))
 
-    def learner(self, choice: ModelChoice, context: Context) -> Learner[StreamModel]:
-        """The untrained model on this rank, its parameters from the job's seed."""
+    def learner(self, choice: ModelChoice, context: Context, smooth: bool = False) -> Learner[StreamModel]:
+        """The untrained model on this rank, its parameters from the job's seed. smooth: as of `Sharing`."""
         model = stream_model(self.shape, context.settings.seed, choice.dropout)
+        if smooth:
+            model.smooth()
         model.standardise(*context.share(("waits", self.data.folder), lambda: waits(self.data.training, self.data.trained)))
         return Learner(model, context, fused=True)
 

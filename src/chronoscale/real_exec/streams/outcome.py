@@ -9,6 +9,7 @@ from torch import Tensor
 from chronoscale.datasets.arrays import Bool
 from chronoscale.datasets.streams import ranking
 from chronoscale.datasets.streams.prepared import Prepared
+from chronoscale.datasets.streams.spans import Events, behind, rows_of
 from chronoscale.real_exec.collective import Collective
 
 NAN = float("nan")
@@ -20,10 +21,9 @@ class Outcome:
     def __init__(self, part: range, width: int, device: torch.device) -> None:
         self._part, self._logits, self.seen = part, torch.zeros(len(part), width, device=device), np.zeros(len(part), np.bool_)
 
-    def add(self, events: range, logits: Tensor) -> None:
+    def add(self, events: Events, logits: Tensor) -> None:
         """Of this rank's events."""
-        first = events.start - self._part.start
-        self._logits[first : first + len(events)] = logits.detach()
+        self._logits[rows_of(behind(events, self._part.start))] = logits.detach()
 
     def together(self, collective: Collective) -> None:
         """Those of all ranks, on all ranks."""

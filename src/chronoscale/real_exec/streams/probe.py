@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.streams.feeding import Feeding
+from chronoscale.strategies.streams.spread_strategy import SpreadStrategy
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import Hyper, Workload
 
@@ -24,12 +24,15 @@ class StreamProbe:
     hyper: Hyper
 
 
-def stream_probes(workload: Workload, strategies: Sequence[StreamStrategy], ranks: int) -> Iterator[StreamProbe]:
+Planner = StreamStrategy | SpreadStrategy
+
+
+def stream_probes(workload: Workload, strategies: Sequence[Planner], ranks: int) -> Iterator[StreamProbe]:
     """Of every way to feed batches that `strategies` have, on all ranks at once; memory misses the events that are left out, at no
     difference to the time."""
-    ways: dict[Feeding, StreamStrategy] = {}
+    ways: dict[str, Planner] = {}
     for one in strategies:
-        ways.setdefault(one.feeding, one)
+        ways.setdefault(one.way, one)
     for one in ways.values():
         for size in sorted({max(round(part * workload.hyper.batch_size), 1) for part in PARTS}):
             iterations = -(-workload.events.training // (size * ranks))

@@ -7,54 +7,40 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from chronoscale.cuda_ext.backend import missing
-from chronoscale.datasets.arrays import Int32
+from chronoscale.datasets.arrays import Bool
 from chronoscale.datasets.streams.deal import Deal
-from chronoscale.datasets.streams.draws import key_of
+from chronoscale.datasets.streams.draws import FIXED, key_of
 from chronoscale.datasets.streams.loading import Cached
-from chronoscale.datasets.streams.prepared import FIXED
 from chronoscale.datasets.streams.presampled import different
 from chronoscale.datasets.streams.source import Source
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.program import EpochResult, Losses, Program
+from chronoscale.real_exec.program import EpochResult
 from chronoscale.real_exec.streams.batch import Batch
+from chronoscale.real_exec.streams.batches import BatchProgram
 from chronoscale.real_exec.streams.crew import Crew
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.models.model import StreamModel
-from chronoscale.real_exec.streams.outcome import Outcome
-from chronoscale.real_exec.streams.sending import sent
 from chronoscale.real_exec.streams.steps import Steps
 from chronoscale.real_exec.streams.updates import Updated, contribution, settle
-from chronoscale.real_exec.task import Task, tasks_of
+from chronoscale.real_exec.task import Task
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.streams.feeding import Feeding
 from chronoscale.strategies.streams.phase import VALIDATE
 from chronoscale.strategies.workload import Hyper
 
-DROPOUT = 3  # what a seed is for, beside what `negatives` draws
 
-
-class EventProgram(Program):
-    """Executes one rank's rows of an epoch on events. A pass is an epoch: node memory begins empty (a probe's does not), and negatives are
-    drawn anew.
-
-    The loss is the mean over an iteration's events, on whichever ranks they are: the cross entropy of the destination and that of the
-    negative, added (TGN's and TGL's code), or that of the source's label.
-    """
+class EventProgram(BatchProgram):
+    """Executes one rank's rows of an epoch on events, every rank with a copy of all memory, which begins empty (a probe's does not);
+    negatives are drawn anew."""
 
     def __init__(self, schedule: Schedule, material: Material, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
-        self.tasks, self.material, self.learner, self.hyper = tasks_of(schedule, context.rank), material, learner, hyper
-        self.rank, self.device, self.collective = context.rank, context.device, context.collective
-        feeding, self.data = Feeding.of(schedule), material.data
+        super().__init__(schedule, material, learner, hyper, context)
+        feeding = Feeding.of(schedule)
         self.sampling, loading = feeding.sampling(hyper, material.shape), feeding.loading(hyper, material.shape)
-        self.state, self.epoch, self.seed = material.state(), 0, context.settings.seed
-        # Where our kernels attend, what is left to torch is short; its threads spin after it, and would keep the kernels' from the cores.
-        self._lone = self.device.type == "cpu" and material.shape.spatial == "attention" and not feeding.operators
-        self._lone = self._lone and missing("cpu") is None
-        self._threads = context.settings.threads
+        self.state = material.state()
+        self._lone = self._lone and not feeding.operators
         ranks, limits = schedule.ranks, (hyper.batches, hyper.events.every)
         residents = self.data.residents(ranks, hyper.batch_size, self.sampling, hyper.batches, loading)
         self.steps = Steps(material, learner.model, self.state, self.sampling, residents, context)
@@ -65,18 +51,16 @@ class EventProgram(Program):
             if self._crew.cpus:
                 self.steps.threads = 0
         self.deals = tuple(self.data.deal(validates, ranks, hyper.batch_size, *limits) for validates in (False, True))
-        self._fixed = self.data.negatives("validation").dst if self.data.protocol.task == "link" and hyper.validate else None
-        self._losses = Losses()
         self._run: Mapping[Op, Callable[[Task], None]] = {
             Op.SAMPLE: self._sample,
             Op.GATHER: self._gather,
             Op.H2D: self._send,
             Op.MEMORY_READ: lambda task: self.steps.read(self._batch[task.unit]),
-            Op.MEMORY_UPDATE: lambda task: self._graded(task, self.steps.update),
-            Op.AGGREGATE: lambda task: self._graded(task, lambda batch: self.steps.layer(batch, task.layer)),
-            Op.FORWARD: lambda task: self._graded(task, lambda batch: self._score(task, batch)),
-            Op.BACKWARD: self._backward,
-            Op.ALLREDUCE: self._all_reduce,
+            Op.MEMORY_UPDATE: lambda task: self.graded(task, self.steps.update),
+            Op.AGGREGATE: lambda task: self.graded(task, lambda batch: self.steps.layer(batch, task.layer)),
+            Op.FORWARD: lambda task: self.graded(task, lambda batch: self.score(task, batch)),
+            Op.BACKWARD: self.backward,
+            Op.ALLREDUCE: self.all_reduce,
             Op.OPTIMIZE: lambda task: self.learner.step(task.iteration),
             Op.ALLGATHER: self._gather_memory,
             Op.D2H: self._bring_back,
@@ -84,53 +68,46 @@ class EventProgram(Program):
         }
 
     def begin(self) -> None:
-        """The next epoch, `epoch`: its number decides what is drawn. Until `finish`, torch may have one thread alone."""
-        if self._lone:
-            torch.set_num_threads(1)
+        """As BatchProgram says."""
+        super().begin()
         if self._crew is not None:
             self._crew.begin()
         self.state.reset()
         if self.hyper.events.every > 1:
             self.state.imagine(self.seed)
-        self.learner.clear()
-        torch.manual_seed(key_of(self.seed, DROPOUT, self.epoch, self.rank))
         self._ahead: list[Cached] = []
         self._batch: dict[int, Batch] = {}
-        self._graph: dict[int, Tensor] = {}
         self._updated: dict[int, Updated] = {}
         self._memory: dict[int, Tensor] = {}
-        self._outcome = Outcome(self.data.split.validation, self.width(1), self.device)
-        self.learner.model.train()
-
-    def run(self, task: Task) -> None:
-        """Execute one row. Raises KeyError for an operation that events do not have."""
-        self._run[task.op](task)
-
-    def check(self) -> None:
-        """As `Learner.check`."""
-        self.learner.check()
 
     def finish(self) -> EpochResult:
-        """Losses of the optimiser steps, and scores of what validated."""
-        if self._lone:
-            torch.set_num_threads(self._threads)
+        """As BatchProgram says."""
         if self._crew is not None:
             self._crew.end()
-        self.epoch += 1
-        return EpochResult(self._losses.finish(), self._scores())
+        return super().finish()
 
-    def _scores(self) -> dict[str, float]:
+    def batch(self, unit: int) -> Batch:
+        """As BatchProgram says."""
+        return self._batch[unit]
+
+    def leave(self, unit: int) -> None:
+        """As BatchProgram says."""
+        if not self.material.shape.memory:
+            del self._batch[unit]
+
+    def together(self, task: Task) -> int:
+        """As BatchProgram says."""
+        deal, iteration = self._place(task)
+        return len(deal.together(iteration))
+
+    def seen(self) -> Bool:
+        """As BatchProgram says."""
         deal = self.deals[1]
-        for iteration in range(deal.iterations if self.hyper.validate else 0):
+        found = np.zeros(len(deal.part), np.bool_)
+        for iteration in range(deal.iterations):
             whole = deal.together(iteration)
-            self._outcome.seen[whole.start - deal.part.start : whole.stop - deal.part.start] = True
-        if not self._outcome.seen.any():
-            return {}
-        return self._outcome.labels(self.data) if self._fixed is None else self._outcome.links(self.data, self._fixed >= 0)
-
-    def width(self, negatives: int) -> int:
-        """Logits of an event that is told from so many."""
-        return 1 + negatives if self.data.protocol.task == "link" else self.material.shape.outputs
+            found[whole.start - deal.part.start : whole.stop - deal.part.start] = True
+        return found
 
     def _place(self, task: Task) -> tuple[Deal, int]:
         """A task's batches, and its iteration among them."""
@@ -143,7 +120,7 @@ class EventProgram(Program):
     def _sample(self, task: Task) -> None:
         (deal, iteration), validates = self._place(task), task.step == VALIDATE
         part, before = deal.own(iteration, self.rank), deal.together(iteration).start
-        others = self._others(part) if validates else self.data.negatives_of_training(part, self.epoch, self.seed)
+        others = self.fixed(part) if validates else self.data.negatives_of_training(part, self.epoch, self.seed)
         source, seed = self._source(task), key_of(self.seed, FIXED if validates else self.epoch)
         if task.layer == 0:  # to know which rows will be asked for again
             self._ahead.append(different(self.steps.find(source, part, others, before, seed)[1], source))
@@ -153,12 +130,6 @@ class EventProgram(Program):
         self._batch[task.unit] = self.steps.sample(source, part, others, before, seed)
         if self.material.shape.memory:
             self._updated[task.unit] = Updated.of(source, deal, iteration)
-
-    def _others(self, part: range) -> Int32:
-        if self._fixed is None:
-            return np.empty((len(part), 0), np.int32)
-        first = self.deals[1].part.start
-        return self._fixed[part.start - first : part.stop - first]
 
     def _gather(self, task: Task) -> None:
         """On the host, or on the device what stands elsewhere there: features, and node memory (layer 0)."""
@@ -176,52 +147,6 @@ class EventProgram(Program):
             self.steps.send(batch)
         else:
             self.steps.send_pending(batch)
-
-    def _graded(self, task: Task, step: Callable[[Batch], None]) -> None:
-        model = self.learner.model
-        if model.training == (task.step == VALIDATE):
-            model.train(not model.training)
-        with torch.set_grad_enabled(task.step != VALIDATE):
-            step(self._batch[task.unit])
-
-    def _score(self, task: Task, batch: Batch) -> None:
-        logits = self.steps.logits(batch)
-        if task.step == VALIDATE:
-            self._outcome.add(batch.events, logits)
-            self._leave(task)
-            return
-        deal, iteration = self._place(task)
-        loss = self._loss(batch, logits) / len(deal.together(iteration))
-        self._graph[task.unit] = loss
-        self._losses.add(task.iteration, loss)
-
-    def _loss(self, batch: Batch, logits: Tensor) -> Tensor:
-        """Summed over the batch's events."""
-        if self.data.protocol.task == "link":
-            truth = torch.zeros_like(logits)
-            truth[:, 0] = 1
-            return functional.binary_cross_entropy_with_logits(logits, truth, reduction="sum")
-        labels = self.data.training.stream.labels
-        assert labels is not None
-        own = torch.from_numpy(np.array(labels[batch.events.start : batch.events.stop]))
-        return functional.cross_entropy(logits, sent(own, self.device), reduction="sum")
-
-    def _backward(self, task: Task) -> None:
-        self._graph.pop(task.unit).backward()
-        self._leave(task)
-
-    def _leave(self, task: Task) -> None:
-        """A batch whose computation is over: what its memory has become is all that may still be asked for."""
-        batch = self._batch[task.unit]
-        batch.below, batch.trees, batch.features, batch.edges = [], [], None, None
-        if not self.material.shape.memory:
-            del self._batch[task.unit]
-
-    def _all_reduce(self, task: Task) -> None:
-        if task.step == VALIDATE:
-            self._outcome.together(self.collective)
-        else:
-            self.learner.all_reduce()
 
     def _own(self, task: Task) -> Tensor:
         """Memory of the nodes that this rank answers for; a rank without events has not sampled, and finds only now who writes."""

@@ -54,12 +54,7 @@ class NodeState:
     def read(self, nodes: Tensor) -> tuple[Pending, Tensor]:
         """Rows of nodes int64 [U], and when each was heard of last: float64 [U], the time of its memory with its mails in it."""
         # Several times as fast as indexing.
-        rows = {name: table.index_select(0, nodes) for name, table in self.tables().items()}
-        mailed, before = rows["mailed"], rows["updated"]
-        there = mailed > NEVER
-        elapsed = torch.where(there, mailed - before[:, None], 0.0).float()
-        pending = Pending(rows["memory"], rows["mail"], there, elapsed, rows["sent"])
-        return pending, torch.where(there[:, -1], mailed[:, -1], before)
+        return opened({name: table.index_select(0, nodes) for name, table in self.tables().items()})
 
     def write(self, nodes: Tensor, memory: Tensor) -> None:
         """Memory float32 [U, H] of nodes [U], each once, with all of their mails in it."""
@@ -67,9 +62,22 @@ class NodeState:
         self.memory[nodes] = memory
         self.updated[nodes] = torch.where(newest > NEVER, newest, self.updated[nodes])
 
+    def put(self, nodes: Tensor, memory: Tensor, updated: Tensor) -> None:
+        """Memory float32 [U, H] of nodes [U], each once, and its time float64 [U]."""
+        self.memory[nodes], self.updated[nodes] = memory, updated
+
     def post(self, nodes: Tensor, mail: Tensor, time: Tensor, sent: Tensor) -> None:
         """A mail float32 [U, W] to each of nodes [U], each once, at time float64 [U]: the oldest leaves its mailbox."""
         for table, newest in ((self.mail, mail), (self.mailed, time), (self.sent, sent)):
             if table.shape[1] > 1:
                 table[nodes, :-1] = table[nodes, 1:]
             table[nodes, -1] = newest
+
+
+def opened(rows: Mapping[str, Tensor]) -> tuple[Pending, Tensor]:
+    """Rows of the tables [U, …], by name, as they are read: see `NodeState.read`."""
+    mailed, before = rows["mailed"], rows["updated"]
+    there = mailed > NEVER
+    elapsed = torch.where(there, mailed - before[:, None], 0.0).float()
+    pending = Pending(rows["memory"], rows["mail"], there, elapsed, rows["sent"])
+    return pending, torch.where(there[:, -1], mailed[:, -1], before)

@@ -50,6 +50,7 @@ class Updated:
     def rows(self, batch: Batch, rank: int) -> Tensor:
         """Where a rank's stand among the nodes of its batch: int64 [u]. Its events are the first roots, sources before destinations."""
         own = self.own(rank)
+        assert isinstance(batch.events, range)
         place = self.last[own] - batch.events.start + len(batch.events) * ~self.source[own]
         return torch.from_numpy(batch.found.trees[0].levels[0][place])
 

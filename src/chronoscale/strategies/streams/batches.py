@@ -17,6 +17,7 @@ from chronoscale.errors import UserError
 from chronoscale.strategies.builder import NONE, Builder, Columns
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.streams import bringing
+from chronoscale.strategies.streams.computing import backward, forward, update
 from chronoscale.strategies.streams.feeding import Feeding
 from chronoscale.strategies.streams.kernels import kernels_of
 from chronoscale.strategies.streams.phase import (
@@ -33,7 +34,6 @@ from chronoscale.strategies.streams.phase import (
     state_bytes,
 )
 from chronoscale.strategies.streams.shapes import FP32, shape_of
-from chronoscale.strategies.streams.work import class_work, embed_work, layer_work, score_work, update_work
 from chronoscale.strategies.workload import Workload
 
 
@@ -57,10 +57,11 @@ def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, ahead: in
     builder = Builder(name, ranks, resident, "events", host, str(feeding), kernels_of(workload, ranks, feeding))
     nothing = Ends(np.full((ahead + 1, ranks), NONE, np.int64), np.full(ranks, NONE, np.int64))
     limits = (hyper.batch_size, sampling, hyper.batches, hyper.events.every, loading)
-    training = Phase(workload, sampling, loading, data.work(False, ranks, *limits), ranks, TRAIN, 0, edgewise)
+    training = Phase(workload, sampling, data.work(False, ranks, *limits), ranks, TRAIN, 0, edgewise, loading)
     done, known = _phase(builder, training, ahead, nothing), training.known()
     if hyper.validate:
-        validation = Phase(workload, sampling, loading, data.work(True, ranks, *limits), ranks, VALIDATE, training.iterations, edgewise)
+        counted = data.work(True, ranks, *limits)
+        validation = Phase(workload, sampling, counted, ranks, VALIDATE, training.iterations, edgewise, loading)
         done, known = _phase(builder, validation, ahead, done), max(known, validation.known())
         if ranks > 1:
             unit, ready = training.iterations + validation.iterations, done.computed[-1] if ahead else done.over
@@ -97,20 +98,17 @@ def _phase(builder: Builder, phase: Phase, ahead: int, before: Ends) -> Ends:
     """Rows of one part's batches, after those that ended with `before`."""
     if not len(phase.work):
         return before
-    shape, work, ranks, there = phase.shape, phase.work, phase.ranks, phase.work.events > 0
+    shape, ranks, there = phase.shape, phase.ranks, phase.work.events > 0
     fetch, compute, write = (phase.site(place) for place in (FETCH - PLACES * ahead if ahead else READ, COMPUTE, WRITE))
     sampled, ready, held = bringing.fetch(builder, phase, fetch, compute)
     if shape.memory:
         # Behind what the batch before has written.
         ready, size = bringing.state(builder, phase, (phase.site(READ), ()) if ahead else (compute, (ready,)), compute)
         held = held + size
-    last, total = _forward(builder, phase, compute, ready, held)
+    last, total = forward(builder, phase, compute, ready, held)
     if phase.step == TRAIN:
-        flops, size, saved = total
-        whole: Columns = {"nodes": work.nodes, "edges": phase.work.targets.sum(1), "rows": work.roots, "width": shape.hidden}
-        back: Columns = {"flops": 2 * flops, "bytes": 2 * size, "free": held + saved}
-        last = builder.add(Op.BACKWARD, Lane.COMPUTE, compute, whole, back, where=there)
-        entered, over = _update(builder, phase, compute, last)
+        last = backward(builder, phase, compute, total, held)
+        entered, over = update(builder, phase, compute, last, 2 * phase.unit)
     else:
         entered = over = last
     if shape.memory:
@@ -123,50 +121,6 @@ def _phase(builder: Builder, phase: Phase, ahead: int, before: Ends) -> Ends:
     builder.link(np.where(there, NONE, entered), overs[:-1].ravel())  # without events a rank goes on to the exchange, of one buffer
     # A rank without events in the last iteration ends with what it did before.
     return Ends(np.maximum.accumulate(computed)[-ahead - 1 :], np.maximum.accumulate(overs)[-1])
-
-
-def _forward(builder: Builder, phase: Phase, site: Columns, ready: Ints, held: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
-    """Layers over the levels, and the scores: the last row, and flops, bytes and bytes saved for backward of all, each [batches]. held:
-    bytes that the batch has on the device."""
-    shape, work, there = phase.shape, phase.work, phase.work.events > 0
-    flops, size = update_work(shape, work.nodes) if shape.memory else np.zeros((2, len(work)), np.int64)
-    saved = size // 2 * (phase.step == TRAIN)  # what is written is kept, and read once more in the forward pass
-    total = [flops, size, saved]
-    for layer in range(shape.layers):
-        levels = range(shape.layers - layer)
-        parts = [
-            layer_work(shape, layer, work.targets[:, at], phase.sampling.fanouts[at], work.sampled[:, at] if phase.edgewise else None)
-            for at in levels
-        ]
-        flops, size = (np.asarray(sum(part[i] for part in parts), np.int64) for i in range(2))
-        saved = size // 2 * (phase.step == TRAIN)
-        targets = work.targets[:, : shape.layers - layer]
-        slots = (targets * np.array(phase.sampling.fanouts[: shape.layers - layer], np.int64)).sum(1)
-        sizes: Columns = {
-            "nodes": work.targets[:, 1 : shape.layers - layer + 1].sum(1),
-            "edges": slots,
-            "rows": targets.sum(1),
-            "layer": layer,
-        }
-        costs: Columns = {"width": shape.width(layer), "flops": flops, "bytes": size, "alloc": saved}
-        builder.add(Op.AGGREGATE, Lane.COMPUTE, site, sizes, costs, where=there, after=(ready,) * (not layer and not shape.memory))
-        total = [done + more for done, more in zip(total, (flops, size, saved), strict=True)]
-    told = class_work(shape, work.events) if shape.outputs else score_work(shape, work.roots - work.events, work.events)
-    flops, size = (one + other for one, other in zip(embed_work(shape, work.roots), told, strict=True))
-    over: Columns = {"free": held}
-    sizes = {"nodes": work.roots, "rows": work.roots, "width": shape.hidden, "flops": flops, "bytes": size}
-    last = builder.add(Op.FORWARD, Lane.COMPUTE, site, sizes, over if phase.step == VALIDATE else {}, where=there)
-    return last, (total[0] + flops, total[1] + size, total[2])
-
-
-def _update(builder: Builder, phase: Phase, site: Columns, backward: Ints) -> tuple[Ints, Ints]:
-    """All-reduce of the gradients and the optimiser's step; on every rank, with events or without. Their first row, and their last."""
-    parameters, ready = phase.shape.parameters, backward
-    if phase.ranks > 1:
-        reduced: Columns = {"collective": 2 * phase.unit, "bytes": parameters * FP32}
-        ready = builder.add(Op.ALLREDUCE, Lane.COMM, site, reduced, after=(backward,))
-    moved: Columns = {"bytes": 7 * parameters * FP32, "rows": parameters, "flops": 10 * parameters}  # Adam reads four values, writes three
-    return ready, builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, moved, after=(ready,))
 
 
 def _write(builder: Builder, phase: Phase, site: Columns, over: Ints) -> tuple[Ints, Ints]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from chronoscale.datasets.streams.loading import Loading
 from chronoscale.datasets.streams.neighbourhood import Sampling
+from chronoscale.datasets.streams.spread_work import SpreadStatistics
 from chronoscale.datasets.streams.work import BatchStatistics
 from chronoscale.strategies.builder import Columns
 from chronoscale.strategies.schedule import Ints
@@ -22,14 +24,16 @@ TRAIN, VALIDATE = 0, 1  # `step` of an epoch's rows
 READ, COMPUTE, FETCH, WRITE, PLACES = range(5)
 
 
+Counted = TypeVar("Counted", BatchStatistics, SpreadStatistics)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Phase:
+class Batches(Generic[Counted]):
     """The batches of one part: what is the same for all of its rows. `first`: its first unit. edgewise: layers attend edge by edge."""
 
     workload: Workload
     sampling: Sampling
-    loading: Loading
-    work: BatchStatistics
+    work: Counted
     ranks: int
     step: int
     first: int
@@ -52,6 +56,18 @@ class Phase:
         rank = np.tile(np.arange(self.ranks), self.iterations)
         iteration = self.unit if self.step == TRAIN else self.first - 1
         return {"rank": rank, "order": PLACES * self.unit + place, "unit": self.unit, "step": self.step, "iteration": iteration}
+
+    def slots(self) -> Ints:
+        """Of all levels, filled or not."""
+        found: Ints = (self.work.targets[:, :-1] * np.array(self.sampling.fanouts, np.int64)).sum(1)
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Phase(Batches[BatchStatistics]):
+    """Batches whose rows come from the host, or lie on the device."""
+
+    loading: Loading = field(default_factory=Loading)
 
     @property
     def expands(self) -> bool:
@@ -80,11 +96,6 @@ class Phase:
     def read(self) -> Ints:
         """Bytes of features as a model reads them: of the batch's nodes, and of edges in slots."""
         found: Ints = self.loading.node * self.work.nodes + self.loading.edge * self.slots()
-        return found
-
-    def slots(self) -> Ints:
-        """Of all levels, filled or not."""
-        found: Ints = (self.work.targets[:, :-1] * np.array(self.sampling.fanouts, np.int64)).sum(1)
         return found
 
     def index(self) -> Ints:

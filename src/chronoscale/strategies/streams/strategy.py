@@ -24,6 +24,16 @@ class StreamStrategy(Strategy):
     family = "streams"
     kind = "events"
 
+    @property
+    def way(self) -> str:
+        """What tells its batches from others' where they are timed."""
+        return str(self.feeding)
+
+    @property
+    def bound(self) -> bool:
+        """Whether threads that sample are bound to processors."""
+        return self.feeding.bound
+
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch on `ranks` ranks. Raises UserError for another family, and for a model that was not counted."""
         return batches.epoch(self.name, workload, ranks, self.feeding, self.ahead)

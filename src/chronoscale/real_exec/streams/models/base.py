@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from chronoscale.cuda_ext.dense import Linear
 from chronoscale.real_exec.streams.models.decoder import LinkDecoder, NodeDecoder
+from chronoscale.real_exec.streams.models.smoothing import Smoothing
 from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.real_exec.streams.tree import Tree
 from chronoscale.strategies.streams.feeding import Operators
@@ -29,6 +30,11 @@ class StreamModel(nn.Module):
         self.features = Linear(shape.features, shape.hidden) if shape.memory and shape.features else None
         self.links = LinkDecoder(shape.hidden)
         self.classes = NodeDecoder(shape.hidden, shape.outputs) if shape.outputs else None
+        self.smoothing: Smoothing | None = None
+
+    def smooth(self) -> None:
+        """Mix what is expected of shared nodes into their memory; for strategies that do."""
+        self.smoothing = Smoothing()
 
     def standardise(self, mean: float, deviation: float) -> None:
         """Tell the mean and the deviation of the time between two events of a node, in the data trained on; most models do not ask."""

@@ -1,0 +1,108 @@
+"""Spreading: a prepared stream on several ranks: its parts, its batches, their negatives and their work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chronoscale.datasets.arrays import Bool, Float32, Int32, Int64
+from chronoscale.datasets.streams import draws
+from chronoscale.datasets.streams.boundary import Seat
+from chronoscale.datasets.streams.deal import Deal
+from chronoscale.datasets.streams.local_negatives import Variant, local_of_training
+from chronoscale.datasets.streams.neighbourhood import Sampling
+from chronoscale.datasets.streams.partitioning.divide import divide
+from chronoscale.datasets.streams.parts import Parts
+from chronoscale.datasets.streams.source import Source
+from chronoscale.datasets.streams.spread import Allotment, Spread
+from chronoscale.datasets.streams.spread_work import SpreadStatistics, counted
+
+if TYPE_CHECKING:
+    from chronoscale.datasets.streams.prepared import Prepared
+
+PARTS = "parts"
+
+
+@dataclass(frozen=True, eq=False)
+class Spreading:
+    """Made by `Prepared.spreading`. What is cut or counted is kept in the prepared folder, if there is one."""
+
+    data: Prepared
+    spread: Spread
+    ranks: int
+    variant: str = "exact"
+
+    @cached_property
+    def parts(self) -> Parts | None:
+        """None where every rank has all of the stream. Raises UserError as `divide`."""
+        spread, data = self.spread, self.data
+        if not spread.policy:
+            return None
+        folder = None
+        if data.folder is not None:
+            key = f"{self.ranks} {spread.policy} {spread.shared} {spread.decay}"
+            folder = data.folder / PARTS / sha256(key.encode()).hexdigest()[:16]
+        given = spread.policy, spread.shared, spread.decay, data.protocol.seed, data.split.train_end
+        return divide(data.whole.stream, self.ranks, *given, folder)
+
+    def source(self, validates: bool) -> Source:
+        """What batches read."""
+        return self.data.whole if validates else self.data.training
+
+    def allotment(self, part: range, size: int, limit: int = 0, every: int = 1, validates: bool = False) -> Allotment:
+        """Batches of some events: those of training by their own numbers, others by those of the whole stream."""
+        deal = Deal(part, self.ranks, size, limit, every)
+        return Allotment(deal, self.parts_of(validates), validates)
+
+    def parts_of(self, validates: bool) -> Parts | None:
+        """Of the events that batches read, by their own numbers."""
+        numbers = self.source(validates).numbers
+        if self.parts is None or numbers is None:
+            return self.parts
+        return replace(self.parts, event=np.ascontiguousarray(self.parts.event[numbers]))
+
+    def seat(self, validates: bool, rank: int) -> Seat | None:
+        """Of a rank that samples around events that train or that validate; None where it has all of the stream."""
+        parts = self.parts_of(validates)
+        return None if parts is None else Seat(parts, rank)
+
+    def here(self, rank: int) -> Bool:
+        """Nodes whose rows a rank has, bool [N]."""
+        if self.parts is None:
+            return np.ones(self.data.whole.stream.num_nodes, np.bool_)
+        return self.parts.here(rank)
+
+    def negatives(self, events: Int64, rank: int, epoch: int, seed: int) -> tuple[Int32, Float32 | None]:
+        """What a rank's training events are told from, [B, 1], and what each counts for, [B, 1], None: 1; [B, 0] for a task without."""
+        data = self.data
+        if self.spread.remote >= 1 or self.parts is None or data.protocol.task == "node":
+            return data.negatives_of_training(events, epoch, seed), None
+        dst, local = np.asarray(data.training.stream.dst[events]), data.among[self.parts.here(rank)[data.among]]
+        variant: Variant = "as-published" if self.variant == "as-published" else "exact"
+        return local_of_training(dst, events, data.among, local, self.spread.remote, seed=seed, epoch=epoch, variant=variant)
+
+    def work(self, validates: bool, size: int, sampling: Sampling, limit: int, every: int, edges: bool) -> SpreadStatistics:
+        """Of the batches of a part, as the first epoch of the protocol's seed draws them; counted once, then read. edges: whether a model
+        reads features of sampled events."""
+        data = self.data
+        part = data.split.validation if validates else range(data.trained)
+        allotment = self.allotment(part, size, limit, every, validates)
+        key = f"spread {validates} {self.ranks} {size} {sampling} {limit} {every} {self.spread} {edges}"
+        return data.counted(
+            key, allotment.iterations * self.ranks, SpreadStatistics, lambda: self._count(allotment, validates, sampling, edges)
+        )
+
+    def _count(self, allotment: Allotment, validates: bool, sampling: Sampling, edges: bool) -> SpreadStatistics:
+        data, seed = self.data, self.data.protocol.seed
+
+        told = data.told_from(validates, 0, seed)
+
+        def others(events: Int64, rank: int) -> Int32:
+            return told(events) if validates else self.negatives(events, rank, 0, seed)[0]
+
+        drawn = draws.key_of(seed, draws.FIXED if validates else 0)
+        return counted(self.source(validates), allotment, self.spread, sampling, others, drawn, edges)

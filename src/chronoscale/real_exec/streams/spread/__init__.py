@@ -1,0 +1,1 @@
+"""Streams whose node memory is spread over ranks."""

@@ -1,0 +1,41 @@
+"""Packing: columns of rows as bytes, one after another in each row, so that ranks exchange rows of several kinds at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Column(NamedTuple):
+    """Of rows: numbers of one type, of a shape each."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        return self.dtype.itemsize * prod(self.shape)
+
+
+def packed(columns: Sequence[Tensor]) -> Tensor:
+    """Columns [n, …] as uint8 [n, bytes of a row]."""
+    return torch.cat([_plain(column).view(torch.uint8).view(len(column), _bytes(column)) for column in columns], 1)
+
+
+def unpacked(rows: Tensor, columns: Sequence[Column]) -> list[Tensor]:
+    """What `packed` was given, of these columns, from uint8 [n, W]."""
+    parts = rows.split([column.bytes for column in columns], 1)
+    return [_plain(part).view(column.dtype).view(len(rows), *column.shape) for part, column in zip(parts, columns, strict=True)]
+
+
+def _plain(values: Tensor) -> Tensor:
+    """A copy that begins where memory is aligned, and whose one stride is 1."""
+    return values.clone(memory_format=torch.contiguous_format).flatten()
+
+
+def _bytes(column: Tensor) -> int:
+    return column.dtype.itemsize * prod(column.shape[1:])

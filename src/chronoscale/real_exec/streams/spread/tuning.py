@@ -1,0 +1,48 @@
+"""Tuning: theta and alpha from the times that are measured (MemShare §4.1, eqs. 22 and 23)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import log
+
+from chronoscale.real_exec.task import Task
+from chronoscale.strategies.schedule import Op
+from chronoscale.strategies.streams.spread_phase import ROWS
+
+EARLY = 2  # epochs in which it goes on
+THETA = (0.01, 0.8)
+ALPHA = (0.0, 1.0)
+PARTS = {Op.AGGREGATE: "embedding", Op.FORWARD: "embedding", Op.MEMORY_UPDATE: "update", Op.ALLGATHER: "synchronisation"}
+
+
+def tuned_theta(theta: float, embedding: float, fetching: float) -> float:
+    """theta after a batch, by average seconds of its layers and of its remote rows (eq. 22)."""
+    return min(max(theta * embedding / fetching, THETA[0]), THETA[1])
+
+
+def tuned_alpha(alpha: float, updating: float, synchronising: float) -> float:
+    """alpha after a batch, by average seconds of memory's update and of its synchronisation (eq. 23)."""
+    return min(max(alpha - log(updating) + log(synchronising), ALPHA[0]), ALPHA[1])
+
+
+class Tuning:
+    """Seconds of a rank's rows, a sum a part; averages over batches have the same ratios."""
+
+    def __init__(self) -> None:
+        self._spent: defaultdict[str, float] = defaultdict(float)
+
+    def took(self, task: Task, seconds: float) -> None:
+        """A row of training is over."""
+        part = "fetching" if task.op is Op.ALLTOALL and task.layer == ROWS else PARTS.get(task.op)
+        if part:
+            self._spent[part] += seconds
+
+    def theta(self, theta: float) -> float:
+        """After a batch; as it is where nothing was fetched."""
+        embedding, fetching = self._spent["embedding"], self._spent["fetching"]
+        return tuned_theta(theta, embedding, fetching) if embedding and fetching else theta
+
+    def alpha(self, alpha: float) -> float:
+        """After a batch; as it is where nothing was synchronised."""
+        updating, synchronising = self._spent["update"], self._spent["synchronisation"]
+        return tuned_alpha(alpha, updating, synchronising) if updating and synchronising else alpha

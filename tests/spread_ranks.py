@@ -1,0 +1,97 @@
+"""One rank of several that train on a stream whose memory is spread over them, case after case: `python -m spread_ranks FOLDER`.
+
+Two epochs each, of batches that are as large together as one rank's of `stream_ranks.GLOBAL` events. Every rank leaves what it ends with.
+"""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from stream_case import choice, hyper, planned
+from stream_ranks import GLOBAL
+
+from chronoscale.real_exec.context import joined
+from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.job import Item, Settings
+from chronoscale.real_exec.lanes import CpuLanes, Threads, lanes_for
+from chronoscale.real_exec.rank import leave, serve
+from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.spread.evaluation import evaluate
+from chronoscale.real_exec.streams.spread.program import SpreadProgram
+from chronoscale.strategies.workload import EventHyper, SharingHyper
+
+MODELS = (("tgn", 1), ("tgn", 2), ("jodie", 1), ("apan", 1))
+POLICIES = ("shared-nodes", "metis", "distgl", "random")
+NAMES = ("tgl-dist", "memshare-shared")
+PIPELINED = ("mspipe", "disttgl", "memshare", "memshare-recent", "memshare-local", "memshare-all", "memshare-never")
+OTHERS = ("memshare-history", "memshare-decay", "memshare-negatives")
+
+
+def sharing(**other):
+    return EventHyper(sharing=SharingHyper(**{"shared": 0.25, "theta": 0.5, **other}))
+
+
+def spread_program(folder, schedule, chosen, given, context, rate=0.05):
+    """With plain gradient descent, as `stream_case.program`."""
+    material = Material.of(Item(schedule.name, "", str(folder), given), chosen, context)
+    learner = material.learner(chosen, context, "smooth" in schedule.feeding.split())
+    learner.optimizer = torch.optim.SGD(learner.model.parameters(), rate)
+    return SpreadProgram(schedule, material, learner, given, context)
+
+
+def assembled(made):
+    """Tables of all nodes that the rank has, NaN where it has none."""
+    here = made.held.place >= 0
+    for name, table in made.held.state.tables().items():
+        whole = np.full((here.size, *table.shape[1:]), np.nan)
+        whole[here] = table.numpy()
+        yield name, whole
+
+
+def found(folder, case, context, lanes=None):
+    name, model, layers, given = case
+    given = replace(hyper(model, GLOBAL // context.ranks, events=given))
+    chosen = choice(model, layers=layers)
+    if context.rank:
+        context.collective.barrier()  # the first one cuts the stream, as the harness does before ranks start
+    schedule = planned(folder, chosen, given, name, ranks=context.ranks)
+    if not context.rank:
+        context.collective.barrier()
+    made = spread_program(folder, schedule, chosen, given, context)
+    passes = [execute(schedule, made, lanes or CpuLanes(False), "cpu") for _ in range(2)]
+    ends = {f"parameter {key}": value.detach().numpy() for key, value in made.learner.model.named_parameters()}
+    scores = {**{f"score {k}": np.array(v) for k, v in passes[-1].scores.items()}}
+    counts = {f"count {k}": np.array(v) for k, v in passes[-1].counts.items()}
+    made.epoch = 1
+    tables = dict(assembled(made))
+    tested = {f"score test {k}": np.array(v) for k, v in evaluate(made).items()}
+    return {"losses": np.concatenate([one.losses for one in passes]), **scores, **tested, **ends, **tables, **counts}
+
+
+def cases():
+    """By label."""
+    for model, layers in MODELS:
+        for name in NAMES:
+            yield f"{name},{model},{layers}", (name, model, layers, sharing())
+        for policy in POLICIES[1:]:
+            yield f"tgl-dist,{model},{layers},{policy}", ("tgl-dist", model, layers, sharing(policy=policy))
+            yield f"memshare-shared,{model},{layers},{policy}", ("memshare-shared", model, layers, sharing(policy=policy))
+    for name in (*PIPELINED, *OTHERS):
+        for model in ("tgn", "apan"):
+            yield f"{name},{model}", (name, model, 1, sharing())
+    yield "memshare,published", ("memshare", "tgn", 1, sharing(alpha=0.0))
+
+
+def work(folder):
+    with joined(Settings(device="cpu")) as context:
+        for label, case in cases():
+            np.savez(folder / f"{label}-{context.ranks}-{context.rank}.npz", **found(folder / "prepared", case, context))
+            if case[0] in PIPELINED:
+                beside = lanes_for(context.device, Threads(True, True))
+                np.savez(folder / f"{label},beside-{context.ranks}-{context.rank}.npz", **found(folder / "prepared", case, context, beside))
+
+
+if __name__ == "__main__":
+    leave(serve("cpu", lambda: work(Path(sys.argv[1]))))
