@@ -1,4 +1,4 @@
-"""Calls on event streams: a T-CSR is made, and neighbours are sampled from it."""
+"""Calls on event streams: a T-CSR is made, and neighbours are sampled from it, or across a boundary."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from unittest import mock
 
 import numpy as np
 
-from chronoscale.cuda_ext import temporal
+from chronoscale.cuda_ext import boundary, temporal
 
 Call = Callable[[str], tuple[Any, ...]]
 HOSTILE = (-(2**31), -2, -1, 0, 5, 9, 100, 2**31 - 1)
@@ -21,6 +21,7 @@ STRANGE: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
     lambda array: array + 2**20,
     lambda array: -array,
 )
+HOSTILE_NUMBERS = (-1.0, np.nan, np.inf)
 SEEDS = (0, 1, 2**63, 2**64 - 1, 2**64, -1)
 
 
@@ -73,4 +74,37 @@ def neighbours(generator: np.random.Generator) -> Call:
     return call
 
 
-KINDS = (neighbours,)
+def across(generator: np.random.Generator) -> Call:
+    nodes, events, roots = (int(generator.integers(0, most)) for most in (9, 60, 20))
+    src, dst = (generator.integers(0, max(nodes, 1), events if nodes else 0).astype(np.int32) for _ in range(2))
+    node, before = _ids(generator, roots, nodes), _ids(generator, roots, len(src) + 1)
+    parts = [generator.integers(-1, 2, nodes).astype(np.int32), generator.integers(0, 2, len(src)).astype(np.int32)]
+    t = np.sort(generator.integers(-9, 9, len(src))) * (1 if generator.random() < 0.8 else 2**58)
+    t = t if generator.random() < 0.5 else t / 7
+    hostile = generator.integers(3)
+    theta, decay = (
+        float(generator.choice(some))
+        for some in ([0, 0.1, 0.5, 0.7, 0.9, 1, 9, HOSTILE_NUMBERS[hostile]], [0, 0.1, 0.3, 2, 1e9, 1e308, HOSTILE_NUMBERS[hostile]])
+    )
+    complete, fanout, seed = bool(generator.integers(2)), int(generator.choice([0, 1, 3, 10, 1024, 1025])), SEEDS[generator.integers(6) % 5]
+    rank, threads = int(generator.choice([0, 0, 0, 1, 1, 1, 5, -1, 2**31])), int(generator.integers(4))
+    strange, at = int(generator.integers(len(STRANGE))) if generator.random() < 0.4 else -1, int(generator.integers(6))
+
+    def call(backend: str) -> tuple[Any, ...]:
+        indptr = np.zeros(nodes + 1, np.int64)
+        temporal.count(src, dst, True, indptr[1:])
+        np.cumsum(indptr, out=indptr)
+        neighbor, event = np.zeros(int(indptr[-1]), np.int32), np.zeros(int(indptr[-1]), np.int32)
+        temporal.fill(src, dst, 0, True, indptr[:-1].copy(), neighbor, event)
+        given = [indptr, neighbor, event, *parts, t]
+        if strange >= 0:
+            given[at] = STRANGE[strange](given[at])
+        with mock.patch.object(boundary, "scheduler", boundary.scheduler if backend == "cpu" else lambda what: None):
+            owned = boundary.Owned(*given[3:5], rank)
+            found = boundary.sample(tuple(given[:3]), given[5], owned, node, before, fanout, theta, decay, complete, seed, threads)  # type: ignore[arg-type]
+        return tuple(found) if strange < 5 else ()
+
+    return call
+
+
+KINDS = (neighbours, across)
