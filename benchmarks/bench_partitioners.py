@@ -7,8 +7,10 @@
 Beside datasets (CHRONOSCALE_DATA), a generated stream whose sources and partners follow Zipf's law. Seconds: the median of the repeats, one
 thread, without the digest of the stream's content; METIS begins a process of its own, which takes some 1.5 of them. cut, remote, max/mean,
 worst as `chronoscale data partition` has them, events and nodes: the largest part over the mean; of METIS's repeats, which differ, the one
-that cuts least. The reference in plain Python takes the first `--reference` events. `--scale`: streams of 16,681 nodes (GDELT's) are
-written to a folder, then cut into files, each in a process of its own; memory is the most that was resident beyond what the process had before.
+that cuts least. The reference in plain Python takes the first `--reference` events.
+
+`--scale`: streams of 16,681 nodes (GDELT's) are written to a folder, then cut into files, each in a process of its own; memory is the most
+that was resident beyond what the process had before, mapped files counted.
 """
 
 from __future__ import annotations
