@@ -88,7 +88,10 @@ def test_what_is_refused(folder: Path, capsys: pytest.CaptureFixture[str], argum
 
 
 def test_what_is_no_stream(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command("data", "partition", "pygt_chickenpox", expect=2)
-    assert one_line(capsys) == "error: 'pygt_chickenpox' is not a stream of events, which alone is cut into parts by event"
+    (tmp_path / "city.yaml").write_text("{kind: traffic, sensors: 5, steps: 20}")
+    command("data", "make", tmp_path / "city.yaml", tmp_path / "city")
+    capsys.readouterr()
+    command("data", "partition", tmp_path / "city", expect=2)
+    assert one_line(capsys) == f"error: '{tmp_path / 'city'}' is not a stream of events, which alone is cut into parts by event"
     command("data", "partition", tmp_path / "none", expect=2)
     assert one_line(capsys) == f"error: {tmp_path / 'none'}: no such file or folder"
