@@ -117,11 +117,22 @@ def test_events_between_shared_nodes_are_dealt_at_random() -> None:
     assert np.abs(np.bincount(found.event, minlength=4) - 1000).max() < 120
 
 
+@pytest.mark.usefixtures("without_metis")
+@pytest.mark.parametrize("policy", PARTITIONERS)
+def test_blocks_do_not_matter(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(1)
+    src, dst = (generator.random((2, 500)) ** 4 * 30).astype(np.int32)
+    events = EventStream(30, src, dst, np.arange(500))
+    whole = divide(events, 4, policy, shared=0.2)
+    monkeypatch.setattr(asked, "BLOCK", 64)
+    assert (divide(events, 4, policy, shared=0.2).event == whole.event).all()
+
+
 def test_metis_cuts_little_where_little_is_needed() -> None:
-    """Two cliques and a node that all meet: shared, and nothing is cut."""
+    """Two cliques that meet twice, and a node that all meet, which is shared."""
     pytest.importorskip("dgl")
     pairs = [(u, v) for half in (range(0, 6), range(6, 12)) for u in half for v in half if u < v]
-    events = stream([*pairs, *[(v, 12) for v in range(12)] * 2, *pairs, (3, 3)], 13)
+    events = stream([*pairs, *[(v, 12) for v in range(12)] * 2, *pairs, (3, 3), (0, 6), (1, 7)], 13)
     found = divide(events, 2, "metis", shared=0.08)
     assert found.shared.tolist() == [12] and len(set(found.node[:6])) == len(set(found.node[6:12])) == 1
     assert sorted(np.bincount(found.node[:12])) == [6, 6]

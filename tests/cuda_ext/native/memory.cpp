@@ -149,6 +149,13 @@ int main() {
   Column<uint8_t> hit(ids);
   Column<int32_t> one(ids);
   starve("caches", hit, [&] { return cs_caches(ids, place.data(), one.data(), 1, 64, 8, hit.data()); });
+  Column<int32_t> part(1), node(1);
+  Column<double> zero(1), attention(1), since(1), clock(1);
+  Column<int64_t> held(1), counts(1);
+  starve("stream_parts", part, [&] {
+    return cs_stream_parts(1, 1, 1, one.data(), one.data(), zero.data(), 0, 0.0, node.data(), attention.data(), since.data(), held.data(),
+                           counts.data(), clock.data(), part.data());
+  });
   Column<int32_t> bound(1);
   int32_t cpu = sched_getcpu();
   starve("bind", bound, [&] {

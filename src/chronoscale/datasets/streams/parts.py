@@ -16,6 +16,7 @@ from chronoscale.errors import UserError
 from chronoscale.kept import read_json, reading
 
 SHARED = -1  # in place of a node's part
+_BLOCK = 1 << 20  # entries that are read at a time
 META, NODE, EVENT = "parts.json", "node.npy", "event.npy"
 _AGAIN = "delete the folder and cut the stream again"
 
@@ -46,8 +47,9 @@ class Parts:
     def __post_init__(self) -> None:
         for name, array, least in (("node", self.node, SHARED), ("event", self.event, 0)):
             require(array, f"Parts.{name}", "int32", (None,))
-            if array.size and not least <= array.min() <= array.max() < self.count:
-                raise UserError(f"Parts.{name}: expected parts from {least} to {self.count - 1}, got {array.min()} to {array.max()}")
+            low, high = _range(array)
+            if array.size and not least <= low <= high < self.count:
+                raise UserError(f"Parts.{name}: expected parts from {least} to {self.count - 1}, got {low} to {high}")
 
     @property
     def shared(self) -> Int32:
@@ -89,8 +91,17 @@ class Parts:
         node, event = _mapped(folder / NODE, meta.nodes), _mapped(folder / EVENT, meta.events)
         with reading(folder / META, "record of parts", _AGAIN):
             made = cls(node, event, meta.count, meta.origin)
-        release(event)
         return made
+
+
+def _range(array: Int32) -> tuple[int, int]:
+    """The least and the most, 0 of none; pages of a mapped array are given back as it is read."""
+    ends = []
+    for begin in range(0, array.size, _BLOCK):
+        block = array[begin : begin + _BLOCK]
+        ends += [int(block.min()), int(block.max())]
+        release(array)
+    return min(ends, default=0), max(ends, default=0)
 
 
 def _mapped(file: Path, length: int) -> Int32:

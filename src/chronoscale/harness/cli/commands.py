@@ -16,6 +16,7 @@ class DataCommands(LazyGroup):
         "get": Entry(f"{_HERE}.data:get", "Write a catalogue dataset that is local or generated to a folder of memory-mappable columns."),
         "make": Entry(f"{_HERE}.data:make", "Generate a dataset of any size into a folder of memory-mappable columns."),
         "convert": Entry(f"{_HERE}.data:convert", "Read any known format and write it as a folder of memory-mappable columns."),
+        "partition": Entry(f"{_HERE}.data_partition:partition", "Cut a stream of events into parts, and say how well."),
     }
 
 
@@ -36,5 +37,5 @@ class Commands(LazyGroup):
         ),
         "strategies": Entry(f"{_HERE}.strategies:strategies", "Strategies by name, with their source."),
         "keys": Entry(f"{_HERE}.keys:keys", "The keys of an experiment file: type, default, family, meaning."),
-        "data": Entry(f"{_HERE}.commands:DataCommands", "List, describe, fetch, make and convert datasets."),
+        "data": Entry(f"{_HERE}.commands:DataCommands", "List, describe, fetch, make, convert and partition datasets."),
     }

@@ -1,0 +1,97 @@
+"""`data partition`: what it says, keeps and refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import command, one_line
+
+from chronoscale.datasets import store
+from chronoscale.datasets.streams.division import Division
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.datasets.streams.partitioning.divide import divide
+from chronoscale.datasets.streams.parts import Parts
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    generator = np.random.default_rng(0)
+    src, dst = (generator.random((2, 900)) ** 3 * 40).astype(np.int32)
+    store.save(tmp_path / "stream", EventStream(40, src, dst, np.arange(900), name="made"))
+    return tmp_path / "stream"
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[dict[str, object]]:
+    capsys.readouterr()
+    command("data", "partition", *arguments, "--json")
+    found: list[dict[str, object]] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_says_what_is_measured(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stream = store.load(folder)
+    assert isinstance(stream, EventStream)
+    settings = ("--parts", 4, "--shared", 0.2, "--decay", 0.5, "--seed", 3, "--batch", 20)
+    rows = said(capsys, folder, *settings, *("--policy", "random", "--policy", "shared-nodes", "--policy", "random"))
+    assert [row["policy"] for row in rows] == ["random", "shared-nodes"]
+    for row in rows:
+        made = divide(stream, 4, str(row["policy"]), 0.2, 0.5, 3)
+        found = Division.of(stream, made, 20)
+        assert (row["shared"], row["cut"], row["remote"]) == (8, found.cut_ratio, found.remote_ratio)
+        assert (row["max/mean"], row["worst"]) == (found.balance.mean(), found.balance.max())
+        assert row["batches"] == {"max/mean": found.balance.tolist(), "cut": found.cut_ratios.tolist()}
+        assert row["worst cut"] == found.cut_ratios.max()
+        assert (row["nodes"], row["events"], row["digest"]) == (found.nodes.tolist(), found.events.tolist(), made.digest)
+
+
+def test_tables_fit_a_terminal(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.parent)
+    command("data", "partition", folder.name, "--parts", 3)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split() == ["policy", "shared", "cut", "remote", "max/mean", "worst", "seconds"]
+    assert lines[2].split()[:2] == ["shared-nodes", "4"]
+    assert [line.split()[0] for line in lines[4:]] == ["part", "0", "1", "2"]
+    assert max(map(len, lines)) <= 80
+
+
+def test_keeps_parts(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (row,) = said(capsys, folder, "--parts", 3, "--out", tmp_path / "one")
+    assert Parts.load(tmp_path / "one").digest == row["digest"]
+    rows = said(capsys, folder, "--parts", 3, "--policy", "distgl", "--policy", "random", "--out", tmp_path / "two")
+    assert [Parts.load(tmp_path / "two" / str(row["policy"])).digest for row in rows] == [row["digest"] for row in rows]
+    command("data", "partition", folder, "--parts", 4, "--out", tmp_path / "one", expect=2)
+    assert "parts of another stream or other settings" in one_line(capsys)
+
+
+def test_all_partitioners(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("dgl")
+    rows = said(capsys, folder, "--parts", 3, "--policy", "all")
+    assert [row["policy"] for row in rows] == ["shared-nodes", "metis", "distgl", "random"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--policy", "meti"), "unknown partitioner 'meti'; did you mean 'metis'?"),
+        (("--shared", 1), "shared: expected a share of the nodes, from 0 to below 1, got 1.0"),
+        (("--parts", 0), "parts: expected at least 1, got 0"),
+        (("--batch", 0), "batch: expected at least 1 event a part, got 0"),
+        (("--parts", 41, "--shared", 0), "41 parts of 'made': only 40 of its 40 nodes are not shared; expected at most as many parts"),
+    ],
+)
+def test_what_is_refused(folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[object, ...], says: str) -> None:
+    command("data", "partition", folder, *arguments, expect=2)
+    assert one_line(capsys) == f"error: {says}"
+
+
+def test_what_is_no_stream(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "city.yaml").write_text("{kind: traffic, sensors: 5, steps: 20}")
+    command("data", "make", tmp_path / "city.yaml", tmp_path / "city")
+    capsys.readouterr()
+    command("data", "partition", tmp_path / "city", expect=2)
+    assert one_line(capsys) == f"error: '{tmp_path / 'city'}' is not a stream of events, which alone is cut into parts by event"
+    command("data", "partition", tmp_path / "none", expect=2)
+    assert one_line(capsys) == f"error: {tmp_path / 'none'}: no such file or folder"
