@@ -56,17 +56,25 @@ def stop(worker: subprocess.Popen[str]) -> None:
 
 
 def _failure(name: str, code: int, errors: str) -> UserError | MachineError:
-    """The worker's own line, if it said one; otherwise the first exception it died of."""
+    """A rank that was killed, whatever others said of it; else the line that a worker said, else the first exception it died of."""
     lines = [re.sub(r"^\[rank\d+\]: ", "", line) for line in errors.splitlines()]
     said = [line[len("error: ") :] for line in lines if line.startswith("error: ")]
-    if said:
+    rank, number = _signalled(code, errors)
+    if said and number != signal.SIGKILL:
         kinds = {NOT_FINITE: NotFiniteError, 2: UserError}
         ended = (kind for number, kind in kinds.items() if code == number or any(f"exitcode  : {number}" in line for line in lines))
         return next(ended, MachineError)(said[0])
-    killed = re.search(r"rank\s*: (\d+).*?\n\s*exitcode\s*: -(\d+)", errors.partition("Root Cause")[2], re.DOTALL)  # torchrun's account
-    if killed or code < 0:
-        rank, number = (killed[1], int(killed[2])) if killed else ("0", -code)
+    if number:
         return MachineError(f"rank {rank} of '{name}' was lost ({signal.Signals(number).name})")
     died = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line) and "ChildFailedError" not in line]
     last = died[0] if died else lines[-1] if lines else "no message"
     return MachineError(f"a worker of '{name}' ended with code {code}: {last}")
+
+
+def _signalled(code: int, errors: str) -> tuple[int, int]:
+    """The rank that a signal ended, and the signal; (0, 0) where none did. By torchrun's account, first of what it takes for the cause:
+    ranks that lose another may have ended, too, before it looks."""
+    for account in (errors.partition("Root Cause")[2], errors):
+        if ended := re.search(r"rank\s*: (\d+)[^\n]*\n\s*exitcode\s*: -(\d+)", account):
+            return int(ended[1]), int(ended[2])
+    return 0, max(-code, 0)
