@@ -31,7 +31,7 @@ from chronoscale.strategies.workload import EventHyper, Hyper, Workload
 
 POLARIS = presets.scaled(presets.cluster("polaris"), 1024)
 COSTS = DatasheetCosts(POLARIS.device)
-NAMES = tuple(of("streams"))
+NAMES = tuple(name for name, one in of("streams").items() if isinstance(one, StreamStrategy))
 
 
 @cache
