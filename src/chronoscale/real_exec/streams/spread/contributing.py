@@ -19,13 +19,51 @@ from chronoscale.real_exec.streams.state import NodeState
 from chronoscale.strategies.streams.models import StreamShape
 
 
-class Ends(NamedTuple):
-    """Of events int64 [B], ascending: memory float32 [2, B, H] of sources and of destinations with their mails in it, and the time of it,
-    float64 [2, B]; in the host's memory."""
+class Prospect(NamedTuple):
+    """What a rank is about to contribute in an iteration, known before its memory is.
 
-    events: Int64
-    memory: Tensor
-    heard: Tensor
+    found: contributions of all ranks; rank: whose batches these are. Of its own n, `written` bool [n]: those that write memory, and end,
+    place int64 [w] of each: 0 for a source, 1 for a destination, and its event's place in the batch. to int64 [D]: the contribution of each
+    mail, first int64 [D]: the end that it is made for, at int64 [D]: its event's place; edge float32 [D, De] or None. time float64 [n] of
+    the latest mail, mails int32 [n], sent bool [n]: the node sent it.
+    """
+
+    found: Contributions
+    rank: int
+    written: Tensor
+    end: Tensor
+    place: Tensor
+    to: Tensor
+    first: Tensor
+    at: Tensor
+    edge: Tensor | None
+    time: Tensor
+    mails: Tensor
+    sent: Tensor
+
+    @property
+    def home(self) -> Int64:
+        """Where the rows of its own contributions are."""
+        return self.found.home[self.found.of(self.rank)]
+
+    @classmethod
+    def of(cls, found: Contributions, rank: int, events: Int64, source: Source, shape: StreamShape) -> Prospect:
+        """Of a rank with these events, ascending, int64 [B]."""
+        own = found.of(rank)
+        last, sends = found.last[own], found.source[own]
+        mine = slice(int(np.searchsorted(found.to, own.start)), int(np.searchsorted(found.to, own.stop)))
+        written = last >= 0
+        to, event = torch.from_numpy(found.to[mine] - own.start), found.event[mine]
+        # A mail to neighbours is alike for all; else a node has one, of the event that it is written after.
+        first = np.zeros(event.size, np.int64) if shape.neighbours else (~sends[found.to[mine] - own.start]).astype(np.int64)
+        time = torch.full((last.size,), float("-inf"), dtype=torch.float64)
+        time.scatter_reduce_(0, to, torch.from_numpy(np.array(source.stream.t[event])).double(), "amax")
+        return cls(
+            found, rank, torch.from_numpy(written), torch.from_numpy((~sends[written]).astype(np.int64)),
+            torch.from_numpy(np.searchsorted(events, last[written])), to, torch.from_numpy(first),
+            torch.from_numpy(np.searchsorted(events, event)), rows(source.stream.features, event) if shape.edge else None, time,
+            torch.bincount(to, minlength=last.size).int(), torch.from_numpy(sends) & (not shape.neighbours),
+        )  # fmt: skip
 
 
 class Computed(NamedTuple):
@@ -66,29 +104,16 @@ class Computed(NamedTuple):
 
 
 @torch.no_grad()
-def computed(found: Contributions, rank: int, ends: Ends, source: Source, model: StreamModel) -> Computed:
-    """A rank's contributions of an iteration, in their order, from the ends of its own events."""
-    shape, own = model.shape, found.of(rank)
-    last, mine = found.last[own], slice(int(np.searchsorted(found.to, own.start)), int(np.searchsorted(found.to, own.stop)))
-    written = last >= 0
-    memory, updated = torch.zeros(last.size, shape.memory), torch.zeros(last.size, dtype=torch.float64)
-    at = np.searchsorted(ends.events, last[written])
-    side = (~found.source[own][written]).astype(np.int64)
-    memory[torch.from_numpy(written)] = ends.memory[side, at]
-    updated[torch.from_numpy(written)] = ends.heard[side, at]
-    to, event = torch.from_numpy(found.to[mine] - own.start), found.event[mine]
-    at = np.searchsorted(ends.events, event)
-    edge = rows(source.stream.features, event) if shape.edge else None
-    first = np.zeros(event.size, np.int64)
-    if not shape.neighbours:  # a mail a contribution, as the node sees the event
-        first = (~found.source[own][to.numpy()]).astype(np.int64)
-    mail = model.mail(ends.memory[first, at], ends.memory[1 - first, at], edge)
-    total = mail.new_zeros(last.size, shape.mail).index_add_(0, to, mail)
-    time = torch.full((last.size,), float("-inf"), dtype=torch.float64)
-    time.scatter_reduce_(0, to, torch.from_numpy(np.array(source.stream.t[event])).double(), "amax")
-    count = torch.bincount(to, minlength=last.size).int()
-    sends = torch.from_numpy(found.source[own]) & (not shape.neighbours)
-    return Computed(memory, updated, torch.from_numpy(written), total, count, time, sends)
+def computed(one: Prospect, memory: Tensor, heard: Tensor, model: StreamModel) -> Computed:
+    """A rank's contributions, from memory float32 [2, B, H] of its events' sources and of their destinations with their mails in it, and
+    the time of it, float64 [2, B]; in the host's memory."""
+    count, shape = len(one.written), model.shape
+    state, updated = torch.zeros(count, shape.memory), torch.zeros(count, dtype=torch.float64)
+    state[one.written], updated[one.written] = memory[one.end, one.place], heard[one.end, one.place]
+    mail = model.mail(memory[one.first, one.at], memory[1 - one.first, one.at], one.edge)
+    if shape.neighbours:
+        mail = mail.new_zeros(count, shape.mail).index_add_(0, one.to, mail)
+    return Computed(state, updated, one.written, mail, one.mails, one.time, one.sent)
 
 
 @torch.no_grad()

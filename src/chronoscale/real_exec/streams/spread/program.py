@@ -22,6 +22,7 @@ from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.models.model import StreamModel
 from chronoscale.real_exec.streams.spread.batch import SpreadBatch
 from chronoscale.real_exec.streams.spread.common import Common
+from chronoscale.real_exec.streams.spread.contributing import Prospect
 from chronoscale.real_exec.streams.spread.held import Held
 from chronoscale.real_exec.streams.spread.history import History
 from chronoscale.real_exec.streams.spread.settling import Settling, Unsettled
@@ -92,6 +93,7 @@ class SpreadProgram(BatchProgram):
         self._batch: dict[int, SpreadBatch] = {}
         self._left: set[int] = set()
         self._wanted: dict[int, Wanted] = {}
+        self._foreseen: dict[int, Prospect] = {}
         self._settled: dict[int, Unsettled] = {}
 
     def run(self, task: Task) -> None:
@@ -152,6 +154,7 @@ class SpreadProgram(BatchProgram):
         seed = key_of(self.seed, FIXED if validates else self.epoch)
         source, seat = self.spreading.source(validates), self.spreading.seat(validates, self.rank)
         self._batch[task.unit] = self.steps.around(source, seat, own, others, allotment.before(iteration, self.turn), seed)
+        self._foreseen[task.unit] = self.settling.foresee(allotment, (iteration, self.turn), source)
 
     def _send(self, task: Task) -> None:
         (self.steps.send if task.layer < 0 else self.steps.send_pending)(self._batch[task.unit])
@@ -173,17 +176,15 @@ class SpreadProgram(BatchProgram):
 
     def _bring_back(self, task: Task) -> None:
         """What the batch has done to memory, to the host; and what its mails are."""
-        self._settled[task.unit] = self._begun(task, [self.steps.ends(self._batch[task.unit])])
+        self._settled[task.unit] = self.settling.begin(self._foreseen.pop(task.unit), [self.steps.ends(self._batch[task.unit])])
         self.leave(task.unit)
-
-    def _begun(self, task: Task, ends: Sequence[tuple[Tensor, Tensor]]) -> Unsettled:
-        allotment, iteration = self.place(task)
-        return self.settling.begin(allotment, (iteration, self.turn), self.spreading.source(task.step == VALIDATE), ends)
 
     def _iteration(self, task: Task) -> Unsettled:
         """Under way; a rank without events has brought nothing back."""
         if task.unit not in self._settled:
-            self._settled[task.unit] = self._begun(task, [self.steps.ends(None)])
+            (allotment, iteration), source = self.place(task), self.spreading.source(task.step == VALIDATE)
+            foreseen = self.settling.foresee(allotment, (iteration, self.turn), source)
+            self._settled[task.unit] = self.settling.begin(foreseen, [self.steps.ends(None)])
         return self._settled[task.unit]
 
     def _write(self, task: Task) -> None:
@@ -196,7 +197,8 @@ class SpreadProgram(BatchProgram):
 
     def settle(self, allotment: Allotment, iteration: int, ends: Sequence[tuple[Tensor, Tensor]]) -> None:
         """An iteration of events that are evaluated, at once."""
-        self.settling.at_once(self.settling.begin(allotment, (iteration, self.turn), self.spreading.source(True), ends))
+        foreseen = self.settling.foresee(allotment, (iteration, self.turn), self.spreading.source(True))
+        self.settling.at_once(self.settling.begin(foreseen, ends))
 
     def tables(self) -> dict[str, Tensor]:
         """Memory, mailbox and history of the rank, and what was tuned, for a checkpoint."""

@@ -9,15 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.datasets.arrays import Int64
-from chronoscale.datasets.streams.contributions import Contributions
 from chronoscale.datasets.streams.parts import SHARED
 from chronoscale.datasets.streams.source import Source
 from chronoscale.datasets.streams.spread import Allotment
 from chronoscale.datasets.streams.spread_work import contributions
 from chronoscale.datasets.streams.spreading import Spreading
 from chronoscale.real_exec.streams.spread.common import Common, gathered
-from chronoscale.real_exec.streams.spread.contributing import Computed, Ends, computed, settle
+from chronoscale.real_exec.streams.spread.contributing import Computed, Prospect, computed, settle
 from chronoscale.real_exec.streams.spread.held import Held
 from chronoscale.real_exec.streams.spread.steps import SpreadSteps
 from chronoscale.strategies.streams.sharing import Sharing
@@ -25,19 +23,13 @@ from chronoscale.strategies.streams.sharing import Sharing
 
 @dataclass(slots=True, eq=False)
 class Unsettled:
-    """An iteration. found: contributions of all ranks; own: those that this one has computed, rank: whose batches it has; come: those of
-    others to its rows; words: what is said of shared nodes."""
+    """An iteration whose contributions are computed: this rank's `own`, `come`: those of others to its rows; words: what is said of shared
+    nodes."""
 
-    found: Contributions
+    prospect: Prospect
     own: Computed
-    rank: int
     come: Computed | None = None
     words: Tensor | None = None
-
-    @property
-    def home(self) -> Int64:
-        """Where the rows of its own contributions are."""
-        return self.found.home[self.found.of(self.rank)]
 
 
 class Settling:
@@ -48,21 +40,24 @@ class Settling:
         self._delivers, self._model = delivers, steps.model
         self.words = sharing.shared and spreading.ranks > 1 and sharing.synchronised != "never"
 
-    def begin(self, allotment: Allotment, place: tuple[int, int], source: Source, ends: Sequence[tuple[Tensor, Tensor]]) -> Unsettled:
-        """What follows from memory [2, B, H], and its time [2, B], at the ends of a batch's events, in one part or more. place: the
-        iteration, and the rank whose batches these are."""
-        (iteration, rank), memory = place, torch.cat([one for one, _ in ends], 1)
+    def foresee(self, allotment: Allotment, place: tuple[int, int], source: Source) -> Prospect:
+        """What a rank is about to contribute. place: the iteration, and the rank whose batches these are."""
+        iteration, rank = place
         found = contributions(source, allotment, iteration, rank, self._spreading.spread, self._delivers)
-        own = Ends(allotment.own(iteration, rank), memory, torch.cat([heard for _, heard in ends], 1))
-        return Unsettled(found, computed(found, rank, own, source, self._model), rank)
+        return Prospect.of(found, rank, allotment.own(iteration, rank), source, self._model.shape)
+
+    def begin(self, one: Prospect, ends: Sequence[tuple[Tensor, Tensor]]) -> Unsettled:
+        """What follows from memory [2, B, H], and its time [2, B], at the ends of a batch's events, in one part or more."""
+        memory, heard = (torch.cat(parts, 1) for parts in zip(*ends, strict=True))
+        return Unsettled(one, computed(one, memory, heard, self._model))
 
     def bring(self, one: Unsettled) -> None:
         """Contributions to others' rows, to whoever has these."""
-        one.come = self._steps.returned(one.found, one.own)
+        one.come = self._steps.returned(one.prospect.found, one.own)
 
     def write(self, one: Unsettled) -> None:
         """Contributions to rows that the rank has; and, where not all changes of shared nodes are told, its own to these."""
-        found, rank, home = one.found, one.rank, one.home
+        found, rank, home = one.prospect.found, one.prospect.rank, one.prospect.home
         rows = one.own.part(torch.from_numpy(home == rank))
         if one.come is not None:
             before = int(np.count_nonzero((found.home == rank) & (found.holder < rank)))
@@ -82,7 +77,8 @@ class Settling:
             assert one.words is not None
             one.words = gathered(exchange, one.words, None, device)
             return
-        words, counts = one.own.part(torch.from_numpy(one.home == SHARED)).packed(), one.found.counts(exchange.ranks)[:, 0]
+        words = one.own.part(torch.from_numpy(one.prospect.home == SHARED)).packed()
+        counts = one.prospect.found.counts(exchange.ranks)[:, 0]
         self._common.changed, self._common.spoken = self._common.changed + len(words), self._common.spoken + len(words)
         one.words = gathered(exchange, words, counts.tolist(), device)
 
@@ -91,7 +87,8 @@ class Settling:
         assert one.words is not None
         if self._sharing.synchronised == "significant":
             return self._common.hear(one.words)
-        nodes = one.found.node[one.found.home == SHARED]
+        found = one.prospect.found
+        nodes = found.node[found.home == SHARED]
         settle(self._held.state, self._held.places(nodes), Computed.unpacked(one.words, self._model.shape))
 
     def at_once(self, one: Unsettled) -> None:

@@ -87,11 +87,12 @@ class SpreadSteps(Steps):
             counts = np.stack([one.counts for one in batch.away], axis=1).astype(np.int64)
         ones = [1] * self.context.ranks
         told = self._exchanged(torch.from_numpy(counts), ones, ones).cpu().numpy()
+        kinds = zip(asked, counts.T, told.T, strict=True) if self._edges else ((asked[0], counts[:, 0], told[:, 0]),)
         found = [
-            self._exchanged(torch.from_numpy(ids[:, None].copy()), counts[:, which].tolist(), told[:, which].tolist()).cpu().numpy()[:, 0]
-            for which, ids in enumerate(asked)
+            self._exchanged(torch.from_numpy(ids[:, None].copy()), out.tolist(), into.tolist()).cpu().numpy()[:, 0]
+            for ids, out, into in kinds
         ]
-        return Wanted(found[0], found[1], (told[:, 0].tolist(), told[:, 1].tolist()))
+        return Wanted(found[0], found[-1], (told[:, 0].tolist(), told[:, 1].tolist()))
 
     def fetch(self, batch: SpreadBatch | None, wanted: Wanted) -> None:
         """Send what is wanted, and receive what was asked for: to the device."""
