@@ -3,8 +3,9 @@
     python benchmarks/bench_memshare.py [--datasets jodie_wikipedia us_flights_2001] [--events 200000] [--only times|scores] …
 
 Times: epochs of all strategies in turn in one job, pass by pass, so that drift of the machine hits all alike; without a network between the
-ranks and with one held to `--network` bytes a second (real_exec.shaped). Ratios are to `--base` in the same pass: median, range. Scores:
-trainings of `--epochs` epochs by seed, the best epoch tested; mean ± standard deviation. Prints Markdown; `--into` keeps everything as JSON.
+ranks and with one held to `--network` bytes a second (real_exec.shaped). Ratios are to `--base` in the same pass: median and range.
+Scores: trainings of `--epochs` epochs by seed, the best epoch tested; mean ± standard deviation. Prints Markdown; `--into` keeps
+everything as JSON.
 """
 
 from __future__ import annotations
