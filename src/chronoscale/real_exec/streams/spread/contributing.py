@@ -117,16 +117,16 @@ def computed(one: Prospect, memory: Tensor, heard: Tensor, model: StreamModel) -
 
 
 @torch.no_grad()
-def settle(state: NodeState, places: Tensor, given: Computed) -> None:
-    """Write what several ranks have computed, in the order of ranks, for rows int64 [n] of the tables, repeated or not."""
+def settle(state: NodeState, places: Tensor, given: Computed, repeated: bool) -> None:
+    """Write what ranks have computed, in their order, for rows int64 [n] of the tables. repeated: several may have mails for one row
+    (APAN); else each has one contribution, a memory and a mail."""
+    if not repeated:
+        state.put(places, given.memory, given.updated)
+        state.post(places, given.mail, given.time, given.sent)
+        return
     state.put(places[given.written], given.memory[given.written], given.updated[given.written])
     at, to = places.unique(return_inverse=True)
-    if len(at) < len(places):
-        mail = given.mail.new_zeros(len(at), given.mail.shape[1]).index_add_(0, to, given.mail)
-        count = given.mails.new_zeros(len(at)).index_add_(0, to, given.mails)
-        time = given.time.new_full((len(at),), float("-inf")).scatter_reduce_(0, to, given.time, "amax")
-        sent = given.sent.new_zeros(len(at)).index_put_((to,), given.sent)
-    else:
-        at, mail, count, time, sent = places, given.mail, given.mails, given.time, given.sent
-    there = count > 0
-    state.post(at[there], mail[there] / count[there, None], time[there], sent[there])
+    mail = given.mail.new_zeros(len(at), given.mail.shape[1]).index_add_(0, to, given.mail)
+    mails = given.mails.new_zeros(len(at)).index_add_(0, to, given.mails)
+    time = given.time.new_full((len(at),), float("-inf")).scatter_reduce_(0, to, given.time, "amax")
+    state.post(at, mail / mails[:, None], time, torch.zeros(len(at), dtype=torch.bool))

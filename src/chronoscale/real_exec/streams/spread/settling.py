@@ -62,11 +62,11 @@ class Settling:
         if one.come is not None:
             before = int(np.count_nonzero((found.home == rank) & (found.holder < rank)))
             rows = Computed.joined([one.come.part(slice(None, before)), rows, one.come.part(slice(before, None))])
-        settle(self._held.state, self._held.places(found.node[found.home == rank]), rows)
+        settle(self._held.state, self._held.places(found.node[found.home == rank]), rows, self._model.shape.neighbours)
         if self._sharing.shared and self._sharing.synchronised != "all":
             shared = home == SHARED
             nodes = found.node[found.of(rank)][shared]
-            settle(self._held.state, self._held.places(nodes), one.own.part(torch.from_numpy(shared)))
+            settle(self._held.state, self._held.places(nodes), one.own.part(torch.from_numpy(shared)), self._model.shape.neighbours)
             if self.words:
                 one.words = self._common.words(nodes[found.last[found.of(rank)][shared] >= 0])
 
@@ -89,7 +89,7 @@ class Settling:
             return self._common.hear(one.words)
         found = one.prospect.found
         nodes = found.node[found.home == SHARED]
-        settle(self._held.state, self._held.places(nodes), Computed.unpacked(one.words, self._model.shape))
+        settle(self._held.state, self._held.places(nodes), Computed.unpacked(one.words, self._model.shape), self._model.shape.neighbours)
 
     def at_once(self, one: Unsettled) -> None:
         """All of it, in turn."""
