@@ -21,31 +21,34 @@ def stream(given: list[tuple[int, int, int]]) -> tuple[EventStream, np.ndarray]:
     return EventStream(6, src, dst, np.arange(len(given)), name="six"), part
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=300)
 @given(
     events,
     st.lists(st.integers(SHARED, 2), min_size=6, max_size=6),
     st.integers(1, 4),
     st.integers(1, 9),
     st.sampled_from([1, 7, 1 << 20]),
+    st.none() | st.lists(st.integers(0, 5), min_size=40, max_size=40),
 )
-def test_counts_are_those_of_each_root(given: list[tuple[int, int, int]], node: list[int], n: int, batch: int, block: int) -> None:
+def test_counts_are_those_of_each_root(
+    given: list[tuple[int, int, int]], node: list[int], n: int, batch: int, block: int, told: list[int] | None
+) -> None:
     made, part = stream(given)
+    others = None if told is None else lambda events: np.array(told, np.int32)[events]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BLOCK", block)
-        found = Remoteness.of(made, Parts(np.array(node, np.int32), part, 3), n, batch)
-    expected = {"roots": [0, 0], "slots": [0, 0], "edges": [0, 0], "nodes": [0, 0]}
+        found = Remoteness.of(made, Parts(np.array(node, np.int32), part, 3), n, batch, others)
+    expected = {name: [0, 0, 0] for name in ("roots", "away", "slots", "edges", "nodes")}
     for number, (u, v, p) in enumerate(given):
-        for root in (u, v):
-            kind = int(node[root] != SHARED)
+        for root, kind in [(u, node[u] != SHARED), (v, node[v] != SHARED), *([] if told is None else [(told[number], 2)])]:
             expected["roots"][kind] += 1
+            expected["away"][kind] += node[root] not in (SHARED, p)
             past = [(where, dst if src == root else src) for src, dst, where in given[: number - number % batch] if root in (src, dst)]
             for where, other in past[-n:]:
                 expected["slots"][kind] += 1
                 expected["edges"][kind] += where != p
                 expected["nodes"][kind] += node[other] not in (SHARED, p)
     assert {name: getattr(found, name).tolist() for name in expected} == expected
-    assert found.away == sum(node[end] not in (SHARED, p) for u, v, p in given for end in (u, v))
     assert found.cut == sum(SHARED not in (node[u], node[v]) and node[u] != node[v] for u, v, _ in given)
     assert (found.events, found.parts, found.neighbours) == (len(given), 3, n)
 

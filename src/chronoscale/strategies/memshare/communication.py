@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from chronoscale.datasets.streams.remoteness import COLD, HOT, Remoteness
+from chronoscale.datasets.streams.remoteness import COLD, HOT, TOLD, Remoteness
 from chronoscale.errors import UserError
 
 XI = 0.46  # ξ of section 4.2
@@ -21,14 +21,16 @@ class Widths:
 
 @dataclass(frozen=True, slots=True)
 class Communication:
-    """Bytes of one pass over the events, on all ranks: the terms of eq. 25, as Figure 7 stacks them. hot, cold: of shared roots and of
-    others; nodes, edges: rows fetched. memory: of shared nodes, to all other ranks."""
+    """Bytes of one pass over the events, on all ranks: the terms of eq. 25, as Figure 7 stacks them, and `told`. hot, cold: of ends of
+    events that are shared, and of others; nodes, edges: rows fetched. memory: of shared nodes, to all other ranks. told: rows of both kinds
+    for what events are told from, of which the equation knows nothing."""
 
     hot_nodes: float
     cold_nodes: float
     hot_edges: float
     cold_edges: float
     memory: float
+    told: float = 0.0
 
     @property
     def fetched(self) -> float:
@@ -82,15 +84,18 @@ def published(cut: Cut, widths: Widths, neighbours: float, theta: float, sent: f
 
 
 def estimated(found: Remoteness, widths: Widths, theta: float, sent: float = 1.0) -> Communication:
-    """Eq. 25 with each ratio taken of what it multiplies: of the neighbours that there are, those of shared roots and of others apart, rows
-    of nodes and of events apart; of ends, those that the event's part does not have. As `published`."""
+    """Eq. 25 with each ratio taken of what it multiplies: of the neighbours that there are, those of shared ends and of others apart, rows
+    of nodes and of events apart; of ends, those that the event's part does not have. And what events are told from, where that was counted.
+    As `published`."""
     kept = min(theta, 1.0)
+    told = widths.node * (kept * found.nodes[TOLD] + found.away[TOLD]) + widths.edge * kept * found.edges[TOLD]
     return Communication(
         float(widths.node * kept * found.nodes[HOT]),
-        float(widths.node * (kept * found.nodes[COLD] + found.away)),
+        float(widths.node * (kept * found.nodes[COLD] + found.away[COLD])),
         float(widths.edge * kept * found.edges[HOT]),
         float(widths.edge * kept * found.edges[COLD]),
         float(widths.memory * (found.parts - 1) * sent * found.roots[HOT]),
+        float(told),
     )
 
 
