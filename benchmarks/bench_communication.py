@@ -3,9 +3,9 @@
     python benchmarks/bench_communication.py [--events 100000] [--nodes 3000] [--seeds 0 1] [--parts 2 8] [--shares 0 0.01 0.05 0.1 0.2]
         [--thetas 0.1 0.5 1] [--policies shared-nodes metis] [--datasets NAME ...] [--batch 200] [--neighbours 10] [--out FILE]
 
-Generated streams are power laws (Zipf exponents 0.95), with half of the nodes as items or none; datasets lie in CHRONOSCALE_DATA. Rows of
-400 bytes, features of 688 (172 float32). Counted: neighbours one by one, with repeats, in batches of `batch` events a part, as boundary-decay
-sampling finds them, with completion; all events are trained on, each told from one negative. Numbers are means over seeds.
+Generated streams are power laws (Zipf exponents 0.95), half of the nodes items, or none; datasets lie in CHRONOSCALE_DATA. Rows of
+400 bytes, features of 688 (172 float32). Counted: neighbours one by one, with repeats, in batches of `batch` events a part, as boundary
+decay finds them, with completion; all events are trained on, each told from one negative. Numbers are means over seeds.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class Case:
         return Remoteness.of(self.source.stream, self.parts, self.neighbours, self.parts.count * self.batch, self.others)
 
 
-def slots(case: Case, theta: float) -> Remoteness:
-    """What `Remoteness` has, one by one in the sampler's output."""
+def slots(case: Case, theta: float, seed: int = 0) -> Remoteness:
+    """What `Remoteness` has, one by one in the sampler's output. seed: of its coins."""
     source, allotment, parts, sampling, others = case.source, case.allotment, case.parts, case.sampling(theta, False), case.others
     totals, ends = np.zeros((5, 3), np.int64), (source.stream.src, source.stream.dst)
     for iteration in range(allotment.iterations):
@@ -75,7 +75,7 @@ def slots(case: Case, theta: float) -> Remoteness:
             if not (own := allotment.own(iteration, rank)).size:
                 continue
             roots = source.roots(own, others(own)[:, None], allotment.before(iteration, rank))
-            tree = (found := neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seat=Seat(parts, rank))).trees[0]
+            tree = (found := neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, seat=Seat(parts, rank))).trees[0]
             kind = np.where(parts.node[roots[0]] == SHARED, HOT, COLD)
             kind[2 * own.size :] = TOLD
             there, home = tree.hops[0].there, parts.node[found.nodes]
