@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from chronoscale.datasets.generate.events import RandomStream
+from chronoscale.datasets.streams import neighbourhood
+from chronoscale.datasets.streams.boundary import Seat
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.partitioning.divide import divide
 from chronoscale.datasets.streams.parts import SHARED
-from chronoscale.datasets.streams.remoteness import HOT, Remoteness
+from chronoscale.datasets.streams.prepared import Prepared
+from chronoscale.datasets.streams.protocol import Protocol
+from chronoscale.datasets.streams.remoteness import HOT, Remoteness, drawn
 from chronoscale.datasets.streams.source import Source
+from chronoscale.datasets.streams.spread import Spread
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
 from chronoscale.strategies.memshare.communication import Cut, Widths, estimated, published, recommended_share, variance_bound
@@ -86,6 +92,38 @@ def test_it_is_within_a_tenth(policy: str, count: int, share: float, theta: floa
         work = once(one, theta)
         assert WIDTHS.node * work.asked_nodes.sum() + WIDTHS.edge * work.asked_edges.sum() < drawn[0].fetched
         assert WIDTHS.memory * (count - 1) * work.shared.sum() <= found.memory
+
+
+@pytest.mark.parametrize("theta", [0.3, 1.0])
+def test_what_is_fetched_is_each_row_once(theta: float) -> None:
+    """A batch's different nodes and events that other ranks have, and who has them."""
+    one = case(power_law(3), "shared-nodes", 4, 0.1)
+    work, source, parts = once(one, theta), one.source, one.parts
+    served = np.zeros((len(work) // 4, 2, 4), np.int64)
+    for at in range(len(work)):
+        iteration, rank = divmod(at, 4)
+        own = one.allotment.own(iteration, rank)
+        roots = source.roots(own, one.others(own)[:, None], one.allotment.before(iteration, rank))
+        found = neighbourhood.sample(source.tcsr, source.stream.t, roots, one.sampling(theta, False), seat=Seat(parts, rank))
+        nodes = {int(node) for node in found.nodes if parts.node[node] not in (SHARED, rank)}
+        edges = {int(event) for event in found.edges if parts.event[event] != rank}
+        assert (work.asked_nodes[at], work.asked_edges[at]) == (len(nodes), len(edges))
+        for what, homes in enumerate(([parts.node[node] for node in nodes], [parts.event[event] for event in edges])):
+            np.add.at(served[iteration, what], homes, 1)
+    assert np.array_equal(served[:, 0].ravel(), work.served_nodes) and np.array_equal(served[:, 1].ravel(), work.served_edges)
+
+
+@pytest.mark.parametrize("remote", [0.0, 0.3, 1.0])
+def test_negatives_are_those_that_ranks_draw(remote: float) -> None:
+    data = Prepared.of(power_law(5), Protocol(seed=2))
+    spreading = data.spreading(Spread("shared-nodes", 0.1, remote=remote), 3)
+    whole = spreading.parts
+    assert whole is not None
+    stream, parts = data.whole.stream.span(0, data.trained), replace(whole, event=whole.event[: data.trained])
+    found = drawn(stream, parts, remote, seed=2)(np.arange(data.trained))
+    for rank in range(3):
+        own = np.flatnonzero(parts.event == rank)
+        assert np.array_equal(found[own], spreading.negatives(own, rank, 0, 2)[0][:, 0])
 
 
 def test_variance_bound() -> None:
