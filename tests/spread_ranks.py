@@ -20,6 +20,8 @@ from chronoscale.real_exec.rank import leave, serve
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.spread.evaluation import evaluate
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
+from chronoscale.strategies.schedule import Op
+from chronoscale.strategies.streams.spread_phase import ROWS
 from chronoscale.strategies.workload import EventHyper, SharingHyper
 
 MODELS = (("tgn", 1), ("tgn", 2), ("jodie", 1), ("apan", 1))
@@ -50,6 +52,22 @@ def assembled(made):
         yield name, whole
 
 
+def exchanged(made, schedule):
+    """Of each unit of an epoch, int64 [units, 3], filled as it runs: bytes of rows that come and that go, of contributions that come."""
+    found, run, steps = np.zeros((int(schedule.unit.max()) + 1, 3), np.int64), made._run[Op.ALLTOALL], made.steps
+
+    def told(task):
+        before = np.array([steps.fetched, 0, steps.sent_back])
+        if task.layer == ROWS:
+            wanted, edges = made._wanted[task.unit], made.material.edge_features
+            before[1] -= len(wanted.nodes) * made.held.row + (0 if edges is None else len(wanted.edges) * edges[:1].nbytes)
+        run(task)
+        found[task.unit] += [steps.fetched, 0, steps.sent_back] - before
+
+    made._run = {**made._run, Op.ALLTOALL: told}
+    return found
+
+
 def found(folder, case, context, lanes=None):
     name, model, layers, given = case
     given = replace(hyper(model, GLOBAL // context.ranks, events=given))
@@ -60,14 +78,17 @@ def found(folder, case, context, lanes=None):
     if not context.rank:
         context.collective.barrier()
     made = spread_program(folder, schedule, chosen, given, context)
-    passes = [execute(schedule, made, lanes or CpuLanes(False), "cpu") for _ in range(2)]
+    bytes_of = exchanged(made, schedule)
+    passes = [execute(schedule, made, lanes or CpuLanes(False), "cpu")]
+    first = {"exchanged": bytes_of.copy(), **{f"first {k}": np.array(v) for k, v in passes[0].counts.items()}}
+    passes.append(execute(schedule, made, lanes or CpuLanes(False), "cpu"))
     ends = {f"parameter {key}": value.detach().numpy() for key, value in made.learner.model.named_parameters()}
     scores = {**{f"score {k}": np.array(v) for k, v in passes[-1].scores.items()}}
     counts = {f"count {k}": np.array(v) for k, v in passes[-1].counts.items()}
     made.epoch = 1
     tables = dict(assembled(made))
     tested = {f"score test {k}": np.array(v) for k, v in evaluate(made).items()}
-    return {"losses": np.concatenate([one.losses for one in passes]), **scores, **tested, **ends, **tables, **counts}
+    return {"losses": np.concatenate([one.losses for one in passes]), **scores, **tested, **ends, **tables, **counts, **first}
 
 
 def cases():

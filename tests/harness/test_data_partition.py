@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ from chronoscale.datasets.streams.division import Division
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.partitioning.divide import divide
 from chronoscale.datasets.streams.parts import Parts
+from chronoscale.datasets.streams.remoteness import Remoteness
+from chronoscale.strategies.memshare.communication import Cut, Widths, estimated, published
 
 
 @pytest.fixture
@@ -34,7 +37,8 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[dict[st
 def test_says_what_is_measured(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stream = store.load(folder)
     assert isinstance(stream, EventStream)
-    settings = ("--parts", 4, "--shared", 0.2, "--decay", 0.5, "--seed", 3, "--batch", 20)
+    settings = ("--parts", 4, "--shared", 0.2, "--decay", 0.5, "--seed", 3, "--batch", 20, "--neighbours", 3)
+    settings += ("--node-bytes", 8, "--edge-bytes", 6)
     rows = said(capsys, folder, *settings, *("--policy", "random", "--policy", "shared-nodes", "--policy", "random"))
     assert [row["policy"] for row in rows] == ["random", "shared-nodes"]
     for row in rows:
@@ -44,6 +48,14 @@ def test_says_what_is_measured(folder: Path, capsys: pytest.CaptureFixture[str])
         assert (row["max/mean"], row["worst"]) == (found.balance.mean(), found.balance.max())
         assert row["batches"] == {"max/mean": found.balance.tolist(), "cut": found.cut_ratios.tolist()}
         assert row["worst cut"] == found.cut_ratios.max()
+        around = Remoteness.of(stream, made, 3, 80)
+        for theta, key in ((0.1, "0.1"), (1.0, "1")):
+            exact, printed = estimated(around, Widths(8, 6, 8), theta), published(Cut.of(around), Widths(8, 6, 8), 3, theta)
+            assert row[f"fetched at {key}"] == exact.fetched / 900
+            assert row["bytes"][key] == {  # type: ignore[index]
+                variant: {name: value / 900 for name, value in asdict(one).items()}
+                for variant, one in (("exact", exact), ("as-published", printed))
+            }
         assert (row["nodes"], row["events"], row["digest"]) == (found.nodes.tolist(), found.events.tolist(), made.digest)
 
 
@@ -51,10 +63,12 @@ def test_tables_fit_a_terminal(folder: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch.chdir(folder.parent)
     command("data", "partition", folder.name, "--parts", 3)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].split() == ["policy", "shared", "cut", "remote", "max/mean", "worst", "seconds"]
+    assert lines[1].split() == ["policy", "shared", "cut", "remote", "max/mean", "worst", "B,", "θ=0.1", "B,", "θ=1", "seconds"]
     assert lines[2].split()[:2] == ["shared-nodes", "4"]
     assert [line.split()[0] for line in lines[4:]] == ["part", "0", "1", "2"]
     assert max(map(len, lines)) <= 80
+    command("data", "partition", folder.name, "--parts", 3, "--neighbours", 0)
+    assert capsys.readouterr().out.splitlines()[1].split() == ["policy", "shared", "cut", "remote", "max/mean", "worst", "seconds"]
 
 
 def test_keeps_parts(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,12 +5,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from spread_ranks import MODELS, NAMES, PIPELINED, POLICIES, cases
-from stream_case import prepared, stream
+from stream_case import choice, hyper, planned, prepared, stream
+from stream_ranks import GLOBAL
 from stream_ranks import found as alone
 
 from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.launch import start, wait
+from chronoscale.strategies.schedule import Op
+from chronoscale.strategies.streams.phase import TRAIN, VALIDATE
+from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.sharing import Sharing
+from chronoscale.strategies.streams.spread_phase import BACK, ROWS, SpreadPhase, contribution_bytes
+from chronoscale.strategies.workload import Workload
 
 COUNTS = (2, 4)
 
@@ -71,6 +78,57 @@ def test_every_node_is_where_it_belongs(ranks, count):
     for label, (name, *_) in cases():
         held = sum(~np.isnan(ranks[1][label, str(count), str(rank)]["updated"]) for rank in range(count))
         assert set(held.tolist()) <= ({count} if name == "disttgl" else {1, count}), label
+
+
+def phases(folder, schedule, case, count):
+    """Batches that are trained on, and those that validate, with what was counted of them."""
+    _, model, layers, given = case
+    given, data, sharing = hyper(model, GLOBAL // count, events=given), Prepared.load(folder).statistics, Sharing.of(schedule)
+    shape = shape_for(choice(model, layers=layers), data, given)
+    sampling = sharing.sampling(given, shape, data)
+    for step in (TRAIN, VALIDATE):
+        work = data.spreading(sharing.spread(given), count, given.variant).work(step == VALIDATE, given.batch_size, sampling, 0, 1, True)
+        yield SpreadPhase(Workload("small", data, shape, given), sampling, work, count, step, 0, sharing=sharing)
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize(("label", "case"), list(cases()))
+def test_bytes_are_those_counted(ranks, count, label, case):
+    """Of every batch of the first epoch, trained on or validating: rows that a rank gets and gives, contributions that it gets, and what
+    all ranks say of shared nodes; the schedule has the larger of what comes and what goes."""
+    name, model, layers, given = case
+    folder = ranks[0] / "prepared"
+    schedule = planned(folder, choice(model, layers=layers), hyper(model, GLOBAL // count, events=given), name, ranks=count)
+    found = [ranks[1][label, str(count), str(rank)] for rank in range(count)]
+    sharing, begin, total, changes = Sharing.of(schedule), 0, np.zeros(2, np.int64), 0
+    for phase in phases(folder, schedule, case, count):
+        work, each = phase.work, contribution_bytes(phase.shape)
+        come, go, back, sent = (
+            (one * (not sharing.replicated)).reshape(-1, count)
+            for one in (
+                phase.row() * work.asked_nodes + phase.edge() * work.asked_edges,
+                phase.row() * work.served_nodes + phase.edge() * work.served_edges,
+                each * work.come,
+                each * work.sent,
+            )
+        )
+        for rank in range(count):
+            measured = found[rank]["exchanged"][begin : begin + phase.iterations]
+            assert measured.tolist() == np.stack([come, go, back], axis=2)[:, rank].tolist(), f"rank {rank}"
+            rows = (schedule.op == Op.ALLTOALL) & (schedule.rank == rank) & (schedule.step == phase.step)
+            for layer, moved in ((ROWS, np.maximum(come, go)), (BACK, np.maximum(back, sent))):
+                planned_bytes = schedule.bytes[rows & (schedule.layer == layer)]
+                assert planned_bytes.tolist() == ([] if sharing.replicated else moved[:, rank].tolist())
+        begin, total, changes = begin + phase.iterations, total + np.array([come.sum(), back.sum()]), changes + int(work.shared.sum())
+    assert not found[0]["exchanged"][begin:].any()
+    assert [found[0]["first fetched_bytes"], found[0]["first returned_bytes"]] == total.tolist()
+    told, spoken = (int(found[0][f"first shared_{what}"]) for what in ("changes", "spoken"))
+    if not sharing.shared or sharing.synchronised == "never":
+        assert told == spoken == 0
+    elif sharing.synchronised == "all":
+        assert told == spoken == changes > 0
+    else:  # APAN's mail alone changes no memory
+        assert 0 <= spoken <= told <= changes and (told == changes or model == "apan")
 
 
 def test_the_stream_is_as_large_as_it_is(ranks):

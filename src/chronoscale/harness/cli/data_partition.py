@@ -10,6 +10,7 @@ import typer
 from chronoscale.harness.cli.options import AsJson
 from chronoscale.harness.cli.output import listed, stage
 from chronoscale.harness.streams.partitioned import ALL, DETAIL, Cutting, by_part, events_of, named, row
+from chronoscale.strategies.memshare.communication import Widths
 
 
 def partition(
@@ -24,6 +25,9 @@ def partition(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of what is random.")] = 0,
     batch: Annotated[int, typer.Option(help="Events a part in a batch; balance is that of batches of parts x batch.")] = 3000,
+    neighbours: Annotated[int, typer.Option(min=0, help="Of a root, for the bytes fetched an event; 0: no estimate.")] = 10,
+    node_bytes: Annotated[int, typer.Option(min=0, help="Of a node's row and of its memory.")] = 400,
+    edge_bytes: Annotated[int, typer.Option(min=0, help="Of an event's features.")] = 688,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder that keeps the parts, and gives them if it has them; of several partitioners, a folder each in it."),
@@ -33,9 +37,13 @@ def partition(
     """Cut a stream of events into parts, around the nodes that all share, and say what is cut and how even it is.
 
     cut: events whose ends have different parts, neither shared. remote: ends of events that the event's part does not have. max/mean: the
-    largest load of a part in a batch over the mean, mean of the batches, and the worst of them.
+    largest load of a part in a batch over the mean, mean of the batches, and the worst of them. B, θ: bytes fetched from other parts for an
+    event's ends, where that share of the remote neighbours is sampled, each row as often as it is read (MemShare, eq. 25, corrected).
     """
-    policies, cutting = named(policy or ["shared-nodes"]), Cutting(parts, shared, decay, seed, batch)
+    policies, cutting = (
+        named(policy or ["shared-nodes"]),
+        Cutting(parts, shared, decay, seed, batch, neighbours, Widths(node_bytes, edge_bytes, node_bytes)),
+    )
     rows = []
     with stage(f"partitioning {name}") as say:
         stream = events_of(name, seed)

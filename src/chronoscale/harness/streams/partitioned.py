@@ -5,31 +5,38 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from chronoscale.datasets.streams.division import Division
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.partitioning.divide import divide
 from chronoscale.datasets.streams.partitioning.policies import PARTITIONERS, partitioner
+from chronoscale.datasets.streams.parts import Parts
+from chronoscale.datasets.streams.remoteness import Remoteness
 from chronoscale.errors import UserError
 from chronoscale.harness.cell import Cell
 from chronoscale.harness.experiment import Data
 from chronoscale.harness.open import opened
+from chronoscale.strategies.memshare.communication import Cut, Widths, estimated, published
 
 ALL = "all"
-DETAIL = ("worst cut", "nodes", "events", "batches", "digest")  # what JSON has besides
+DETAIL = ("worst cut", "nodes", "events", "batches", "bytes", "digest")  # what JSON has besides
+THETAS = (0.1, 1.0)  # of remote neighbours, how many are sampled: MemShare's default share, and all
 
 
 @dataclass(frozen=True, slots=True)
 class Cutting:
-    """What `divide` is asked for, and the events a part in a batch."""
+    """What `divide` is asked for, the events a part in a batch, and what estimates of communication are made for: neighbours of a root, 0
+    for none, and bytes of rows."""
 
     parts: int
     shared: float
     decay: float | None
     seed: int
     batch: int
+    neighbours: int
+    widths: Widths
 
 
 def named(policies: Sequence[str]) -> list[str]:
@@ -59,7 +66,7 @@ def row(stream: EventStream, policy: str, cutting: Cutting, folder: Path | None)
     made = divide(stream, cutting.parts, policy, cutting.shared, cutting.decay, cutting.seed, folder=folder)
     spent = time.perf_counter() - start
     found = Division.of(stream, made, cutting.batch)
-    balance = found.balance
+    balance, (fetched, terms) = found.balance, _communication(stream, made, cutting)
     mean, worst = (float(balance.mean()), float(balance.max())) if balance.size else (math.nan, math.nan)
     return {
         "policy": policy,
@@ -68,13 +75,33 @@ def row(stream: EventStream, policy: str, cutting: Cutting, folder: Path | None)
         "remote": _percent(found.remote_ratio),
         "max/mean": _ratio(mean),
         "worst": _ratio(worst),
+        **fetched,
         "seconds": Cell(spent, f"{spent:.2f}"),
         "worst cut": float(found.cut_ratios.max(initial=0.0)),
         "nodes": found.nodes.tolist(),
         "events": found.events.tolist(),
         "batches": {"max/mean": balance.tolist(), "cut": found.cut_ratios.tolist()},
+        "bytes": terms,
         "digest": made.digest,
     }
+
+
+def _communication(stream: EventStream, made: Parts, cutting: Cutting) -> tuple[dict[str, object], dict[str, object]]:
+    """Bytes an event that are fetched at each of THETAS, and the terms of that, corrected and as published."""
+    if not cutting.neighbours:
+        return {}, {}
+    found = Remoteness.of(stream, made, cutting.neighbours, cutting.parts * cutting.batch)
+    columns: dict[str, object] = {}
+    terms: dict[str, object] = {}
+    for theta in THETAS:
+        exact = estimated(found, cutting.widths, theta)
+        printed = published(Cut.of(found), cutting.widths, cutting.neighbours, theta)
+        columns[f"B, θ={theta:g}"] = Cell(each := exact.fetched / max(found.events, 1), f"{each:,.0f}", f"fetched at {theta:g}")
+        terms[f"{theta:g}"] = {
+            variant: {name: value / max(found.events, 1) for name, value in asdict(one).items()}
+            for variant, one in (("exact", exact), ("as-published", printed))
+        }
+    return columns, terms
 
 
 def by_part(found: dict[str, object]) -> list[dict[str, object]]:
