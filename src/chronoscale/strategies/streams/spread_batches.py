@@ -155,7 +155,7 @@ def _settle(line: Line, phase: SpreadPhase, updated: Ints) -> Ints:
         sizes: Columns = {"layer": BACK, "rows": moved, "bytes": each * moved, "kernels": 1}
         ready = line.add(Op.ALLTOALL, Lane.COMM, site, {"collective": phase.collective(BACK)}, sizes, after=(down,))
     sizes = {"layer": OWN, "rows": work.settled, "width": shape.memory, "bytes": work.settled * state_bytes(shape)}
-    settled = line.add(Op.MEMORY_WRITE, Lane.HOST, site, sizes, after=(ready,))
+    settled = line.add(Op.MEMORY_WRITE, Lane.HOST, site, sizes, where=(work.events > 0) | phase.exchanges, after=(ready,))
     if sharing.synchronised == "never" or not (phase.exchanges and sharing.shared):
         return settled
     site, everything = phase.place(COMMUNE), sharing.synchronised == "all"
