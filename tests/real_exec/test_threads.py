@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from stream_case import choice, hyper, planned, prepared, stream
 
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.chunks import Chunks, Counted
@@ -19,7 +21,7 @@ from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, IN_ORDER
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Lane, Op
 from chronoscale.strategies.snapshots.models import model_shape
-from chronoscale.strategies.workload import Hyper, Workload
+from chronoscale.strategies.workload import EventHyper, Hyper, SharingHyper, Workload
 
 CPU = torch.device("cpu")
 
@@ -90,7 +92,7 @@ def test_lanes_that_share_a_thread() -> None:
 
 
 def test_who_gets_a_thread() -> None:
-    """Schedules whose exchanges may overlap: windows on several ranks; no other schedule's do."""
+    """Schedules whose exchanges may overlap: windows on several ranks, and pipelines of batches; no other schedule's do."""
     graphs = GrowthGraph.rmat(40, 120, 12, 0.1, 1).sequence().without_self_edges()
     chunks = Counted(graphs, Chunks((np.arange(40) % 16).astype(np.int32), 16))
     work = Workload("w", statistics_of(graphs), model_shape("t-gcn", 2, 4, 2, 2), Hyper(task="degrees"), chunking=chunks)
@@ -99,3 +101,12 @@ def test_who_gets_a_thread() -> None:
     assert Threads.of(FLAREDTDG.plan(work, 1, UNUSED), False) == Threads()
     assert Threads.of(IN_ORDER.plan(work, 2, UNUSED), False) == Threads()  # nothing would run beside it
     assert Threads.of(strategy("esdg").plan(work, 2, UNUSED), False) == Threads()
+
+
+@pytest.mark.parametrize("name", ["memshare", "mspipe", "disttgl", "tgl-dist", "memshare-negatives"])
+def test_who_gets_threads_where_memory_is_spread(tmp_path: Path, name: str) -> None:
+    """Pipelines; where each row waits for the one before it, through rows of the host or not, a thread would be of no use."""
+    folder, given = prepared(tmp_path, stream(events=200)), hyper("tgn", events=EventHyper(sharing=SharingHyper(shared=0.25)))
+    beside = strategy(name).sharing.pipelined  # type: ignore[attr-defined]
+    assert Threads.of(planned(folder, choice("tgn"), given, name, 2), False) == Threads(beside, beside)
+    assert Threads.of(planned(folder, choice("tgn"), given, name, 1), False) == Threads()

@@ -111,4 +111,14 @@ def _overlaps(schedule: Schedule) -> bool:
     """Whether a communication of the first rank may run beside a computation: not where each row waits for the one before it."""
     rows = np.flatnonzero((schedule.rank == 0) & np.isin(schedule.lane, (Lane.COMPUTE, Lane.COMM)))
     turns = np.flatnonzero(np.diff(schedule.lane[rows].astype(int)))
-    return any(rows[turn] not in schedule.dependencies(rows[turn + 1]) for turn in turns)
+    return any(not _waits(schedule, int(rows[turn + 1]), int(rows[turn])) for turn in turns)
+
+
+def _waits(schedule: Schedule, row: int, earlier: int) -> bool:
+    """Whether a row waits for an earlier one, or for what does."""
+    found, left = {row}, [row]
+    while left and earlier not in found:
+        later = {int(dep) for dep in schedule.dependencies(left.pop()) if dep >= earlier} - found
+        found |= later
+        left += later
+    return earlier in found

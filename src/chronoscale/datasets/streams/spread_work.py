@@ -90,11 +90,10 @@ def counted(
     hops, ranks = len(sampling.fanouts), allotment.ranks
     made = SpreadStatistics.zeros(allotment.iterations * ranks, hops)
     for iteration in range(allotment.iterations):
-        first = iteration * ranks
+        first, apart = iteration * ranks, range(ranks) if allotment.parts is None else range(1)
+        done = (contributions(source, allotment, iteration, rank, spread, sampling.delivers).counts(ranks) for rank in apart)
+        _exchanged(made, np.sum(list(done), axis=0), slice(first, first + ranks), spread.newest)
         for rank in range(ranks):
-            _exchanged(
-                made, contributions(source, allotment, iteration, rank, spread, sampling.delivers), first + rank, ranks, spread.newest
-            )
             if not len(own := allotment.own(iteration, rank)):
                 continue
             at = first + rank
@@ -112,11 +111,11 @@ def counted(
     return SpreadStatistics(**made)
 
 
-def _exchanged(made: dict[str, np.ndarray], found: Contributions, at: int, ranks: int, newest: bool) -> None:
-    """Contributions from the point of view of the rank of batch `at`."""
-    counts, rank = found.counts(ranks), at % ranks
-    made["sent"][at] = counts[rank, 1:].sum() - counts[rank, 1 + rank]
-    made["come"][at] = counts[:, 1 + rank].sum() - counts[rank, 1 + rank]
-    made["shared"][at], made["everywhere"][at] = counts[rank, 0], counts[:, 0].sum()
-    made["computed"][at] = counts[rank].sum()
-    made["settled"][at] = counts[:, 1 + rank].sum() + (0 if newest else counts[rank, 0])
+def _exchanged(made: dict[str, np.ndarray], counts: Int64, at: slice, newest: bool) -> None:
+    """Of an iteration, from `Contributions.counts` of all ranks."""
+    shared, placed = counts[:, 0], counts[:, 1:]
+    own, settled = placed.diagonal(), placed.sum(0)
+    made["sent"][at], made["come"][at] = placed.sum(1) - own, settled - own
+    made["shared"][at], made["everywhere"][at] = shared, shared.sum()
+    made["computed"][at] = counts.sum(1)
+    made["settled"][at] = settled if newest else settled + shared

@@ -60,8 +60,11 @@ class Spreading:
 
     def parts_of(self, validates: bool) -> Parts | None:
         """Of the events that batches read, by their own numbers."""
-        numbers = self.source(validates).numbers
-        if self.parts is None or numbers is None:
+        return self.parts if validates else self._trained
+
+    @cached_property
+    def _trained(self) -> Parts | None:
+        if self.parts is None or (numbers := self.source(False).numbers) is None:
             return self.parts
         return replace(self.parts, event=np.ascontiguousarray(self.parts.event[numbers]))
 

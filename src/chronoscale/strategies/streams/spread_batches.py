@@ -146,26 +146,26 @@ def _settle(line: Line, phase: SpreadPhase, updated: Ints) -> Ints:
     """What the batch has done to memory, brought to the rows' ranks and written there, and what becomes of shared nodes. The rows that
     settle what is not shared."""
     shape, work, sharing, site = phase.shape, phase.work, phase.sharing, phase.place(SETTLE)
-    each, row = contribution_bytes(shape), FP32 * shape.memory
-    brought: Columns = {"rows": work.computed, "width": shape.memory, "bytes": work.computed * row}
+    each, row, width = contribution_bytes(shape), FP32 * shape.memory, shape.memory + shape.mail
+    brought: Columns = {"rows": work.computed, "width": width, "bytes": work.computed * row}  # mails are made of it there
     ready = line.add(Op.D2H, Lane.D2H, site, brought, where=work.events > 0, after=(updated,))
     down = ready
     if phase.exchanges:
         moved = np.maximum(work.sent, work.come)
         sizes: Columns = {"layer": BACK, "rows": moved, "bytes": each * moved, "kernels": 1}
         ready = line.add(Op.ALLTOALL, Lane.COMM, site, {"collective": phase.collective(BACK)}, sizes, after=(down,))
-    sizes = {"layer": OWN, "rows": work.settled, "width": shape.memory, "bytes": work.settled * state_bytes(shape)}
-    settled = line.add(Op.MEMORY_WRITE, Lane.HOST, site, sizes, after=(ready,))
+    sizes = {"layer": OWN, "rows": work.settled, "width": width, "bytes": work.settled * state_bytes(shape)}
+    settled = line.add(Op.MEMORY_WRITE, Lane.HOST, site, sizes, where=(work.events > 0) | phase.exchanges, after=(ready,))
     if sharing.synchronised == "never" or not (phase.exchanges and sharing.shared):
         return settled
     site, everything = phase.place(COMMUNE), sharing.synchronised == "all"
     share = 1.0 if everything else phase.workload.hyper.events.sharing.sent
     told, heard = (np.rint(share * rows).astype(np.int64) for rows in (work.shared, work.everywhere))
-    width = each if everything else state_bytes(shape)
-    sizes = {"rows": told, "width": shape.memory, "bytes": width * told, "kernels": 1}
+    said = each if everything else state_bytes(shape)
+    sizes = {"rows": told, "width": width, "bytes": said * told, "kernels": 1}
     spoken = line.add(
         Op.ALLGATHER, Lane.COMM, site, {"collective": phase.collective(SHARED)}, sizes, after=(down if everything else settled,)
     )
-    sizes = {"layer": COMMON, "rows": heard, "width": shape.memory, "bytes": heard * state_bytes(shape)}
+    sizes = {"layer": COMMON, "rows": heard, "width": width, "bytes": heard * state_bytes(shape)}
     line.add(Op.MEMORY_WRITE, Lane.HOST, site, sizes, after=(spoken,))
     return settled

@@ -72,12 +72,12 @@ def epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> Schedu
 
 
 def count(workload: Workload, ranks: int, sharing: Sharing) -> int:
-    """Rows of `epoch` where every rank has events in every iteration."""
+    """Rows of `epoch` where every rank that has events in some iteration has some in all."""
     hyper, shape, data = workload.hyper, shape_of(workload), workload.events
-    limits = (ranks, hyper.batch_size, hyper.batches, hyper.events.every)
+    limits, validating = (hyper.batch_size, hyper.batches, hyper.events.every), 1 if sharing.replicated else ranks
     each = 6 + 2 * (not sharing.replicated and ranks > 1) + shape.layers + 3  # sampled to scored, and settled
     each += (ranks > 1 and not sharing.replicated) + 2 * (sharing.shared and ranks > 1 and sharing.synchronised != "never")
-    training = Deal(range(data.training), *limits).iterations * ranks * (each + 2 + (ranks > 1))
+    training = Deal(range(data.training), ranks, *limits).iterations * ranks * (each + 2 + (ranks > 1))
     if not hyper.validate:
         return training
-    return training + Deal(range(data.validation), *limits).iterations * ranks * each + ranks * (ranks > 1)
+    return training + Deal(range(data.validation), validating, *limits).iterations * validating * each + ranks * (ranks > 1)

@@ -53,10 +53,10 @@ class SpreadPlans(Plans):
         self._program.restore(self._kept.read(kept))
 
     def over(self, scores: Sequence[Mapping[str, float]]) -> bool:
-        """After the epochs of these scores: every rank keeps its memory, and the best epoch's where it is the last."""
+        """After the epochs of these scores: every rank keeps its memory, and the first one the model where the last is the best."""
         best, done = best_of(scores), len(scores)
         if self._program.epoch == done:  # not where an earlier process has trained it
-            self._kept.write(done, self._program.tables(), best == done - 1)
+            self._kept.write(done, self._program.tables(), {best + 1, best_of(scores[:-1]) + 1})
             if best == done - 1 and self._context.rank == 0:
                 keep_best(self._folder, best, self.learner.model, self._kept.record())
         return 0 < self._patience <= done - 1 - best
@@ -68,7 +68,7 @@ class SpreadPlans(Plans):
     def end(self) -> None:
         """Score the test events with the best epoch's model, its memory going on."""
         self._context.collective.barrier()
-        best = restore_best(self._folder, self.learner.model, lambda kept: self._program.restore(self._kept.read(kept, best=True)))
+        best = restore_best(self._folder, self.learner.model, self.restore)
         self._program.epoch = best
         tested = checked(evaluate(self._program), self._schedule.name, "after training")
         if self._context.rank == 0:

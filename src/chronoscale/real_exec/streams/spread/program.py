@@ -49,7 +49,7 @@ class SpreadProgram(BatchProgram):
         begun = float(self.data.whole.stream.t[0])
         self.history = History(self.held.shared.size, material.shape.memory, begun)
         self.common = Common(self.held, self.history, given.alpha, hyper.variant != "as-published")
-        mixed = self.history if self.sharing.smooth else None
+        mixed = self.history if self.sharing.smooth and schedule.ranks > 1 else None  # one rank alone hears of nothing
         self.steps: SpreadSteps = SpreadSteps(material, learner.model, self.held, mixed, self.sampling, hyper, context)
         self.settling = Settling(self.sharing, self.spreading, self.held, self.common, self.steps, self.sampling.delivers)
         parts = range(self.data.trained), self.data.split.validation
