@@ -90,11 +90,11 @@ def counted(
     hops, ranks = len(sampling.fanouts), allotment.ranks
     made = SpreadStatistics.zeros(allotment.iterations * ranks, hops)
     for iteration in range(allotment.iterations):
-        first = iteration * ranks
+        first, brought = iteration * ranks, contributions(source, allotment, iteration, 0, spread, sampling.delivers)
         for rank in range(ranks):
-            _exchanged(
-                made, contributions(source, allotment, iteration, rank, spread, sampling.delivers), first + rank, ranks, spread.newest
-            )
+            if rank and allotment.parts is None:
+                brought = contributions(source, allotment, iteration, rank, spread, sampling.delivers)
+            _exchanged(made, brought, first + rank, ranks, spread.newest)
             if not len(own := allotment.own(iteration, rank)):
                 continue
             at = first + rank
