@@ -20,6 +20,7 @@ MODULES = (
     "fast.redundancy", "fast.sampling", "fast.sizes", "fast.speedups",
     "flaredtdg.breakdown", "flaredtdg.errors", "flaredtdg.memory", "flaredtdg.reductions", "flaredtdg.scaling", "flaredtdg.sensitivity",
     "flaredtdg.systems",
+    "memshare.cuts", "memshare.sizes", "memshare.speedups", "memshare.thetas",
 )  # fmt: skip
 _ALL: tuple[Study, ...] = tuple(study for name in MODULES for study in import_module(f"chronoscale.harness.reproduce.{name}").STUDIES)
 STUDIES: dict[tuple[str, Kind, int], Study] = {
