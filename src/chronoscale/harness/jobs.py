@@ -40,7 +40,13 @@ def load_passes(folder: Path, label: str) -> list[Pass]:
     with reading(path, "scores"):
         if len(scores) != len(losses):
             raise ValueError(f"expected {len(losses)} repeats, got {len(scores)}")
-    return [Pass(Trace.load(folder / f"{label}-r{repeat}.parquet"), *one) for repeat, one in enumerate(zip(losses, scores, strict=True))]
+    path = folder / f"{label}-counts.json"
+    counts = read_json(path, list[dict[str, int]], "counts") if path.exists() else [{} for _ in scores]
+    with reading(path, "counts"):
+        if len(counts) != len(losses):
+            raise ValueError(f"expected {len(losses)} repeats, got {len(counts)}")
+    found = enumerate(zip(losses, scores, counts, strict=True))
+    return [Pass(Trace.load(folder / f"{label}-r{repeat}.parquet"), *one) for repeat, one in found]
 
 
 def schedules(folder: Path) -> dict[str, Schedule]:

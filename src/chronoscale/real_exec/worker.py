@@ -52,8 +52,8 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
 
 
 def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
-    """Of every item one trace a repeat, losses float64 [repeats, iterations] as .npy, and scores, a mapping a repeat, as .json; a file
-    appears whole or not at all."""
+    """Of every item one trace a repeat, losses float64 [repeats, iterations] as .npy, and scores, a mapping a repeat, as .json, and so
+    what was counted, if anything was; a file appears whole or not at all."""
     for label, done in passes.items():
         for repeat, one in enumerate(done):
             part = out / f".{label}-r{repeat}.parquet"
@@ -62,9 +62,11 @@ def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
         part = out / f".{label}-losses.npy"
         np.save(part, np.stack([one.losses for one in done]))
         os.replace(part, out / f"{label}-losses.npy")
-        part = out / f".{label}-scores.json"
-        part.write_text(json.dumps([dict(one.scores) for one in done]))
-        os.replace(part, out / f"{label}-scores.json")
+        said = {"scores": [dict(one.scores) for one in done], "counts": [dict(one.counts) for one in done]}
+        for what in ("scores", "counts") if any(said["counts"]) else ("scores",):
+            part = out / f".{label}-{what}.json"
+            part.write_text(json.dumps(said[what]))
+            os.replace(part, out / f"{label}-{what}.json")
 
 
 def main(path: str) -> int:

@@ -1,0 +1,1 @@
+"""MemShare's tables and figures."""
