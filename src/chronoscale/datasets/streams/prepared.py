@@ -254,9 +254,8 @@ class Prepared:
         events = self.whole.stream
         nodes, edges = (0 if found is None else found.shape[1] for found in (events.node_features, events.features))
         classes = int(require_labels(events).max()) + 1 if self.protocol.task == "node" else 0
-        return StreamStatistics(
-            events.num_nodes, self.trained, len(self.split.validation), nodes, edges, classes, len(events), self.work, self.spreading
-        )
+        sizes = (events.num_nodes, self.trained, len(self.split.validation), nodes, edges, classes, len(events))
+        return StreamStatistics(*sizes, self.work, self.spreading, float(events.t[-1] - events.t[0]) if len(events) else 0.0)
 
 
 def present(destinations: Int32) -> Int32:

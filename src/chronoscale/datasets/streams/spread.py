@@ -9,6 +9,7 @@ import numpy as np
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.parts import Parts
+from chronoscale.datasets.streams.spans import Events
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,12 @@ class Allotment:
             return np.arange(found.start, max(found.start, found.stop), dtype=np.int64)
         together = self.deal.together(iteration)
         return np.flatnonzero(self.part_of(together) == rank) + together.start
+
+    def every_rank(self, iteration: int) -> Events:
+        """Events of all ranks."""
+        if self.parts is not None:
+            return self.deal.together(iteration)
+        return np.concatenate([self.own(iteration, rank) for rank in range(self.ranks)])
 
     def part_of(self, together: range) -> Int64:
         """The part of each of these events, int64 [B]. Only where there are parts."""

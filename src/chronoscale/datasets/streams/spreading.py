@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -35,6 +35,7 @@ class Spreading:
     spread: Spread
     ranks: int
     variant: str = "exact"
+    _found: dict[int, Int32] = field(default_factory=dict)
 
     @cached_property
     def parts(self) -> Parts | None:
@@ -46,7 +47,8 @@ class Spreading:
         if data.folder is not None:
             key = f"{self.ranks} {spread.policy} {spread.shared} {spread.decay}"
             folder = data.folder / PARTS / sha256(key.encode()).hexdigest()[:16]
-        given = spread.policy, spread.shared, spread.decay, data.protocol.seed, data.split.train_end
+        shared = spread.shared if self.ranks > 1 else 0.0  # with nobody
+        given = spread.policy, shared, spread.decay, data.protocol.seed, data.split.train_end
         return divide(data.whole.stream, self.ranks, *given, folder)
 
     def source(self, validates: bool) -> Source:
@@ -79,14 +81,21 @@ class Spreading:
             return np.ones(self.data.whole.stream.num_nodes, np.bool_)
         return self.parts.here(rank)
 
-    def negatives(self, events: Int64, rank: int, epoch: int, seed: int) -> tuple[Int32, Float32 | None]:
-        """What a rank's training events are told from, [B, 1], and what each counts for, [B, 1], None: 1; [B, 0] for a task without."""
-        data = self.data
-        if self.spread.remote >= 1 or self.parts is None or data.protocol.task == "node":
+    def negatives(self, events: Int64, rank: int, epoch: int, seed: int, remote: float | None = None) -> tuple[Int32, Float32 | None]:
+        """What a rank's training events are told from, [B, 1], and what each counts for, [B, 1], None: 1; [B, 0] for a task without.
+        remote: in place of the spread's."""
+        data, remote = self.data, self.spread.remote if remote is None else remote
+        if remote >= 1 or self.parts is None or data.protocol.task == "node":
             return data.negatives_of_training(events, epoch, seed), None
-        dst, local = np.asarray(data.training.stream.dst[events]), data.among[self.parts.here(rank)[data.among]]
+        dst, local = np.asarray(data.training.stream.dst[events]), self._local(rank)
         variant: Variant = "as-published" if self.variant == "as-published" else "exact"
-        return local_of_training(dst, events, data.among, local, self.spread.remote, seed=seed, epoch=epoch, variant=variant)
+        return local_of_training(dst, events, data.among, local, remote, seed=seed, epoch=epoch, variant=variant)
+
+    def _local(self, rank: int) -> Int32:
+        """Destinations that a rank has, ascending."""
+        if rank not in self._found:
+            self._found[rank] = self.data.among[self.here(rank)[self.data.among]]
+        return self._found[rank]
 
     def work(self, validates: bool, size: int, sampling: Sampling, limit: int, every: int, edges: bool) -> SpreadStatistics:
         """Of the batches of a part, as the first epoch of the protocol's seed draws them; counted once, then read. edges: whether a model

@@ -12,7 +12,7 @@ from chronoscale.strategies.builder import NONE, Builder, Columns
 from chronoscale.strategies.schedule import Ints, Lane, Op
 from chronoscale.strategies.streams.computing import backward, forward, update
 from chronoscale.strategies.streams.kernels import STATE
-from chronoscale.strategies.streams.phase import TRAIN, pending_bytes, state_bytes
+from chronoscale.strategies.streams.phase import INDEX, TRAIN, pending_bytes, state_bytes
 from chronoscale.strategies.streams.shapes import FP32
 from chronoscale.strategies.streams.spread_phase import (
     BACK,
@@ -20,10 +20,12 @@ from chronoscale.strategies.streams.spread_phase import (
     COMMON,
     COMMUNE,
     COMPUTE,
+    FETCH,
     GRADIENTS,
     IDS,
     OWN,
     PREPARE,
+    READ,
     ROWS,
     SETTLE,
     SHARED,
@@ -126,19 +128,20 @@ def _prepare(line: Line, phase: SpreadPhase) -> tuple[Ints, Ints, Ints]:
 
 def _fetch(line: Line, phase: SpreadPhase, ready: tuple[Ints, Ints], kernels: Ints) -> tuple[tuple[Ints, Ints], Ints, Ints]:
     """Rows of other ranks, and the rank's own memory, as it is: what brings either, what opens the latter, and bytes held."""
-    work, there, site, held = phase.work, phase.work.events > 0, phase.fetched_at, np.zeros(len(phase.work), np.int64)
+    work, there, held = phase.work, phase.work.events > 0, np.zeros(len(phase.work), np.int64)
     remote = np.full(len(work), NONE, np.int64)
     if phase.exchanges:
         held = phase.row() * work.asked_nodes + phase.edge() * work.asked_edges
         sizes: Columns = {"layer": ROWS, "bytes": phase.fetched(), "nodes": work.asked_nodes, "edges": work.asked_edges, "kernels": 1}
         rows: Columns = {"rows": work.asked_nodes + work.asked_edges, "alloc": held}
-        remote = line.add(Op.ALLTOALL, Lane.COMM, site, {"collective": phase.collective(ROWS)}, sizes, rows, after=ready[1:])
+        together: Columns = {"collective": phase.collective(ROWS)}
+        remote = line.add(Op.ALLTOALL, Lane.COMM, phase.reading(FETCH), together, sizes, rows, after=ready)
     nodes, _ = phase.local()
     moved = nodes * pending_bytes(phase.shape)
     rows = {"nodes": nodes, "rows": nodes, "width": phase.shape.memory, "bytes": moved}
-    opened = line.add(Op.MEMORY_READ, Lane.HOST, site, rows, where=there)
+    opened = line.add(Op.MEMORY_READ, Lane.HOST, phase.reading(READ), rows, where=there)
     sizes = {"rows": nodes, "layer": 0, "bytes": moved, "alloc": moved, "kernels": kernels}
-    arrived = line.add(Op.H2D, Lane.H2D, site, sizes, where=there, after=(opened,))
+    arrived = line.add(Op.H2D, Lane.H2D, phase.reading(READ), sizes, where=there, after=(opened,))
     return (remote, arrived), opened, held + moved
 
 
@@ -161,7 +164,7 @@ def _settle(line: Line, phase: SpreadPhase, updated: Ints) -> Ints:
     site, everything = phase.place(COMMUNE), sharing.synchronised == "all"
     share = 1.0 if everything else phase.workload.hyper.events.sharing.sent
     told, heard = (np.rint(share * rows).astype(np.int64) for rows in (work.shared, work.everywhere))
-    said = each if everything else state_bytes(shape)
+    said = each if everything else INDEX + state_bytes(shape)
     sizes = {"rows": told, "width": width, "bytes": said * told, "kernels": 1}
     spoken = line.add(
         Op.ALLGATHER, Lane.COMM, site, {"collective": phase.collective(SHARED)}, sizes, after=(down if everything else settled,)

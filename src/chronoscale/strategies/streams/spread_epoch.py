@@ -5,7 +5,7 @@ the last iteration. Node memory is updated when a batch begins, and brought to w
 
 Nothing overlaps but where `Sharing.pipelined` says so. Then, of unit i, sampling and the exchange of ids are under way two iterations
 before; remote rows come as soon as the iteration before has settled memory (with stale memory: `staleness` iterations before), beside its
-layers; what becomes of shared nodes is exchanged beside them, too, and is there two iterations later.
+layers; what becomes of shared nodes is exchanged beside them, too, and the next iteration reads it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from chronoscale.strategies.builder import Builder, Columns
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.streams.feeding import Feeding
 from chronoscale.strategies.streams.kernels import kernels_of
-from chronoscale.strategies.streams.phase import VALIDATE, state_bytes
+from chronoscale.strategies.streams.phase import TIME, TRUTH, VALIDATE, state_bytes
 from chronoscale.strategies.streams.shapes import FP32, shape_of
 from chronoscale.strategies.streams.sharing import Sharing
 from chronoscale.strategies.streams.spread_batches import Unit, batches, link
@@ -42,7 +42,7 @@ def epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> Schedu
     sampling, spreading = sharing.sampling(hyper, shape, data), data.spreading(sharing.spread(hyper), ranks, hyper.variant)
     parts = spreading.parts
     held = data.num_nodes if parts is None else int(np.bincount(parts.node[parts.node >= 0], minlength=ranks).max() + parts.shared.size)
-    history = (2 * FP32 * shape.memory + 2 * FP32 + FP32) * len(parts.shared) if parts is not None and sharing.synchronised != "all" else 0
+    history = (2 * FP32 * shape.memory + 2 * TIME + TRUTH) * len(parts.shared) if parts is not None and sharing.synchronised != "all" else 0
     resident = 4 * (shape.parameters + sharing.smooth) * FP32
     kernels = kernels_of(workload, ranks, Feeding(merged=True))
     builder = Builder(name, ranks, resident, "spread", held * state_bytes(shape) + history, str(sharing), kernels)

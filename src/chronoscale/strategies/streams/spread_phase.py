@@ -18,7 +18,8 @@ from chronoscale.strategies.streams.sharing import Sharing
 IDS, ROWS, BACK = 0, 1, 2  # `layer` of ALLTOALL rows: ids that are asked for, their rows, contributions to others' rows
 OWN, COMMON = 0, 1  # `layer` of MEMORY_WRITE rows: what a rank has computed or been sent; what has become of shared nodes
 STEPS = 8  # places in an iteration
-BEGIN, SETTLE, FETCH, COMMUNE, PREPARE, COMPUTE, UPDATE = range(7)
+# Layers are issued as soon as they may be: behind them one thread of a GPU's host waits for what comes.
+BEGIN, COMPUTE, SETTLE, FETCH, COMMUNE, READ, PREPARE, UPDATE = range(8)
 GRADIENTS, SHARED, WORDS = 3, 4, 5  # collectives of an iteration beside IDS, ROWS and BACK; at most so many
 
 
@@ -43,10 +44,10 @@ class SpreadPhase(Batches[SpreadStatistics]):
         """Iterations that a batch is sampled before its own; 0: nothing overlaps."""
         return max(2, 1 + self.staleness) if self.sharing.pipelined else 0
 
-    @property
-    def fetched_at(self) -> Columns:
-        """Where rows of memory are read: as soon as they may be."""
-        return self.place(BEGIN, self.staleness) if self.staleness else self.place(FETCH, 1)
+    def reading(self, step: int) -> Columns:
+        """Where rows of memory are read: others' (FETCH) as soon as what the iteration before did to them is settled, own ones (READ) when
+        it is known what has become of shared ones, too; with stale memory before all that."""
+        return self.place(BEGIN, self.staleness) if self.staleness else self.place(step, int(self.sharing.pipelined))
 
     def place(self, step: int, ahead: int = 0) -> Columns:
         """A row a batch, in a step of the iteration `ahead` before its own; in turn, where nothing overlaps."""

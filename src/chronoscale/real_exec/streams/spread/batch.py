@@ -13,6 +13,7 @@ from chronoscale.datasets.streams.neighbourhood import Neighbourhood
 from chronoscale.datasets.streams.residents import Load, Loads
 from chronoscale.datasets.streams.source import Source
 from chronoscale.datasets.streams.spread_work import Remote
+from chronoscale.real_exec.lanes import uses
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.real_exec.streams.sending import sent
@@ -51,6 +52,7 @@ class SpreadBatch(Batch):
 
     def weighed(self, logits: Tensor) -> Tensor | None:
         """As Batch says: destinations count once."""
+        uses(self.weight)
         return None if self.weight is None else torch.cat([torch.ones_like(self.weight[:, :1]), self.weight], 1)
 
     def send(self, device: torch.device) -> None:
@@ -71,6 +73,7 @@ class SpreadBatch(Batch):
 
     def receive(self, memory: tuple[Pending, Tensor, Tensor | None], edges: Tensor | None) -> None:
         """Rows of other ranks, on the device: memory and mailbox, when heard of, features of nodes; features of edges."""
+        uses(self.features, self.edges)
         pending, heard, features = memory
         self.come = pending, heard
         if features is not None and self.features is not None:
@@ -81,8 +84,10 @@ class SpreadBatch(Batch):
     def whole(self) -> None:
         """All rows at hand, in the order of its nodes and slots."""
         assert self.pending is not None and self.heard is not None
+        uses(*self.pending, self.heard, self.edges, *(at for one in self.edge_at for at in one))
         if self.come is not None:
             pending, heard = self.come
+            uses(*pending, heard)
             self.pending = Pending(*(torch.cat(parts) for parts in zip(self.pending, pending, strict=True)))
             self.heard, self.come = torch.cat([self.heard, heard]), None
         if self.edges is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -38,20 +38,26 @@ class Common:
         return packed([torch.from_numpy(nodes)[aged], *(table.index_select(0, at) for table in self._held.state.tables().values())])
 
     def hear(self, rows: Tensor) -> None:
-        """What all ranks have to say, uint8 [n, W], in the order of ranks: of each node the newest counts, for all of them alike; a rank
-        whose own is newer keeps that."""
+        """What all ranks have to say, uint8 [n, W], in the order of ranks: of each node the row with the newest event counts, for all of
+        them alike; a rank whose own has seen as much keeps that."""
         nodes, *columns = unpacked(rows, self._columns)
         found = dict(zip(self._held.state.tables(), columns, strict=True))
-        order = np.lexsort((np.arange(len(nodes)), found["updated"].numpy(), nodes.numpy()))
+        newest = _newest(found)
+        order = np.lexsort((np.arange(len(nodes)), newest.numpy(), nodes.numpy()))
         last = order[np.append(np.diff(nodes.numpy()[order]) != 0, True)] if len(order) else order
         at = torch.from_numpy(last)
-        nodes, found = nodes[at], {name: column[at] for name, column in found.items()}
-        self.history.observe(torch.from_numpy(self._held.common[nodes.numpy()]), found["memory"], found["updated"])
+        nodes, newest, found = nodes[at], newest[at], {name: column[at] for name, column in found.items()}
+        self.history.observe(torch.from_numpy(self._held.common[nodes.numpy()]), found["memory"], newest)
         if self._reaches:
-            places = self._held.places(nodes.numpy())
-            newer = found["updated"] >= self._held.state.updated[places]
-            for name, table in self._held.state.tables().items():
+            places, tables = self._held.places(nodes.numpy()), self._held.state.tables()
+            newer = newest > _newest({name: tables[name].index_select(0, places) for name in ("updated", "mailed")})
+            for name, table in tables.items():
                 table[places[newer]] = found[name][newer]
+
+
+def _newest(rows: Mapping[str, Tensor]) -> Tensor:
+    """Time of the newest event that memory or mailbox have seen, float64 [n]."""
+    return torch.maximum(rows["updated"], rows["mailed"][:, -1])
 
 
 def gathered(collective: Collective, rows: Tensor, counts: Sequence[int] | None, device: torch.device) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from chronoscale.datasets.arrays import Bool, Int64
 from chronoscale.datasets.streams.draws import FIXED, key_of
+from chronoscale.datasets.streams.spans import behind, rows_of
 from chronoscale.datasets.streams.spread import Allotment
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
@@ -56,6 +57,7 @@ class SpreadProgram(BatchProgram):
         limits = hyper.batch_size, hyper.batches, hyper.events.every
         self.allotments = tuple(self.spreading.allotment(part, *limits, bool(which)) for which, part in enumerate(parts))
         self._lock = Lock()
+        self._decays = self.sharing.neighbours == "decay"
         self.theta, self._tuning = given.theta, Tuning() if given.adaptive else None
         self._run: Mapping[Op, Callable[[Task], None]] = {
             Op.SAMPLE: self._sample,
@@ -138,8 +140,7 @@ class SpreadProgram(BatchProgram):
         allotment = self.allotments[1]
         found = np.zeros(len(allotment.deal.part), np.bool_)
         for iteration in range(allotment.iterations):
-            for rank in range(allotment.ranks):
-                found[allotment.own(iteration, rank) - allotment.deal.part.start] = True
+            found[rows_of(behind(allotment.every_rank(iteration), allotment.deal.part.start))] = True
         return found
 
     def place(self, task: Task) -> tuple[Allotment, int]:
@@ -150,7 +151,9 @@ class SpreadProgram(BatchProgram):
     def _sample(self, task: Task) -> None:
         (allotment, iteration), validates = self.place(task), task.step == VALIDATE
         own: Int64 = allotment.own(iteration, self.turn)
-        others = (self.fixed(own), None) if validates else self.spreading.negatives(own, self.rank, self.epoch, self.seed)
+        remote = self.theta if self.sharing.negatives else None
+        drawn = self.rank, self.epoch, self.seed
+        others = (self.fixed(own), None) if validates else self.spreading.negatives(own, *drawn, remote)
         seed = key_of(self.seed, FIXED if validates else self.epoch)
         source, seat = self.spreading.source(validates), self.spreading.seat(validates, self.rank)
         self._batch[task.unit] = self.steps.around(source, seat, own, others, allotment.before(iteration, self.turn), seed)
@@ -172,7 +175,8 @@ class SpreadProgram(BatchProgram):
         self.learner.step(task.iteration)
         if self._tuning is not None and self.epoch < EARLY:
             self.theta, self.common.alpha = self._tuning.theta(self.theta), self._tuning.alpha(self.common.alpha)
-            self.steps.boundary(self.theta)
+            self._tuning.over()
+            self._sample_with(self.theta)
 
     def _bring_back(self, task: Task) -> None:
         """What the batch has done to memory, to the host; and what its mails are."""
@@ -213,4 +217,8 @@ class SpreadProgram(BatchProgram):
                 raise RuntimeError(f"{name} is {list(kept[name].shape)}, expected {list(table.shape)}")
             table.copy_(kept[name])
         self.theta, self.common.alpha = kept["tuned"].tolist()
-        self.steps.boundary(self.theta)
+        self._sample_with(self.theta)
+
+    def _sample_with(self, theta: float) -> None:
+        if self._decays:
+            self.steps.boundary(theta)

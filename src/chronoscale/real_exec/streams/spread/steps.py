@@ -20,6 +20,7 @@ from chronoscale.datasets.streams.prepared import UNREAD, present
 from chronoscale.datasets.streams.source import Source
 from chronoscale.datasets.streams.spread_work import Remote, remotes
 from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.lanes import uses
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.models.model import StreamModel
@@ -92,7 +93,7 @@ class SpreadSteps(Steps):
             self._exchanged(torch.from_numpy(ids[:, None].copy()), out.tolist(), into.tolist()).cpu().numpy()[:, 0]
             for ids, out, into in kinds
         ]
-        return Wanted(found[0], found[-1], (told[:, 0].tolist(), told[:, 1].tolist()))
+        return Wanted(found[0], found[1] if self._edges else NOTHING, (told[:, 0].tolist(), told[:, 1].tolist()))
 
     def fetch(self, batch: SpreadBatch | None, wanted: Wanted) -> None:
         """Send what is wanted, and receive what was asked for: to the device."""
@@ -132,6 +133,7 @@ class SpreadSteps(Steps):
         if self.history is not None and isinstance(batch, SpreadBatch):
             common = self.held.common[nodes]
             at = np.flatnonzero(common >= 0)
+            at = at[self.history.seen.numpy()[common[at]]]
             time = batch.heard[torch.from_numpy(at)]
             batch.expected = torch.from_numpy(at), self.history.expected(torch.from_numpy(common[at]), time)
 
@@ -149,6 +151,7 @@ class SpreadSteps(Steps):
         super().update(batch)
         if batch.expected is not None and batch.memory is not None and batch.pending is not None and self.model.smoothing is not None:
             at, memory = batch.expected
+            uses(at, memory)
             heard = batch.pending.there.index_select(0, at).any(1)
             at, memory = at[heard], memory[heard]
             batch.memory = batch.memory.index_copy(0, at, self.model.smoothing(batch.memory.index_select(0, at), memory))

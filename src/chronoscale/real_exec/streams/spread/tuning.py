@@ -12,6 +12,7 @@ from chronoscale.strategies.streams.spread_phase import ROWS
 EARLY = 2  # epochs in which it goes on
 THETA = (0.01, 0.8)
 ALPHA = (0.0, 1.0)
+KEPT = 0.9  # of what earlier batches took
 PARTS = {Op.AGGREGATE: "embedding", Op.FORWARD: "embedding", Op.MEMORY_UPDATE: "update", Op.ALLGATHER: "synchronisation"}
 
 
@@ -26,7 +27,7 @@ def tuned_alpha(alpha: float, updating: float, synchronising: float) -> float:
 
 
 class Tuning:
-    """Seconds of a rank's rows, a sum a part; averages over batches have the same ratios."""
+    """Seconds of a rank's rows, a sum a part, of recent batches mostly; averages have the same ratios."""
 
     def __init__(self) -> None:
         self._spent: defaultdict[str, float] = defaultdict(float)
@@ -36,6 +37,11 @@ class Tuning:
         part = "fetching" if task.op is Op.ALLTOALL and task.layer == ROWS else PARTS.get(task.op)
         if part:
             self._spent[part] += seconds
+
+    def over(self) -> None:
+        """A batch is: those before it count for less, so that what they took does not outweigh what theta has become."""
+        for part in list(self._spent):
+            self._spent[part] *= KEPT
 
     def theta(self, theta: float) -> float:
         """After a batch; as it is where nothing was fetched."""
