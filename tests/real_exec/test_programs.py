@@ -22,7 +22,19 @@ ITEM, MODEL = Item("x", "", "", Hyper()), ModelChoice("wd-gcn")
 
 
 def test_every_kind_has_a_program_and_another_is_refused() -> None:
-    assert set(KINDS) == {"collectives", "groups", "snapshots", "parts", "blocks", "sampled", "hybrid", "windows", "preparation", "events"}
+    assert set(KINDS) == {
+        "collectives",
+        "groups",
+        "snapshots",
+        "parts",
+        "blocks",
+        "sampled",
+        "hybrid",
+        "windows",
+        "preparation",
+        "events",
+        "spread",
+    }
     with pytest.raises(UserError, match="is of kind 'modelled', which this version cannot execute"):
         bound(ITEM, replace(all_reduces(1), kind="modelled"), MODEL, Context())
     for kind, said in (("parts", "names no partition"), ("preparation", "names no preparation")):

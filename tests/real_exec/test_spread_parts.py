@@ -28,8 +28,9 @@ from chronoscale.real_exec.streams.spread.held import Held
 from chronoscale.real_exec.streams.spread.history import NEWER, History
 from chronoscale.real_exec.streams.spread.kept import Kept
 from chronoscale.real_exec.streams.spread.packing import Column, packed, unpacked
+from chronoscale.real_exec.streams.spread.program import SpreadProgram
 from chronoscale.real_exec.streams.spread.tuning import Tuning, tuned_alpha, tuned_theta
-from chronoscale.real_exec.task import Task
+from chronoscale.real_exec.task import Task, tasks_of
 from chronoscale.strategies.schedule import Lane, Op
 from chronoscale.strategies.streams.phase import pending_bytes, state_bytes
 from chronoscale.strategies.streams.spread_phase import BACK, IDS, ROWS
@@ -327,3 +328,42 @@ def test_memory_that_cannot_be_read_is_one_line(tmp_path) -> None:
         one.read(one.record())
     with pytest.raises(KeyError):
         one.read({})
+
+
+def replica(folder: Path, rank: int, name: str = "disttgl") -> SpreadProgram:
+    """One of two ranks, which asks the other for nothing before its epoch ends."""
+    chosen, asked = choice("tgn"), hyper("tgn", events=sharing())
+    return spread_program(folder, planned(folder, chosen, asked, name, ranks=2), chosen, asked, context(rank))
+
+
+def test_replicas_take_turns(tmp_path) -> None:
+    """In epoch e, rank r has span r + e of time with the memory of the spans before; with the first span it begins anew."""
+    folder = prepared(tmp_path, stream())
+    for rank in (0, 1):
+        made = replica(folder, rank)
+        for made.epoch in range(4):
+            made.held.state.memory.fill_(3)
+            made.begin()
+            turn = (rank + made.epoch) % 2
+            assert made.turn == turn and made.tasks == tasks_of(made._schedule, turn)
+            assert bool(made.held.state.memory.any()) == (turn == 1)
+            seen = [made.allotments[0].own(i, made.turn) for i in range(made.allotments[0].iterations)]
+            half = made.data.trained // 2
+            assert np.concatenate(seen).tolist() == list((range(half), range(half, made.data.trained))[turn])
+        plain = replica(folder, rank, "tgl-dist")
+        plain.epoch = 1
+        plain.held.state.memory.fill_(3)
+        plain.begin()
+        assert plain.turn == rank and not plain.held.state.memory.any()
+
+
+def test_negatives_count_for_what_they_weigh(tmp_path) -> None:
+    """In the loss; destinations for one."""
+    made = replica(prepared(tmp_path, stream()), 0)
+    made.begin()
+    made.run(next(task for task in made.tasks if task.op is Op.SAMPLE))
+    batch, logits = made.batch(0), torch.randn(7, 2)
+    plain = torch.nn.functional.softplus(torch.stack([-logits[:, 0], logits[:, 1]], 1))
+    torch.testing.assert_close(made._loss(batch, logits), plain.sum())
+    batch.weight = torch.rand(7, 1)
+    torch.testing.assert_close(made._loss(batch, logits), (plain[:, 0] + batch.weight[:, 0] * plain[:, 1]).sum())

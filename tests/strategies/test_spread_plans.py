@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stream_case import choice, hyper, stream
 
+from chronoscale.datasets.streams.boundary import Boundary
 from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
@@ -300,6 +301,23 @@ def test_sharing_is_read_back(feeding: str) -> None:
     with pytest.raises(UserError) as found:
         Sharing.of(replace(schedule, feeding=feeding))
     assert str(found.value) == f"schedule '{schedule.name}': sharing '{feeding}' is unknown; it is of another version"
+
+
+def test_how_neighbours_are_sampled() -> None:
+    """With the boundary that is asked for; by default one unit of decay over the stream's span."""
+    stats = data().statistics
+    for complete in (True, False):
+        given = hyper("tgn", events=shared(theta=0.2, decay=0.5, complete=complete))
+        found = {name: one.sharing.sampling(given, shape_for(choice("tgn"), stats, given), stats) for name, one in SPREAD.items()}
+        assert found["memshare"].boundary == Boundary(0.2, 0.5, complete) and found["memshare-local"].boundary == Boundary(
+            0.0, 0.5, complete
+        )
+        assert all(found[name].boundary is None for name in ("tgl-dist", "mspipe", "disttgl", "memshare-recent", "memshare-history"))
+        assert all(one.unique and one.fanouts == (3,) for one in found.values())
+    given = hyper("tgn", events=shared(theta=0.2))
+    t = data().whole.stream.t
+    default = SPREAD["memshare"].sharing.sampling(given, shape_for(choice("tgn"), stats, given), stats).boundary
+    assert default is not None and default.decay == pytest.approx(1 / (int(t[-1]) - int(t[0])))
 
 
 def test_what_cannot_be_planned_is_one_line() -> None:

@@ -1,0 +1,207 @@
+"""The command line on streams whose memory is spread over ranks: good runs, a lost rank, mistakes in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from command_line import command, one_line
+
+from chronoscale.datasets import store
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.real_exec.checkpoint import records
+from chronoscale.strategies.registry import of
+from chronoscale.strategies.streams.spread_strategy import SpreadStrategy
+
+SPREAD = [name for name, one in of("streams").items() if isinstance(one, SpreadStrategy)]
+FOUR = ["tgl-dist", "memshare", "mspipe", "disttgl"]
+MODEL = {"name": "tgn", "hidden": 8, "time": 4}
+TRAINING = {"batch_size": 20, "fanout": [3], "shared": 0.2, "theta": 0.5}
+SMALL = {"dataset": {"path": "events"}, "model": MODEL, "training": TRAINING, "ranks": [1], "repeats": 2, "warmup": 0, "epochs": 1}
+
+
+@pytest.fixture
+def experiment(tmp_path, monkeypatch) -> Callable[..., Path]:
+    """A folder to work in, with a stream of 12 sources and 6 items, and a function that writes experiment files."""
+    monkeypatch.chdir(tmp_path)
+    rng, count = np.random.default_rng(0), 300
+    src, dst = rng.integers(0, 12, count).astype(np.int32), (12 + rng.integers(0, 6, count)).astype(np.int32)
+    told = rng.normal(size=(count, 2)).astype(np.float32)
+    store.save(tmp_path / "events", EventStream(18, src, dst, np.sort(rng.integers(0, 5 * count, count)), told, name="small"))
+
+    def write(stem: str = "small", **changes: object) -> Path:
+        path = tmp_path / f"{stem}.yaml"
+        training = {**TRAINING, **changes.pop("training", {})}  # type: ignore[dict-item]
+        path.write_text(json.dumps({**SMALL, **changes, "training": training}))
+        return path
+
+    return write
+
+
+def losses(run: str, name: str, ranks: int = 1) -> np.ndarray:
+    found: np.ndarray = np.load(f"runs/{run}/ranks-{ranks}/{name}-losses.npy")
+    return found
+
+
+def test_the_loop_from_file_to_report(experiment, inline, capsys) -> None:
+    """On one rank all that has the same neighbours and negatives learns the same, whatever else it is."""
+    names = ["tgl-unique", *FOUR]
+    file = experiment(strategies=names, gpus=[1, 4, 12])
+    command("validate", file, "--json")
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["strategy"] for row in rows} == set(names)
+    ops = {"SAMPLE", "GATHER", "H2D", "D2H", "MEMORY_READ", "MEMORY_UPDATE", "MEMORY_WRITE", "AGGREGATE", "FORWARD", "BACKWARD", "OPTIMIZE"}
+    assert {row["op"] for row in rows} == {*ops, "TOTAL"} and all(row["measured_ms"] > 0 for row in rows)
+    command("bench", file, "--json")
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["strategy"] for row in rows] == names
+    for name in ("tgl-dist", "mspipe", "disttgl"):
+        np.testing.assert_allclose(
+            losses("small-bench-1", name), losses("small-bench-1", "tgl-unique"), rtol=0 if name != "mspipe" else 0.2
+        )
+    assert (losses("small-bench-1", "memshare") != losses("small-bench-1", "tgl-unique")).any()
+    command("simulate", file, "--json")
+    points = json.loads(capsys.readouterr().out)
+    assert {(row["strategy"], row["ranks"]) for row in points} == {(name, gpus) for name in names for gpus in (1, 4, 12)}
+    assert all(row["epoch_s"] > 0 for row in points)
+    command("report", "runs/small-validate-1", "runs/small-bench-1", "runs/small-simulate-1", "--out", "page")
+    text = Path("page/report.md").read_text()
+    assert all(name in text for name in names) and "### Parts of the epoch" in text
+
+
+def test_ranks_exchange_rows(experiment, capsys) -> None:
+    """Two of them: what they exchange is measured, predicted, counted as communication and shown."""
+    file = experiment(strategies=FOUR, ranks=[2], gpus=[2])
+    command("validate", file, "--json")
+    rows = json.loads(capsys.readouterr().out)
+    exchanged = {name: {row["op"] for row in rows if row["strategy"] == name} & {"ALLTOALL", "ALLGATHER", "ALLREDUCE"} for name in FOUR}
+    both = {"ALLTOALL", "ALLREDUCE"}
+    assert exchanged == {"tgl-dist": both, "memshare": {*both, "ALLGATHER"}, "mspipe": both, "disttgl": {"ALLREDUCE"}}
+    assert all(row["predicted_ms"] > 0 and np.isfinite(row["error_pct"]) for row in rows if row["op"] in {*both, "ALLGATHER"})
+    command("report", "runs/small-validate-1", "--out", "page")
+    table = Path("page/tables/breakdown.csv").read_text()
+    assert "communication" in table and all(name in table for name in FOUR)
+
+
+@pytest.mark.parametrize("name", FOUR)
+@pytest.mark.parametrize("model", ["tgn", "apan", "jodie"])
+def test_every_strategy_trains_every_model(experiment, inline, capsys, name, model) -> None:
+    command("train", experiment(strategies=[name], model={**MODEL, "name": model}, epochs=2), "--json")
+    (row,) = json.loads(capsys.readouterr().out)
+    assert 0 < row["last_ap"] <= 1 and row["test"][0]["predictor"] == model and row["test"][1]["predictor"] == "EdgeBank"
+
+
+@pytest.mark.parametrize("training", [{"validation": False}, {"batches": 2}, {"hidden_nodes": 0.2}, {"adaptive": True}])
+@pytest.mark.parametrize("name", ["memshare", "disttgl"])
+def test_other_ways_to_train(experiment, inline, capsys, name, training) -> None:
+    command("train", experiment(strategies=[name], epochs=2, training=training), "--json")
+    (row,) = json.loads(capsys.readouterr().out)
+    assert 0 < row["test"][0]["ap"] <= 1
+
+
+def left(folder: Path) -> tuple[object, ...]:
+    """What a training comes to: epochs, test, the best epoch's weights, and all ranks' memory that is kept."""
+    best = torch.load(folder / "best.pt", weights_only=True)
+    epochs = [(record.losses, record.scores, record.counts) for record in records(folder)]
+    files = {path.name: torch.load(path, weights_only=True) for path in sorted((folder / "memory").glob("*.pt"))}
+    tensors = {
+        f"{file} {name}": table.tolist() for file, found in {**files, "best": best["model"]}.items() for name, table in found.items()
+    }
+    return epochs, json.loads((folder / "test.json").read_text()), best["epoch"], int(best["state"]["epoch"]), tensors
+
+
+def ranks_of(launcher: int) -> dict[int, int]:
+    """Processes of a command's training, by rank."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            given = dict(part.split("=", 1) for part in (path / "environ").read_text().split("\0") if "=" in part)
+            line = (path / "cmdline").read_text().split("\0")
+        except (OSError, UnicodeDecodeError):
+            continue
+        if given.get("CHRONOSCALE_LAUNCHER") == str(launcher) and "RANK" in given and "torch.distributed.run" not in line:
+            found[int(given["RANK"])] = int(path.name)
+    return found
+
+
+@pytest.mark.parametrize("name", ["memshare", "disttgl"])
+def test_a_lost_rank_is_named_and_the_run_goes_on_after_it(experiment, capsys, name) -> None:
+    """Killed in the middle of an epoch; taken up, every bit is that of a run that nothing happened to: memory, mailbox and history."""
+    given = {"strategies": [name], "ranks": [2], "epochs": 6, "model": {**MODEL, "dropout": 0.2}}
+    command("train", experiment("whole", **given))
+    file = experiment("lost", **given)
+    line = [sys.executable, "-c", "from chronoscale.harness.cli import main; main()", "train", str(file)]
+    running = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    folder, deadline = Path("runs/lost-train-1/train"), time.monotonic() + 120
+    try:
+        while not (folder / "epochs").exists() or len(records(folder)) < 2:
+            assert time.monotonic() < deadline and running.poll() is None
+            time.sleep(0.005)
+        os.kill(ranks_of(running.pid)[1], signal.SIGKILL)
+        begin = time.monotonic()
+        said = running.communicate(timeout=60)[1]
+    finally:
+        running.kill()
+        running.wait()
+    assert running.returncode == 1 and time.monotonic() - begin < 60
+    (error,) = (one for one in re.sub(r"\s+", " ", said).split("error: ")[1:])
+    done = len(records(folder))
+    assert f"rank 1 of 'train' was lost (SIGKILL); {done} of 6 epochs are kept, the same command goes on after them" in error
+    assert 2 <= done < 6
+    capsys.readouterr()
+    command("train", file)
+    assert "taking up" in capsys.readouterr().err
+    assert left(folder) == left(Path("runs/whole-train-1/train"))
+
+
+def of_training(**training: object) -> dict[str, object]:
+    return {"training": training}
+
+
+@pytest.mark.parametrize("order", ["train", "simulate"])
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"ranks": [16], "gpus": [16]}, "16 parts of 'small': only 14 of its 18 nodes are not shared; expected at most as many parts"),
+        (of_training(shared=1), "training.shared: expected less than 1 (got 1)"),
+        (of_training(shared=-0.1), "training.shared: expected at least 0 (got -0.1)"),
+        (of_training(theta=2), "training.theta: expected at most 1 (got 2)"),
+        (of_training(theta="many"), "training.theta: expected a number (got 'many')"),
+        (of_training(alpha=2.5), "training.alpha: expected at most 2 (got 2.5)"),
+        (of_training(sent=2), "training.sent: expected at most 1 (got 2)"),
+        (of_training(decay=-1), "training.decay: expected at least 0 (got -1)"),
+        (of_training(staleness=0), "training.staleness: expected more than 0 (got 0)"),
+        (of_training(partition="metris"), "training.partition: expected 'shared-nodes', 'metis', 'distgl' or 'random' (got 'metris')"),
+        (of_training(thetta=0.1), "unknown key 'training.thetta'; did you mean 'training.theta'?"),
+        (of_training(adaptive=1), "training.adaptive: expected true or false (got 1)"),
+        (of_training(sampling="uniform"), "training.sampling: boundary decay is of the most recent neighbours, got 'uniform'"),
+        (
+            {"model": {**MODEL, "name": "tgat"}},
+            "model 'tgat' has no node memory that ranks could share; models that have: tgn, jodie, apan",
+        ),
+        (
+            {"model": {**MODEL, "name": "dysat"}, **of_training(windows=2, duration=300)},
+            "model 'dysat' has no node memory that ranks could share; models that have: tgn, jodie, apan",
+        ),
+        ({"strategies": ["memshar"]}, "memshar"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_2(experiment, inline, capsys, order, changes, said) -> None:
+    command(order, experiment(**{"strategies": ["memshare"], **changes}), expect=2)
+    assert said in one_line(capsys)
+
+
+def test_strategies_are_listed(capsys) -> None:
+    command("strategies", "--json")
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert set(SPREAD) <= set(rows) and {"tgl-dist", "memshare", "mspipe", "disttgl"} <= set(SPREAD)
