@@ -1,11 +1,16 @@
-"""What MemShare prints agrees with itself as far as it does; a number that was copied wrong would not."""
+"""What MemShare prints agrees with itself as far as it does; its studies run, and show what follows from mathematics."""
 
 from __future__ import annotations
+
+from functools import cache
 
 import numpy as np
 import pytest
 
 from chronoscale.datasets import catalogue
+from chronoscale.harness.reproduce import pages, registry
+from chronoscale.harness.reproduce.memshare import accuracy, alphas, cuts, cutters, increments, ladder, points, shares, stand_ins, volumes
+from chronoscale.harness.reproduce.study import Findings, Kind
 from chronoscale.reports.published import published
 
 PAPER = published("memshare")
@@ -51,3 +56,178 @@ def test_gains_of_cuts_are_over_the_mean_of_what_shares_nothing():
         assert row["memshare_shared"] - alone == pytest.approx(row["gain"], abs=1e-3)
         over.append(row["memshare_shared"] - row["metis_shared"])
     assert np.mean(over) == pytest.approx(0.0115, abs=5e-5)
+
+
+@cache
+def run(kind: Kind, number: int) -> Findings:
+    """A quick run, and what holds of all: it says that it is quick, is registered, and has a reason for every row."""
+    study = registry.find("memshare", kind, number)
+    found = study.run(lambda _: None, True)
+    assert any(note.startswith("Quick") for note in found.notes)
+    assert (found.rows["why"] != "").all()
+    assert study.title in pages.markdown(study, found)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def without_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams are generated, wherever this runs."""
+    monkeypatch.setenv("CHRONOSCALE_DATA", "/nowhere")
+
+
+def ours(found: Findings) -> dict[str, float]:
+    means = found.rows["ours_mean"] if "ours_mean" in found.rows else found.rows["ours"]
+    return dict(zip(found.rows["what"], means, strict=True))
+
+
+def test_every_number_has_its_study() -> None:
+    there = {(study.kind, study.number): study.way for study in registry.of("memshare")}
+    assert {number for kind, number in there if kind == "table"} == set(PAPER.tables)
+    assert {number for kind, number in there if kind == "figure"} == set(PAPER.figures) - {4}  # a drawing
+    assert {key for key, way in there.items() if way == "counted"} == {("table", 2), ("figure", 2), ("figure", 3), ("figure", 7)}
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_stand_ins_keep_events_a_node_and_have_hot_nodes(name: str) -> None:
+    made, printed = stand_ins.stream(name, stand_ins.QUICK[name]), stand_ins.counts(name)
+    apart = stand_ins.EVENTS_APART if name == "gdelt" else 1
+    assert len(made) / made.num_nodes == pytest.approx(printed["edges"] / printed["nodes"] / apart, rel=0.01)
+    assert stand_ins.hot_share(made) > 0.3
+    assert stand_ins.degrees(made).sum() == 2 * len(made)
+    assert stand_ins.hot_share(made, 1.0) == 1
+
+
+def test_table_2_says_what_is_left_out() -> None:
+    found = run("table", 2)
+    assert ours(found)["wikitalk, events a node"] == pytest.approx(6.87, abs=0.01)
+    assert set(found.tables["divisors"].columns) == {"dataset", "simulated", "cut", "executed", "quick"}
+
+
+def test_loads_are_between_even_and_all_in_one() -> None:
+    found = run("figure", 2)
+    assert any("Skipped: dataset 'jodie_wikipedia'" in note for note in found.notes)
+    assert found.rows["ours_low"].min() >= 1 and found.rows["ours_high"].max() <= cuts.PARTS
+    means = ours(found)
+    for name in ("stackof", "wikitalk"):
+        assert means[f"{name}, ours, largest load over the mean"] < means[f"{name}, METIS, largest load over the mean"]
+
+
+def test_sharing_more_nodes_cuts_fewer_events() -> None:
+    means = ours(run("figure", 3))
+    for name in ("gdelt", "stackof"):
+        for label in cuts.POLICIES.values():
+            curve = [means[f"{name}, {label}, {share:g} shared, cut"] for share in cuts.QUICK_SHARES]
+            assert curve == sorted(curve, reverse=True) and 0 <= curve[-1] < curve[0] <= 1
+
+
+def test_volumes_fall_with_what_is_cut() -> None:
+    """Rows of nodes alone: what is shared is synchronised."""
+    found = run("figure", 7)
+    table = found.tables["volumes"].set_index(["how", "k"]).loc["eq. 25"]
+    assert table["memory"].is_monotonic_increasing and table["memory"].iloc[0] == 0
+    assert (table["cold_nodes"].diff().dropna() < 0).all()
+    assert table[list(volumes.TERMS)].sum(axis=1).to_numpy() == pytest.approx(table["total"].to_numpy())
+
+
+def test_epochs_are_as_many_steps_as_the_paper_has() -> None:
+    one = points.Point("wikitalk", "memshare", 8)
+    assert one.steps == -(-round(0.7 * 7_833_139) // 24_000)
+    assert points.Point("wikitalk", "disttgl", 8, tests=True).steps == -(-round(0.15 * 7_833_139) // 3_000)
+    found = points.simulate(points.Point("wikitalk", "memshare", 8, quick=True))
+    assert found.epoch_s == pytest.approx(found.step_s * points.Point("wikitalk", "memshare", 8, quick=True).steps)
+    assert set(found.stages) == set(points.STAGES) and min(found.stages.values()) > 0
+
+
+def test_epochs_and_tests_over_rivals() -> None:
+    for number, table in ((9, "epochs"), (10, "tests")):
+        found = run("figure", number)
+        seconds = found.tables[table]
+        assert (seconds["tgl"].isna() == (seconds["gpus"] > points.GPUS_A_MACHINE)).all()
+        several = seconds[seconds["gpus"] > points.GPUS_A_MACHINE]
+        assert (several["memshare"] < several["tgl-dist"]).all()
+        tgl_dist = found.rows.set_index("what").loc["memshare over tgl-dist"]
+        assert tgl_dist["ours_mean"] == pytest.approx((seconds["tgl-dist"] / seconds["memshare"]).mean())
+    alone = run("figure", 10).tables["tests"].set_index(["dataset", "gpus"])["disttgl"]
+    assert alone["wikitalk", 8] == pytest.approx(alone["wikitalk", 4], rel=0.1), "DistTGL tests on one GPU, however many there are"
+
+
+def test_a_smaller_theta_fetches_less() -> None:
+    means = ours(run("figure", 13))
+    saved = [means[f"{how}, bytes fetched saved over recent, share"] for how in ("local", "theta 0.01", "theta 0.1", "theta 0.8")]
+    assert saved == sorted(saved, reverse=True) and 0 < saved[-1] < saved[0] < 1
+
+
+def test_stages_are_shares_of_their_sum() -> None:
+    table = run("table", 1).tables["stages"]
+    assert table.groupby("system")["share"].sum().to_numpy() == pytest.approx(1)
+    assert set(table["stage"]) == {row["stage"] for row in PAPER.tables[1].rows}
+    fetching = table.set_index(["system", "stage"])["s a step"]
+    assert fetching["memshare", "remote fetching"] < fetching["distgl", "remote fetching"]
+
+
+def test_the_ladder_ends_with_fewer_bytes() -> None:
+    found = run("figure", 11)
+    lines = found.tables["ladder"].set_index("how")
+    assert list(ladder.RUNGS) == [name for name in lines.columns if name != "dataset"]
+    assert ours(found)["executed, stackof, bytes fetched, memshare over tgl-dist"] < 0.5
+    simulated = lines.loc["simulated, epoch"]
+    assert ours(found)["simulated, epoch, with pipeline, speed-up"] == pytest.approx(
+        simulated["memshare-negatives"] / simulated["memshare"]
+    )
+    shaped = lines.loc["executed, stackof, network of 20 MB/s"]
+    assert shaped["tgl-dist"] > lines.loc["executed, stackof"]["tgl-dist"], "20 MB/s is slower than loopback"
+
+
+def test_what_is_shared_need_not_be_fetched() -> None:
+    means = ours(run("figure", 12))
+    for how in shares.WAYS:
+        assert (
+            1
+            > means[f"executed, stackof, {how}, k 0.1, bytes fetched over 0's"]
+            > means[f"executed, stackof, {how}, k 0.3, bytes fetched over 0's"]
+        )
+
+
+def test_a_larger_alpha_says_less() -> None:
+    table = run("figure", 14).tables["alphas"].set_index("how")
+    spoken = [table["share"][f"alpha {alpha:g}"] for alpha in alphas.QUICK_ALPHAS]
+    assert spoken == sorted(spoken, reverse=True) and spoken[-1] == 0
+    assert table["share"]["all"] == 1 and table["spoken"]["never"] == 0
+    assert table["test AP"].between(0, 1).all()
+
+
+def test_gains_of_accuracy_are_over_each_rival() -> None:
+    found = run("table", 3)
+    aps = found.tables["aps"].iloc[0]
+    for rival in accuracy.RIVALS:
+        assert ours(found)[f"tgn, gain of test AP, memshare over {rival}"] == pytest.approx(aps["memshare"] - aps[rival])
+    overall = [accuracy.gains("mspipe", model)["published_mean"] for model in accuracy.MODELS]
+    assert np.mean(overall) == pytest.approx(0.0429, abs=5e-5), "means of models are that of the text"
+
+
+def test_accuracy_over_time_ends_with_the_test() -> None:
+    curves = run("figure", 8).tables["curves"]
+    aps = run("table", 3).tables["aps"].iloc[0]
+    for name, curve in curves.groupby("strategy"):
+        assert curve["AP"].iloc[-1] == aps[name] and (np.diff(curve["s"]) > 0).all()
+
+
+def test_cutters_are_all_there() -> None:
+    times, accuracies = run("table", 4), run("table", 5)
+    assert set(times.tables["epochs"].columns) == {"how", "dataset", *cutters.COLUMNS}
+    assert set(accuracies.tables["aps"].columns) == {"dataset", *cutters.COLUMNS}
+    published_ = accuracies.rows.set_index("what")["published"]
+    assert published_["stackof, metis_shared, test AP"] == 0.9723
+    assert accuracies.tables["aps"].iloc[0][list(cutters.COLUMNS)].astype(float).between(0, 1).all()
+
+
+def test_increments_are_those_of_the_memory() -> None:
+    """Each update once: as many as there are different ends of a batch's events, at most."""
+    events = stand_ins.stream("stackof", 15_000)
+    degree, added = increments.increments(events, 1, 200)
+    trained = points.prepared("stackof", 15_000).trained
+    most = sum(np.unique([events.src[first : min(first + 200, trained)], events.dst[first : min(first + 200, trained)]]).size
+               for first in range(0, trained, 200))  # fmt: skip
+    assert 0 < len(added) == len(degree) <= most
+    assert (added > 0).all() and degree.min() >= 1
+    assert np.isfinite(run("figure", 5).rows["ours_mean"].astype(float)).all()

@@ -113,8 +113,7 @@ def executed(one: Together) -> dict[Case, Done]:
             work = Workload(one.dataset, data.statistics, shape_for(choice, data.statistics, hyper), hyper)
             schedule = strategy(case.strategy).plan(work, RANKS, UNUSED)
             items.append(item(folder, f"{number}-{case.strategy}", schedule, folder / "prepared", hyper))
-        shaped = {"network": one.network, "network_latency": LATENCY} if one.network else {}
-        settings = Settings(1, RATE, device="cpu", **shaped)
+        settings = Settings(1, RATE, device="cpu", network=one.network, network_latency=LATENCY * (one.network > 0))
         launch(Job("study", tuple(items), str(folder), choice, epochs(one.quick), 0, settings), RANKS, folder)
         return {case: Done.of(load_passes(folder, made.label)) for case, made in zip(one.cases, items, strict=True)}
 

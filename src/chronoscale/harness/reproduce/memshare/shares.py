@@ -46,12 +46,12 @@ def run(told: Told, quick: bool) -> Findings:
         cases = {(how, share): Case(name, SharingHyper(shared=share)) for how, name in WAYS.items() for share in shares}
         found = executed.executed(Together(dataset, tuple(cases.values()), quick=quick))
         for (how, share), case in cases.items():
-            one = found[case]
-            lined.append({"how": "executed", "dataset": dataset, "sampling": how, "k": share, "epoch_s": one.epoch_s, "AP": one.test,
-                          "fetched": one.counts["fetched_bytes"]})  # fmt: skip
-            rows.append(row(f"executed, {dataset}, {how}, k {share:g}, test AP", None, [one.test], "stands in the plot alone"))
+            done = found[case]
+            lined.append({"how": "executed", "dataset": dataset, "sampling": how, "k": share, "epoch_s": done.epoch_s, "AP": done.test,
+                          "fetched": done.counts["fetched_bytes"]})  # fmt: skip
+            rows.append(row(f"executed, {dataset}, {how}, k {share:g}, test AP", None, [done.test], "stands in the plot alone"))
             if share:
-                less = one.counts["fetched_bytes"] / found[cases[how, 0.0]].counts["fetched_bytes"]
+                less = done.counts["fetched_bytes"] / found[cases[how, 0.0]].counts["fetched_bytes"]
                 rows.append(row(f"executed, {dataset}, {how}, k {share:g}, bytes fetched over 0's", None, [less], NOT_PRINTED))
     drawn = lines("memshare-figure-12", "Epoch time by the share of shared nodes", "TGN on eight GPUs, simulated.", panels)
     divisors = {name: (QUICK if quick else SIMULATED)[name] for name in names[: 1 if quick else None]}

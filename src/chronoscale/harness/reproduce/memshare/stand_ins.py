@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -64,8 +65,7 @@ def real(name: str) -> EventStream:
     if not isinstance(found, EventStream):
         raise UserError(f"dataset '{name}': expected a stream of events")
     some = found.span(0, min(REAL[name], len(found)))
-    src, dst, t = (np.ascontiguousarray(column) for column in (some.src, some.dst, some.t))
-    return EventStream(found.num_nodes, src, dst, t, name=name)
+    return replace(some, features=None, labels=None, node_features=None)
 
 
 def at_hand(told: Told, quick: bool) -> tuple[dict[str, EventStream], tuple[str, ...]]:
