@@ -23,6 +23,7 @@ from chronoscale.datasets.streams.labels import require_labels
 from chronoscale.datasets.streams.loading import Cached, Frequencies, Loading
 from chronoscale.datasets.streams.negatives import Negatives
 from chronoscale.datasets.streams.neighbourhood import Neighbourhood, Sampling
+from chronoscale.datasets.streams.partitioning.asked import elapsed
 from chronoscale.datasets.streams.presampled import Others, different, frequencies, sampled
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.datasets.streams.residents import NOTHING, Residents
@@ -254,8 +255,8 @@ class Prepared:
         events = self.whole.stream
         nodes, edges = (0 if found is None else found.shape[1] for found in (events.node_features, events.features))
         classes = int(require_labels(events).max()) + 1 if self.protocol.task == "node" else 0
-        sizes = (events.num_nodes, self.trained, len(self.split.validation), nodes, edges, classes, len(events))
-        return StreamStatistics(*sizes, self.work, self.spreading, float(events.t[-1] - events.t[0]) if len(events) else 0.0)
+        counts, span = (events.num_nodes, self.trained, len(self.split.validation)), float(elapsed(events, slice(-1, None))[0])
+        return StreamStatistics(*counts, nodes, edges, classes, len(events), self.work, self.spreading, span)
 
 
 def present(destinations: Int32) -> Int32:
