@@ -96,42 +96,41 @@ def in_turn() -> str:
     return "\n".join([*lines, f"allreduce3@COMM <- {last}"])
 
 
-TRAINED = (
-    "aggregate{0}@COMPUTE\nforward{0}@COMPUTE\nbackward{0}@COMPUTE\nallreduce{0}@COMM <- backward{0}\noptimize{0}@COMPUTE <- allreduce{0}"
-)
+LAYERS = "aggregate{0}@COMPUTE\nforward{0}@COMPUTE\nbackward{0}@COMPUTE"
+LEARNT = "allreduce{0}@COMM <- backward{0}\noptimize{0}@COMPUTE <- allreduce{0}"
 SAMPLED = "sample{0}@HOST\ngather{0}@HOST <- sample{0}\nh2d{0}@H2D <- gather{0}"
 ASKED = SAMPLED + "\nask{0}@COMM <- sample{0}"
 OPENED = "read{0}@HOST{1}\nstate{0}@H2D <- read{0}"
 UPDATED = "update{0}@COMPUTE <- h2d{0} fetch{0} state{0}"
 RETURNED = "d2h{0}@D2H <- update{0}\nreturn{0}@COMM <- d2h{0}\nwrite{0}@HOST <- return{0}"
 SHARED = "tell{0}@COMM <- write{0}\nhear{0}@HOST <- tell{0}"
-LAST = "aggregate2@COMPUTE\nforward2@COMPUTE\nallreduce3@COMM <- forward2"
+VALIDATED, LAST = "aggregate2@COMPUTE\nforward2@COMPUTE", "allreduce3@COMM <- forward2"
 MEMSHARE = [
-    ASKED.format(0), "fetch0@COMM <- ask0", OPENED.format(0, ""), ASKED.format(1),
-    UPDATED.format(0), RETURNED.format(0), "fetch1@COMM <- ask1 write0", OPENED.format(1, " <- write0"), SHARED.format(0), ASKED.format(2),
-    TRAINED.format(0),
-    UPDATED.format(1), RETURNED.format(1), "fetch2@COMM <- ask2 write1", OPENED.format(2, " <- write1"), SHARED.format(1),
-    TRAINED.format(1),
-    UPDATED.format(2), RETURNED.format(2), SHARED.format(2), LAST,
+    ASKED.format(0), "fetch0@COMM <- h2d0 ask0", OPENED.format(0, ""), ASKED.format(1),
+    UPDATED.format(0), LAYERS.format(0), RETURNED.format(0), "fetch1@COMM <- h2d1 ask1 write0", SHARED.format(0),
+    OPENED.format(1, " <- write0"), ASKED.format(2), LEARNT.format(0),
+    UPDATED.format(1), LAYERS.format(1), RETURNED.format(1), "fetch2@COMM <- h2d2 ask2 write1", SHARED.format(1),
+    OPENED.format(2, " <- write1"), LEARNT.format(1),
+    UPDATED.format(2), VALIDATED, RETURNED.format(2), SHARED.format(2), LAST,
 ]  # fmt: skip
 # The first rank has none of the events that validate.
 WITHOUT_EVENTS = [
-    *MEMSHARE[:9], "ask2@COMM", TRAINED.format(0), UPDATED.format(1), RETURNED.format(1), "fetch2@COMM <- ask2 write1", SHARED.format(1),
-    TRAINED.format(1), "return2@COMM\nwrite2@HOST <- return2", SHARED.format(2), "allreduce3@COMM <- hear2",
+    *MEMSHARE[:10], "ask2@COMM", LEARNT.format(0), UPDATED.format(1), LAYERS.format(1), RETURNED.format(1), "fetch2@COMM <- ask2 write1",
+    SHARED.format(1), LEARNT.format(1), "return2@COMM\nwrite2@HOST <- return2", SHARED.format(2), "allreduce3@COMM <- hear2",
 ]  # fmt: skip
 MSPIPE = [
-    ASKED.format(0), "fetch0@COMM <- ask0", OPENED.format(0, ""), ASKED.format(1), "fetch1@COMM <- ask1", OPENED.format(1, ""),
-    UPDATED.format(0), RETURNED.format(0) + " fetch1 read1", ASKED.format(2), TRAINED.format(0),
-    UPDATED.format(1), "fetch2@COMM <- ask2 write0", OPENED.format(2, " <- write0"), RETURNED.format(1) + " fetch2 read2",
-    TRAINED.format(1), UPDATED.format(2), RETURNED.format(2), LAST,
+    ASKED.format(0), "fetch0@COMM <- h2d0 ask0", OPENED.format(0, ""), ASKED.format(1), "fetch1@COMM <- h2d1 ask1", OPENED.format(1, ""),
+    UPDATED.format(0), LAYERS.format(0), RETURNED.format(0) + " fetch1 read1", ASKED.format(2), LEARNT.format(0),
+    UPDATED.format(1), "fetch2@COMM <- h2d2 ask2 write0", OPENED.format(2, " <- write0"), LAYERS.format(1),
+    RETURNED.format(1) + " fetch2 read2", LEARNT.format(1), UPDATED.format(2), VALIDATED, RETURNED.format(2), LAST,
 ]  # fmt: skip
 ALONE = "d2h{0}@D2H <- update{0}\nwrite{0}@HOST <- d2h{0}"
 DISTTGL = [
-    SAMPLED.format(0), OPENED.format(0, ""), SAMPLED.format(1), "update0@COMPUTE <- h2d0 state0", ALONE.format(0),
-    OPENED.format(1, " <- write0"), SAMPLED.format(2), TRAINED.format(0), "update1@COMPUTE <- h2d1 state1", ALONE.format(1),
-    OPENED.format(2, " <- write1"), TRAINED.format(1), "update2@COMPUTE <- h2d2 state2", ALONE.format(2), LAST,
+    SAMPLED.format(0), OPENED.format(0, ""), SAMPLED.format(1), "update0@COMPUTE <- h2d0 state0", LAYERS.format(0), ALONE.format(0),
+    OPENED.format(1, " <- write0"), SAMPLED.format(2), LEARNT.format(0), "update1@COMPUTE <- h2d1 state1", LAYERS.format(1),
+    ALONE.format(1), OPENED.format(2, " <- write1"), LEARNT.format(1), "update2@COMPUTE <- h2d2 state2", VALIDATED, ALONE.format(2), LAST,
 ]  # fmt: skip
-NOT_VALIDATING = [*DISTTGL[:6], *DISTTGL[7:10], DISTTGL[11], "allreduce3@COMM <- optimize1"]
+NOT_VALIDATING = [*DISTTGL[:7], *DISTTGL[8:12], DISTTGL[13], "allreduce3@COMM <- optimize1"]
 
 
 def test_rows() -> None:

@@ -62,7 +62,10 @@ def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
         part = out / f".{label}-losses.npy"
         np.save(part, np.stack([one.losses for one in done]))
         os.replace(part, out / f"{label}-losses.npy")
-        said = {"scores": [dict(one.scores) for one in done], "counts": [dict(one.counts) for one in done]}
+        said: dict[str, list[dict[str, float]]] = {
+            "scores": [dict(one.scores) for one in done],
+            "counts": [dict(one.counts) for one in done],
+        }
         for what in ("scores", "counts") if any(said["counts"]) else ("scores",):
             part = out / f".{label}-{what}.json"
             part.write_text(json.dumps(said[what]))
