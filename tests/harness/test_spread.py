@@ -101,7 +101,10 @@ def test_every_strategy_trains_every_model(experiment, inline, capsys, name, mod
     assert 0 < row["last_ap"] <= 1 and row["test"][0]["predictor"] == model and row["test"][1]["predictor"] == "EdgeBank"
 
 
-@pytest.mark.parametrize("training", [{"validation": False}, {"batches": 2}, {"hidden_nodes": 0.2}, {"adaptive": True}])
+@pytest.mark.parametrize(
+    "training",
+    [{"validation": False}, {"batches": 2}, {"hidden_nodes": 0.2}, {"adaptive": True}, {"variant": "as-published"}, {"partition": "metis"}],
+)
 @pytest.mark.parametrize("name", ["memshare", "disttgl"])
 def test_other_ways_to_train(experiment, inline, capsys, name, training) -> None:
     command("train", experiment(strategies=[name], epochs=2, training=training), "--json")

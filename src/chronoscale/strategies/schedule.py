@@ -82,9 +82,11 @@ class Schedule:
     keeps the three of the whole.
 
     `kind` says what executes it: "groups" of snapshots, each whole on a rank; "snapshots" of a group spread over ranks; "parts" of
-    snapshots; "blocks" of sliding windows; "sampled" windows; "hybrid" batches; "windows" of a signal; "preparation", once before
-    the first epoch; "collectives" alone; "modelled", which nothing executes. `feeding`: of a signal's windows and preparation, where
-    batches come from (`strategies.signals.feeding`); of blocks, what is kept (`strategies.flaredtdg.keeping`).
+    snapshots; "blocks" of sliding windows; "sampled" windows; "hybrid" batches; "windows" of a signal; "events" of a stream, and
+    "spread", whose memory ranks have parts of; "preparation", once before the first epoch; "collectives" alone; "modelled", which nothing
+    executes. `feeding`: of a signal's windows and preparation, where batches come from (`strategies.signals.feeding`), of events alike
+    (`strategies.streams.feeding`); of spread ones, what ranks share (`strategies.streams.sharing`); of blocks, what is kept
+    (`strategies.flaredtdg.keeping`).
     """
 
     name: str
