@@ -6,4 +6,4 @@ from chronoscale.strategies.streams.sharing import Sharing
 from chronoscale.strategies.streams.spread_strategy import SpreadStrategy
 
 SOURCE = "Zhou et al., SC 2023, as in MemShare §2.2"
-DISTTGL = SpreadStrategy("disttgl", "DistTGL: memory replicated, epochs in parallel", SOURCE, Sharing(replicated=True, pipelined=True))
+DISTTGL = SpreadStrategy("disttgl", "DistTGL: memory replicated, a span of time a rank", SOURCE, Sharing(replicated=True, pipelined=True))
