@@ -3,7 +3,7 @@
     python benchmarks/bench_memshare.py [--datasets jodie_wikipedia us_flights_2001] [--events 200000] [--only times|scores] …
 
 Times: epochs of all strategies in turn in one job, pass by pass, so that drift of the machine hits all alike; without a network between the
-ranks and with one held to `--network` bytes a second (real_exec.shaped). Ratios are to `--base` in the same pass: median and range.
+ranks and with one held to some bytes a second, `--networks` (real_exec.shaped). Ratios are to `--base` in the same pass: median and range.
 Scores: trainings of `--epochs` epochs by seed, the best epoch tested; mean ± standard deviation. Prints Markdown; `--into` keeps
 everything as JSON.
 """
@@ -120,7 +120,7 @@ def main() -> int:
     ask.add_argument("--strategies", nargs="+", default=[*LADDER, *RIVALS])
     ask.add_argument("--base", default="tgl-dist")
     ask.add_argument("--model", default="tgn")
-    ask.add_argument("--network", type=float, default=0.125e9, help="bytes a second of the second table of times")
+    ask.add_argument("--networks", type=float, nargs="+", default=[0.0, 0.025e9], help="bytes a second, 0: that of one machine")
     for name, value in {"ranks": 2, "batch-size": 600, "fanout": 10, "repeats": 7, "epochs": 8}.items():
         ask.add_argument(f"--{name}", type=int, default=value)
     for name, number in {"shared": 0.1, "theta": 0.1, "alpha": 0.3, "rate": 0.0005}.items():
@@ -132,7 +132,7 @@ def main() -> int:
     for name in given.datasets:
         with tempfile.TemporaryDirectory() as temporary:
             data = prepared(name, given.events, Path(temporary))
-            for network in () if given.only == "scores" else (0.0, given.network):
+            for network in () if given.only == "scores" else given.networks:
                 found = times(given, data, given.strategies, network)
                 kept[f"{name} {network:g}"] = found
                 base = found[given.base]["seconds"]
