@@ -45,8 +45,8 @@ def run(told: Told, quick: bool) -> Findings:
     said = (
         *((f"Quick: {names[0]} alone, a smaller stand-in.",) if quick else ()),
         f"TGN's one hop of up to {fanout(DATASETS[0])} neighbours around both ends and a negative of each event, {SHARED:.0%} of the nodes "
-        f"shared, theta {THETA:g}. A neighbour is local where its event is in the root's part and its node, too, or shared. A row is asked for "
-        "once a batch.",
+        f"shared, theta {THETA:g}. A neighbour is local where its event is in the root's part and its node, too, or shared. A row is "
+        "asked for once a batch.",
         *notes({name: divisors[name] for name in names}),
     )
     return Findings(pd.DataFrame(rows), (), {}, said)
