@@ -83,8 +83,8 @@ def ours(found: Findings) -> dict[str, float]:
 def test_every_number_has_its_study() -> None:
     there = {(study.kind, study.number): study.way for study in registry.of("memshare")}
     assert {number for kind, number in there if kind == "table"} == set(PAPER.tables)
-    assert {number for kind, number in there if kind == "figure"} == set(PAPER.figures) - {4}  # a drawing
-    assert {key for key, way in there.items() if way == "counted"} == {("table", 2), ("figure", 2), ("figure", 3), ("figure", 7)}
+    assert {number for kind, number in there if kind == "figure"} == set(PAPER.figures)
+    assert {key for key, way in there.items() if way == "counted"} == {("table", 2), *(("figure", number) for number in (2, 3, 4, 7))}
 
 
 @pytest.mark.parametrize("name", DATASETS)
@@ -118,6 +118,15 @@ def test_sharing_more_nodes_cuts_fewer_events() -> None:
         for label in cuts.POLICIES.values():
             curve = [means[f"{name}, {label}, {share:g} shared, cut"] for share in cuts.QUICK_SHARES]
             assert curve == sorted(curve, reverse=True) and 0 <= curve[-1] < curve[0] <= 1
+
+
+def test_a_way_to_sample_asks_for_what_is_remote() -> None:
+    """Local neighbours' events are the rank's own; what decay leaves out is filled up from there."""
+    means = ours(run("figure", 4))
+    asked, found = ({way: means[f"stackof, {way}, {what}, of a root"] for way in ("recent", "decay", "decay, not completed", "local")}
+                    for what in ("events asked of other ranks", "neighbours"))  # fmt: skip
+    assert asked["local"] == 0 < asked["decay"] == asked["decay, not completed"] < asked["recent"]
+    assert found["recent"] >= found["decay"] > found["decay, not completed"] > 0
 
 
 def test_volumes_fall_with_what_is_cut() -> None:

@@ -21,6 +21,7 @@ MODULES = (
     "flaredtdg.breakdown", "flaredtdg.errors", "flaredtdg.memory", "flaredtdg.reductions", "flaredtdg.scaling", "flaredtdg.sensitivity",
     "flaredtdg.systems",
     "memshare.accuracy", "memshare.alphas", "memshare.cuts", "memshare.cutters", "memshare.increments", "memshare.ladder",
+    "memshare.neighbours",
     "memshare.shares", "memshare.sizes", "memshare.speedups", "memshare.stages", "memshare.thetas", "memshare.volumes",
 )  # fmt: skip
 _ALL: tuple[Study, ...] = tuple(study for name in MODULES for study in import_module(f"chronoscale.harness.reproduce.{name}").STUDIES)

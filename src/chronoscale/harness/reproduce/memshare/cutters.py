@@ -78,7 +78,7 @@ def why(column: str) -> str:
     """Why a ratio of epochs differs."""
     if column.endswith("_shared"):
         return f"which events METIS puts where; else {UNKNOWN}"
-    return f"stand-ins cut as METIS cuts them have no communities that wake and sleep, so loads are more even; else {UNKNOWN}"
+    return f"most of a stand-in's events are cut where nothing is shared, whatever cuts it, and its loads are more even; else {UNKNOWN}"
 
 
 STUDIES = (

@@ -168,6 +168,6 @@ def _divisors(quick: bool) -> dict[str, int]:
 
 
 STUDIES = (
-    Study("figure", 9, "simulated", 600, epochs, "epoch time alone, generated stand-ins", paper="memshare"),
-    Study("figure", 10, "simulated", 60, inference, "generated stand-ins", paper="memshare"),
+    Study("figure", 9, "simulated", 700, epochs, "epoch time alone, generated stand-ins", paper="memshare"),
+    Study("figure", 10, "simulated", 120, inference, "generated stand-ins", paper="memshare"),
 )
