@@ -157,7 +157,7 @@ def test_epochs_and_tests_over_rivals() -> None:
         tgl_dist = found.rows.set_index("what").loc["memshare over tgl-dist"]
         assert tgl_dist["ours_mean"] == pytest.approx((seconds["tgl-dist"] / seconds["memshare"]).mean())
     alone = run("figure", 10).tables["tests"].set_index(["dataset", "gpus"])["disttgl"]
-    assert alone["wikitalk", 8] == pytest.approx(alone["wikitalk", 4], rel=0.1), "DistTGL tests on one GPU, however many there are"
+    assert alone["wikitalk", 8] == pytest.approx(alone["wikitalk", 4], rel=0.25), "DistTGL tests on one GPU; some of it is under way before"
 
 
 def test_a_smaller_theta_fetches_less() -> None:
