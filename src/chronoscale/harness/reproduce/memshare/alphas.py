@@ -40,7 +40,7 @@ def run(told: Told, quick: bool) -> Findings:
     said = (
         "Messages are of shared nodes in the last epoch, each with the node's memory and mailbox. All updates: of what all ranks do to a "
         "node in an iteration the newest alone is sent. With alpha each rank keeps its own memory of a node: there are more changes.",
-        "alpha 2 is the largest that 1 - cosine reaches, above which nothing is said.",
+        "alpha 2 is the largest that 1 - cosine reaches: a node is told of when it has memory for the first time, and never again.",
     )
     return Findings(pd.DataFrame(rows), (drawn,), {"alphas": pd.DataFrame(lined)}, (*said, *notes(named, quick, absent)))
 
