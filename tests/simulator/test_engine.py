@@ -5,10 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from notation import NsCosts, Written, gpus, log, write
 from random_schedules import ONE_STREAM, schedules
-from replay_oracle import assert_exact
+from replay_oracle import assert_exact, replay
 
 from chronoscale.errors import UserError
-from chronoscale.simulator.engine import replay
 from chronoscale.strategies.builder import Builder
 from chronoscale.strategies.cluster import CPU_STREAMS, Cluster
 from chronoscale.strategies.trace import Source

@@ -84,8 +84,8 @@ def starts(timeline: Timeline, shares: Shares | None = None, takes: NDArray[np.b
     for first, last in timeline.bounds:
         env.process(run(first, last))
     env.run()
-    counts = np.array(start, np.int64)
-    return np.where(np.array(begun) < 0, counts, begun), counts
+    began, counts = np.array(begun, np.int64), np.array(start, np.int64)
+    return np.where(began < 0, counts, began), counts
 
 
 def _leads(timeline: Timeline) -> list[int]:
