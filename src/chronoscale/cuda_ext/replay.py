@@ -41,6 +41,20 @@ class Turns(NamedTuple):
     gate: Int64  # [g]
 
 
+class Launched(NamedTuple):
+    """n rows whose kernels hosts launch, one a rank, in their order."""
+
+    rank: NDArray[np.int32]  # [n]
+    lane: NDArray[np.uint8]  # [n]
+    iteration: NDArray[np.int32]  # [n]
+    kernels: Int64  # [n]
+    ns: Int64  # [n]
+    on_host: NDArray[np.bool_]  # [n] what the host does itself
+    steps: NDArray[np.bool_]  # [n] the optimiser's
+    dep_ptr: Int64  # [n + 1]
+    dep: Int64
+
+
 class Taken(NamedTuple):
     """What rows take of `resources` resources: row i, after its first delay[i] ns, the shares [ptr[i], ptr[i + 1]), multiples of 2^-30. A
     collective's are its first row's."""
@@ -50,6 +64,29 @@ class Taken(NamedTuple):
     ptr: Int64  # [n + 1]
     resource: NDArray[np.int32]
     share: NDArray[np.float64]
+
+
+def turns(of: Launched, hosts: int, lanes: int, launch_ns: int) -> Turns | None:
+    """The turns of hosts that launch a kernel in `launch_ns` (`simulator.launches`). None where there is no native library, with a warning.
+
+    Raises UserError for arrays that do not fit one another, MachineError when memory runs out.
+    """
+    rows = len(of.ns)
+    types = (np.int32, np.uint8, np.int32, np.int64, np.int64, np.bool_, np.bool_)
+    for name, dtype in zip(Launched._fields[:7], types, strict=True):
+        require(name, getattr(of, name), dtype, rows)
+    require("dep_ptr", of.dep_ptr, np.int64, rows + 1)
+    require("dep", of.dep, np.int64, int(of.dep_ptr[-1]))
+    if (library := scheduler("schedules are replayed")) is None:
+        return None
+    turn, after, made = np.empty(rows, np.int64), np.empty(rows, np.int64), np.zeros(1, np.int64)
+    host, length, gate = (np.empty(2 * rows, np.int64) for _ in range(3))
+    outputs = (address(array) for array in (turn, after, host, length, gate, made))
+    status = library.cs_launches(rows, hosts, lanes, *(address(array) for array in of), launch_ns, *outputs)
+    if status == _ARGUMENT:
+        raise UserError("replay: a rank, lane or dependency of what is launched is out of range")
+    succeed("replay", status)
+    return Turns(hosts, turn, after, *(array[: int(made[0])].copy() for array in (host, length, gate)))
 
 
 def replay(lines: Lines, turns: Turns | None, taken: Taken | None) -> tuple[Int64, Int64] | None:

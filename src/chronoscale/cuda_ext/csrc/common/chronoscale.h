@@ -108,6 +108,16 @@ CS_API int cs_replay(int64_t count, int64_t streams, const int32_t* stream, cons
                      const int64_t* host, const int64_t* length, const int64_t* gate, int64_t resources, const int64_t* delay,
                      const int64_t* ptr, const int32_t* resource, const double* share, int64_t* out_start, int64_t* out_end);
 
+// Turns of hosts, one a rank, that launch the kernels of `count` rows in their order, launch_ns each, for cs_replay: row i is of turn
+// out_turn[i] and starts out_after[i] behind its turn's start or later (-2^60: it has no kernels). A turn ends with an iteration (the next
+// one's gate is the last optimiser's step, `steps`, of the iteration before the last), and before a row that is not on_host, has kernels, and
+// waits, by dep or behind the row before it in its lane, for a row on_host of its rank that no launch of the rank has waited for. Room for
+// 2 * count turns, of which there are out_turns[0].
+CS_API int cs_launches(int64_t count, int64_t hosts, int64_t lanes, const int32_t* rank, const uint8_t* lane, const int32_t* iteration,
+                       const int64_t* kernels, const int64_t* ns, const uint8_t* on_host, const uint8_t* steps, const int64_t* dep_ptr,
+                       const int64_t* dep, int64_t launch_ns, int64_t* out_turn, int64_t* out_after, int64_t* out_host,
+                       int64_t* out_length, int64_t* out_gate, int64_t* out_turns);
+
 // T-CSR (TGL, section 4.1): row v holds the events of node v in their order, with the node at the other end: those that it sends and,
 // `both`, those that it receives; one that it sends to itself once. Events come in blocks, of which the first is number `first`, below
 // 2^31 in all. count: adds their entries to degree [nodes]. fill: writes neighbor and event [room] at cursor [nodes], where each row's
