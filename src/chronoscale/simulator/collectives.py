@@ -80,7 +80,13 @@ class Collectives:
         return first
 
     def messages(self, schedule: Schedule) -> tuple[Ints, Ints, Ints]:
-        """Which collectives are a SEND and its RECV, the rank that sends, the rank that receives; int64 [m] each."""
+        """Which collectives are a SEND and its RECV, the rank that sends, the rank that receives; int64 [m] each.
+
+        Raises ValueError where more rows are joined.
+        """
+        if (more := np.flatnonzero((self.op == Op.SEND) & (self.size > 2))).size:
+            task = self.row[self.begin[more[0]]]
+            raise ValueError(f"schedule '{schedule.name}': task {task} is a message of {self.size[more[0]]} rows, expected SEND and RECV")
         index = np.flatnonzero((self.op == Op.SEND) & (self.size == 2))
         begin = self.begin[index]
         later = (schedule.op[self.row[begin]] == Op.RECV).astype(np.int64)
