@@ -159,11 +159,14 @@ class Model:
         self._sent(index, 1 - across, across, moved, moved * slowness, result)
 
     def _sent(self, index: Ints, inside: Ints, across: Ints, each: Ints, alone: Floats, result: Costs) -> None:
-        """Messages of `each` bytes, in rounds inside machines and across; `alone`: what links take for all of them."""
+        """Messages of `each` bytes, in rounds inside machines and across; `alone`: what links take for all of them.
+
+        NCCL's model leaves messages out: they take the links for what crosses them, and a ring's hops.
+        """
         small = each <= self.constants.message_ll_bytes
         protocols: tuple[tuple[Protocol, Any], ...] = (("ll", small), ("simple", ~small))
         for protocol, mine in protocols:
             hops = inside * self.hop_s(False, "ring", protocol) + across * self.hop_s(True, "ring", protocol)
             latency = (getattr(self.constants.base_latency_s.ring, protocol) + hops)[mine]
-            taken = alone[mine] / getattr(self.constants.speed.ring, protocol)
-            result.put(index[mine], latency + taken, latency, getattr(self.constants.wire, protocol))
+            wire = getattr(self.constants.wire, protocol)
+            result.put(index[mine], latency + alone[mine] / wire, latency, wire)

@@ -8,7 +8,7 @@ operation             time
 ====================  =====================================================================================
 ALLREDUCE             the least over ring and tree and three protocols of base + hops + bytes / (speed x bandwidth)
 ALLGATHER             the same, of the ring
-ALLTOALL              base + a hop for every other rank + bytes / (speed x bandwidth); LL for small messages, Simple otherwise
+ALLTOALL              base + a hop for every other rank + bytes / bandwidth; LL for small messages, which doubles them, or Simple
 SEND, RECV            the same, with one hop
 ====================  =====================================================================================
 
