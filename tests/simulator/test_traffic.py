@@ -51,6 +51,18 @@ def test_no_link_needs_longer_than_the_row_lasts(op, size, ranks):
         assert busy.max() <= ns[0] - traffic.latency_ns[0] + 1 and (busy > 0).all()
 
 
+@pytest.mark.parametrize("size", [1000, 3_000_000])
+@pytest.mark.parametrize("target", [1, 7, 9])
+def test_no_link_needs_longer_than_a_message_lasts(size, target):
+    schedule = write(f"s: SEND@COMM rank=0 group=0 bytes={size}\nr: RECV@COMM rank={target} group=0 bytes={size}", 10).schedule
+    for name in ("h200", "a40-10g"):
+        cluster = presets.scaled(presets.cluster(name), 10)
+        graph = LinkGraph.of(cluster)
+        traffic = Traffic.of(schedule, cluster, graph)
+        lasts = network.times(schedule, cluster)[1][0] - traffic.latency_ns[0]
+        assert (traffic.bytes / graph.bandwidth[traffic.link]).max() * 1e9 == pytest.approx(lasts, abs=1)
+
+
 def test_what_a_ring_of_rails_sends():
     schedule = write("r: ALLREDUCE@COMM all bytes=1000000000", 32).schedule
     traffic, found = crossed(schedule, H200)
