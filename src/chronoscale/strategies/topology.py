@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 
 def _of_bytes(value: float) -> float:
-    if value < 1e6:
+    if not value >= 1e6:  # nor a number that is none
         raise ValueError("expected bytes/s in one direction, at least 1e6 (400 Gb/s are 50.0e+9)")
     return value
 
