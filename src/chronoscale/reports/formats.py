@@ -76,7 +76,7 @@ READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
         (size, {"h2d_bytes": "host to device"}),
         (_SHORT, {"collective_s": "collectives,\u00a0s"}),
         (str, {"sources": "durations"}),
-        (str, {"failed": "not compared"}),
+        (str, {"failed": "not compared", "busiest_link": "busiest link, mean use"}),
         (_SIGNED, {"error_pct": "error"}),
         (_finite(lambda value: f"{value:.1f} %"), {"spread_pct": "spread"}),
     )

@@ -42,7 +42,7 @@ class Measured:
     its scheduler's bound (`Schedule.gap`), NaN where no scheduler planned. prepare_s: what happens once before the first epoch; NaN where a
     strategy prepares nothing by itself. host_bytes: planned, of a rank (`Schedule.host`). scores: of the validation that ended the last
     epoch, by key; none without one. losses: one value a step. prediction: of the same schedule, where it was replayed. failed: why its
-    figures compare with nothing, '' where they do.
+    figures compare with nothing, '' where they do. busiest_link: with its mean utilisation, in words; '' where none was modelled.
     """
 
     setting: Setting
@@ -57,6 +57,7 @@ class Measured:
     losses: tuple[float, ...] = ()
     prediction: Prediction | None = None
     failed: str = ""
+    busiest_link: str = ""
 
     @classmethod
     def of(cls, setting: Setting, traces: Sequence[Trace], schedule: Schedule | None = None) -> Measured:

@@ -18,7 +18,7 @@ from chronoscale.strategies.schedule import Op
 NAN = float("nan")
 HEARD = {"sources": "durations"}
 MEASURED = ("measured_ms", "spread_pct", *SCORES)  # no prediction, also where others of a row are
-RARE = ("prepare_s", "gap", "host_bytes", "failed")  # columns of families and strategies that have them
+RARE = ("prepare_s", "gap", "host_bytes", "failed", "busiest_link")  # columns of families and strategies that have them
 
 
 class Timed(Protocol):
@@ -56,8 +56,8 @@ def comparison(section: Section) -> pd.DataFrame:
     """One row a result, ordered by ranks, strategy, run.
 
     speedup: over the section's baseline on the same ranks, NaN where it did not run. parallel_efficiency: against the curve's smallest run.
-    Both NaN for a result that `failed`. prepare_s, scores, gap, host_bytes, failed: as in `Measured`, columns where any is known.
-    Seconds and bytes as in `Summary`; efficiency and utilisation are shares of 1.
+    Both NaN for a result that `failed`. prepare_s, scores, gap, host_bytes, busiest_link, failed: as in `Measured`, columns where any is
+    known. Seconds and bytes as in `Summary`; efficiency and utilisation are shares of 1.
     """
     rows, shown = [], present(run.scores for run in section.runs)
     shares = {label: efficiency(section.curve(label)) for label in section.labels}
@@ -86,6 +86,7 @@ def comparison(section: Section) -> pd.DataFrame:
                     "h2d_bytes": found.h2d_bytes,
                     "host_bytes": run.host_bytes,
                     "collective_s": found.collective_s,
+                    "busiest_link": run.busiest_link,
                     "sources": found.sources,
                     "device": found.device,
                 }
