@@ -21,7 +21,7 @@ from chronoscale.kept import read_text
 from chronoscale.reports.breakdown import PARTS
 from chronoscale.reports.folder import write
 from chronoscale.reports.formats import number
-from chronoscale.reports.tables import breakdown, comparison, fidelity
+from chronoscale.reports.tables import breakdown, comparison
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
@@ -29,7 +29,6 @@ COLUMNS = (
     "strategy", "ranks", "epoch_s", "spread_s", "prepare_s", "speedup", "parallel_efficiency", *SCORES, "gap", "imbalance", "utilisation",
     "learning_rate", "sources", "failed",
 )  # fmt: skip
-PREDICTED = ("strategy", "ranks", "op", "predicted_ms", "measured_ms", "error_pct", "spread_pct", "sources")
 
 
 def compared(run: Run) -> pd.DataFrame:
@@ -44,12 +43,6 @@ def compared(run: Run) -> pd.DataFrame:
     found = {**execution.idle(run), **simulation.idle(run)}
     others = [key for key in SCORES if key in table][1:]
     return table[[name for name in COLUMNS if name in table and name not in others]].assign(idle_ranks=[found.get(key, 0) for key in keys])
-
-
-def fidelity_table(run: Run) -> pd.DataFrame:
-    """Predicted against measured of one run, per operation and in total."""
-    table = pd.concat([fidelity(section) for section in collect([run]).sections], ignore_index=True)
-    return table[[name for name in PREDICTED if name in table]]
 
 
 def parts(run: Run) -> pd.DataFrame:

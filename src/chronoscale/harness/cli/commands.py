@@ -26,7 +26,9 @@ class Commands(LazyGroup):
     entries = {  # noqa: RUF012
         "profile": Entry(f"{_HERE}.loop:profile", "Measure operations on this device, fit cost curves, report their held-out error."),
         "bench": Entry(f"{_HERE}.loop:bench", "Train with every strategy for real, on every rank count (torchrun for several)."),
-        "validate": Entry(f"{_HERE}.loop:validate", "Execute and replay the same schedules; print the error per operation and in total."),
+        "validate": Entry(
+            f"{_HERE}.loop:validate", "Execute and replay the same schedules; print the error per operation, iteration and in total."
+        ),
         "simulate": Entry(f"{_HERE}.loop:simulate", "Replay every strategy on every number of GPUs of the cluster."),
         "train": Entry(f"{_HERE}.train:train", "Train, resumable after any epoch."),
         "report": Entry(f"{_HERE}.report:report", "One HTML page over runs, with tables as CSV and Markdown and figures as SVG and PNG."),
