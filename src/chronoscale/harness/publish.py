@@ -1,4 +1,4 @@
-"""Publish: finished runs as reports, tables and timelines."""
+"""Publish: finished runs as reports and tables."""
 
 from __future__ import annotations
 
@@ -8,22 +8,17 @@ from pathlib import Path
 import pandas as pd
 
 from chronoscale.datasets.scores import SCORES
-from chronoscale.errors import UserError
 from chronoscale.harness import execution, simulation
 from chronoscale.harness.cell import Cell
 from chronoscale.harness.collected import collect
 from chronoscale.harness.families import family_of
 from chronoscale.harness.jobs import schedules
-from chronoscale.harness.runs import Run, write_text
+from chronoscale.harness.runs import Run
 from chronoscale.harness.started import of_run
-from chronoscale.harness.trained import FOLDER
-from chronoscale.kept import read_text
 from chronoscale.reports.breakdown import PARTS
 from chronoscale.reports.folder import write
 from chronoscale.reports.formats import number
 from chronoscale.reports.tables import breakdown, comparison
-from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.trace import Trace
 
 COLUMNS = (
     "strategy", "ranks", "epoch_s", "spread_s", "prepare_s", "speedup", "parallel_efficiency", *SCORES, "gap", "imbalance", "utilisation",
@@ -72,28 +67,3 @@ def beside(table: pd.DataFrame, parts: pd.DataFrame) -> pd.DataFrame:
 def page(found: Sequence[Run], out: Path) -> Path:
     """The report as a folder; returns its index.html."""
     return write(collect(found), out)
-
-
-def chrome(run: Run, out: Path) -> list[Path]:
-    """Chrome-trace JSON of the first repeat of everything executed, of everything simulated, and of both planes of a training run."""
-    run.status  # noqa: B018 (refuses what is no run)
-    out.mkdir(parents=True, exist_ok=True)
-    written = []
-    for _, folder in run.numbered("ranks-"):
-        for name, schedule in schedules(folder).items():
-            written.append(_export(Trace.load(folder / f"{name}-r0.parquet"), schedule, out / f"{name}-{folder.name}.json"))
-    for folder in run.pieces("sim-"):
-        trace, schedule = Trace.load(folder / "trace.parquet"), Schedule.load(folder / "schedule.parquet")
-        written.append(_export(trace, schedule, out / f"{folder.name}.json"))
-    timeline = run.folder / FOLDER / "timeline.json"
-    if timeline.exists():
-        write_text(out / "stages.json", read_text(timeline, "timeline"))
-        written.append(out / "stages.json")
-    if not written:
-        raise UserError(f"{run.folder}: no traces to export")
-    return written
-
-
-def _export(trace: Trace, schedule: Schedule, path: Path) -> Path:
-    write_text(path, trace.chrome(schedule))
-    return path

@@ -9,7 +9,7 @@ import pytest
 from chakra_oracle import proto
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from notation import gpus, write
+from notation import NsCosts, gpus, write
 from recordings import recording
 
 from chronoscale.errors import UserError
@@ -17,8 +17,8 @@ from chronoscale.simulator.engine import replay
 from chronoscale.strategies.formats import chakra, chakra_in, chakra_out
 from chronoscale.strategies.formats.attribute import attribute
 from chronoscale.strategies.formats.chakra import CommType, Node, NodeType
+from chronoscale.strategies.formats.groups import before
 from chronoscale.strategies.formats.wire import varint
-from chronoscale.strategies.recorded import RecordedCosts
 from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source, Trace
 
@@ -57,7 +57,7 @@ def test_what_was_written_is_read_again(tmp_path_factory, seed, ranks, streams):
     paths = chakra_out.write(trace, schedule, streams, folder, "job")
     assert [path.name for path in paths] == [f"job.{rank}.et" for rank in range(ranks)]
     found = chakra_in.read(paths[::-1])
-    assert same(found.schedule, schedule) and same(found.trace, trace)
+    assert same(found.schedule, schedule) and same(found.trace, trace) and found.prior.tolist() == before(schedule, streams).tolist()
 
 
 def test_nodes_are_what_chakra_says(tmp_path):
@@ -145,11 +145,11 @@ def meets(number: int, *deps: int, kind: CommType = CommType.ALL_REDUCE, size: i
 def test_a_trace_of_another_tool_is_replayed_by_hand(tmp_path):
     """10 µs beside 30, then an all-reduce of 4,000 bytes at 1 B/ns between two ranks (2 (P-1)/P of them), then 5 µs."""
     paths = foreign(tmp_path, *([device(7, us), meets(3, 7), device(5, 5, 3)] for us in (10, 30)))
-    schedule, trace = chakra_in.read(paths)
+    recording = chakra_in.read(paths)
+    schedule, trace, costs = recording.schedule, recording.trace, recording.costs
     assert (schedule.kind, schedule.ranks, schedule.name) == ("modelled", 2, "model")
     assert [Op(op).name for op in schedule.op] == ["COMPUTE", "ALLREDUCE", "COMPUTE"] * 2
     assert trace.duration_ns.tolist() == [10_000, 1000, 5000, 30_000, 1000, 5000] and set(trace.source) == {Source.PUBLISHED}
-    costs = RecordedCosts(trace)
     found = replay(schedule, gpus(2), costs)
     assert found.start_ns.tolist() == [0, 30_000, 34_000] * 2 and found.span_ns == 39_000
     assert found.device.endswith("costs: recorded on as traced in model.0.et")
@@ -157,6 +157,20 @@ def test_a_trace_of_another_tool_is_replayed_by_hand(tmp_path):
     assert memory.tolist() == sms.tolist() == [0.0] * 4
     with pytest.raises(UserError, match="durations of the rows of 'model', and of no other schedule"):
         costs.predict(schedule.take(np.arange(3)), np.arange(3))
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10**6), st.sampled_from([ALONE, FUSED]), st.sampled_from([0, 5]))
+def test_a_replay_where_it_was_recorded_is_the_recording(tmp_path_factory, seed, streams, launch_ns):
+    """Launches and all; but for the gaps before collectives, which are the network's."""
+    schedule, _ = recording(seed, 3)
+    schedule = replace(schedule, kernels=np.where(schedule.collective < 0, schedule.kernels, 0))
+    cluster = gpus(3, streams=streams)
+    trace = replay(schedule, cluster, NsCosts(launch_ns))
+    found = chakra_in.read(chakra_out.write(trace, schedule, streams, tmp_path_factory.mktemp("traces"), "job"))
+    again = found.costs.without_gaps(schedule, replay(found.schedule, cluster, found.costs))
+    zero = trace.start_ns.min() if len(trace) else 0
+    assert np.array_equal(again.start_ns, trace.start_ns - zero) and np.array_equal(again.end_ns, trace.end_ns - zero)
 
 
 def test_messages_loads_and_process_groups(tmp_path):
@@ -169,7 +183,7 @@ def test_messages_loads_and_process_groups(tmp_path):
         [Node(1, "send", NodeType.COMM_SEND, (), (), 0, 1, ends), Node(2, "store", NodeType.MEM_STORE), *shared],
         [meets(4, kind=CommType.REDUCE_SCATTER, size=600, pg_name="tp"), Node(9, "python", NodeType.COMP)],
     )
-    schedule, _ = chakra_in.read(paths)
+    schedule = chakra_in.read(paths).schedule
     row = {(int(rank), Op(op).name): i for i, (rank, op) in enumerate(zip(schedule.rank, schedule.op, strict=True))}
     column = schedule.collective
     assert column[row[0, "RECV"]] == column[row[1, "SEND"]] >= 0 and column[row[0, "H2D"]] == column[row[1, "D2H"]] == -1
@@ -187,9 +201,9 @@ def test_rows_come_after_all_that_they_wait_for(tmp_path_factory, seed):
     nodes = [device(number, int(rng.integers(9)), *found) for number, found in zip(ids, deps, strict=True)]
     rng.shuffle(nodes)  # type: ignore[arg-type]
     folder = tmp_path_factory.mktemp("foreign")
-    schedule, trace = chakra_in.read(foreign(folder, nodes))
-    assert len(schedule.dep) == sum(map(len, deps))  # that they lead to earlier rows is the schedule's own check
-    alone = replay(schedule, gpus(1), RecordedCosts(trace))
+    found = chakra_in.read(foreign(folder, nodes))
+    assert len(found.schedule.dep) == sum(map(len, deps))  # that they lead to earlier rows is the schedule's own check
+    alone = replay(found.schedule, gpus(1), found.costs)
     assert alone.span_ns == sum(node.duration_us for node in nodes) * 1000  # one FIFO
 
 

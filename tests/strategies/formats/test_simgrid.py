@@ -21,6 +21,7 @@ from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.cluster import CPU_STREAMS, Cluster
 from chronoscale.strategies.formats import simgrid
+from chronoscale.strategies.formats.groups import before, gaps
 
 HERE = importlib.util.find_spec("simgrid") is not None
 
@@ -74,7 +75,7 @@ def test_gaps_by_hand():
     start[row["b/0"]] += 4
     start[[row["r/0"], row["r/1"]]] += 7
     later = type(trace).of(written.schedule, start, start + trace.duration_ns, trace.source, "d")
-    found = simgrid.gaps(later, written.schedule, simgrid.before(written.schedule, gpus(2).device.streams))
+    found = gaps(later, written.schedule, before(written.schedule, gpus(2).device.streams))
     assert {name: int(found[number]) for name, number in row.items() if found[number]} == {"b/0": 4, "r/0": 7, "r/1": 7}
 
 

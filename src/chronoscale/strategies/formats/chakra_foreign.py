@@ -12,6 +12,8 @@ import numpy as np
 
 from chronoscale.errors import UserError
 from chronoscale.strategies.formats.chakra import CommType, Node, NodeType
+from chronoscale.strategies.formats.groups import before
+from chronoscale.strategies.recorded import Recording
 from chronoscale.strategies.schedule import COLUMNS, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source, Trace
 
@@ -47,7 +49,7 @@ class _Row(NamedTuple):
         return UserError(f"{self.path}, node {self.node.id} ({self.node.name}): {what}")
 
 
-def foreign(files: Files) -> tuple[Schedule, Trace]:
+def foreign(files: Files) -> Recording:
     """A schedule of kind "modelled", and a trace with the times of the files (`Source.PUBLISHED`), of ranks 0 to n - 1.
 
     Nodes become rows in an order that their dependencies allow, by start and id where they leave one. Lanes are FIFOs, as ASTRA-sim has one
@@ -75,7 +77,8 @@ def foreign(files: Files) -> tuple[Schedule, Trace]:
     first = files[0][0]
     schedule = Schedule(first.name.partition(".")[0], len(files), 0, **values, dep_ptr=ptr, dep=dep, kind="modelled")  # type: ignore[arg-type]
     start, took = (np.array([_ns(row, name) for row in rows], np.int64) for name in ("start_us", "duration_us"))
-    return schedule, Trace.of(schedule, start, start + took, np.full(len(rows), Source.PUBLISHED, np.uint8), f"as traced in {first.name}")
+    trace = Trace.of(schedule, start, start + took, np.full(len(rows), Source.PUBLISHED, np.uint8), f"as traced in {first.name}")
+    return Recording(schedule, trace, before(schedule, [(lane,) for lane in Lane]))
 
 
 def _ordered(rank: int, path: Path, nodes: Sequence[Node]) -> list[_Row]:

@@ -15,18 +15,12 @@ from chronoscale.strategies.formats import chakra
 from chronoscale.strategies.formats.chakra import Malformed, Node
 from chronoscale.strategies.formats.chakra_foreign import foreign
 from chronoscale.strategies.formats.chakra_out import ABOUT, FORMAT, KEPT, MADE_BY, NOWHERE, RENAMED
+from chronoscale.strategies.recorded import Recording
 from chronoscale.strategies.schedule import COLLECTIVES, COLUMNS, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source, Trace
 
 NUMBER = re.compile(r"(\d+)(?=\.\w+$)")  # of the rank, in front of a file's ending
 TYPES: Mapping[str, type] = dict.fromkeys(ABOUT, int) | dict.fromkeys(("name", "kind", "note", "feeding"), str)
-
-
-class Recording(NamedTuple):
-    """What was planned and what happened."""
-
-    schedule: Schedule
-    trace: Trace
 
 
 class _File(NamedTuple):
@@ -49,7 +43,7 @@ def read(paths: Sequence[Path]) -> Recording:
         raise UserError("a Chakra trace needs a file for every rank, got none")
     ours = [file for file in files if MADE_BY in file.about]
     if not ours:
-        return Recording(*foreign({rank: (file.path, file.nodes) for rank, file in _by_rank(files).items()}))
+        return foreign({rank: (file.path, file.nodes) for rank, file in _by_rank(files).items()})
     if len(ours) < len(files):
         other = next(file for file in files if file not in ours)
         raise UserError(f"{other.path}: not written by chronoscale, as {ours[0].path} is; name the files of one job")
@@ -99,13 +93,14 @@ def _own(files: Sequence[_File]) -> Recording:
     about, columns = files[0].about, _columns(files)
     with _about(files[0]):
         named = {name: TYPES[name](about[name]) for name in ABOUT}
-        deps = columns.pop("deps")
+        deps, prior = columns.pop("deps"), columns.pop("prior")
         times = {name: columns.pop(name) for name in ("start_ns", "duration_ns", "source")}
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(one) for one in deps], dtype=np.int64)])
         arrays: dict[str, Any] = {name: np.array(columns[name], COLUMNS[name]) for name in COLUMNS}
         schedule = Schedule(**named, **arrays, dep_ptr=ptr, dep=np.array([dep for one in deps for dep in one], np.int64))
         start, took = (np.array(times[name], np.int64) for name in ("start_ns", "duration_ns"))
-        return Recording(schedule, Trace.of(schedule, start, start + took, np.array(times["source"], np.uint8), str(about["device"])))
+        trace = Trace.of(schedule, start, start + took, np.array(times["source"], np.uint8), str(about["device"]))
+        return Recording(schedule, trace, np.array(prior, np.int64))
 
 
 def _columns(files: Sequence[_File]) -> dict[str, list[Any]]:
@@ -120,7 +115,9 @@ def _columns(files: Sequence[_File]) -> dict[str, list[Any]]:
                 rows[node.id] = _row(node, rank)
     if None in rows:
         raise UserError(f"{files[0].path.parent}: no file holds row {rows.index(None)} of {len(rows)}")
-    return {name: [row[name] for row in rows if row is not None] for name in (*COLUMNS, "deps", "start_ns", "duration_ns", "source")}
+    return {
+        name: [row[name] for row in rows if row is not None] for name in (*COLUMNS, "deps", "prior", "start_ns", "duration_ns", "source")
+    }
 
 
 def _row(node: Node, rank: int) -> dict[str, Any]:
@@ -128,6 +125,7 @@ def _row(node: Node, rank: int) -> dict[str, Any]:
     row: dict[str, Any] = {name: found.get(RENAMED.get(name, name), NOWHERE.get(name, 0)) for name in KEPT}
     row |= {"op": op, "rank": rank, "lane": Lane[str(found["lane"])], "source": Source[str(found["source"]).upper()]}
     row |= {"bytes": found.get("comm_size" if op in COLLECTIVES and row["collective"] >= 0 else "tensor_size", 0)}
+    row |= {"prior": node.ctrl_deps[0] if node.ctrl_deps else -1}
     return row | {"start_ns": found["start_ns"], "duration_ns": found["duration_ns"], "deps": found.get("deps", list(node.data_deps))}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -62,6 +63,11 @@ def process_groups(schedule: Schedule) -> dict[str, list[int]]:
     """Ranks of each process group by its name, numbers from 1: as ASTRA-sim takes them by --comm-group-configuration."""
     groups = {tuple(sorted(schedule.rank[rows].tolist())) for rows in members(schedule).values() if schedule.op[rows[0]] in COMM}
     return {str(i + 1): list(ranks) for i, ranks in enumerate(sorted(groups))}
+
+
+def groups_json(schedule: Schedule) -> str:
+    """`process_groups` as a file."""
+    return json.dumps(process_groups(schedule))
 
 
 def _messages(metadata: bytes, nodes: _Nodes, rows: list[int]) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as xml
 import numpy as np
 
 from chronoscale.strategies.cluster import Cluster, Link
-from chronoscale.strategies.formats.groups import before, members
+from chronoscale.strategies.formats.groups import before, gaps
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 from chronoscale.strategies.trace import Trace
 
@@ -37,17 +37,6 @@ def write(trace: Trace, schedule: Schedule, cluster: Cluster, folder: Path) -> l
     for name, text in texts.items():
         (folder / name).write_text(text)
     return [folder / name for name in texts]
-
-
-def gaps(trace: Trace, schedule: Schedule, prior: Ints) -> Ints:
-    """How long each row could have started before it did, ns, int64 [tasks]: after the row `prior` to it in its FIFO (-1: none) and its
-    dependencies had ended, and those of all ranks of a collective. What launching took, or the interpreter, is in there."""
-    end = trace.end_ns
-    ready = np.where(prior >= 0, end[prior], trace.start_ns.min() if len(trace) else 0)
-    np.maximum.at(ready, np.repeat(np.arange(len(schedule)), np.diff(schedule.dep_ptr)), end[schedule.dep])
-    for rows in members(schedule).values():
-        ready[rows] = ready[rows].max()
-    return np.maximum(trace.start_ns - ready, 0)
 
 
 def platform(cluster: Cluster, ranks: int) -> str:
