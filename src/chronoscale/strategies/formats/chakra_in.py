@@ -19,6 +19,7 @@ from chronoscale.strategies.recorded import Recording
 from chronoscale.strategies.schedule import COLLECTIVES, COLUMNS, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source, Trace
 
+TAKEN = ("deps", "prior", "start_ns", "duration_ns", "source")  # of a node beyond its columns
 NUMBER = re.compile(r"(\d+)(?=\.\w+$)")  # of the rank, in front of a file's ending
 TYPES: Mapping[str, type] = dict.fromkeys(ABOUT, int) | dict.fromkeys(("name", "kind", "note", "feeding"), str)
 
@@ -115,9 +116,8 @@ def _columns(files: Sequence[_File]) -> dict[str, list[Any]]:
                 rows[node.id] = _row(node, rank)
     if None in rows:
         raise UserError(f"{files[0].path.parent}: no file holds row {rows.index(None)} of {len(rows)}")
-    return {
-        name: [row[name] for row in rows if row is not None] for name in (*COLUMNS, "deps", "prior", "start_ns", "duration_ns", "source")
-    }
+    known = [row for row in rows if row is not None]
+    return {name: [row[name] for row in known] for name in (*COLUMNS, *TAKEN)}
 
 
 def _row(node: Node, rank: int) -> dict[str, Any]:
