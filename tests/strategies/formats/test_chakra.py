@@ -250,10 +250,12 @@ def test_what_does_not_fit_is_refused_with_its_node(tmp_path, ranks, said):
 def test_files_that_are_none_or_cut_off_are_refused_with_their_byte(tmp_path):
     paths = chakra_out.write(*recording(5, 1)[::-1], ALONE, tmp_path, "job")
     whole = paths[0].read_bytes()
+    size = len(messages(paths[0])[-1].SerializeToString())
+    at = len(whole) - size - len(varint(size))  # where the last message begins
     spoilt = tmp_path / "spoilt.0.et"
     for data, said in (
         (b"", "no Chakra trace, or cut off: byte 0: no messages, a trace begins with its metadata"),
-        (whole[:-1], "no Chakra trace, or cut off: byte "),
+        (whole[:-1], f"no Chakra trace, or cut off: byte {at:,}: a message of {size:,} bytes, {size - 1:,} are left"),
         (b"PK\x03\x04 a zip file", "no Chakra trace, or cut off: byte 0: a message of 80 bytes, 14 are left"),
         (gzip.compress(whole)[:-9], "not readable: Compressed file ended before the end-of-stream marker was reached"),
     ):

@@ -68,7 +68,7 @@ def test_rows_replayed_by_their_gaps_are_the_trace(tmp_path_factory, seed, strea
 
 def test_gaps_by_hand():
     """Of two rows of a FIFO and one that waits for the first elsewhere; a collective waits for its last rank."""
-    written = write("a: H2D@H2D\nb: H2D@H2D\nc: BACKWARD@COMPUTE <- a\nr: ALLREDUCE@COMM all bytes=0 <- c", ranks=2)
+    written = write("a: H2D@H2D\nb: H2D@H2D\nc: BACKWARD@COMPUTE ns=10,30 <- a\nr: ALLREDUCE@COMM all bytes=0 <- c", ranks=2)
     trace = replay(written.schedule, gpus(2), NsCosts())
     row = written.row
     start = trace.start_ns.copy()
@@ -96,7 +96,7 @@ def test_ways_between_ranks_have_the_clusters_links(cluster: Cluster):
     graph, links = routes(simgrid.platform(cluster, ranks))
     for one in range(ranks):
         for other in set(range(ranks)) - {one}:
-            way = networkx.shortest_path(graph, f"rank-{one}", f"rank-{other}", weight="weight")
+            [way] = networkx.all_shortest_paths(graph, f"rank-{one}", f"rank-{other}", weight="weight")
             used = [link for pair in pairwise(way) for link in graph.edges[pair]["links"]]
             inside = one // cluster.gpus_per_node == other // cluster.gpus_per_node
             link, kind = (cluster.intra, "intra") if inside else (cluster.inter, "inter")
