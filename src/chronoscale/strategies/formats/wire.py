@@ -22,6 +22,9 @@ class Wire(IntEnum):
     FIXED32 = 5
 
 
+_WIRES = {wire.value: wire for wire in Wire}  # a look-up is faster than the class
+
+
 class Malformed(ValueError):
     """Bytes that are no message: what is wrong, and at which byte."""
 
@@ -56,6 +59,8 @@ def varint(value: int) -> bytes:
 
 def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     """The value at a byte, below 2^64, and where the next one begins. Raises Malformed where it does not end before `end`."""
+    if at < end and data[at] < 128:
+        return data[at], at + 1
     value, begin = 0, at
     for shift in range(0, 7 * LONGEST, 7):
         if at >= end:
@@ -98,10 +103,9 @@ def fields(data: bytes, at: int, end: int) -> Iterator[Field]:
     while at < end:
         begin = at
         key, at = read_varint(data, at, end)
-        number, kind = key >> 3, key & 7
-        if not 0 < number < 1 << 29 or kind not in Wire._value2member_map_:
+        number, wire = key >> 3, _WIRES.get(key & 7)
+        if not 0 < number < 1 << 29 or wire is None:
             raise Malformed(begin, f"no field begins with {key}")
-        wire = Wire(kind)
         if wire is Wire.VARINT:
             place = at
             value, at = read_varint(data, at, end)
