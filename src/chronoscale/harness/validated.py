@@ -41,7 +41,7 @@ class Validated(NamedTuple):
         """As JSON has it: the table, in the rows of whole epochs with `coverage`, and `order`: all pairs on as many ranks."""
         covered, paired = _by(self.coverage, ("strategy", "ranks")), _by(self.order, ("ranks",))
         rows = list(zip(self.table["strategy"], self.table["ranks"], self.table["op"] == TOTAL, strict=True))
-        known = [covered[name, ranks][0] if whole else None for name, ranks, whole in rows]
+        known = [next(iter(covered.get((name, ranks), [])), None) if whole else None for name, ranks, whole in rows]
         pairs = [paired.get((ranks,), []) if whole else None for _, ranks, whole in rows]
         return self.table.assign(**{key: pd.Series(values, dtype=object) for key, values in (("coverage", known), ("order", pairs))})
 
