@@ -30,7 +30,11 @@ def test_the_loop_from_file_to_report(experiment, capsys):
     command("validate", file, "--json")
     rows = json.loads(capsys.readouterr().out)
     assert {row["strategy"] for row in rows} == set(executed) and {row["ranks"] for row in rows} == {2}
-    assert all(row["measured_ms"] > 0 and row["spread_pct"] >= 0 for row in rows if row["op"] == "TOTAL")
+    totals = [row for row in rows if row["op"] == "TOTAL"]
+    assert all(row["measured_ms"] > 0 and row["spread_pct"] >= 0 for row in totals)
+    assert all(row["coverage"]["compared"] == row["coverage"]["rows"] == row["tasks"] for row in totals)
+    assert all(len(row["order"]) == len(executed) * (len(executed) - 1) / 2 for row in totals)
+    assert {row["coverage"] for row in rows if row["op"] == "ITERATION"} == {None}
     command("simulate", file, "--json")
     simulated = json.loads(capsys.readouterr().out)
     assert len(simulated) == 3 * len(executed) and {row["sources"] for row in simulated} == {"specified"}

@@ -71,13 +71,17 @@ READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
         (_finite(lambda value: number(value, 2)), {"spread_s": "±,\u00a0s"}),
         (lambda value: f"{value:.0f}", {"repeats": "repeats"}),
         (_TIMES, {"speedup": "speed\u2011up", "speedup_spread": "±", "imbalance": "imbalance"}),
+        (_finite(lambda value: f"{value:.3f}×"), {"measured_ratio": "slower by, measured", "predicted_ratio": "predicted"}),
+        (_PERCENT, {"pair_spread": "spread of both", "share": "of measured time"}),
         (_PERCENT, {part: part for part in PARTS}),
         (_PERCENT, {"parallel_efficiency": "parallel efficiency", "gap": "gap to bound", "utilisation": "utilisation"}),
         (size, {"h2d_bytes": "host to device"}),
         (_SHORT, {"collective_s": "collectives,\u00a0s"}),
         (str, {"sources": "durations"}),
         (str, {"failed": "not compared", "busiest_link": "busiest link, mean use"}),
-        (_SIGNED, {"error_pct": "error"}),
+        (_SIGNED, {"error_pct": "error", "task_error_pct": "error of a task"}),
+        (lambda value: f"{value:,.0f}", {"tasks": "tasks", "rows": "rows", "compared": "compared"}),
+        (_finite(lambda value: f"{value:+.2f}".replace("-", "−")), {"kendall_tau": "Kendall’s τ"}),
         (_finite(lambda value: f"{value:.1f} %"), {"spread_pct": "spread"}),
     )
     for column, heading in headings.items()

@@ -11,7 +11,9 @@ import pandas as pd
 from chronoscale.reports.breakdown import Breakdown
 from chronoscale.reports.setting import Kind, Setting
 from chronoscale.reports.timeline import Timeline, iteration_slice
+from chronoscale.strategies.fidelity import TOTAL, Coverage
 from chronoscale.strategies.metrics import Summary, time_by_op
+from chronoscale.strategies.ranking import Ranked
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Source, Trace
 
@@ -20,18 +22,26 @@ EXTRAPOLATED = Source.EXTRAPOLATED.name.lower()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prediction:
-    """What a replay of an executed schedule predicted: a frame of `metrics.fidelity`, the costs' name, where durations come from."""
+    """What a replay of an executed schedule predicted: a frame of `fidelity.fidelity`, the costs' name, where durations come from, and what
+    was compared."""
 
     frame: pd.DataFrame
     costs: str
     sources: str
+    coverage: Coverage
 
     @property
     def error_pct(self) -> float:
         """Of the whole epoch."""
-        return next(
-            (float(error) for op, error in zip(self.frame["op"], self.frame["error_pct"], strict=True) if op == "TOTAL"), float("nan")
-        )
+        return self._total("error_pct")
+
+    @property
+    def epoch_s(self) -> float:
+        """Of what was compared."""
+        return self._total("predicted_ms") / 1e3
+
+    def _total(self, column: str) -> float:
+        return next((float(value) for op, value in zip(self.frame["op"], self.frame[column], strict=True) if op == TOTAL), float("nan"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +92,14 @@ class Measured:
     def breakdown(self) -> Breakdown:
         """What its epoch is made of."""
         return Breakdown.of(self.op_seconds, self.ranks, self.summary.epoch_s)
+
+    @property
+    def ranked(self) -> Ranked | None:
+        """Its epoch, predicted and measured; None where nothing was predicted."""
+        if self.prediction is None:
+            return None
+        found = self.summary
+        return Ranked(self.strategy, self.prediction.epoch_s, found.epoch_s, found.spread_s, found.repeats)
 
     @property
     def extrapolated(self) -> bool:
