@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -46,6 +46,12 @@ class Launches:
         after[order] = np.where(spent > 0, launched, AT_ONCE)
         length = np.add.reduceat(spent, begins)
         return cls(turn, after, rank[begins], length, _gates(schedule, turn, rank[begins]))
+
+    def moved(self, schedule: Schedule, before: Ints, ns: Ints, launch_ns: int) -> Launches:
+        """The same of rows that take `ns` where they took `before`, int64 [n] each: only how far a row runs beside its own launches
+        differs, which is all of `of` that depends on what rows take."""
+        change = overlapped(schedule.kernels, before, launch_ns) - overlapped(schedule.kernels, ns, launch_ns)
+        return replace(self, after_ns=self.after_ns + change)
 
 
 def _gates(schedule: Schedule, turn: Ints, rank: Ints) -> Ints:
