@@ -130,7 +130,7 @@ def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[M
         if point.note:
             notes.append(f"{name} on {gpus} GPUs: {point.note}.")
         yield replace(
-            Measured.of(settings.simulated(run, experiment, point, trace.device), [trace], shown),
+            Measured.of(settings.simulated(run, experiment, point, trace.device), [trace], shown).drawn(point.draws_s),
             gap=float("nan") if point.gap is None else point.gap,
             prepare_s=float("nan") if point.prepare_s is None else point.prepare_s,
             host_bytes=point.host_bytes,

@@ -26,7 +26,8 @@ from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
 COLUMNS = (
-    "strategy", "ranks", "epoch_s", "spread_s", "prepare_s", "speedup", "parallel_efficiency", *SCORES, "gap", "imbalance", "utilisation",
+    "strategy", "ranks", "epoch_s", "epoch_low_s", "epoch_high_s", "spread_s", "prepare_s", "speedup", "speedup_low", "speedup_high",
+    "parallel_efficiency", *SCORES, "gap", "imbalance", "utilisation",
     "learning_rate", "sources", "failed",
 )  # fmt: skip
 PREDICTED = ("strategy", "ranks", "op", "predicted_ms", "measured_ms", "error_pct", "spread_pct", "sources")

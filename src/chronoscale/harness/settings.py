@@ -33,6 +33,8 @@ def simulated(run: Run, experiment: Experiment, point: Point, device: str) -> Se
     """Of one simulated `point`; `device`: of its trace."""
     found = run.environment
     place = {"device": device.partition(" (")[0], "cluster": point.cluster, "costs": point.costs}
+    if stated := str(experiment.uncertainty.stated):
+        place["uncertainty"] = f"{stated}{f' ({len(point.draws_s)} draws)' * bool(point.draws_s)}"
     return Setting("simulated", _work(experiment, found), _known({**place, "chronoscale": found.get("chronoscale", "")}))
 
 

@@ -8,6 +8,8 @@ from functools import partial
 from math import isnan
 from pathlib import Path
 
+import numpy as np
+
 from chronoscale.errors import UserError
 from chronoscale.harness.estimate import affordable
 from chronoscale.harness.experiment import Experiment
@@ -18,6 +20,7 @@ from chronoscale.harness.point import FILE, Point
 from chronoscale.harness.profiles import simulated_costs
 from chronoscale.harness.runs import Run
 from chronoscale.simulator import presets
+from chronoscale.simulator.draws import Draws, middle
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check, peaks
 from chronoscale.strategies.costs import DatasheetCosts
@@ -25,7 +28,8 @@ from chronoscale.strategies.workload import Workload
 
 
 def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lambda _: None) -> None:
-    """A piece `sim-<gpus>-<strategy>` for every point: schedule, trace, and memory: peak bytes, or why it does not fit.
+    """A piece `sim-<gpus>-<strategy>` for every point: schedule, trace, and memory: peak bytes, or why it does not fit. Where times are
+    uncertain the epoch in every draw, and the trace of the middle one.
 
     Raises UserError before anything is planned for a schedule that this machine's memory does not hold; and where no point fits, which
     ends the run: it would not fit the next time. Warns of ranks without work.
@@ -35,12 +39,14 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
     costs, asked = simulated_costs(experiment, cluster), planners(experiment)
     work = family_of(experiment).workload(experiment)
     affordable(asked, work, experiment.gpus)
-    works = partitioned(experiment, work, run)
+    works, uncertain = partitioned(experiment, work, run), experiment.uncertainty.stated
 
     def make(gpus: int, name: str, part: Path) -> None:
         planner, machines = asked[name], presets.scaled(cluster, gpus)
         schedule = planned(planner, works[gpus], gpus, costs)
-        trace = replay(schedule, machines, costs)
+        drawn = Draws.of(schedule, machines, costs, uncertain, experiment.seed)
+        spans = np.array([drawn.span(k) for k in range(experiment.uncertainty.draws)] if uncertain.random else [0])
+        trace = drawn.trace(middle(spans))
         point = Point(
             strategy=name,
             gpus=gpus,
@@ -52,6 +58,7 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
             gap=None if isnan(schedule.gap) else schedule.gap,
             note=schedule.note,
             idle_ranks=schedule.idle,
+            draws_s=tuple((spans / 1e9).tolist()) if uncertain.random else (),
         )
         if planner.partitioned and (partition := works[gpus].partition) is not None:
             point = replace(point, partition=partition.origin)

@@ -69,8 +69,10 @@ READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
     for show, headings in (
         (number, {"epoch_s": "epoch,\u00a0s", "predicted_ms": "predicted, ms", "measured_ms": "measured, ms"}),
         (_finite(lambda value: number(value, 2)), {"spread_s": "±,\u00a0s"}),
+        (_SHORT, {"epoch_low_s": "5\u00a0%,\u00a0s", "epoch_high_s": "95\u00a0%,\u00a0s"}),
         (lambda value: f"{value:.0f}", {"repeats": "repeats"}),
         (_TIMES, {"speedup": "speed\u2011up", "speedup_spread": "±", "imbalance": "imbalance"}),
+        (_TIMES, {"speedup_low": "5\u00a0%", "speedup_high": "95\u00a0%"}),
         (_PERCENT, {part: part for part in PARTS}),
         (_PERCENT, {"parallel_efficiency": "parallel efficiency", "gap": "gap to bound", "utilisation": "utilisation"}),
         (size, {"h2d_bytes": "host to device"}),

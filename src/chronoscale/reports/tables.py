@@ -10,15 +10,16 @@ import pandas as pd
 from chronoscale.datasets.scores import SCORES, present
 from chronoscale.reports.breakdown import PARTS, Breakdown
 from chronoscale.reports.formats import Marked
-from chronoscale.reports.measured import EXTRAPOLATED, Measured
+from chronoscale.reports.measured import EXTRAPOLATED, Band, Measured
 from chronoscale.reports.section import Section
 from chronoscale.strategies.metrics import parallel_efficiency
 from chronoscale.strategies.schedule import Op
 
 NAN = float("nan")
 HEARD = {"sources": "durations"}
+BANDS = ("epoch_low_s", "epoch_high_s", "speedup_low", "speedup_high")
 MEASURED = ("measured_ms", "spread_pct", *SCORES)  # no prediction, also where others of a row are
-RARE = ("prepare_s", "gap", "host_bytes", "failed")  # columns of families and strategies that have them
+RARE = (*BANDS, "prepare_s", "gap", "host_bytes", "failed")  # columns of families and strategies that have them
 
 
 class Timed(Protocol):
@@ -56,7 +57,8 @@ def comparison(section: Section) -> pd.DataFrame:
     """One row a result, ordered by ranks, strategy, run.
 
     speedup: over the section's baseline on the same ranks, NaN where it did not run. parallel_efficiency: against the curve's smallest run.
-    Both NaN for a result that `failed`. prepare_s, scores, gap, host_bytes, failed: as in `Measured`, columns where any is known.
+    Both NaN for a result that `failed`. epoch_low_s to speedup_high: `Band` of a simulation's draws; prepare_s, scores, gap, host_bytes,
+    failed: as in `Measured`. These are columns where any is known.
     Seconds and bytes as in `Summary`; efficiency and utilisation are shares of 1.
     """
     rows, shown = [], present(run.scores for run in section.runs)
@@ -65,7 +67,7 @@ def comparison(section: Section) -> pd.DataFrame:
         for run in runs:
             base = None if run.failed else section.base(run)
             ratio, ratio_spread = speedup(run.summary, base.summary) if base else (NAN, NAN)
-            found = run.summary
+            found, faster = run.summary, run.faster(base) if base else Band()
             rows.append(
                 {
                     "strategy": run.strategy,
@@ -73,9 +75,13 @@ def comparison(section: Section) -> pd.DataFrame:
                     **_origin(section, run.run),
                     "failed": run.failed,
                     "epoch_s": found.epoch_s,
+                    "epoch_low_s": run.band.low,
+                    "epoch_high_s": run.band.high,
                     "spread_s": found.spread_s if found.repeats > 1 else NAN,
                     "repeats": found.repeats,
                     "speedup": ratio,
+                    "speedup_low": faster.low,
+                    "speedup_high": faster.high,
                     "speedup_spread": ratio_spread if found.repeats > 1 and run is not base else NAN,
                     "parallel_efficiency": NAN if run.failed else shares[section.label(run)][ranks],
                     "prepare_s": run.prepare_s,

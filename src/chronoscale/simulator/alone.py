@@ -9,19 +9,20 @@ from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import UInt8
 from chronoscale.simulator import network
-from chronoscale.simulator.launches import Launches
+from chronoscale.simulator.launches import Launches, Turns
 from chronoscale.strategies.cluster import Cluster
-from chronoscale.strategies.costs import CostModel, durations
+from chronoscale.strategies.costs import CostModel, Floats, durations
 from chronoscale.strategies.schedule import Ints, Schedule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alone:
-    """ns int64 [n], a collective's in each of its rows, and where they come from. launches: None where nothing is launched."""
+    """ns int64 [n], a collective's in each of its rows, and where they come from. turns: None where nothing is launched; else each kernel
+    takes the host `launch_ns`."""
 
     ns: Ints
     source: UInt8
-    launches: Launches | None
+    turns: Turns | None
     launch_ns: int
 
     @classmethod
@@ -31,11 +32,16 @@ class Alone:
         ns, source = durations(costs, schedule)
         joined, joined_ns = network.times(schedule, cluster)
         ns[joined], source[joined] = joined_ns, network.origin(cluster)
-        return cls(ns, source, Launches.of(schedule, ns, costs.launch_ns), costs.launch_ns)
+        turns = Turns.of(schedule) if costs.launch_ns and schedule.kernels.any() else None
+        return cls(ns, source, turns, costs.launch_ns)
 
-    def launched(self, schedule: Schedule, ns: Ints) -> Launches | None:
-        """The launches of `schedule`, whose rows now take `ns` (int64 [n])."""
-        return None if self.launches is None else self.launches.moved(schedule, self.ns, ns, self.launch_ns)
+    def launches(self, schedule: Schedule, ns: Ints, slower: Floats | None = None) -> Launches | None:
+        """Of `schedule`, whose rows take `ns` (int64 [n]); slower: how many times as long the host takes for those of each row, float64
+        [n]."""
+        if self.turns is None:
+            return None
+        each = self.launch_ns if slower is None else np.rint(self.launch_ns * slower).astype(np.int64)
+        return self.turns.launches(schedule, ns, each)
 
 
 def firsts(schedule: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -48,26 +48,30 @@ class Draws:
         alone = Alone.of(schedule, cluster, costs)
         return cls(schedule, cluster, uncertainty, seed, alone, place(cluster, costs), *firsts(schedule), own, computes, slow)
 
-    def lengths(self, draw: int) -> Ints:
-        """What rows take, ns, int64 [n]."""
-        factor = self.slow
+    def factors(self, draw: int) -> tuple[Floats, Floats]:
+        """How many times as long rows take, and the host for their launches; float64 [n] both."""
+        common = np.ones(len(self.schedule))
         if self.uncertainty.jitter:
-            found = _around(self._numbers(draw, _JITTER), self.uncertainty.jitter, len(self.schedule))
-            found[self.joined] = found[self.first]
-            factor = _times(factor, found)
+            common *= _around(self._numbers(draw, _JITTER), self.uncertainty.jitter, len(common))
+            common[self.joined] = common[self.first]
         if self.uncertainty.sway:
             iteration, turns = np.maximum(self.schedule.iteration, 0), max(self.schedule.iterations, 1)
             found = _around(self._numbers(draw, _SWAY), self.uncertainty.sway, self.schedule.ranks * turns)
-            factor = _times(factor, np.where(self.own, found[self.schedule.rank * turns + iteration], 1.0))
-        if (stragglers := self.uncertainty.stragglers) is not None:
-            slow = self.computes if stragglers.of == "gpu" else self.own
-            factor = _times(factor, np.where(slow & self._straggles(draw)[self.schedule.rank], stragglers.factor, 1.0))
-        return self.alone.ns if factor is None else np.rint(self.alone.ns * factor).astype(np.int64)
+            common *= np.where(self.own, found[self.schedule.rank * turns + iteration], 1.0)
+        rows = common if self.slow is None else common * self.slow
+        if (stragglers := self.uncertainty.stragglers) is None:
+            return rows, common
+        slow = np.where(self._straggles(draw), stragglers.factor, 1.0)[self.schedule.rank]
+        if stragglers.of == "gpu":
+            return rows * np.where(self.computes, slow, 1.0), common
+        return rows * np.where(self.own, slow, 1.0), common * slow
 
     def times(self, draw: int) -> tuple[Ints, Ints]:
         """Start and end of rows, ns, int64 [n] each. Raises UserError when ranks wait for one another in a cycle."""
-        ns = self.lengths(draw)
-        return times(self.schedule, self.cluster.device, ns, self.alone.launched(self.schedule, ns), None)
+        rows, launching = self.factors(draw)
+        ns = np.rint(self.alone.ns * rows).astype(np.int64)
+        launches = self.alone.launches(self.schedule, ns, launching)
+        return times(self.schedule, self.cluster.device, ns, launches, None)
 
     def span(self, draw: int) -> int:
         """The epoch, ns, as `Trace.span_ns`. Raises UserError as `times`."""
@@ -105,7 +109,3 @@ def _around(numbers: np.random.Generator, spread: float, count: int) -> Floats:
     """Log-normal numbers of mean 1 and standard deviation `spread`, float64 [count]."""
     variance = np.log1p(spread**2)
     return np.asarray(np.exp(np.sqrt(variance) * numbers.standard_normal(count) - variance / 2), np.float64)
-
-
-def _times(one: Floats | None, other: Floats) -> Floats:
-    return other if one is None else one * other

@@ -36,7 +36,7 @@ def replay(schedule: Schedule, cluster: Cluster, costs: CostModel, engine: Engin
     cycle.
     """
     alone = Alone.of(schedule, cluster, costs)
-    begin, end = times(schedule, cluster.device, alone.ns, alone.launches, None, engine)
+    begin, end = times(schedule, cluster.device, alone.ns, alone.launches(schedule, alone.ns), None, engine)
     return Trace.of(schedule, begin, end, alone.source, place(cluster, costs))
 
 

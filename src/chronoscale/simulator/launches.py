@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,30 +28,41 @@ class Launches:
     gate: Ints  # [g] row that ends before the turn starts; -1: none
 
     @classmethod
-    def of(cls, schedule: Schedule, ns: Ints, launch_ns: int) -> Launches | None:
+    def of(cls, schedule: Schedule, ns: Ints, launch_ns: int | Ints) -> Launches | None:
         """Of rows `ns` long, int64 [n], whose kernels take the host `launch_ns` each; None where nothing is launched."""
-        if not launch_ns or not schedule.kernels.any():
-            return None
+        return None if not np.any(launch_ns) or not schedule.kernels.any() else Turns.of(schedule).launches(schedule, ns, launch_ns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turns:
+    """What launches have of a schedule alone, whatever its rows take: n rows in g turns, as in `Launches`. All arrays int64."""
+
+    order: Ints  # [n] rows by rank
+    begins: Ints  # [g] where each turn begins in that order
+    turn: Ints  # [n]
+    rank: Ints  # [g]
+    gate: Ints  # [g]
+
+    @classmethod
+    def of(cls, schedule: Schedule) -> Turns:
         order = np.argsort(schedule.rank, kind="stable")
         rank, iteration = schedule.rank[order].astype(np.int64), schedule.iteration[order].astype(np.int64)
         own = rank * (max(schedule.iterations, 1) + 1)  # rows of an earlier iteration among those of a later one belong to its turn
-        key = np.maximum.accumulate(own + np.maximum(iteration, 0))
-        begins = np.flatnonzero(np.diff(key, prepend=-1))
-        spent = schedule.kernels[order] * launch_ns
-        done = np.cumsum(spent)
-        turn, after = np.empty_like(order), np.empty_like(order)
-        turn[order] = np.cumsum(np.diff(key, prepend=-1) > 0) - 1
-        base = (done - spent)[begins]
-        launched = done - base[turn[order]] - overlapped(schedule.kernels[order], ns[order], launch_ns)
-        after[order] = np.where(spent > 0, launched, AT_ONCE)
-        length = np.add.reduceat(spent, begins)
-        return cls(turn, after, rank[begins], length, _gates(schedule, turn, rank[begins]))
+        fresh = np.diff(np.maximum.accumulate(own + np.maximum(iteration, 0)), prepend=-1) > 0
+        begins, turn = np.flatnonzero(fresh), np.empty_like(order)
+        turn[order] = np.cumsum(fresh) - 1
+        return cls(order, begins, turn, rank[begins], _gates(schedule, turn, rank[begins]))
 
-    def moved(self, schedule: Schedule, before: Ints, ns: Ints, launch_ns: int) -> Launches:
-        """The same of rows that take `ns` where they took `before`, int64 [n] each: only how far a row runs beside its own launches
-        differs, which is all of `of` that depends on what rows take."""
-        change = overlapped(schedule.kernels, before, launch_ns) - overlapped(schedule.kernels, ns, launch_ns)
-        return replace(self, after_ns=self.after_ns + change)
+    def launches(self, schedule: Schedule, ns: Ints, launch_ns: int | Ints) -> Launches:
+        """Of rows `ns` long, int64 [n]; launch_ns: of each kernel, or of those of each row, int64 [n]."""
+        spent = schedule.kernels * launch_ns
+        in_turn = spent[self.order]
+        done = np.cumsum(in_turn)
+        base, launched = (done - in_turn)[self.begins], np.empty_like(done)
+        launched[self.order] = done
+        after = launched - base[self.turn] - overlapped(schedule.kernels, ns, launch_ns)
+        length = np.add.reduceat(in_turn, self.begins)
+        return Launches(self.turn, np.where(spent > 0, after, AT_ONCE), self.rank, length, self.gate)
 
 
 def _gates(schedule: Schedule, turn: Ints, rank: Ints) -> Ints:

@@ -17,7 +17,7 @@ FEW = 1e-9  # shares of classes may add up to this much more than 1
 @dataclass(frozen=True, slots=True)
 class Stragglers:
     """`count` of a cluster's GPUs or whole nodes, others in every draw, take `factor` times as long: a GPU for what it computes, a node's
-    ranks for all that they do, copies and work of the host among it. All straggle where there are no more."""
+    ranks for all that they do, copies, launches and work of the host among it. All straggle where there are no more."""
 
     count: int = 1
     of: Literal["gpu", "node"] = "gpu"
@@ -52,9 +52,9 @@ class DeviceClass:
 
 @dataclass(frozen=True, slots=True)
 class Uncertainty:
-    """jitter: relative standard deviation of a row's time, each row for itself and each collective as one; sway: of all that a rank does
-    in an iteration, beside that. Both log-normal with mean 1: times are positive, and sums of many rows stay what they are. classes: the
-    first has the first ranks, and so on; what no class has keeps the cluster's device.
+    """jitter: relative standard deviation of a row's time and of what launching it takes its host, each row for itself and each collective
+    as one; sway: of all that a rank does in an iteration, beside that. Both log-normal with mean 1: times are positive, and sums of many
+    rows stay what they are. classes: the first has the first ranks, and so on; what no class has keeps the cluster's device.
     """
 
     jitter: float = 0.0
