@@ -29,7 +29,7 @@ def schedules(draw: st.DrawFn) -> Schedule:
             rows.append(
                 (
                     event,
-                    draw(st.sampled_from([Op.H2D, Op.AGGREGATE, Op.OPTIMIZE])),
+                    draw(st.sampled_from([Op.H2D, Op.AGGREGATE, Op.FETCH, Op.OPTIMIZE])),
                     draw(st.integers(0, ranks - 1)),
                     draw(lane),
                     draw(work),

@@ -5,10 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from notation import NsCosts, Written, gpus, log, write
 from random_schedules import ONE_STREAM, schedules
-from replay_oracle import assert_exact
+from replay_oracle import assert_exact, replay
 
 from chronoscale.errors import UserError
-from chronoscale.simulator.engine import replay
 from chronoscale.strategies.builder import Builder
 from chronoscale.strategies.cluster import CPU_STREAMS, Cluster
 from chronoscale.strategies.trace import Source
@@ -157,6 +156,27 @@ def test_the_host_is_one_iteration_ahead_of_the_device():
     lines = "\n".join(f"a{i}: AGGREGATE@COMPUTE ns=100 iteration={i}\no{i}: OPTIMIZE@COMPUTE ns=1 iteration={i}" for i in range(4))
     ends = [end for _, end in launched(lines + "\nc: COPY@COMPUTE2 ns=1 iteration=3", 1)]
     assert ends[-1] == ends[3] + 3 + 1  # behind the second optimiser's step, three launches and its own time
+
+
+def test_what_waits_for_the_host_is_launched_when_it_has_returned_and_nothing_else_before():
+    """Two launches at 1 and 2; the third waits for a read that takes until 50, and so do the fourth, of another lane, and its own wait."""
+    text = """
+        a: AGGREGATE@COMPUTE ns=5
+        w: D2H@D2H ns=10 <- a
+        r: MEMORY_READ@HOST ns=34 kernels=0 <- w
+        h: H2D@H2D ns=4 kernels=3 <- r
+        c: COPY@COMPUTE2 ns=2
+        f: FETCH@COMM ns=20 kernels=0
+        s: ALLREDUCE@COMM all bytes=0"""
+    found = launched(text, 1)
+    assert found[:3] == [(1, 6), (6, 16), (16, 50)]
+    assert found[3] == (53 - 2, 55) and found[4] == (54, 56)  # three launches, all but the last beside the row; then its own
+    assert found[5] == (0, 20) and found[6][0] == 55  # a row behind a fetch in its lane waits for it, too: it was over
+
+
+def test_launches_wait_once_for_what_the_host_has_returned():
+    text = "r: SAMPLE@HOST ns=30 kernels=0\na: AGGREGATE@COMPUTE ns=1 <- r\nb: AGGREGATE@COMPUTE2 ns=1 <- r\ns: SAMPLE@HOST ns=9 kernels=0"
+    assert launched(text, 2) == [(0, 30), (32, 33), (34, 35), (30, 39)]
 
 
 @pytest.mark.parametrize(("ns", "count", "launch"), [(12, 3, 5), (12, 3, 4), (12, 3, 1), (40, 4, 2), (6, 1, 9), (8, 8, 3)])

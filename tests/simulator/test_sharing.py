@@ -63,6 +63,13 @@ def test_equal_parts_of_what_is_asked_for_twice():
     assert run(schedule, shares(schedule, [(0, 0, 1.0), (1, 0, 0.8)])) == [(0, 148), (0, 96)]
 
 
+def test_a_full_resource_joins_those_on_others():
+    text = "a: H2D@H2D ns=100\nc: D2H@D2H ns=100\nx: COPY@COMPUTE2 ns=30\nb: AGGREGATE@COMPUTE ns=40 <- x"
+    schedule = write(text).schedule
+    # a and c at 2/3 until b comes to a's other resource: then a and b at 1/2, which leaves c 3/4; b gone, a and c at 2/3 again
+    assert run(schedule, shares(schedule, [(0, 0, 1.0), (0, 1, 0.5), (1, 1, 1.0), (3, 0, 1.0)])) == [(0, 160), (0, 140), (0, 30), (30, 110)]
+
+
 def test_a_delay_takes_nothing():
     schedule = write(TWO).schedule
     assert run(schedule, shares(schedule, [(0, 0, 1.0), (1, 0, 1.0)], {0: 60})) == [(0, 100), (0, 60)]

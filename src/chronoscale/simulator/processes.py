@@ -8,6 +8,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from chronoscale.simulator.launches import AT_ONCE
 from chronoscale.simulator.moment import Moment
 from chronoscale.simulator.shares import Shares
 from chronoscale.simulator.sharing import Sharing
@@ -29,7 +30,9 @@ def starts(timeline: Timeline, shares: Shares | None = None, takes: NDArray[np.b
     start, begun = [-1] * len(timeline), [-1] * len(timeline)
     taken = [False] * len(timeline) if takes is None else takes.tolist()
     length, collective, missing = timeline.length_ns.tolist(), timeline.collective.tolist(), timeline.members.tolist()
-    turn, held, leads, first_row = timeline.turn.tolist(), timeline.held_ns.tolist(), _leads(timeline), timeline.first.tolist()
+    launched = timeline.held_ns > AT_ONCE // 2  # at least one row of the segment
+    turn, held, leads = np.where(launched, timeline.turn, -1).tolist(), timeline.held_ns.tolist(), _leads(timeline)
+    first_row = timeline.first.tolist()
     wait_ptr, awaited, lag = timeline.wait_ptr.tolist(), timeline.awaited.tolist(), timeline.lag_ns.tolist()
     lag_launched = timeline.lag_launched_ns.tolist()
     latest, owner = [0] * len(missing), _owners(timeline)
@@ -84,8 +87,8 @@ def starts(timeline: Timeline, shares: Shares | None = None, takes: NDArray[np.b
     for first, last in timeline.bounds:
         env.process(run(first, last))
     env.run()
-    counts = np.array(start, np.int64)
-    return np.where(np.array(begun) < 0, counts, begun), counts
+    began, counts = np.array(begun, np.int64), np.array(start, np.int64)
+    return np.where(began < 0, counts, began), counts
 
 
 def _leads(timeline: Timeline) -> list[int]:

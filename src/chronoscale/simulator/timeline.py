@@ -62,6 +62,8 @@ class Timeline:
         if takes is not None:
             begins |= takes
             begins[row[1:][takes[row[:-1]]]] = True
+            if launches is not None:  # what shares starts when it is known to: rows before one that is launched are known without it
+                begins |= launches.after_ns > AT_ONCE
         first = row[begins[row]]
         segment = np.empty_like(row)
         segment[row] = np.cumsum(begins[row]) - 1
