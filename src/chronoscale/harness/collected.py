@@ -134,4 +134,5 @@ def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[M
             gap=float("nan") if point.gap is None else point.gap,
             prepare_s=float("nan") if point.prepare_s is None else point.prepare_s,
             host_bytes=point.host_bytes,
+            endured=point.endured,
         )

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, PositiveFloat, ValidationInfo, model_validator
 
 from chronoscale.errors import UserError
+from chronoscale.harness.failing import Failing
 from chronoscale.harness.part import LISTED, Counts, Names, Part, Size, Steps, Width
 from chronoscale.harness.uncertain import Uncertain
 from chronoscale.strategies.workload import Hyper, ModelChoice
@@ -143,6 +144,7 @@ class Experiment(Part):
         "eager", description="simulated with a datasheet: kernels launched one by one, or captured as CUDA graphs"
     )
     uncertainty: Uncertain = Field(Uncertain(), description="simulated: what is not known of the time that things take")
+    failures: Failing | None = Field(None, description="simulated: a training of `epochs` epochs whose GPUs fail")
     seed: int = Field(0, ge=0, le=2**63 - 1, description="of generated data, parameters and orders")
 
     @model_validator(mode="after")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from chronoscale.kept import read_json
 from chronoscale.reports.measured import Band
+from chronoscale.simulator.endured import Endured
 
 FILE = "point.json"
 
@@ -19,7 +20,7 @@ class Point:
     peak_bytes: of the fullest rank's device. host_bytes: planned, of a rank. costs, cluster: by name; preset_gpus: that the cluster has.
     gap: of the schedule to its scheduler's bound, None where none planned. prepare_s: what happens once before the first epoch.
     out_of_memory: why it does not fit, '' where it does. idle_ranks: `Schedule.idle`. draws_s: the epoch in every draw, none where nothing
-    is uncertain; the trace beside it is of the middle one.
+    is uncertain; the trace beside it is of the middle one. endured: a training whose devices fail, where any do.
     """
 
     strategy: str
@@ -36,6 +37,7 @@ class Point:
     out_of_memory: str = ""
     idle_ranks: int = 0
     draws_s: tuple[float, ...] = ()
+    endured: Endured | None = None
 
     @property
     def band(self) -> Band:

@@ -21,13 +21,13 @@ from chronoscale.kept import read_text
 from chronoscale.reports.breakdown import PARTS
 from chronoscale.reports.folder import write
 from chronoscale.reports.formats import number
-from chronoscale.reports.tables import breakdown, comparison, fidelity
+from chronoscale.reports.tables import ENDURED, breakdown, comparison, fidelity
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
 COLUMNS = (
     "strategy", "ranks", "epoch_s", "epoch_low_s", "epoch_high_s", "spread_s", "prepare_s", "speedup", "speedup_low", "speedup_high",
-    "parallel_efficiency", *SCORES, "gap", "imbalance", "utilisation",
+    "parallel_efficiency", *ENDURED, *SCORES, "gap", "imbalance", "utilisation",
     "learning_rate", "sources", "failed",
 )  # fmt: skip
 PREDICTED = ("strategy", "ranks", "op", "predicted_ms", "measured_ms", "error_pct", "spread_pct", "sources")

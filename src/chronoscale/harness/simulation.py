@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.errors import UserError
+from chronoscale.harness.endurance import endured
 from chronoscale.harness.estimate import affordable
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
@@ -24,6 +25,8 @@ from chronoscale.simulator.draws import Draws, middle
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check, peaks
 from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.schedule import Ints, Schedule
+from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Workload
 
 
@@ -41,12 +44,23 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
     affordable(asked, work, experiment.gpus)
     works, uncertain = partitioned(experiment, work, run), experiment.uncertainty.stated
 
+    def epoch(gpus: int, name: str, workload: Workload) -> tuple[Schedule, Ints, Trace]:
+        """The schedule, the span of each draw (ns), and the middle one."""
+        schedule = planned(asked[name], workload, gpus, costs)
+        drawn = Draws.of(schedule, presets.scaled(cluster, gpus), costs, uncertain, experiment.seed)
+        spans = np.array([drawn.span(k) for k in range(experiment.uncertainty.draws)] if uncertain.random else [0])
+        return schedule, spans, drawn.trace(middle(spans))
+
+    def fewer(name: str, gpus: int) -> tuple[Schedule, Trace]:
+        """An epoch on a number of GPUs that failures leave. Raises UserError where there is none."""
+        alone = experiment.model_copy(update={"gpus": (gpus,)})
+        schedule, _, trace = epoch(gpus, name, works[gpus] if gpus in works else partitioned(alone, work)[gpus])
+        check(schedule, trace, presets.scaled(cluster, gpus))
+        return schedule, trace
+
     def make(gpus: int, name: str, part: Path) -> None:
         planner, machines = asked[name], presets.scaled(cluster, gpus)
-        schedule = planned(planner, works[gpus], gpus, costs)
-        drawn = Draws.of(schedule, machines, costs, uncertain, experiment.seed)
-        spans = np.array([drawn.span(k) for k in range(experiment.uncertainty.draws)] if uncertain.random else [0])
-        trace = drawn.trace(middle(spans))
+        schedule, spans, trace = epoch(gpus, name, works[gpus])
         point = Point(
             strategy=name,
             gpus=gpus,
@@ -59,6 +73,7 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
             note=schedule.note,
             idle_ranks=schedule.idle,
             draws_s=tuple((spans / 1e9).tolist()) if uncertain.random else (),
+            endured=endured(experiment, schedule, trace, partial(fewer, name)),
         )
         if planner.partitioned and (partition := works[gpus].partition) is not None:
             point = replace(point, partition=partition.origin)

@@ -69,6 +69,8 @@ READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
     for show, headings in (
         (number, {"epoch_s": "epoch,\u00a0s", "predicted_ms": "predicted, ms", "measured_ms": "measured, ms"}),
         (_finite(lambda value: number(value, 2)), {"spread_s": "±,\u00a0s"}),
+        (_SHORT, {"training_s": "training with failures,\u00a0s", "training_lost_s": "lost,\u00a0s", "failures": "failures"}),
+        (_SHORT, {"training_low_s": "5\u00a0%,\u00a0s", "training_high_s": "95\u00a0%,\u00a0s"}),
         (_SHORT, {"epoch_low_s": "5\u00a0%,\u00a0s", "epoch_high_s": "95\u00a0%,\u00a0s"}),
         (lambda value: f"{value:.0f}", {"repeats": "repeats"}),
         (_TIMES, {"speedup": "speed\u2011up", "speedup_spread": "±", "imbalance": "imbalance"}),

@@ -12,6 +12,7 @@ import pandas as pd
 from chronoscale.reports.breakdown import Breakdown
 from chronoscale.reports.setting import Kind, Setting
 from chronoscale.reports.timeline import Timeline, iteration_slice
+from chronoscale.simulator.endured import Endured
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.metrics import Summary, time_by_op
 from chronoscale.strategies.schedule import Schedule
@@ -56,7 +57,7 @@ class Measured:
     strategy prepares nothing by itself. host_bytes: planned, of a rank (`Schedule.host`). scores: of the validation that ended the last
     epoch, by key; none without one. losses: one value a step. prediction: of the same schedule, where it was replayed. failed: why its
     figures compare with nothing, '' where they do. draws_s: the epoch of a simulation in every draw of what is uncertain; the summary is
-    of the middle one, its spread and repeats are the draws'.
+    of the middle one, its spread and repeats are the draws'. endured: a training whose devices fail, None where none do.
     """
 
     setting: Setting
@@ -72,6 +73,7 @@ class Measured:
     prediction: Prediction | None = None
     failed: str = ""
     draws_s: tuple[float, ...] = ()
+    endured: Endured | None = None
 
     @classmethod
     def of(cls, setting: Setting, traces: Sequence[Trace], schedule: Schedule | None = None) -> Measured:

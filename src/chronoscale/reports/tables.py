@@ -17,9 +17,10 @@ from chronoscale.strategies.schedule import Op
 
 NAN = float("nan")
 HEARD = {"sources": "durations"}
+ENDURED = ("training_s", "training_low_s", "training_high_s", "training_lost_s", "failures", "ended")
 BANDS = ("epoch_low_s", "epoch_high_s", "speedup_low", "speedup_high")
 MEASURED = ("measured_ms", "spread_pct", *SCORES)  # no prediction, also where others of a row are
-RARE = (*BANDS, "prepare_s", "gap", "host_bytes", "failed")  # columns of families and strategies that have them
+RARE = (*BANDS, *ENDURED, "prepare_s", "gap", "host_bytes", "failed")  # columns of families and strategies that have them
 
 
 class Timed(Protocol):
@@ -53,12 +54,18 @@ def _origin(section: Section, run: str) -> dict[str, str]:
     return {"run": run, "kind": setting.kind, "dataset": setting.fact("dataset"), "model": setting.fact("model"), **dict(section.apart)}
 
 
+def _endured(run: Measured) -> tuple[float | str, ...]:
+    """In the order of ENDURED."""
+    found = run.endured
+    return (NAN,) * 5 + ("",) if found is None else (found.training_s, found.low_s, found.high_s, found.lost_s, found.failures, found.told)
+
+
 def comparison(section: Section) -> pd.DataFrame:
     """One row a result, ordered by ranks, strategy, run.
 
     speedup: over the section's baseline on the same ranks, NaN where it did not run. parallel_efficiency: against the curve's smallest run.
-    Both NaN for a result that `failed`. epoch_low_s to speedup_high: `Band` of a simulation's draws; prepare_s, scores, gap, host_bytes,
-    failed: as in `Measured`. These are columns where any is known.
+    Both NaN for a result that `failed`. epoch_low_s to speedup_high: `Band` of the draws. training_s to ended: of `endured`;
+    prepare_s, scores, gap, host_bytes, failed: as in `Measured`. These are columns where any is known.
     Seconds and bytes as in `Summary`; efficiency and utilisation are shares of 1.
     """
     rows, shown = [], present(run.scores for run in section.runs)
@@ -85,6 +92,7 @@ def comparison(section: Section) -> pd.DataFrame:
                     "speedup_spread": ratio_spread if found.repeats > 1 and run is not base else NAN,
                     "parallel_efficiency": NAN if run.failed else shares[section.label(run)][ranks],
                     "prepare_s": run.prepare_s,
+                    **dict(zip(ENDURED, _endured(run), strict=True)),
                     **{one.key: run.scores.get(one.key, NAN) for one in shown},
                     "gap": run.gap,
                     "imbalance": found.imbalance,

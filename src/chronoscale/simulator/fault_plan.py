@@ -56,8 +56,7 @@ class Points(NamedTuple):
         pace, begin = Pace.of(schedule, trace), int(trace.start_ns.min()) if len(trace) else 0
         for epoch, task in plan.tasks:
             if epoch < 0 or not 0 <= task < len(trace):
-                raise UserError(
-                    f"failures: tasks: epoch {epoch}, task {task}: '{schedule.name}' on {schedule.ranks} ranks has {len(trace)}"
-                )
+                has = f"'{schedule.name}' on {schedule.ranks} ranks has {len(trace)}"
+                raise UserError(f"failures: tasks: no task {task} in epoch {epoch}: {has}")
         middles = (trace.start_ns + trace.end_ns) // 2 - begin
         return cls(tuple(sorted(pace.place(epoch, int(middles[task])) for epoch, task in plan.tasks)))
