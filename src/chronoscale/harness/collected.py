@@ -103,6 +103,7 @@ def _executed(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[Me
                 scores=done[-1].scores,
                 losses=tuple(losses),
                 failed=unsound(losses),
+                idle=schedule.idle,
                 prediction=_prediction(run, ranks, name, [one.trace for one in done]),
             )
 
@@ -135,4 +136,7 @@ def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[M
             prepare_s=float("nan") if point.prepare_s is None else point.prepare_s,
             host_bytes=point.host_bytes,
             endured=point.endured,
+            effects=point.effects,
+            idle=point.idle_ranks,
+            few=point.few,
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from chronoscale.kept import read_json
 from chronoscale.reports.measured import Band
+from chronoscale.simulator.assumptions import Effect
 from chronoscale.simulator.endured import Endured
 
 FILE = "point.json"
@@ -21,6 +22,8 @@ class Point:
     gap: of the schedule to its scheduler's bound, None where none planned. prepare_s: what happens once before the first epoch.
     out_of_memory: why it does not fit, '' where it does. idle_ranks: `Schedule.idle`. draws_s: the epoch in every draw, none where nothing
     is uncertain; the trace beside it is of the middle one. endured: a training whose devices fail, where any do.
+    effects: of the assumptions that move the epoch, on the most GPUs of the experiment. few: operations whose costs rest on too
+    few samples.
     """
 
     strategy: str
@@ -38,6 +41,8 @@ class Point:
     idle_ranks: int = 0
     draws_s: tuple[float, ...] = ()
     endured: Endured | None = None
+    effects: tuple[Effect, ...] = ()
+    few: tuple[str, ...] = ()
 
     @property
     def band(self) -> Band:

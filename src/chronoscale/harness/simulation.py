@@ -21,10 +21,12 @@ from chronoscale.harness.point import FILE, Point
 from chronoscale.harness.profiles import simulated_costs
 from chronoscale.harness.runs import Run
 from chronoscale.simulator import presets
+from chronoscale.simulator.assumptions import effects
 from chronoscale.simulator.draws import Draws, middle
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check, peaks
 from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.samples import few
 from chronoscale.strategies.schedule import Ints, Schedule
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Workload
@@ -72,7 +74,9 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
             gap=None if isnan(schedule.gap) else schedule.gap,
             note=schedule.note,
             idle_ranks=schedule.idle,
+            few=few(costs, schedule),
             draws_s=tuple((spans / 1e9).tolist()) if uncertain.random else (),
+            effects=effects(schedule, machines, costs, uncertain, experiment.seed) if gpus == max(experiment.gpus) else (),
             endured=endured(experiment, schedule, trace, partial(fewer, name)),
         )
         if planner.partitioned and (partition := works[gpus].partition) is not None:

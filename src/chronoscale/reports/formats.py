@@ -71,6 +71,8 @@ READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
         (_finite(lambda value: number(value, 2)), {"spread_s": "±,\u00a0s"}),
         (_SHORT, {"training_s": "training with failures,\u00a0s", "training_lost_s": "lost,\u00a0s", "failures": "failures"}),
         (_SHORT, {"training_low_s": "5\u00a0%,\u00a0s", "training_high_s": "95\u00a0%,\u00a0s"}),
+        (_SHORT, {"epoch_at_from_s": "at from,\u00a0s", "epoch_at_to_s": "at to,\u00a0s"}),
+        (_TIMES, {"speedup_at_from": "at from", "speedup_at_to": "at to"}),
         (_SHORT, {"epoch_low_s": "5\u00a0%,\u00a0s", "epoch_high_s": "95\u00a0%,\u00a0s"}),
         (lambda value: f"{value:.0f}", {"repeats": "repeats"}),
         (_TIMES, {"speedup": "speed\u2011up", "speedup_spread": "±", "imbalance": "imbalance"}),
@@ -80,7 +82,7 @@ READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
         (size, {"h2d_bytes": "host to device"}),
         (_SHORT, {"collective_s": "collectives,\u00a0s"}),
         (str, {"sources": "durations"}),
-        (str, {"failed": "not compared"}),
+        (str, {"failed": "not compared", "rests_on": "rests on"}),
         (_SIGNED, {"error_pct": "error"}),
         (_finite(lambda value: f"{value:.1f} %"), {"spread_pct": "spread"}),
     )

@@ -12,6 +12,7 @@ import pandas as pd
 from chronoscale.reports.breakdown import Breakdown
 from chronoscale.reports.setting import Kind, Setting
 from chronoscale.reports.timeline import Timeline, iteration_slice
+from chronoscale.simulator.assumptions import Effect
 from chronoscale.simulator.endured import Endured
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.metrics import Summary, time_by_op
@@ -58,6 +59,8 @@ class Measured:
     epoch, by key; none without one. losses: one value a step. prediction: of the same schedule, where it was replayed. failed: why its
     figures compare with nothing, '' where they do. draws_s: the epoch of a simulation in every draw of what is uncertain; the summary is
     of the middle one, its spread and repeats are the draws'. endured: a training whose devices fail, None where none do.
+    effects: of assumptions on the epoch, where they were tried. idle: ranks without work. few: operations whose costs rest on too few
+    samples.
     """
 
     setting: Setting
@@ -74,6 +77,9 @@ class Measured:
     failed: str = ""
     draws_s: tuple[float, ...] = ()
     endured: Endured | None = None
+    effects: tuple[Effect, ...] = ()
+    idle: int = 0
+    few: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, setting: Setting, traces: Sequence[Trace], schedule: Schedule | None = None) -> Measured:

@@ -10,8 +10,10 @@ import pandas as pd
 from chronoscale.datasets.scores import SCORES, present
 from chronoscale.reports.breakdown import PARTS, Breakdown
 from chronoscale.reports.formats import Marked
+from chronoscale.reports.marks import marks
 from chronoscale.reports.measured import EXTRAPOLATED, Band, Measured
 from chronoscale.reports.section import Section
+from chronoscale.reports.sensitivity import assumptions
 from chronoscale.strategies.metrics import parallel_efficiency
 from chronoscale.strategies.schedule import Op
 
@@ -20,7 +22,7 @@ HEARD = {"sources": "durations"}
 ENDURED = ("training_s", "training_low_s", "training_high_s", "training_lost_s", "failures", "ended")
 BANDS = ("epoch_low_s", "epoch_high_s", "speedup_low", "speedup_high")
 MEASURED = ("measured_ms", "spread_pct", *SCORES)  # no prediction, also where others of a row are
-RARE = (*BANDS, *ENDURED, "prepare_s", "gap", "host_bytes", "failed")  # columns of families and strategies that have them
+RARE = ("rests_on", *BANDS, *ENDURED, "prepare_s", "gap", "host_bytes", "failed")  # columns of families and strategies that have them
 
 
 class Timed(Protocol):
@@ -64,8 +66,8 @@ def comparison(section: Section) -> pd.DataFrame:
     """One row a result, ordered by ranks, strategy, run.
 
     speedup: over the section's baseline on the same ranks, NaN where it did not run. parallel_efficiency: against the curve's smallest run.
-    Both NaN for a result that `failed`. epoch_low_s to speedup_high: `Band` of the draws. training_s to ended: of `endured`;
-    prepare_s, scores, gap, host_bytes, failed: as in `Measured`. These are columns where any is known.
+    Both NaN for a result that `failed`. rests_on: `marks`; epoch_low_s to speedup_high: `Band` of the draws; training_s to ended: of
+    `endured`; prepare_s, scores, gap, host_bytes, failed: as in `Measured`. These are columns where any is known.
     Seconds and bytes as in `Summary`; efficiency and utilisation are shares of 1.
     """
     rows, shown = [], present(run.scores for run in section.runs)
@@ -81,6 +83,7 @@ def comparison(section: Section) -> pd.DataFrame:
                     "ranks": ranks,
                     **_origin(section, run.run),
                     "failed": run.failed,
+                    "rests_on": marks(run),
                     "epoch_s": found.epoch_s,
                     "epoch_low_s": run.band.low,
                     "epoch_high_s": run.band.high,
@@ -190,6 +193,7 @@ def tested(section: Section) -> pd.DataFrame:
 
 TABLES = {
     "comparison": comparison,
+    "assumptions": assumptions,
     "time_by_op": time_by_op,
     "breakdown": breakdown,
     "fidelity": fidelity,
@@ -217,7 +221,7 @@ def reading(section: Section, table: pd.DataFrame) -> Reading:
     """Columns of text, and the repeats, that are the same in several rows are said once; what the section's title says is not repeated."""
     weak = [EXTRAPOLATED in str(value) for value in table["sources"]] if "sources" in table else []
     texts = [str(name) for name in table.columns if not pd.api.types.is_numeric_dtype(table[name]) or name == "repeats"]
-    kept = {"strategy", "op", *(["sources"] if any(weak) else [])}
+    kept = {"strategy", "op", "assumption", *(["sources"] if any(weak) else [])}
     known = {"kind", "dataset", "model", "device", *(name for name, _ in section.apart)}
     same = [name for name in texts if name not in kept and table[name].nunique(dropna=False) == 1]
     alike = [name for name in same if len(table) > 1 or name in known]
