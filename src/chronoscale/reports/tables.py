@@ -221,7 +221,7 @@ def reading(section: Section, table: pd.DataFrame) -> Reading:
     """Columns of text, and the repeats, that are the same in several rows are said once; what the section's title says is not repeated."""
     weak = [EXTRAPOLATED in str(value) for value in table["sources"]] if "sources" in table else []
     texts = [str(name) for name in table.columns if not pd.api.types.is_numeric_dtype(table[name]) or name == "repeats"]
-    kept = {"strategy", "op", "assumption", *(["sources"] if any(weak) else [])}
+    kept = {"strategy", "op", "assumption", "rests_on", *(["sources"] if any(weak) else [])}
     known = {"kind", "dataset", "model", "device", *(name for name, _ in section.apart)}
     same = [name for name in texts if name not in kept and table[name].nunique(dropna=False) == 1]
     alike = [name for name in same if len(table) > 1 or name in known]
