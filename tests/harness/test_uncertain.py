@@ -110,7 +110,7 @@ def test_a_training_that_fails_is_told(experiment, capsys):
     failing = {"tasks": [{"epoch": 1, "task": 0}], "restart_s": 7.0, "checkpoint_s": 0.25}
     command("simulate", experiment(**plain, failures=failing), "--json")
     found, trace = point("sim-00002-psg", "small-simulate-2")
-    epoch, into = trace.span_ns / 1e9, (trace.start_ns[0] + trace.end_ns[0]) // 2 / 1e9
+    epoch, into = trace.span_ns / 1e9, ((trace.start_ns[0] + trace.end_ns[0]) // 2 - trace.start_ns.min()) / 1e9
     assert found.endured is not None
     assert rows(capsys)[0]["training_s"] == pytest.approx(3 * epoch + 2 * 0.25 + into + 7.0, rel=1e-9)
     assert (found.endured.lost_s, found.endured.ended) == (pytest.approx(into + 7.0), {"trained": 1})
