@@ -74,7 +74,7 @@ _CPU: _Arguments = {
         *[c_int64, c_int64, c_void_p, c_void_p, c_int64, *[c_void_p] * 3, c_int64, c_int64, *[c_void_p] * 5],
         *[c_int64, *[c_void_p] * 6],
     ],
-    "cs_launches": [c_int64, c_int64, c_int64, *[c_void_p] * 9, c_int64, *[c_void_p] * 6],
+    "cs_launches": [*[c_int64] * 3, *[c_void_p] * 16],
     "cs_caches": [c_int64, c_void_p, c_void_p, *[c_int64] * 3, c_void_p],
     "cs_stream_parts": [*[c_int64] * 3, *[c_void_p] * 3, c_int, c_double, *[c_void_p] * 7],
     "cs_bind": [c_int, c_void_p],

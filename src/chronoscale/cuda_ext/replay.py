@@ -53,6 +53,7 @@ class Launched(NamedTuple):
     steps: NDArray[np.bool_]  # [n] the optimiser's
     dep_ptr: Int64  # [n + 1]
     dep: Int64
+    launch_ns: Int64  # [n] that each kernel of a row takes its host
 
 
 class Taken(NamedTuple):
@@ -66,8 +67,8 @@ class Taken(NamedTuple):
     share: NDArray[np.float64]
 
 
-def turns(of: Launched, hosts: int, lanes: int, launch_ns: int) -> Turns | None:
-    """The turns of hosts that launch a kernel in `launch_ns` (`simulator.launches`). None where there is no native library, with a warning.
+def turns(of: Launched, hosts: int, lanes: int) -> Turns | None:
+    """The turns of hosts (`simulator.launches`). None where there is no native library, with a warning.
 
     Raises UserError for arrays that do not fit one another, MachineError when memory runs out.
     """
@@ -77,12 +78,13 @@ def turns(of: Launched, hosts: int, lanes: int, launch_ns: int) -> Turns | None:
         require(name, getattr(of, name), dtype, rows)
     require("dep_ptr", of.dep_ptr, np.int64, rows + 1)
     require("dep", of.dep, np.int64, int(of.dep_ptr[-1]))
+    require("launch_ns", of.launch_ns, np.int64, rows)
     if (library := scheduler("schedules are replayed")) is None:
         return None
     turn, after, made = np.empty(rows, np.int64), np.empty(rows, np.int64), np.zeros(1, np.int64)
     host, length, gate = (np.empty(2 * rows, np.int64) for _ in range(3))
     outputs = (address(array) for array in (turn, after, host, length, gate, made))
-    status = library.cs_launches(rows, hosts, lanes, *(address(array) for array in of), launch_ns, *outputs)
+    status = library.cs_launches(rows, hosts, lanes, *(address(array) for array in of), *outputs)
     if status == _ARGUMENT:
         raise UserError("replay: a rank, lane or dependency of what is launched is out of range")
     succeed("replay", status)

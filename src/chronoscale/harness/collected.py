@@ -103,6 +103,7 @@ def _executed(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[Me
                 scores=done[-1].scores,
                 losses=tuple(losses),
                 failed=unsound(losses),
+                idle=schedule.idle,
                 prediction=_prediction(run, schedule, name, [one.trace for one in done]),
             )
 
@@ -131,9 +132,13 @@ def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[M
         if point.note:
             notes.append(f"{name} on {gpus} GPUs: {point.note}.")
         yield replace(
-            Measured.of(settings.simulated(run, experiment, point, trace.device), [trace], shown),
+            Measured.of(settings.simulated(run, experiment, point, trace.device), [trace], shown).drawn(point.draws_s),
             gap=float("nan") if point.gap is None else point.gap,
             prepare_s=float("nan") if point.prepare_s is None else point.prepare_s,
             host_bytes=point.host_bytes,
             busiest_link="" if point.link_utilisation is None else f"{point.busiest_link}, {100 * point.link_utilisation:.1f} %",
+            endured=point.endured,
+            effects=point.effects,
+            idle=point.idle_ranks,
+            few=point.few,
         )

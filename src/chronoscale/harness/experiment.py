@@ -9,50 +9,16 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, PositiveFloat, ValidationInfo, model_validator
 
 from chronoscale.errors import UserError
+from chronoscale.harness.failing import Failing
+from chronoscale.harness.part import LISTED, Counts, Names, Part, Size, Steps, Width
+from chronoscale.harness.uncertain import Uncertain
 from chronoscale.strategies.workload import Hyper, ModelChoice
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
-LARGEST = 2**31 - 1  # of any count: products of a few of them fit into 64 bits
-WIDEST = 2**16
 SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(|k|M|G|T)(i?)B?\s*", re.ASCII)
-
-
-class Part(BaseModel):
-    """Keys of a file, or of a mapping in it. Every key has a description: docs/experiments.md is made of them."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _whole(value: Any) -> Any:
-    if type(value) is not int:
-        raise ValueError("expected a whole number")
-    return value
-
-
-LISTED = BeforeValidator(_tuple)  # YAML and JSON have lists, strict models want what is frozen
-Names = Annotated[tuple[str, ...], LISTED]
-WHOLE = BeforeValidator(_whole)  # of literals: True and 1.0 equal 1
-Size = Annotated[PositiveInt, Field(le=LARGEST)]
-Steps = Annotated[NonNegativeInt, Field(le=LARGEST)]
-Width = Annotated[PositiveInt, Field(le=WIDEST)]
-Counts = Annotated[tuple[Annotated[int, Field(le=LARGEST)], ...], LISTED]
 
 
 def named(value: Any) -> Any:
@@ -177,6 +143,8 @@ class Experiment(Part):
     launch: Literal["eager", "graph"] = Field(
         "eager", description="simulated with a datasheet: kernels launched one by one, or captured as CUDA graphs"
     )
+    uncertainty: Uncertain = Field(Uncertain(), description="simulated: what is not known of the time that things take")
+    failures: Failing | None = Field(None, description="simulated: a training of `epochs` epochs whose GPUs fail")
     seed: int = Field(0, ge=0, le=2**63 - 1, description="of generated data, parameters and orders")
 
     @model_validator(mode="after")

@@ -7,6 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from chronoscale.kept import read_json
+from chronoscale.reports.measured import Band
+from chronoscale.simulator.assumptions import Effect
+from chronoscale.simulator.endured import Endured
 
 FILE = "point.json"
 
@@ -17,8 +20,10 @@ class Point:
 
     peak_bytes: of the fullest rank's device. host_bytes: planned, of a rank. costs, cluster: by name; preset_gpus: that the cluster has.
     gap: of the schedule to its scheduler's bound, None where none planned. prepare_s: what happens once before the first epoch.
-    out_of_memory: why it does not fit, '' where it does. idle_ranks: `Schedule.idle`. busiest_link: by name, and link_utilisation, its mean
-    one, of 1; '' and None where no link was modelled.
+    out_of_memory: why it does not fit, '' where it does. idle_ranks: `Schedule.idle`. draws_s: the epoch in every draw, none where nothing
+    is uncertain; the trace beside it is of the middle one. endured: a training whose devices fail, where any do.
+    effects: of the assumptions that move the epoch, on the most GPUs of the experiment. few: operations whose costs rest on too
+    few samples. busiest_link: by name, and link_utilisation, its mean one, of 1; '' and None where no link was modelled.
     """
 
     strategy: str
@@ -36,6 +41,15 @@ class Point:
     idle_ranks: int = 0
     busiest_link: str = ""
     link_utilisation: float | None = None
+    draws_s: tuple[float, ...] = ()
+    endured: Endured | None = None
+    effects: tuple[Effect, ...] = ()
+    few: tuple[str, ...] = ()
+
+    @property
+    def band(self) -> Band:
+        """Of the epoch, s."""
+        return Band.of(self.draws_s)
 
     def save(self, folder: Path) -> None:
         """JSON, into the folder of the piece."""

@@ -18,11 +18,13 @@ from chronoscale.harness.started import of_run
 from chronoscale.reports.breakdown import PARTS
 from chronoscale.reports.folder import write
 from chronoscale.reports.formats import number
-from chronoscale.reports.tables import breakdown, comparison
+from chronoscale.reports.sensitivity import Moved, rests
+from chronoscale.reports.tables import ENDURED, breakdown, comparison
 
 COLUMNS = (
-    "strategy", "ranks", "epoch_s", "spread_s", "prepare_s", "speedup", "parallel_efficiency", *SCORES, "gap", "imbalance", "utilisation",
-    "learning_rate", "sources", "failed",
+    "strategy", "ranks", "epoch_s", "epoch_low_s", "epoch_high_s", "spread_s", "prepare_s", "speedup", "speedup_low", "speedup_high",
+    "parallel_efficiency", *ENDURED, *SCORES, "gap", "imbalance", "utilisation",
+    "learning_rate", "rests_on", "sources", "failed",
 )  # fmt: skip
 
 
@@ -38,6 +40,35 @@ def compared(run: Run) -> pd.DataFrame:
     found = {**execution.idle(run), **simulation.idle(run)}
     others = [key for key in SCORES if key in table][1:]
     return table[[name for name in COLUMNS if name in table and name not in others]].assign(idle_ranks=[found.get(key, 0) for key in keys])
+
+
+def resting(run: Run) -> pd.DataFrame:
+    """What the answers of a simulation rest on, a row an assumption: what either end of its range makes of each strategy's epoch, and of
+    how many times as fast as the baseline it is; no rows where nothing was assumed."""
+    rows = [
+        {"assumption": rest.assumption, "from": rest.low, "to": rest.high} | {one.strategy: _moves(one) for one in rest.moved}
+        for section in collect([run]).sections
+        for rest in rests(section)
+    ]
+    return pd.DataFrame(rows)
+
+
+def _moves(one: Moved) -> Cell:
+    middle, *ends = one.epoch_s
+    epoch = " .. ".join(f"{100 * (end / middle - 1):+z.0f} %" for end in ends) if middle > 0 else "–"
+    usual, *gains = one.speedup
+    known = usual == usual
+    found = {"epoch_s": ends, "speedup": gains if known else None}
+    return Cell(found, epoch + (f", {number(gains[0], 3)} .. {number(gains[1], 3)} times as fast" if known else ""))
+
+
+def assumed(table: pd.DataFrame, resting: pd.DataFrame) -> pd.DataFrame:
+    """As JSON has both: each row of the most ranks with the assumptions that move it most."""
+    most, found = table["ranks"].max(), []
+    for name, ranks in zip(table["strategy"], table["ranks"], strict=True):
+        known = [row for row in resting.to_dict("records") if ranks == most and isinstance(row.get(name), Cell)]
+        found.append([{**{key: row[key] for key in ("assumption", "from", "to")}, **row[name].value} for row in known] or None)
+    return table.assign(assumptions=pd.Series(found, index=table.index, dtype=object))
 
 
 def parts(run: Run) -> pd.DataFrame:

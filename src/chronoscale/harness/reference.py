@@ -83,7 +83,7 @@ def _leaves(part: type[BaseModel], above: str) -> list[tuple[str, tuple[str, str
     for name, field in part.model_fields.items():
         path, inner = f"{above}{name}", part_of(part, name)
         kind = _shown(field) or _type(field.annotation)
-        if inner is not None:
+        if inner is not None and not _shown(field):
             kind = "text or mapping" if "name" in inner.model_fields else "mapping"
         default = "its keys'" if isinstance(field.default, BaseModel) else _default(field)
         found.append((path, (kind, default, _meaning(part, name))))

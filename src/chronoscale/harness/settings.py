@@ -8,7 +8,7 @@ from typing import Any
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.point import Point
 from chronoscale.harness.runs import Run
-from chronoscale.reports.setting import Facts, Setting
+from chronoscale.reports.setting import Facts, Setting, told
 
 LIBRARIES = ("cores", "torch", "kernels", "chronoscale")  # of the environment: what a time depends on beside the device
 DIGITS = 12  # of a digest
@@ -33,6 +33,10 @@ def simulated(run: Run, experiment: Experiment, point: Point, device: str) -> Se
     """Of one simulated `point`; `device`: of its trace."""
     found = run.environment
     place = {"device": device.partition(" (")[0], "cluster": point.cluster, "costs": point.costs}
+    if stated := str(experiment.uncertainty.stated):
+        place["uncertainty"] = f"{stated}{f' ({len(point.draws_s)} draws)' * bool(point.draws_s)}"
+    if experiment.failures is not None:
+        place["failures"] = told(tuple(_leaves(experiment.failures.model_dump(mode="json", exclude_defaults=True), "")))
     return Setting("simulated", _work(experiment, found), _known({**place, "chronoscale": found.get("chronoscale", "")}))
 
 

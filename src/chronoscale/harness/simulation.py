@@ -8,7 +8,10 @@ from functools import partial
 from math import isnan
 from pathlib import Path
 
+import numpy as np
+
 from chronoscale.errors import UserError
+from chronoscale.harness.endurance import endured
 from chronoscale.harness.estimate import affordable
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
@@ -18,16 +21,22 @@ from chronoscale.harness.point import FILE, Point
 from chronoscale.harness.profiles import simulated_costs
 from chronoscale.harness.runs import Run
 from chronoscale.simulator import presets
+from chronoscale.simulator.assumptions import effects
+from chronoscale.simulator.draws import Draws, middle
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.links import LinkGraph
 from chronoscale.simulator.memory import check, peaks
 from chronoscale.simulator.traffic import Traffic, volumes
 from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.samples import few
+from chronoscale.strategies.schedule import Ints, Schedule
+from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Workload
 
 
 def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lambda _: None) -> None:
     """A piece `sim-<gpus>-<strategy>` for every point: schedule, trace, bytes by link, and memory: peak bytes, or why it does not fit.
+    Where times are uncertain the epoch in every draw, and the trace of the middle one.
 
     Raises UserError before anything is planned for a schedule that this machine's memory does not hold; and where no point fits, which
     ends the run: it would not fit the next time. Warns of ranks without work.
@@ -37,12 +46,25 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
     costs, asked = simulated_costs(experiment, cluster), planners(experiment)
     work = family_of(experiment).workload(experiment)
     affordable(asked, work, experiment.gpus)
-    works = partitioned(experiment, work, run)
+    works, uncertain = partitioned(experiment, work, run), experiment.uncertainty.stated
+
+    def epoch(gpus: int, name: str, workload: Workload) -> tuple[Schedule, Ints, Trace]:
+        """The schedule, the span of each draw (ns), and the middle one."""
+        schedule = planned(asked[name], workload, gpus, costs)
+        drawn = Draws.of(schedule, presets.scaled(cluster, gpus), costs, uncertain, experiment.seed)
+        spans = np.array([drawn.span(k) for k in range(experiment.uncertainty.draws)] if uncertain.random else [0])
+        return schedule, spans, drawn.trace(middle(spans))
+
+    def fewer(name: str, gpus: int) -> tuple[Schedule, Trace]:
+        """An epoch on a number of GPUs that failures leave. Raises UserError where there is none."""
+        alone = experiment.model_copy(update={"gpus": (gpus,)})
+        schedule, _, trace = epoch(gpus, name, works[gpus] if gpus in works else partitioned(alone, work)[gpus])
+        check(schedule, trace, presets.scaled(cluster, gpus))
+        return schedule, trace
 
     def make(gpus: int, name: str, part: Path) -> None:
         planner, machines = asked[name], presets.scaled(cluster, gpus)
-        schedule = planned(planner, works[gpus], gpus, costs)
-        trace = replay(schedule, machines, costs)
+        schedule, spans, trace = epoch(gpus, name, works[gpus])
         point = Point(
             strategy=name,
             gpus=gpus,
@@ -54,6 +76,10 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
             gap=None if isnan(schedule.gap) else schedule.gap,
             note=schedule.note,
             idle_ranks=schedule.idle,
+            few=few(costs, schedule),
+            draws_s=tuple((spans / 1e9).tolist()) if uncertain.random else (),
+            effects=effects(schedule, machines, costs, uncertain, experiment.seed) if gpus == max(experiment.gpus) else (),
+            endured=endured(experiment, schedule, trace, partial(fewer, name)),
         )
         links = LinkGraph.of(machines)
         crossed = volumes(Traffic.of(schedule, machines, links), links, trace.span_ns)

@@ -13,10 +13,13 @@ from matplotlib.lines import Line2D
 from chronoscale.reports.drawing import Drawing, draw
 from chronoscale.reports.findings import evidence
 from chronoscale.reports.formats import INFINITE
-from chronoscale.reports.measured import Measured
+from chronoscale.reports.measured import Band, Measured
 from chronoscale.reports.section import Section
 from chronoscale.reports.style import MUTED, dash, looks
 from chronoscale.reports.tables import efficiency
+
+SHADE = 0.18  # how dense a band is
+SHADED = "Shaded: nine tenths of the draws."
 
 
 def lines(section: Section) -> list[tuple[str, list[Measured]]]:
@@ -70,7 +73,9 @@ def epoch_time(section: Section) -> Drawing:
             look, x, y = known[label], [run.ranks for run in runs], [run.summary.epoch_s for run in runs]
             axes.plot(x, y, color=look.colour, marker=look.marker, linestyle=dash(section.kind))
             spread = [run.summary.spread_s for run in runs]
-            if any(spread):
+            if runs[0].draws_s:
+                _shade(axes, runs, [run.band for run in runs], look.colour)
+            elif any(spread):
                 axes.errorbar(x, y, yerr=spread, fmt="none", ecolor=look.colour, elinewidth=1.2, capsize=3)
             if runs[0].strategy == section.baseline and len(runs) > 1:
                 axes.plot(x, [y[0] * x[0] / ranks for ranks in x], color=MUTED, linewidth=0.9, linestyle=":", zorder=1)
@@ -82,7 +87,8 @@ def epoch_time(section: Section) -> Drawing:
         _rank_axis(axes, section)
         _legend(figure, section, ideal=True)
 
-    caption = f"Time of one epoch; lower is better. Dotted: {section.baseline} with perfect scaling. {evidence(section.sound)}"
+    shaded = f"{SHADED} " * any(run.draws_s for run in section.sound)
+    caption = f"Time of one epoch; lower is better. Dotted: {section.baseline} with perfect scaling. {shaded}{evidence(section.sound)}"
     return draw(f"{section.file}epoch_time", "Epoch time", caption, (10, _height(section)), paint)
 
 
@@ -93,6 +99,7 @@ def scaling(section: Section) -> Drawing:
     def paint(figure: Figure) -> None:
         left, right = figure.subplots(1, 2)
         _panel(left, section, lambda runs: [100 * value for value in efficiency(runs).values()])
+        _efficiency_bands(left, section)
         left.set_ylabel("parallel efficiency, %")
         left.set_ylim(0, max(104, left.get_ylim()[1]))
         left.axhline(100, color=MUTED, linewidth=0.9, linestyle=":", zorder=1)
@@ -106,9 +113,25 @@ def scaling(section: Section) -> Drawing:
     base = f"{smallest[0]} rank{'s' * (smallest[0] != 1)}" if len(smallest) == 1 else "the strategy's smallest run"
     caption = (
         f"Left: throughput per rank, relative to {base}. Right: busy time of the most over the least loaded rank, waiting excluded "
-        f"(1 is balanced; {INFINITE}: a rank has no work). Panels as in REAL, Figure 15. {evidence(section.sound)}"
+        f"(1 is balanced; {INFINITE}: a rank has no work). Panels as in REAL, Figure 15. "
+        f"{f'{SHADED} ' * any(run.draws_s for run in section.sound)}{evidence(section.sound)}"
     )
     return draw(f"{section.file}scaling", "Parallel efficiency and imbalance", caption, (10, _height(section)), paint)
+
+
+def _efficiency_bands(axes: Axes, section: Section) -> None:
+    """In percent, draw by draw, against the same draw of the curve's smallest run."""
+    for label, runs in lines(section):
+        if runs[0].draws_s:
+            ratios = [Band(1.0, 1.0), *(run.faster(runs[0]) for run in runs[1:])]
+            ideal = [100 * runs[0].ranks / run.ranks for run in runs]
+            bands = [Band(band.low * share, band.high * share) for band, share in zip(ratios, ideal, strict=True)]
+            _shade(axes, runs, bands, looks(section.drawn)[label].colour)
+
+
+def _shade(axes: Axes, runs: list[Measured], bands: list[Band], colour: str) -> None:
+    x, low, high = [run.ranks for run in runs], [band.low for band in bands], [band.high for band in bands]
+    axes.fill_between(x, low, high, color=colour, alpha=SHADE, linewidth=0)
 
 
 def _panel(axes: Axes, section: Section, values: Callable[[list[Measured]], list[float]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chronoscale.reports import bars, curves, progress, stages
+from chronoscale.reports import bars, curves, progress, stages, tornado
 from chronoscale.reports.drawing import Drawing
 from chronoscale.reports.section import Section
 
@@ -12,6 +12,8 @@ def figures(section: Section) -> list[Drawing]:
     found = []
     if section.sound:
         found += [curves.epoch_time(section), curves.scaling(section)] if curves.scales(section) else [bars.epoch_bars(section)]
+    if any(run.effects for run in section.sound):
+        found.append(tornado.tornado(section))
     if any(run.op_seconds.sum() > 0 for run in section.runs):
         found.append(bars.time_by_op(section))
     if any(run.losses for run in section.runs):

@@ -9,13 +9,13 @@ from itertools import groupby
 from typing import NamedTuple
 
 from chronoscale.reports.formats import around, number, seconds
+from chronoscale.reports.marks import REPEATS, idle
 from chronoscale.reports.measured import EXTRAPOLATED, Measured
 from chronoscale.reports.report import Report
 from chronoscale.reports.section import Section
 from chronoscale.reports.tables import predicted, speedup
 from chronoscale.strategies.ranking import pairs, rank_correlation
 
-REPEATS = 5  # the fewest that make a measured figure
 WIDE = 0.1  # relative spread from which a measurement is unstable
 TIE = 0.01  # of the epoch: what is closer is a tie, however small the spread
 
@@ -29,11 +29,13 @@ ORIGIN = {
 
 
 class Epoch(NamedTuple):
-    """A strategy's epoch on so many ranks; of several runs the middle, and a spread that holds them all."""
+    """A strategy's epoch on so many ranks; of several runs the middle, and a spread that holds them all. idle: ranks without work, in
+    words."""
 
     strategy: str
     epoch_s: float
     spread_s: float
+    idle: str = ""
 
     def __str__(self) -> str:
         return seconds(self.epoch_s, self.spread_s)
@@ -100,10 +102,11 @@ def answers(section: Section) -> list[Answer]:
 def _epochs(runs: Sequence[Measured]) -> list[Epoch]:
     found = []
     for name in dict.fromkeys(run.strategy for run in runs):
-        same = [run.summary for run in runs if run.strategy == name]
+        same, most = [run.summary for run in runs if run.strategy == name], max(run.idle for run in runs if run.strategy == name)
         low, high = min(one.epoch_s - one.spread_s for one in same), max(one.epoch_s + one.spread_s for one in same)
         alone = same[0] if len(same) == 1 else None
-        found.append(Epoch(name, *((alone.epoch_s, alone.spread_s) if alone else ((low + high) / 2, (high - low) / 2))))
+        middle, spread = (alone.epoch_s, alone.spread_s) if alone else ((low + high) / 2, (high - low) / 2)
+        found.append(Epoch(name, middle, spread, idle(same[0].ranks, most)))
     return found
 
 
@@ -116,8 +119,9 @@ def _answer(section: Section, ranks: int, found: list[Epoch]) -> Answer:
     leaders = [one for one in found if _tied(best, one)]
     names = tuple(one.strategy for one in leaders)
     base = next((one for one in found if one.strategy == section.baseline and one not in leaders), None)
+    without = "".join(f"; {one.idle} under {one.strategy}" for one in found if one.idle and (one in leaders or one is base))
     if len(found) == 1:
-        return Answer(ranks, names, f"takes {best} an epoch; nothing to compare with", float("nan"), alone=True)
+        return Answer(ranks, names, f"takes {best} an epoch; nothing to compare with{without}", float("nan"), alone=True)
     slowest = max(leaders, key=lambda one: one.epoch_s)
     ratio, margin = speedup(slowest, base) if base else (float("nan"), 0.0)
     how = f"is fastest: {best} an epoch" if len(leaders) == 1 else f"tie: {_and([str(one) for one in leaders])} an epoch"
@@ -126,7 +130,7 @@ def _answer(section: Section, ranks: int, found: list[Epoch]) -> Answer:
     elif len(leaders) == 1:
         following = min((one for one in found if one is not best), key=lambda one: one.epoch_s)
         how += f", {around(*speedup(best, following))} times as fast as the next, {following.strategy} ({following})"
-    return Answer(ranks, names, how, ratio)
+    return Answer(ranks, names, how + without, ratio)
 
 
 def sentence(answer: Answer, stands_on: str) -> str:
@@ -214,9 +218,9 @@ def _cautions(section: Section) -> list[str]:
             )
         covered = [(section.label(run), run.prediction.coverage) for run in joined if run.prediction is not None]
         found += [f"{label} on {_counts([ranks])}: {known}." for label, known in covered if not known.whole]
-    idle = [run for run in section.runs if run.summary.imbalance == float("inf")]
-    if idle:
-        found.append(f"At least one rank has no work (imbalance ∞): {_names(section, idle)}.")
+    without = [run for run in section.runs if run.summary.imbalance == float("inf")]
+    if without:
+        found.append(f"At least one rank has no work (imbalance ∞): {_names(section, without)}.")
     return found
 
 

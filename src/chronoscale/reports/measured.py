@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,9 @@ import pandas as pd
 from chronoscale.reports.breakdown import Breakdown
 from chronoscale.reports.setting import Kind, Setting
 from chronoscale.reports.timeline import Timeline, iteration_slice
+from chronoscale.simulator.assumptions import Effect
+from chronoscale.simulator.endured import Endured
+from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.fidelity import TOTAL, Coverage
 from chronoscale.strategies.metrics import Summary, time_by_op
 from chronoscale.strategies.ranking import Ranked
@@ -44,6 +48,17 @@ class Prediction:
         return next((float(value) for op, value in zip(self.frame["op"], self.frame[column], strict=True) if op == TOTAL), float("nan"))
 
 
+class Band(NamedTuple):
+    """What a twentieth of the draws stays below, and what a twentieth exceeds; NaN without draws."""
+
+    low: float = float("nan")
+    high: float = float("nan")
+
+    @classmethod
+    def of(cls, draws: Sequence[float] | Floats) -> Band:
+        return cls(*(float(np.quantile(draws, q)) for q in (0.05, 0.95))) if len(draws) else cls()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
     """One strategy on one number of ranks.
@@ -52,7 +67,10 @@ class Measured:
     its scheduler's bound (`Schedule.gap`), NaN where no scheduler planned. prepare_s: what happens once before the first epoch; NaN where a
     strategy prepares nothing by itself. host_bytes: planned, of a rank (`Schedule.host`). scores: of the validation that ended the last
     epoch, by key; none without one. losses: one value a step. prediction: of the same schedule, where it was replayed. failed: why its
-    figures compare with nothing, '' where they do. busiest_link: with its mean utilisation, in words; '' where none was modelled.
+    figures compare with nothing, '' where they do. draws_s: the epoch of a simulation in every draw of what is uncertain; the summary is
+    of the middle one, its spread and repeats are the draws'. endured: a training whose devices fail, None where none do.
+    effects: of assumptions on the epoch, where they were tried. idle: ranks without work. few: operations whose costs rest on too few
+    samples. busiest_link: with its mean utilisation, in words; '' where none was modelled.
     """
 
     setting: Setting
@@ -68,6 +86,11 @@ class Measured:
     prediction: Prediction | None = None
     failed: str = ""
     busiest_link: str = ""
+    draws_s: tuple[float, ...] = ()
+    endured: Endured | None = None
+    effects: tuple[Effect, ...] = ()
+    idle: int = 0
+    few: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, setting: Setting, traces: Sequence[Trace], schedule: Schedule | None = None) -> Measured:
@@ -75,6 +98,13 @@ class Measured:
         middle = sorted(traces, key=lambda trace: trace.span_ns)[(len(traces) - 1) // 2]
         timeline = iteration_slice(middle, schedule) if schedule is not None and len(middle) else None
         return cls(setting, Summary.of(traces), time_by_op(middle), timeline)
+
+    def drawn(self, draws_s: Sequence[float]) -> Measured:
+        """With the draws that its trace is the middle one of; itself for none."""
+        if not draws_s:
+            return self
+        low, high = np.quantile(draws_s, [0.25, 0.75])
+        return replace(self, draws_s=tuple(draws_s), summary=replace(self.summary, spread_s=float(high - low) / 2, repeats=len(draws_s)))
 
     @property
     def strategy(self) -> str:
@@ -87,6 +117,17 @@ class Measured:
     @property
     def kind(self) -> Kind:
         return self.setting.kind
+
+    @property
+    def band(self) -> Band:
+        """Of the epoch, s."""
+        return Band.of(self.draws_s)
+
+    def faster(self, other: Measured) -> Band:
+        """How many times as fast as `other`, draw by draw: what draws of one number have in common, such as who straggles, is then no
+        difference. NaN where they have not been drawn alike."""
+        alike = len(self.draws_s) == len(other.draws_s) and self is not other and min(self.draws_s, default=0) > 0
+        return Band.of(np.divide(other.draws_s, self.draws_s)) if alike else Band()
 
     @property
     def breakdown(self) -> Breakdown:

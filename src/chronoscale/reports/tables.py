@@ -11,8 +11,10 @@ import pandas as pd
 from chronoscale.datasets.scores import SCORES, present
 from chronoscale.reports.breakdown import PARTS, Breakdown
 from chronoscale.reports.formats import Marked
-from chronoscale.reports.measured import EXTRAPOLATED, Measured
+from chronoscale.reports.marks import marks
+from chronoscale.reports.measured import EXTRAPOLATED, Band, Measured
 from chronoscale.reports.section import Section
+from chronoscale.reports.sensitivity import assumptions
 from chronoscale.strategies.metrics import parallel_efficiency
 from chronoscale.strategies.ranking import Pair, pairs, rank_correlation
 from chronoscale.strategies.schedule import Op
@@ -20,7 +22,18 @@ from chronoscale.strategies.schedule import Op
 NAN = float("nan")
 HEARD = {"sources": "durations"}
 MEASURED = ("measured_ms", "spread_pct", "measured_ratio", "pair_spread", *SCORES)  # no prediction, also where others of a row are
-RARE = ("prepare_s", "gap", "host_bytes", "failed", "busiest_link")  # columns of families and strategies that have them
+ENDURED = ("training_s", "training_low_s", "training_high_s", "training_lost_s", "failures", "ended")
+BANDS = ("epoch_low_s", "epoch_high_s", "speedup_low", "speedup_high")
+RARE = (
+    "rests_on",
+    *BANDS,
+    *ENDURED,
+    "prepare_s",
+    "gap",
+    "host_bytes",
+    "failed",
+    "busiest_link",
+)  # columns of families and strategies that have them
 
 
 class Timed(Protocol):
@@ -54,12 +67,19 @@ def _origin(section: Section, run: str) -> dict[str, str]:
     return {"run": run, "kind": setting.kind, "dataset": setting.fact("dataset"), "model": setting.fact("model"), **dict(section.apart)}
 
 
+def _endured(run: Measured) -> tuple[float | str, ...]:
+    """In the order of ENDURED."""
+    found = run.endured
+    return (NAN,) * 5 + ("",) if found is None else (found.training_s, found.low_s, found.high_s, found.lost_s, found.failures, found.told)
+
+
 def comparison(section: Section) -> pd.DataFrame:
     """One row a result, ordered by ranks, strategy, run.
 
     speedup: over the section's baseline on the same ranks, NaN where it did not run. parallel_efficiency: against the curve's smallest run.
-    Both NaN for a result that `failed`. prepare_s, scores, gap, host_bytes, busiest_link, failed: as in `Measured`, columns where any is
-    known. Seconds and bytes as in `Summary`; efficiency and utilisation are shares of 1.
+    Both NaN for a result that `failed`. rests_on: `marks`; epoch_low_s to speedup_high: `Band` of the draws; training_s to ended: of
+    `endured`; prepare_s, scores, gap, host_bytes, busiest_link, failed: as in `Measured`. These are columns where any is known.
+    Seconds and bytes as in `Summary`; efficiency and utilisation are shares of 1.
     """
     rows, shown = [], present(run.scores for run in section.runs)
     shares = {label: efficiency(section.curve(label)) for label in section.labels}
@@ -67,20 +87,26 @@ def comparison(section: Section) -> pd.DataFrame:
         for run in runs:
             base = None if run.failed else section.base(run)
             ratio, ratio_spread = speedup(run.summary, base.summary) if base else (NAN, NAN)
-            found = run.summary
+            found, faster = run.summary, run.faster(base) if base else Band()
             rows.append(
                 {
                     "strategy": run.strategy,
                     "ranks": ranks,
                     **_origin(section, run.run),
                     "failed": run.failed,
+                    "rests_on": marks(run),
                     "epoch_s": found.epoch_s,
+                    "epoch_low_s": run.band.low,
+                    "epoch_high_s": run.band.high,
                     "spread_s": found.spread_s if found.repeats > 1 else NAN,
                     "repeats": found.repeats,
                     "speedup": ratio,
+                    "speedup_low": faster.low,
+                    "speedup_high": faster.high,
                     "speedup_spread": ratio_spread if found.repeats > 1 and run is not base else NAN,
                     "parallel_efficiency": NAN if run.failed else shares[section.label(run)][ranks],
                     "prepare_s": run.prepare_s,
+                    **dict(zip(ENDURED, _endured(run), strict=True)),
                     **{one.key: run.scores.get(one.key, NAN) for one in shown},
                     "gap": run.gap,
                     "imbalance": found.imbalance,
@@ -217,6 +243,7 @@ def tested(section: Section) -> pd.DataFrame:
 
 TABLES = {
     "comparison": comparison,
+    "assumptions": assumptions,
     "time_by_op": time_by_op,
     "breakdown": breakdown,
     "fidelity": fidelity,
@@ -246,7 +273,7 @@ def reading(section: Section, table: pd.DataFrame) -> Reading:
     """Columns of text, and the repeats, that are the same in several rows are said once; what the section's title says is not repeated."""
     weak = [EXTRAPOLATED in str(value) for value in table["sources"]] if "sources" in table else []
     texts = [str(name) for name in table.columns if not pd.api.types.is_numeric_dtype(table[name]) or name == "repeats"]
-    kept = {"strategy", "op", "faster", "slower", *(["sources"] if any(weak) else [])}
+    kept = {"strategy", "op", "assumption", "rests_on", "faster", "slower", *(["sources"] if any(weak) else [])}
     known = {"kind", "dataset", "model", "device", *(name for name, _ in section.apart)}
     same = [name for name in texts if name not in kept and table[name].nunique(dropna=False) == 1]
     alike = [name for name in same if len(table) > 1 or name in known]

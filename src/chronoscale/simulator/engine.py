@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.cuda_ext import replay as native
-from chronoscale.simulator import network
+from chronoscale.simulator.alone import Alone
 from chronoscale.simulator.deadlock import deadlock
 from chronoscale.simulator.launches import Launches
 from chronoscale.simulator.processes import starts
 from chronoscale.simulator.shares import Shares
 from chronoscale.simulator.timeline import Timeline, streams_of
 from chronoscale.strategies.cluster import Cluster, Device
-from chronoscale.strategies.costs import CostModel, durations
+from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Ints, Schedule
 from chronoscale.strategies.trace import Trace
 
@@ -35,14 +35,14 @@ def replay(schedule: Schedule, cluster: Cluster, costs: CostModel, engine: Engin
     Raises UserError when the cluster has too few devices, when `costs` does not know a row, and when ranks wait for one another in a
     cycle.
     """
-    cluster.link(schedule.ranks)  # refuses too few devices
-    ns, source = durations(costs, schedule)
-    joined, joined_ns = network.times(schedule, cluster)
-    ns[joined], source[joined] = joined_ns, network.origin(cluster)
-    launches = Launches.of(schedule, ns, costs.launch_ns)
-    begin, end = times(schedule, cluster.device, ns, launches, None, engine)
-    device = f"{cluster.device.name} ({cluster.name}), costs: {costs.name}"
-    return Trace.of(schedule, begin, end, source, device)
+    alone = Alone.of(schedule, cluster, costs)
+    begin, end = times(schedule, cluster.device, alone.ns, alone.launches(schedule, alone.ns), None, engine)
+    return Trace.of(schedule, begin, end, alone.source, place(cluster, costs))
+
+
+def place(cluster: Cluster, costs: CostModel) -> str:
+    """What a trace says of where it was replayed."""
+    return f"{cluster.device.name} ({cluster.name}), costs: {costs.name}"
 
 
 def times(

@@ -32,19 +32,21 @@ class Launches:
     gate: Ints  # [g] row that ends before the turn starts; -1: none
 
     @classmethod
-    def of(cls, schedule: Schedule, ns: Ints, launch_ns: int) -> Launches | None:
-        """Of rows `ns` long, int64 [n], whose kernels take the host `launch_ns` each; None where nothing is launched."""
-        if not launch_ns or not schedule.kernels.any():
+    def of(cls, schedule: Schedule, ns: Ints, launch_ns: int | Ints) -> Launches | None:
+        """Of rows `ns` long, int64 [n], whose kernels take the host `launch_ns` each, those of each row its own where int64 [n]; None where
+        nothing is launched."""
+        if not np.any(launch_ns) or not schedule.kernels.any():
             return None
         columns = schedule.rank, schedule.lane, schedule.iteration, schedule.kernels, ns, on_host(schedule), schedule.op == Op.OPTIMIZE
-        launched = native.Launched(*columns, schedule.dep_ptr, schedule.dep)
-        if (found := native.turns(launched, schedule.ranks, len(Lane), launch_ns)) is not None:
+        each = np.ascontiguousarray(np.broadcast_to(np.asarray(launch_ns, np.int64), len(schedule)))
+        launched = native.Launched(*columns, schedule.dep_ptr, schedule.dep, each)
+        if (found := native.turns(launched, schedule.ranks, len(Lane))) is not None:
             return cls(*found[1:])
-        return cls.in_numpy(schedule, ns, launch_ns)
+        return cls.in_numpy(schedule, ns, each)
 
     @classmethod
-    def in_numpy(cls, schedule: Schedule, ns: Ints, launch_ns: int) -> Launches:
-        """The same without the native library."""
+    def in_numpy(cls, schedule: Schedule, ns: Ints, launch_ns: Ints) -> Launches:
+        """The same without the native library; launch_ns: int64 [n]."""
         order = np.argsort(schedule.rank, kind="stable")
         rank, iteration = schedule.rank[order].astype(np.int64), schedule.iteration[order].astype(np.int64)
         own = rank * (max(schedule.iterations, 1) + 1)  # rows of an earlier iteration among those of a later one belong to its turn
@@ -56,10 +58,11 @@ class Launches:
         first, which = np.nonzero(there.T)  # where each turn begins, and why
         turn, after = np.empty_like(order), np.empty_like(order)
         turn[order] = at = np.cumsum(there.sum(0)) - 1
-        spent = schedule.kernels[order] * launch_ns
+        each = launch_ns[order]
+        spent = schedule.kernels[order] * each
         done = np.cumsum(spent)
         before = (done - spent)[first]
-        launched = done - before[at] - overlapped(schedule.kernels[order], ns[order], launch_ns)
+        launched = done - before[at] - overlapped(schedule.kernels[order], ns[order], each)
         after[order] = np.where(spent > 0, launched, AT_ONCE)
         return cls(turn, after, rank[first], np.diff(before, append=done[-1]), gates[which, first])
 

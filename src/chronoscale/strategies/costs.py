@@ -40,7 +40,7 @@ class CostModel(Protocol):
         ...
 
 
-def overlapped(kernels: Ints, ns: Ints, launch_ns: int) -> Ints:
+def overlapped(kernels: Ints, ns: Ints, launch_ns: int | Ints) -> Ints:
     """How much of its own time a row has behind it when its last kernel has been launched, at most; ns, int64 [rows].
 
     A row of K kernels of w ns each, launched L ns apart, ends no earlier than w after its last launch, and runs beside the launches

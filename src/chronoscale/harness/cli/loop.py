@@ -66,4 +66,8 @@ def simulate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed 
     experiment, run = begin("simulate", file, root, seed, executes=False)
     with stage("simulating") as told:
         simulation.simulate(experiment, run, told)
-    end(run, publish.compared(run), f"simulated on {experiment.cluster}", as_json, simulation.refused(run))
+    table, resting = publish.compared(run), publish.resting(run)
+    if not as_json and len(resting):
+        say(resting, f"what the answers on {max(experiment.gpus)} GPUs rest on: the epoch at both ends of an assumption", as_json)
+    shown = publish.assumed(table, resting) if as_json else table
+    end(run, shown, f"simulated on {experiment.cluster}", as_json, simulation.refused(run))

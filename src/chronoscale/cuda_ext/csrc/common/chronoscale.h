@@ -115,7 +115,7 @@ CS_API int cs_replay(int64_t count, int64_t streams, const int32_t* stream, cons
 // 2 * count turns, of which there are out_turns[0].
 CS_API int cs_launches(int64_t count, int64_t hosts, int64_t lanes, const int32_t* rank, const uint8_t* lane, const int32_t* iteration,
                        const int64_t* kernels, const int64_t* ns, const uint8_t* on_host, const uint8_t* steps, const int64_t* dep_ptr,
-                       const int64_t* dep, int64_t launch_ns, int64_t* out_turn, int64_t* out_after, int64_t* out_host,
+                       const int64_t* dep, const int64_t* launch_ns, int64_t* out_turn, int64_t* out_after, int64_t* out_host,
                        int64_t* out_length, int64_t* out_gate, int64_t* out_turns);
 
 // T-CSR (TGL, section 4.1): row v holds the events of node v in their order, with the node at the other end: those that it sends and,

@@ -23,10 +23,10 @@ struct Host {
 
 int cs_launches(int64_t count, int64_t hosts, int64_t lanes, const int32_t* rank, const uint8_t* lane, const int32_t* iteration,
                 const int64_t* kernels, const int64_t* ns, const uint8_t* on_host, const uint8_t* steps, const int64_t* dep_ptr,
-                const int64_t* dep, int64_t launch_ns, int64_t* out_turn, int64_t* out_after, int64_t* out_host, int64_t* out_length,
+                const int64_t* dep, const int64_t* launch_ns, int64_t* out_turn, int64_t* out_after, int64_t* out_host, int64_t* out_length,
                 int64_t* out_gate, int64_t* out_turns) {
-  if (count < 0 || hosts < 0 || lanes < 0 || launch_ns < 0 || !out_turns) return CS_ERROR_ARGUMENT;
-  if (count && (!rank || !lane || !iteration || !kernels || !ns || !on_host || !steps || !dep_ptr)) return CS_ERROR_ARGUMENT;
+  if (count < 0 || hosts < 0 || lanes < 0 || !out_turns) return CS_ERROR_ARGUMENT;
+  if (count && (!rank || !lane || !iteration || !kernels || !ns || !on_host || !steps || !dep_ptr || !launch_ns)) return CS_ERROR_ARGUMENT;
   if (count && (!out_turn || !out_after || !out_host || !out_length || !out_gate)) return CS_ERROR_ARGUMENT;
   return cs::guarded([&] {
     std::vector<Host> host(hosts);
@@ -34,7 +34,7 @@ int cs_launches(int64_t count, int64_t hosts, int64_t lanes, const int32_t* rank
     std::vector<int64_t> latest(lanes);
     int64_t total = 0;
     for (int64_t i = 0; i < count; ++i) {
-      if (rank[i] < 0 || rank[i] >= hosts || lane[i] >= lanes || dep_ptr[i] > dep_ptr[i + 1]) return CS_ERROR_ARGUMENT;
+      if (rank[i] < 0 || rank[i] >= hosts || lane[i] >= lanes || dep_ptr[i] > dep_ptr[i + 1] || launch_ns[i] < 0) return CS_ERROR_ARGUMENT;
       Host& h = host[rank[i]];
       const auto begin = [&](int64_t gate) { h.turns.push_back({gate, h.spent}), ++total; };
       const int64_t at = std::max<int64_t>(iteration[i], 0);
@@ -61,9 +61,9 @@ int cs_launches(int64_t count, int64_t hosts, int64_t lanes, const int32_t* rank
       }
       behind = i;
       if (steps[i]) h.step = i;
-      const int64_t spent = kernels[i] * launch_ns;
+      const int64_t spent = kernels[i] * launch_ns[i];
       h.spent += spent;
-      const int64_t beside = std::max<int64_t>(kernels[i] - 1, 0) * std::min(ns[i] / std::max<int64_t>(kernels[i], 1), launch_ns);
+      const int64_t beside = std::max<int64_t>(kernels[i] - 1, 0) * std::min(ns[i] / std::max<int64_t>(kernels[i], 1), launch_ns[i]);
       out_turn[i] = static_cast<int64_t>(h.turns.size()) - 1;
       out_after[i] = spent > 0 ? h.spent - h.turns.back().spent - beside : kAtOnce;
     }

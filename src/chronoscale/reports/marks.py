@@ -1,0 +1,30 @@
+"""Marks: what a number rests on, in few words that stand beside it."""
+
+from __future__ import annotations
+
+from chronoscale.reports.measured import Measured
+
+REPEATS = 5  # the fewest that make a measured figure
+ORIGIN = {
+    "measured": "",  # what else, where it was executed
+    "fitted": "profile",
+    "specified": "datasheet, no profile",
+    "published": "published times",
+    "extrapolated": "extrapolated",
+}
+
+
+def idle(ranks: int, count: int) -> str:
+    """`count` of `ranks` that have no work, in words; '' for none."""
+    return f"{count} of {ranks} ranks idle" if count else ""
+
+
+def marks(run: Measured) -> str:
+    """Where its durations come from, ranks without work, and samples that are too few; '' where nothing limits it."""
+    found = [ORIGIN.get(source, source) for source in run.summary.sources.split(", ")]
+    found.append(idle(run.ranks, run.idle))
+    if run.kind == "executed" and run.summary.repeats < REPEATS:
+        found.append(f"{run.summary.repeats} repeat{'s' * (run.summary.repeats > 1)}")
+    if run.few:
+        found.append(f"few samples of {', '.join(name.lower() for name in run.few)}")
+    return "; ".join(dict.fromkeys(filter(None, found)))

@@ -1,0 +1,46 @@
+"""Alone: what the rows of a schedule take on a cluster where each has it to itself, ready to be replayed, as often as one likes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.datasets.arrays import UInt8
+from chronoscale.simulator import network
+from chronoscale.simulator.launches import Launches
+from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.costs import CostModel, Floats, durations
+from chronoscale.strategies.schedule import Ints, Schedule
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alone:
+    """ns int64 [n], a collective's in each of its rows, and where they come from. Each kernel takes the host `launch_ns`."""
+
+    ns: Ints
+    source: UInt8
+    launch_ns: int
+
+    @classmethod
+    def of(cls, schedule: Schedule, cluster: Cluster, costs: CostModel) -> Alone:
+        """Raises UserError when the cluster has too few devices, and when `costs` does not know a row."""
+        cluster.link(schedule.ranks)  # refuses too few devices
+        ns, source = durations(costs, schedule)
+        joined, joined_ns = network.times(schedule, cluster)
+        ns[joined], source[joined] = joined_ns, network.origin(cluster)
+        return cls(ns, source, costs.launch_ns)
+
+    def launches(self, schedule: Schedule, ns: Ints, slower: Floats | None = None) -> Launches | None:
+        """Of `schedule`, whose rows take `ns` (int64 [n]); slower: how many times as long the host takes for those of each row, float64
+        [n]."""
+        each = self.launch_ns if slower is None else np.rint(self.launch_ns * slower).astype(np.int64)
+        return Launches.of(schedule, ns, each)
+
+
+def firsts(schedule: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows that join collectives, and the first row of each one's collective; int64 [rows] both."""
+    rows = np.flatnonzero(schedule.collective >= 0)
+    _, first, index = np.unique(schedule.collective[rows], return_index=True, return_inverse=True)
+    return rows, rows[first][index]

@@ -1,0 +1,91 @@
+"""Uncertainty: what is not known of the time that rows take, as a user states it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from chronoscale.errors import UserError
+from chronoscale.strategies.costs import Floats
+
+FEW = 1e-9  # shares of classes may add up to this much more than 1
+
+
+@dataclass(frozen=True, slots=True)
+class Stragglers:
+    """`count` of a cluster's GPUs or whole nodes, others in every draw, take `factor` times as long: a GPU for what it computes, a node's
+    ranks for all that they do, copies, launches and work of the host among it. All straggle where there are no more."""
+
+    count: int = 1
+    of: Literal["gpu", "node"] = "gpu"
+    factor: float = 1.5
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise UserError(f"stragglers: count: expected at least 1, got {self.count}")
+        if not (math.isfinite(self.factor) and self.factor >= 1):
+            raise UserError(f"stragglers: factor: expected a finite number of at least 1, got {self.factor}")
+
+    def __str__(self) -> str:
+        return f"{self.count} {self.of}{'s' * (self.count > 1)} {self.factor:g} times as slow"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClass:
+    """A `share` of the ranks, whole ones, computes at `speed` times the speed of the cluster's device."""
+
+    share: float
+    speed: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise UserError(f"classes: share: expected more than 0 and at most 1, got {self.share}")
+        if not (math.isfinite(self.speed) and self.speed > 0):
+            raise UserError(f"classes: speed: expected a finite number above 0, got {self.speed}")
+
+    def __str__(self) -> str:
+        return f"{self.share:.0%} of the GPUs at {self.speed:g} of the speed"
+
+
+@dataclass(frozen=True, slots=True)
+class Uncertainty:
+    """jitter: relative standard deviation of a row's time and of what launching it takes its host, each row for itself and each collective
+    as one; sway: of all that a rank does in an iteration, beside that. Both log-normal with mean 1: times are positive, and sums of many
+    rows stay what they are. classes: the first has the first ranks, and so on; what no class has keeps the cluster's device.
+    """
+
+    jitter: float = 0.0
+    sway: float = 0.0
+    stragglers: Stragglers | None = None
+    classes: tuple[DeviceClass, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, spread in (("jitter", self.jitter), ("sway", self.sway)):
+            if not (math.isfinite(spread) and spread >= 0):
+                raise UserError(f"{name}: expected a relative spread of at least 0, got {spread}")
+        if (total := sum(one.share for one in self.classes)) > 1 + FEW:
+            raise UserError(f"classes: their shares add up to {total:g}, more than 1")
+
+    @property
+    def random(self) -> bool:
+        """Whether draws differ."""
+        return bool(self.jitter or self.sway or self.stragglers)
+
+    def speeds(self, ranks: int) -> Floats:
+        """How fast each rank computes, float64 [ranks]: a class ends at the rank nearest to its share."""
+        found, first = np.ones(ranks), 0.0
+        for one in self.classes:
+            found[round(first * ranks) : round((first + one.share) * ranks)] = one.speed
+            first += one.share
+        return found
+
+    def __str__(self) -> str:
+        said = [f"{name} {spread:.3g}" for name, spread in (("jitter", self.jitter), ("sway", self.sway)) if spread]
+        said += [] if self.stragglers is None else [str(self.stragglers)]
+        return ", ".join([*said, *map(str, self.classes)])
+
+
+NOTHING = Uncertainty()

@@ -1,0 +1,174 @@
+"""What a simulation says of what it does not know: draws, failures, assumptions, marks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import command, one_line
+
+from chronoscale.harness.experiments import check
+from chronoscale.harness.point import Point
+from chronoscale.strategies.costs import Fit, FittedCosts
+from chronoscale.strategies.samples import FEW, few
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.trace import Trace
+
+BOTH = {"strategies": ["psg", "real-g+"], "gpus": [1, 2]}
+DRAWN = {"uncertainty": {"draws": 7, "jitter": 0.2, "stragglers": {"of": "node", "factor": 1.5}}}
+
+
+def rows(capsys) -> list[dict]:
+    return json.loads(capsys.readouterr().out)
+
+
+def point(name: str, run: str = "small-simulate-1") -> tuple[Point, Trace]:
+    folder = Path("runs", run, name)
+    return Point.load(folder), Trace.load(folder / "trace.parquet")
+
+
+def test_every_point_has_the_band_of_its_draws(experiment, capsys):
+    command("simulate", experiment(**BOTH, **DRAWN), "--json")
+    table = rows(capsys)
+    for row in table:
+        found, trace = point(f"sim-{row['ranks']:05d}-{row['strategy']}")
+        assert len(found.draws_s) == 7
+        assert (row["epoch_low_s"], row["epoch_high_s"]) == tuple(np.quantile(found.draws_s, [0.05, 0.95])) == found.band
+        assert row["epoch_s"] == trace.span_ns / 1e9 == sorted(found.draws_s)[3]
+    ours, base = (point(f"sim-00002-{name}")[0].draws_s for name in ("real-g+", "psg"))
+    low, high = np.quantile(np.divide(base, ours), [0.05, 0.95])
+    assert (table[-1]["speedup_low"], table[-1]["speedup_high"]) == (low, high)
+    command("report", "runs/small-simulate-1", "--out", "page")
+    page = Path("page/index.html").read_text()
+    assert "Shaded: nine tenths of the draws" in page and "95\u00a0%,\u00a0s" in page
+    place = json.loads(Path("page/report.json").read_text())["sections"][0]["place"]
+    assert place["uncertainty"] == "jitter 0.2, 1 node 1.5 times as slow (7 draws)"
+
+
+def test_without_anything_uncertain_there_is_one_replay_and_no_band(experiment, capsys):
+    command("simulate", experiment(**BOTH), "--json")
+    assert not {"epoch_low_s", "speedup_low", "training_s"} & set(rows(capsys)[0])
+    assert point("sim-00001-psg")[0].draws_s == ()
+    assert all(np.isnan(point("sim-00001-psg")[0].band))
+
+
+def test_classes_alone_need_no_draws(experiment, capsys):
+    command("simulate", experiment(strategies=["psg"], gpus=[2]), "--json")
+    usual = rows(capsys)[0]
+    half = {"classes": [{"share": 0.5, "speed": 0.01}]}
+    command("simulate", experiment(strategies=["psg"], gpus=[2], uncertainty=half), "--json")
+    slower = rows(capsys)[0]
+    assert slower["epoch_s"] > usual["epoch_s"] and "epoch_low_s" not in slower
+
+
+def test_the_seed_is_the_experiments(experiment, capsys):
+    found = []
+    for seed in (0, 0, 1):
+        command("simulate", experiment(strategies=["psg"], gpus=[1], **DRAWN), "--json", "--seed", seed)
+        found.append(rows(capsys)[0]["epoch_high_s"])
+    assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"uncertainty": {"jitters": 0.1}}, "unknown key 'uncertainty.jitters'; did you mean 'uncertainty.jitter'?"),
+        ({"uncertainty": {"jitter": -0.1}}, "uncertainty.jitter: expected at least 0 (got -0.1)"),
+        ({"uncertainty": {"draws": 0}}, "uncertainty.draws: expected more than 0 (got 0)"),
+        ({"uncertainty": {"stragglers": {"factor": 0.5}}}, "uncertainty.stragglers.factor: expected at least 1 (got 0.5)"),
+        ({"uncertainty": {"stragglers": {"of": "rack"}}}, "uncertainty.stragglers.of: expected 'gpu' or 'node' (got 'rack')"),
+        ({"uncertainty": {"classes": [{"share": 0.5}]}}, "uncertainty.classes.0.speed: required, and not there"),
+        (
+            {"uncertainty": {"classes": [{"share": 0.8, "speed": 1}, {"share": 0.7, "speed": 1}]}},
+            "uncertainty.classes: their shares add up to 1.5, more than 1",
+        ),
+        ({"failures": {}}, "failures: nothing fails; give mtbf_s, times_s or tasks"),
+        ({"failures": {"mtbf_s": 0}}, "failures.mtbf_s: expected more than 0 (got 0)"),
+        ({"failures": {"times_s": [1], "policy": "resume"}}, "failures.policy: expected 'restart', 'shrink' or 'stop' (got 'resume')"),
+    ],
+)
+def test_mistakes_are_one_line(experiment, capsys, changes, said):
+    command("simulate", experiment(**changes), expect=2)
+    line = one_line(capsys)
+    assert said in line and "small.yaml" in line
+
+
+def test_a_task_that_no_schedule_has(experiment, capsys):
+    command("simulate", experiment(strategies=["psg"], gpus=[1], failures={"tasks": [{"epoch": 0, "task": 99999}]}), expect=2)
+    assert "failures: tasks: no task 99999 in epoch 0: 'psg' on 1 ranks has " in one_line(capsys)
+
+
+def test_a_training_that_fails_is_told(experiment, capsys):
+    """A failure long after the last epoch comes too late; one at a task does not."""
+    plain = {"strategies": ["psg"], "gpus": [2], "epochs": 3}
+    command("simulate", experiment(**plain, failures={"times_s": [1e6]}), "--json")
+    row = rows(capsys)[0]
+    assert row["ended"] == "trained" and not row.get("failures")
+    assert row["training_s"] == pytest.approx(3 * row["epoch_s"], rel=1e-9)
+    failing = {"tasks": [{"epoch": 1, "task": 0}], "restart_s": 7.0, "checkpoint_s": 0.25}
+    command("simulate", experiment(**plain, failures=failing), "--json")
+    found, trace = point("sim-00002-psg", "small-simulate-2")
+    epoch, into = trace.span_ns / 1e9, ((trace.start_ns[0] + trace.end_ns[0]) // 2 - trace.start_ns.min()) / 1e9
+    assert found.endured is not None
+    assert rows(capsys)[0]["training_s"] == pytest.approx(3 * epoch + 2 * 0.25 + into + 7.0, rel=1e-9)
+    assert (found.endured.lost_s, found.endured.ended) == (pytest.approx(into + 7.0), {"trained": 1})
+
+
+def test_fewer_gpus_run_schedules_of_their_own(experiment, capsys):
+    failing = {"times_s": [1e-9, 2e-9], "policy": "shrink"}
+    command("simulate", experiment(strategies=["psg"], gpus=[1, 3], epochs=2, failures=failing), "--json")
+    one, three = rows(capsys)
+    assert (one["ended"], three["ended"]) == ("too few ranks", "trained")
+    assert point("sim-00003-psg")[0].endured.ranks == 1
+    assert three["training_s"] == pytest.approx(2 * one["epoch_s"], rel=1e-4)
+
+
+def test_what_an_answer_rests_on_is_told_at_the_most_gpus(experiment, capsys):
+    command("simulate", experiment(**BOTH), "--json")
+    table = rows(capsys)
+    assert [row["assumptions"] is not None for row in table] == [row["ranks"] == 2 for row in table]
+    told = table[-1]["assumptions"]
+    effects = {one.assumption: one for one in point("sim-00002-real-g+")[0].effects}
+    base = {one.assumption: one for one in point("sim-00002-psg")[0].effects}
+    assert 0 < len(told) <= 5
+    for one in told:
+        found, usual = effects[one["assumption"]], base[one["assumption"]]
+        assert one["epoch_s"] == [found.low_s, found.high_s]
+        assert one["speedup"] == [usual.low_s / found.low_s, usual.high_s / found.high_s]
+    most = [max(effects[one["assumption"]].size, base[one["assumption"]].size) for one in told]
+    assert most == sorted(most, reverse=True) and most[0] == max(one.size for one in (*effects.values(), *base.values()))
+    command("simulate", experiment(**BOTH, seed=1))
+    out = capsys.readouterr().out
+    assert "what the answers on 2 GPUs rest on" in out and "kernel launch" in out
+    command("report", "runs/small-simulate-1", "--out", "page")
+    assert "tornado" in Path("page/report.md").read_text() and Path("page/figures/tornado.svg").exists()
+    assert Path("page/tables/assumptions.csv").read_text().count("\n") == 1 + 2 * len(told)
+
+
+def test_what_limits_a_number_stands_beside_it(experiment, capsys):
+    command("simulate", experiment(strategies=["psg"], gpus=[1, 16]), "--json")
+    few_gpus, many = rows(capsys)
+    idle = many["idle_ranks"]
+    assert idle and few_gpus["rests_on"] == "datasheet, no profile"
+    assert many["rests_on"] == f"datasheet, no profile; {idle} of 16 ranks idle"
+    command("report", "runs/small-simulate-1", "--out", "page")
+    answers = json.loads(Path("page/report.json").read_text())["sections"][0]["answers"]
+    assert f"; {idle} of 16 ranks idle under psg" in answers[-1]["said"] and "idle" not in answers[0]["said"]
+
+
+def test_few_samples_are_told_by_operation(experiment, capsys):
+    command("simulate", experiment(strategies=["psg"], gpus=[1]))
+    schedule = Schedule.load(Path("runs/small-simulate-1/sim-00001-psg/schedule.parquet"))
+
+    def fit(op: str, width: int, samples: int) -> Fit:
+        return Fit(op, width, "bytes", (1.0, 0.0), {"bytes": 0}, {"bytes": 1}, 0.1, samples)
+
+    fits = fit("H2D", 8, FEW), fit("AGGREGATE", 8, FEW - 1), fit("BACKWARD", 999, 1)
+    assert few(FittedCosts("x", fits, {}), schedule) == ("AGGREGATE",)
+
+
+def test_keys_are_documented():
+    found = check({"dataset": "x", "uncertainty": {"classes": [{"share": 0.5, "speed": 0.8}]}}, "t")
+    assert found.uncertainty.stated.classes[0].speed == 0.8 and not found.uncertainty.stated.random
