@@ -88,6 +88,9 @@ class Changing:
         free = np.isin(schedule.op[rows], [Op.INCREMENT, Op.RECONSTRUCT])
         return np.where(dear, 100, np.where(free, 1, 10 + 40 * full)).astype(np.int64), Source.SPECIFIED
 
+    def occupies(self, schedule, rows):
+        return np.zeros(len(rows)), np.zeros(len(rows))
+
 
 WHOLE = ("psg", "real-type1", "blad", "real-reuse", "real-g", "real-g+", "real-l")  # groups on one rank, where test_execution.py has them
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from chronoscale.strategies.builder import Builder
 from chronoscale.strategies.cluster import Cluster, Device, Link
+from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source, Trace
 
@@ -74,6 +75,9 @@ class NsCosts:
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         return schedule.flops[rows], Source.MEASURED
+
+    def occupies(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Floats]:
+        return np.zeros(len(rows)), np.zeros(len(rows))
 
 
 def gpus(

@@ -68,7 +68,8 @@ def mistake(error: ValidationError, keys: type[BaseModel] | None = None) -> str:
     """The first mistake in one line: the key, what was expected, what was given; of an unknown key of `keys` the nearest one."""
     first = error.errors(include_url=False)[0]
     if first["type"] == "extra_forbidden" and keys is not None:
-        where = [str(part) for part in first["loc"]]
+        *above, last = (str(part) for part in first["loc"])
+        where = [*(part for part in above if not part.startswith("_")), last]  # a model of a union is no key
         return str(unknown("key", ".".join(where), _valid(keys, where[:-1])))
     where = [
         str(part) for part in first["loc"] if isinstance(part, int) or not (part in TYPES or part.startswith(("_", "function-", "[key]")))

@@ -53,6 +53,12 @@ def test_no_gpus(gpus):
         presets.scaled(presets.cluster("h200"), gpus)
 
 
+def own(**changes: object) -> dict[str, object]:
+    """A device's figures as a user's file has them."""
+    h2d = {"bandwidth": 1e9, "latency_s": 0}
+    return {"name": "X", "memory": 1e9, "flops": 1e12, "memory_bandwidth": 1e11, "launch_s": 0, "h2d": h2d, **changes}
+
+
 def written(folder: Path, **changes: object) -> Path:
     """A cluster file like the preset h200, with keys replaced, or removed where the value is None."""
     entry = yaml.safe_load((resources.files("chronoscale.simulator") / "clusters" / "h200.yaml").read_text()) | changes
@@ -62,9 +68,18 @@ def written(folder: Path, **changes: object) -> Path:
 
 
 def test_a_cluster_of_ones_own(tmp_path):
-    device = {"name": "X", "memory": 1e9, "flops": 1e12, "memory_bandwidth": 1e11, "launch_s": 0, "h2d": {"bandwidth": 1e9, "latency_s": 0}}
     assert presets.read(written(tmp_path, nodes=2)).gpus == 16
-    assert presets.read(written(tmp_path, device=device)).device.h2d == Link(1e9, 0)
+    found = presets.read(written(tmp_path, device=own())).device
+    assert (found.h2d, found.copied, found.sms, found.memory_latency_s) == (Link(1e9, 0), 1.0, 0, 0.0)
+    chip = {"sms": 8, "threads": 1024, "memory_latency_s": 4e-7, "h2d": {"bandwidth": 1e9, "latency_s": 0, "efficiency": 0.9}}
+    found = presets.read(written(tmp_path, device=own(**chip))).device
+    assert (found.h2d, found.copied, found.sms, found.threads, found.memory_latency_s) == (Link(1e9, 0), 0.9, 8, 1024, 4e-7)
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_presets_know_their_chips(name):
+    device = presets.cluster(name).device
+    assert 0.8 < device.copied < 0.9 and device.sms > 0 and device.threads >= 1024 and 1e-7 < device.memory_latency_s < 1e-6
 
 
 @pytest.mark.parametrize(
@@ -76,6 +91,12 @@ def test_a_cluster_of_ones_own(tmp_path):
         ({"intre": 1}, "unknown key 'intre'; did you mean 'intra'?"),
         ({"device": "nvidia-h100"}, "device: unknown device 'nvidia-h100'; did you mean 'nvidia-h"),
         ({"device": {"name": "X"}}, "device.memory: required, and not there"),
+        ({"device": own(h2d={"bandwidth": 1e9, "latency_s": 0, "efficiency": 1.2})}, "device.h2d.efficiency: expected at most 1 (got 1.2)"),
+        ({"device": own(h2d={"bandwidth": 1e9, "latency_s": 0, "efficiency": 0})}, "device.h2d.efficiency: expected more than 0 (got 0"),
+        ({"device": own(sms=1.5)}, "device.sms: expected "),
+        ({"device": own(threads=-1)}, "device.threads: expected at least 0 (got -1)"),
+        ({"device": own(memory_latency="fast")}, "unknown key 'device.memory_latency'; did you mean 'device.memory_latency_s'?"),
+        ({"intra": {"bandwidth": 1e9, "latency_s": 0, "efficiency": 0.9}}, "unknown key 'intra.efficiency'"),
     ],
 )
 def test_a_wrong_file_names_itself_and_the_key(tmp_path, changes, message):

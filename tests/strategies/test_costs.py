@@ -10,9 +10,11 @@ import pytest
 from notation import write
 
 from chronoscale.errors import UserError
+from chronoscale.strategies.calibrated import Calibrated
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costs import FORMS, DatasheetCosts, Fit, FittedCosts, overlapped
-from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.roofline import kinds
+from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
 from chronoscale.strategies.trace import Source
 
 # 1 FLOP/ns, 4 B/ns; a copy to the device: 2 B/ns after 700 ns; a kernel 30 ns of the host, or 9 ns in a graph
@@ -40,6 +42,76 @@ def one(op: str, lane: str, **columns: int) -> Schedule:
 def test_a_datasheet_by_hand(row: Schedule, ns: int) -> None:
     found, source = DatasheetCosts(DEVICE, efficiency=0.5).predict(row, np.array([0]))
     assert found.tolist() == [ns] and source is Source.SPECIFIED
+
+
+def test_a_copy_reaches_a_share_of_the_bus() -> None:
+    costs = DatasheetCosts(replace(DEVICE, copied=0.8))
+    for row in (one("H2D", "H2D", bytes=1000), one("D2H", "D2H", bytes=1000)):
+        assert costs.predict(row, np.array([0]))[0].tolist() == [700 + 625]
+
+
+CHIP = replace(DEVICE, memory_latency_s=50e-9, sms=4, threads=100)  # 4 B/ns, 1 FLOP/ns
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (one("COPY", "COMPUTE", bytes=8000, kernels=1), (8000 / 4 + 50) / 0.89),  # as bandwidth x latency = 200 bytes more
+        (one("OPTIMIZE", "COMPUTE", bytes=8000, kernels=9), (8000 / 4 + 9 * 50) / 0.89),
+        (one("AGGREGATE", "COMPUTE", bytes=8000, kernels=1, width=16), (8000 / 4 + 50) / 0.534),
+        (one("AGGREGATE", "COMPUTE", bytes=8000, kernels=1, width=10), (8000 / 4 + 50) / 0.534 * 64 / 40),  # 40 bytes of two sectors
+        (one("AGGREGATE", "COMPUTE", bytes=8000, kernels=1), (8000 / 4 + 50) / 0.534),  # of rows of unknown width
+        (one("TEMPORAL", "COMPUTE", bytes=400, flops=6000, kernels=2), 6000 / 0.6 + 2 * 50 / 0.89),
+        (one("RECONSTRUCT", "COMPUTE", bytes=4000, kernels=1), (4000 / 4 + 50) / 0.605),
+    ],
+)
+def test_each_kind_of_work_reaches_its_own_share_of_a_datasheet(row: Schedule, expected: float) -> None:
+    assert DatasheetCosts(CHIP).predict(row, np.array([0]))[0].tolist() == [round(expected)]
+
+
+def test_half_of_the_bandwidth_is_reached_by_what_is_on_its_way_at_once() -> None:
+    """Little's law: bandwidth x latency bytes."""
+    full, half = (one("COPY", "COMPUTE", bytes=size, kernels=1) for size in (200_000_000, 200))
+    speed = [row.bytes[0] / DatasheetCosts(CHIP).predict(row, np.array([0]))[0][0] for row in (full, half)]
+    assert speed[0] == pytest.approx(0.89 * 4, rel=1e-6) and speed[1] == pytest.approx(speed[0] / 2, rel=0.01)
+
+
+def test_every_operation_of_a_device_has_its_kind_of_work() -> None:
+    elsewhere = COLLECTIVES | {Op.SAMPLE, Op.FETCH, Op.H2D, Op.D2H}
+    assert set(kinds()) == set(Op) - elsewhere
+    assert all(0 < kind.bandwidth <= 1 and 0 < kind.flops <= 1 for kind in kinds().values())
+
+
+def test_costs_say_what_they_assume() -> None:
+    names = [DatasheetCosts(DEVICE).name, DatasheetCosts(DEVICE, 0.6).name, DatasheetCosts(DEVICE, launch="graph").name]
+    assert names == ["d datasheet, roofline by operation", "d datasheet, 60% of peak", "d datasheet, roofline by operation, CUDA graphs"]
+
+
+@pytest.mark.parametrize(
+    ("row", "shares"),
+    [
+        (one("COPY", "COMPUTE", bytes=1000, rows=10, width=20), (1.0, 200 / 400)),  # 250 ns of bytes in 250 ns
+        (one("AGGREGATE", "COMPUTE", bytes=1000, flops=1000, rows=30, width=20), (0.25, 1.0)),
+        (one("OPTIMIZE", "COMPUTE", bytes=1000, flops=500, rows=40), (0.5, 40 / 400)),  # a parameter a thread
+        (one("H2D", "H2D", bytes=1000, rows=10, width=20), (250 / 1200, 0.0)),  # the copy engine's, which needs no SM
+        (one("GATHER", "HOST", bytes=1000, rows=10, width=20), (0.0, 0.0)),
+        (one("FETCH", "HOST", bytes=1000, rows=10, width=20), (0.0, 0.0)),
+    ],
+)
+def test_what_a_row_takes_of_a_device_while_it_is_alone(row: Schedule, shares: tuple[float, float]) -> None:
+    memory, sms = DatasheetCosts(CHIP, efficiency=1.0).occupies(row, np.array([0]))
+    assert (memory[0], sms[0]) == pytest.approx(shares, abs=1e-9)
+    assert DatasheetCosts(DEVICE, efficiency=1.0).occupies(row, np.array([0]))[1].tolist() == [0.0]  # of SMs that nobody has counted
+
+
+def test_fitted_costs_know_shares_of_a_gpu_whose_peaks_are_known() -> None:
+    row = replace(aggregate(1000), bytes=np.array([5600]), rows=np.array([20]))  # 2,800 ns
+    assert [part.tolist() for part in COSTS.occupies(row, np.array([0]))] == [[0.0], [0.0]]
+    gpu = replace(COSTS, launch_ns=5, peaks=CHIP)
+    assert np.concatenate(gpu.occupies(row, np.array([0]))) == pytest.approx([0.5, 160 / 400])
+    assert replace(gpu, launch_ns=0).occupies(row, np.array([0]))[0].tolist() == [0.0]
+    guess = Calibrated(COSTS, DatasheetCosts(CHIP, efficiency=1.0), 2.0)
+    assert guess.occupies(row, np.array([0]))[0] == pytest.approx([0.5])  # twice what the guess alone would take
 
 
 def test_kernels_are_launched_by_the_host_or_take_a_moment_in_a_graph() -> None:

@@ -116,6 +116,9 @@ class Even:
     def predict(self, schedule, rows):
         return np.full(len(rows), 10), Source.SPECIFIED
 
+    def occupies(self, schedule, rows):
+        return np.zeros(len(rows)), np.zeros(len(rows))
+
 
 def test_the_three_lanes_of_reuse_run_at_once():
     """There are moments at which a snapshot is moved, another aggregated and a third transformed."""

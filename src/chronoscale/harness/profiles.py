@@ -169,7 +169,8 @@ def simulated_costs(experiment: Experiment, cluster: Cluster) -> CostModel:
         raise UserError("costs: to simulate with fitted costs, name the file: costs: runs/<profile run>/profile/costs-1.json")
     if experiment.launch != "eager":
         raise UserError(f"launch: {experiment.launch} is reckoned from a datasheet; fitted costs are of kernels launched one by one")
-    return _named(experiment, cluster.device.name)
+    found = _named(experiment, cluster.device.name)
+    return found if found.taken_for else replace(found, peaks=cluster.device)
 
 
 def _named(experiment: Experiment, device: str) -> FittedCosts:

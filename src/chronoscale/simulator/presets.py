@@ -35,6 +35,10 @@ class _Link(_Entry):
         return Link(self.bandwidth, self.latency_s)
 
 
+class _Bus(_Link):
+    efficiency: float = Field(1.0, gt=0, le=1)  # 1: the bandwidth is what copies reach
+
+
 class _Device(_Entry):
     name: str
     memory: float = Field(gt=0)
@@ -42,11 +46,15 @@ class _Device(_Entry):
     memory_bandwidth: float = Field(gt=0)
     launch_s: float = Field(ge=0)
     graph_s: float = Field(0.0, ge=0)
-    h2d: _Link
+    memory_latency_s: float = Field(0.0, ge=0)
+    sms: int = Field(0, ge=0)
+    threads: int = Field(0, ge=0)  # of an SM
+    h2d: _Bus
 
     def device(self) -> Device:
         figures = (self.name, self.memory, self.flops, self.memory_bandwidth, self.h2d.link(), self.launch_s)
-        return Device(*figures, graph_s=self.graph_s)
+        chip = Device(*figures, memory_latency_s=self.memory_latency_s, sms=self.sms, threads=self.threads)
+        return replace(chip, graph_s=self.graph_s, copied=self.h2d.efficiency)
 
 
 class _Cluster(_Entry):

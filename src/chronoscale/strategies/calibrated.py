@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.strategies.costs import CostModel, FittedCosts
+from chronoscale.strategies.costs import CostModel, FittedCosts, Floats
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Op, Schedule
 from chronoscale.strategies.trace import Source
 
@@ -32,6 +32,12 @@ class Calibrated:
     def launch_ns(self) -> int:
         """The fitted curves': what a run's epochs have shown holds what launching took."""
         return self.fitted.launch_ns
+
+    def occupies(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Floats]:
+        """The guess's, whose bytes move in the time that rows take here."""
+        memory, sms = self.rough.occupies(schedule, rows)
+        taken, guessed = (costs.predict(schedule, rows)[0] for costs in (self, self.rough))
+        return np.minimum(memory * guessed / np.maximum(taken, 1), 1.0), sms
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         ns, source = np.zeros(len(rows), np.int64), Source.FITTED

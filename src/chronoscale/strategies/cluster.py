@@ -30,7 +30,7 @@ class Device:
 
     `streams` says which lanes run beside each other: each inner tuple is one FIFO. On a GPU every lane is a stream; a CPU rank runs
     its compute and communication lanes on one thread and its host lanes on another. `on_host`: its memory is the host's, so that what a
-    rank keeps there counts against it.
+    rank keeps there counts against it. Figures that are 0 are not known.
     """
 
     name: str
@@ -42,10 +42,18 @@ class Device:
     streams: tuple[tuple[Lane, ...], ...] = tuple((lane,) for lane in Lane)
     on_host: bool = False
     graph_s: float = 0.0  # what a kernel of a CUDA graph takes beyond its work
+    copied: float = 1.0  # the share of `h2d`'s bandwidth that a copy of pinned memory reaches
+    memory_latency_s: float = 0.0  # from asking for a word of device memory to having it
+    sms: int = 0  # streaming multiprocessors
+    threads: int = 0  # resident on one of them at once, at most
 
     def __post_init__(self) -> None:
         if min(self.memory, self.flops, self.memory_bandwidth) <= 0 or min(self.launch_s, self.graph_s) < 0:
             raise UserError(f"device '{self.name}': memory, flops and bandwidth must be positive")
+        if not 0 < self.copied <= 1:
+            raise UserError(f"device '{self.name}': copies reach a share of the bus above 0, 1 at most, got {self.copied}")
+        if min(self.memory_latency_s, self.sms, self.threads) < 0:
+            raise UserError(f"device '{self.name}': latency, sms and threads must not be negative")
         if sorted(lane for stream in self.streams for lane in stream) != sorted(Lane):
             raise UserError(f"device '{self.name}': every lane must stand in exactly one stream")
 

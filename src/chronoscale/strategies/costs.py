@@ -15,6 +15,8 @@ from chronoscale.errors import UserError
 from chronoscale.kept import read_json, reading
 from chronoscale.strategies.cluster import Device, Link, same_device
 from chronoscale.strategies.flaredtdg.predictor import Predictor
+from chronoscale.strategies.roofline import occupied
+from chronoscale.strategies.roofline import seconds as roofline_s
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source
 
@@ -37,6 +39,11 @@ class CostModel(Protocol):
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         """Durations in ns, int64 [len(rows)], of rows that share one op; and their origin. Called once an op."""
+        ...
+
+    def occupies(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Floats]:
+        """Shares of the device's memory bandwidth and of its SMs that such rows take while they run alone, float64 [len(rows)] each, from 0
+        to 1; zeros where unknown."""
         ...
 
 
@@ -62,23 +69,27 @@ def durations(costs: CostModel, schedule: Schedule) -> tuple[Ints, NDArray[np.ui
 
 @dataclass(frozen=True, slots=True)
 class DatasheetCosts:
-    """Roofline over a datasheet: max(flops / peak, bytes / bandwidth) / efficiency. Every figure is `specified`.
+    """Roofline over a datasheet, by kind of work and its size (`roofline`). Every figure is `specified`.
 
     launch: "eager", kernels are launched one by one; "graph", as CUDA graphs: the host launches nothing, and on the device every kernel
     takes the device's `graph_s` more. That flatters graphs that change from iteration to iteration: a captured one has fixed shapes.
 
-    `efficiency` is the share of peak that sparse, bandwidth-bound kernels are taken to reach; it scales every strategy alike. `engine`: the
-    cluster's data engine; a fetch takes its latency for every request of the step (`edges`: one scheduler serves them) and moves its bytes.
+    `efficiency`: one share of peak that all kernels are taken to reach, of whatever kind and size: max(flops / peak, bytes / bandwidth) /
+    efficiency; it scales every strategy alike. None: each kind its own.
+
+    `engine`: the cluster's data engine; a fetch takes its latency for every request of the step (`edges`: one scheduler serves them) and
+    moves its bytes.
     """
 
     device: Device
-    efficiency: float = 0.6
+    efficiency: float | None = None
     engine: Link | None = None
     launch: Launch = "eager"
 
     @property
     def name(self) -> str:
-        return f"{self.device.name} datasheet{', CUDA graphs' * (self.launch == 'graph')}"
+        how = "roofline by operation" if self.efficiency is None else f"{self.efficiency:.0%} of peak"
+        return f"{self.device.name} datasheet, {how}{', CUDA graphs' * (self.launch == 'graph')}"
 
     @property
     def launch_ns(self) -> int:
@@ -92,11 +103,19 @@ class DatasheetCosts:
         if op is Op.FETCH and not on_host:
             return self._fetched(schedule, rows), Source.SPECIFIED
         if op in (Op.H2D, Op.D2H) or on_host:  # datasheets name no host memory: taken to keep up with the bus
-            seconds = self.device.h2d.latency_s + moved / self.device.h2d.bandwidth
+            seconds = self.device.h2d.latency_s + moved / (self.device.h2d.bandwidth * self.device.copied)
         else:
-            work = np.maximum(schedule.flops[rows] / self.device.flops, moved / self.device.memory_bandwidth)
-            seconds = work / self.efficiency + schedule.kernels[rows] * (self.device.graph_s if self.launch == "graph" else 0.0)
+            seconds = self._worked(schedule, rows) + schedule.kernels[rows] * (self.device.graph_s if self.launch == "graph" else 0.0)
         return np.rint(seconds * 1e9).astype(np.int64), Source.SPECIFIED
+
+    def occupies(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Floats]:
+        return occupied(self.device, schedule, rows, self.predict(schedule, rows)[0])
+
+    def _worked(self, schedule: Schedule, rows: Ints) -> Floats:
+        if self.efficiency is None and len(rows):
+            return roofline_s(self.device, schedule, rows)
+        work = np.maximum(schedule.flops[rows] / self.device.flops, schedule.bytes[rows] / self.device.memory_bandwidth)
+        return np.asarray(work / (self.efficiency or 1.0), np.float64)
 
     def _fetched(self, schedule: Schedule, rows: Ints) -> Ints:
         if self.engine is None:
@@ -187,6 +206,7 @@ class FittedCosts:
     launch_ns: int = 0  # of a GPU, measured; 0 on a CPU, where nothing is launched
     predictor: Predictor | None = None  # of windows of blocks, where they were profiled
     taken_for: str = ""  # another device: every duration is then `extrapolated`, whatever range it lies in
+    peaks: Device | None = None  # of the GPU that was profiled, where they are known: what `occupies` is reckoned by
 
     @property
     def name(self) -> str:
@@ -209,6 +229,11 @@ class FittedCosts:
             values = FORMS[fit.form].features(described) @ np.asarray(fit.coefficients)
             ns[chosen] = np.rint(np.maximum(values, 0)).astype(np.int64)
         return ns, source
+
+    def occupies(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Floats]:
+        if self.peaks is None or not self.launch_ns:  # on a CPU, ranks that are busy side by side are fitted for themselves
+            return np.zeros(len(rows)), np.zeros(len(rows))
+        return occupied(self.peaks, schedule, rows, self.predict(schedule, rows)[0])
 
     def _find(self, op: str, width: int, lane: str) -> Fit:
         for fit in self.fits:

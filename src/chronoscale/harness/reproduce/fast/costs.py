@@ -9,6 +9,7 @@ import numpy as np
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import DatasheetCosts, Floats
+from chronoscale.strategies.roofline import occupied
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.streams.feeding import Feeding
 from chronoscale.strategies.streams.placements.table import PLACEMENTS
@@ -81,6 +82,10 @@ class ServerCosts:
         if op in (Op.AGGREGATE, Op.BACKWARD) and not self.efficient:
             seconds = seconds * self.rates.operators
         return np.rint(seconds * 1e9).astype(np.int64), source
+
+    def occupies(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Floats]:
+        """As in `CostModel`."""
+        return occupied(self.rates.cluster.device, schedule, rows, self.predict(schedule, rows)[0])
 
     def _device(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Source]:
         ns, source = DatasheetCosts(self.rates.cluster.device, self.rates.efficiency).predict(schedule, rows)

@@ -215,8 +215,8 @@ def notes(quick: bool, ran: str = "soc_flickr and rec_amazon, T-GCN") -> tuple[s
     widths = ", ".join(f"{name} {HIDDEN[name]}" for name in HIDDEN)
     return (
         *((f"Quick: {ran}.",) if quick else ()),
-        f"Simulated on {CLUSTER}, of durations that a datasheet specifies: a roofline at 60 % of peak, {launch:g} µs of one host thread a "
-        "kernel, transfers that do not slow kernels. No such machine has confirmed them.",
+        f"Simulated on {CLUSTER}, of durations that a datasheet specifies: a roofline, each kind of work at its own share of peak, "
+        f"{launch:g} µs of one host thread a kernel, transfers that do not slow kernels. No such machine has confirmed them.",
         "Data sets are generated stand-ins at a thousandth or less of their size (Tables 1 and 2), cut by METIS there; counts are "
         "multiplied. R-MAT graphs have no communities: METIS cuts more of them than of the originals, and more is exchanged.",
         f"Assumed: {LAYERS} layers, hidden widths of the published code ({widths}; {', '.join(ASSUMED)} not in it), K = {DECAY.full}, "
