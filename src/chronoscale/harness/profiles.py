@@ -175,13 +175,11 @@ def simulated_costs(experiment: Experiment, cluster: Cluster) -> CostModel:
 def _named(experiment: Experiment, device: str) -> FittedCosts:
     """The costs that an experiment names, for what runs on `device`. Raises UserError for those of another, unless the experiment lets it:
     then every number says so."""
-    found = FittedCosts.load(Path(experiment.costs), experiment.extrapolate).taken(device)
-    if found.taken_for and not experiment.extrapolate:
-        raise UserError(
-            f"costs: {experiment.costs} was fitted on {found.device}, not on {device}; name a profile of that device, take costs: "
-            "datasheet, or set extrapolate: true (every number then says so)"
-        )
-    return found
+    found = FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
+    try:
+        return found.taken(device)
+    except UserError as error:
+        raise UserError(f"costs: {experiment.costs} was {error}") from None
 
 
 def rough(experiment: Experiment, run: Run, ranks: int) -> CostModel:

@@ -193,8 +193,16 @@ class FittedCosts:
         return f"fitted on {self.device}" + (f", extrapolated to {self.taken_for}" if self.taken_for else "")
 
     def taken(self, device: str) -> FittedCosts:
-        """For what runs on `device`: the same, or what knows that it is another's."""
-        return self if same_device(self.device, device) else replace(self, taken_for=device)
+        """For what runs on `device`: the same, or, where they may `extrapolate`, what knows that it is another's. Raises UserError for
+        those of another device that may not."""
+        if same_device(self.device, device):
+            return self
+        if not self.extrapolate:
+            raise UserError(
+                f"fitted on {self.device or 'a device without a name'}, not on {device}; name a profile of that device, take costs: "
+                "datasheet, or set extrapolate: true (every number then says so)"
+            )
+        return replace(self, taken_for=device)
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         ns = np.zeros(len(rows), np.int64)
