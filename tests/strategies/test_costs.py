@@ -102,13 +102,13 @@ def test_what_was_not_profiled_is_not_guessed() -> None:
 
 READS = {
     "eq16": "nodes edges", "rows-edges": "rows edges", "u-curve": "rows edges", "bytes": "bytes", "rows-bytes": "rows bytes",
-    "traffic": "rows edges bytes", "work": "rows flops",
+    "traffic": "rows edges bytes", "work": "rows flops", "kernels-bytes": "kernels bytes", "kernels-work": "kernels rows flops",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_form_follows_what_it_reads_and_nothing_else(form: str) -> None:
-    names = ("nodes", "edges", "rows", "bytes", "flops")
+    names = ("nodes", "edges", "rows", "bytes", "flops", "kernels")
     row = {name: np.array([10.0 + place]) for place, name in enumerate(names)}
     features = FORMS[form].features
     assert [name for name in names if (features({**row, name: 2 * row[name]}) != features(row)).any()] == sorted(

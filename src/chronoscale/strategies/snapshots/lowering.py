@@ -18,7 +18,7 @@ from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.forms import Forms, choose, plain
 from chronoscale.strategies.snapshots.groups import Placement
 from chronoscale.strategies.snapshots.kernels import kernels_of
-from chronoscale.strategies.snapshots.rows import FP32, Form, Rows
+from chronoscale.strategies.snapshots.rows import FP32, Form, Rows, Step, Summed
 from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.timer import Timer
 from chronoscale.strategies.workload import Hyper, Workload
@@ -115,6 +115,11 @@ class Lowering:
         form, read = np.where(snapshot > 0, forms.form, np.int8(Form.FULL)), snapshot < len(snapshot) - self.workload.hyper.horizon
         self._load(timer, {"rank": np.zeros_like(snapshot), "order": 0}, snapshot, form, read, np.zeros(len(snapshot), bool), ())
 
+    @property
+    def incremented(self) -> bool:
+        """Whether any snapshot's sums are incremented, so that those of the others are kept for it."""
+        return self.reuse.snapshots and bool((self.forms.form == Form.DELTA).any())
+
     def _load(
         self,
         sink: Sink,
@@ -153,12 +158,13 @@ class Lowering:
             incremental = kind is Form.DELTA
             summed = rows.increment(snapshot) if incremental else rows.aggregate(snapshot, model.inputs, kept)
             op, free = (Op.INCREMENT if incremental else Op.AGGREGATE), {} if model.evolves_weights else {"free": passing}
-            ready = sink.add(op, Lane.COMPUTE, site, summed, free, where=mask, after=(h2d, arrived))
+            twice = {"variant": Summed.TWICE} if self.incremented and not (incremental or model.transforms_first) else {}
+            ready = sink.add(op, Lane.COMPUTE, site, summed, twice, free, where=mask, after=(h2d, arrived))
             held = held + summed["alloc"]
             if model.transforms_first:
                 edges = summed["edges"]
             elif not model.evolves_weights:
-                product = rows.transform(summed["rows"], model.inputs)
+                product = rows.transform(summed["rows"], model.inputs, incremental)
                 ready = sink.add(Op.TRANSFORM, self.second, site, product, where=mask, after=(ready,))
                 held, dense = held + product["alloc"], product["rows"]
             done.arrived, done.ready = np.where(mask, h2d, done.arrived), np.where(mask, ready, done.ready)
@@ -197,7 +203,7 @@ class Lowering:
                     ready = below[step]
                     if model.transforms_first:
                         ready = sink.add(Op.TRANSFORM, self.second, here, dense, after=(ready,))
-                    ready = sink.add(Op.AGGREGATE, Lane.COMPUTE, here, summed, after=(ready,))
+                    ready = sink.add(Op.AGGREGATE, Lane.COMPUTE, here, summed, {"variant": Summed.TRACKED}, after=(ready,))
                     if not model.transforms_first and not model.evolves_weights:
                         ready = sink.add(Op.TRANSFORM, self.second, here, dense, after=(ready,))
                     active += summed["alloc"] + (0 if model.evolves_weights else dense["alloc"])
@@ -209,7 +215,8 @@ class Lowering:
                     ready = sink.add(Op.COPY, self.second, here, copied, after=(ready,))
                     active += copied["alloc"]
                 cell = rows.recurrence(layer)
-                output = sink.add(Op.TEMPORAL, self.second, here, cell, after=(ready,))
+                first_step = {"variant": Step.FIRST if step == 0 and not model.evolves_weights else Step.ON}
+                output = sink.add(Op.TEMPORAL, self.second, here, cell, first_step, after=(ready,))
                 active += cell["alloc"]
                 if model.evolves_weights:
                     product = rows.transform(everything, model.width(layer))
