@@ -12,12 +12,12 @@ import numpy as np
 
 from chronoscale.errors import UserError
 from chronoscale.harness import execution, inventory, settings, simulation
+from chronoscale.harness.calibration import PROBED, Profiled
 from chronoscale.harness.execution import passes
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
 from chronoscale.harness.idle import told
 from chronoscale.harness.point import Point
-from chronoscale.harness.profiles import PROBED, Profiled
 from chronoscale.harness.runs import Run
 from chronoscale.harness.simulation import refused
 from chronoscale.harness.started import of_run
@@ -49,6 +49,7 @@ def collect(given: Sequence[Run]) -> Report:
         said = inventory.missing(run, experiment) + family_of(experiment).notes(experiment, run)
         if (run.folder / "profile" / PROBED).exists() and (profiled := Profiled.read(run.folder / "profile")).run != run.folder.name:
             said.append(f"{profiled.told()}.")
+        said += [f"{line[0].upper()}{line[1:]}." for line in execution.noisy(run).values()]
         if run.spoilt:
             said.append(f"stopped at a number that is not finite: {run.spoilt}.")
         mine = [replace(one, run=names[run.folder]) for one in (*_executed(run, experiment, said), *_simulated(run, experiment, said))]
@@ -111,7 +112,11 @@ def _prediction(run: Run, ranks: int, name: str, measured: Sequence[Trace]) -> P
     if inventory.replayed(run, ranks, name):
         return None
     predicted = Trace.load(run.folder / f"replay-{ranks}" / f"{name}.parquet")
-    return Prediction(fidelity(predicted, measured), predicted.device.rpartition("costs: ")[2], ", ".join(predicted.sources))
+    return Prediction(
+        fidelity(predicted, measured, execution.expected_ns(run, ranks, name)),
+        predicted.device.rpartition("costs: ")[2],
+        ", ".join(predicted.sources),
+    )
 
 
 def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[Measured]:

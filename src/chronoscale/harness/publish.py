@@ -43,13 +43,24 @@ def compared(run: Run) -> pd.DataFrame:
         table["learning_rate"] = [rates[key] for key in keys]
     found = {**execution.idle(run), **simulation.idle(run)}
     others = [key for key in SCORES if key in table][1:]
-    return table[[name for name in COLUMNS if name in table and name not in others]].assign(idle_ranks=[found.get(key, 0) for key in keys])
+    shown = table[[name for name in COLUMNS if name in table and name not in others]].assign(idle_ranks=[found.get(key, 0) for key in keys])
+    return _believed(run, shown)
 
 
 def fidelity_table(run: Run) -> pd.DataFrame:
     """Predicted against measured of one run, per operation and in total."""
     table = pd.concat([fidelity(section) for section in collect([run]).sections], ignore_index=True)
-    return table[[name for name in PREDICTED if name in table]]
+    return _believed(run, table[[name for name in PREDICTED if name in table]])
+
+
+def _believed(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+    """With a column `noise` that says of each row's ranks why it is not to be believed, where any is not; of operations their total's."""
+    found = execution.noisy(run)
+    if not found:
+        return table
+    whole = table["op"] == "TOTAL" if "op" in table else pd.Series(True, index=table.index)
+    said = [found.get(int(ranks), "").partition(": ")[2] * bool(total) for ranks, total in zip(table["ranks"], whole, strict=True)]
+    return table.assign(noise=said)
 
 
 def parts(run: Run) -> pd.DataFrame:

@@ -204,6 +204,11 @@ class FittedCosts:
     def name(self) -> str:
         return f"fitted on {self.device}" + (f", extrapolated to {self.taken_for}" if self.taken_for else "")
 
+    @property
+    def jitters(self) -> bool:
+        """Whether rows or ranks were seen to take now more, now less."""
+        return self.sway > 0 or any(fit.spread > 0 for fit in self.fits)
+
     def taken(self, device: str) -> FittedCosts:
         """For what runs on `device`: the same, or, where they may `extrapolate`, what knows that it is another's. Raises UserError for
         those of another device that may not."""

@@ -100,10 +100,11 @@ def parallel_efficiency(epoch_s: Mapping[int, float]) -> dict[int, float]:
     return {ranks: epoch_s[base] * base / (seconds * ranks) for ranks, seconds in sorted(epoch_s.items())}
 
 
-def fidelity(predicted: Trace, measured: Sequence[Trace]) -> pd.DataFrame:
+def fidelity(predicted: Trace, measured: Sequence[Trace], span_ns: float | None = None) -> pd.DataFrame:
     """Per operation and in total: predicted and measured ms, error %, and the spread of the repeats in %, which no error can beat.
 
-    Operations are sums over tasks of the same schedule; the total is the epoch's span. Raises ValueError when the traces are of
+    Operations are sums over tasks of the same schedule; the total is the epoch's span, or `span_ns` where ranks that wait for each other
+    were drawn. Raises ValueError when the traces are of
     different schedules.
     """
     rows = []
@@ -113,7 +114,7 @@ def fidelity(predicted: Trace, measured: Sequence[Trace]) -> pd.DataFrame:
     for op in (Op(code) for code in np.unique(predicted.op)):
         times = np.array([trace.duration_ns[trace.op == op].sum() for trace in measured]) / 1e6
         rows.append((op.name, predicted.duration_ns[predicted.op == op].sum() / 1e6, times))
-    rows.append(("TOTAL", predicted.span_ns / 1e6, np.array([trace.span_ns for trace in measured]) / 1e6))
+    rows.append(("TOTAL", (predicted.span_ns if span_ns is None else span_ns) / 1e6, np.array([trace.span_ns for trace in measured]) / 1e6))
     return pd.DataFrame(
         [
             {
