@@ -39,16 +39,19 @@ class Budget:
 
     def within(self, found: Iterable[Candidate]) -> list[Candidate]:
         """Candidates in their order: those that bring what is asked for and nothing before them has brought, at whatever cost, and others
-        while the budget lasts. No more are looked at when it is spent and nothing is missing."""
-        taken = []
+        while the budget lasts. What holds rows that nobody asks for comes last, and only where it brings something. No more are looked at
+        when the budget is spent and nothing is missing."""
+        taken, later = list[Candidate](), list[Candidate]()
         for one in found:
-            ns = work_ns(one.schedule, self.costs)
-            if self._brings(one.schedule) or (self._useful(one.schedule) and self.spent_ns + ns <= self.allowed_ns):
-                taken.append(one)
-                self.spent_ns += ns
-                self._take(one.schedule)
+            if not self._useful(one.schedule):
+                later.append(one)
+            elif self._brings(one.schedule) or self.spent_ns + work_ns(one.schedule, self.costs) <= self.allowed_ns:
+                self._take(taken, one)
             if self.spent_ns >= self.allowed_ns and not self.missing:
-                break
+                return taken
+        for one in later:
+            if self._brings(one.schedule):
+                self._take(taken, one)
         return taken
 
     @property
@@ -86,7 +89,10 @@ class Budget:
     def _useful(self, schedule: Schedule) -> bool:
         return self.anything or spans(schedule).keys() <= self.asked.keys()
 
-    def _take(self, schedule: Schedule) -> None:
+    def _take(self, taken: list[Candidate], one: Candidate) -> None:
+        schedule = one.schedule
+        taken.append(one)
+        self.spent_ns += work_ns(schedule, self.costs)
         for curve, own in curves(schedule, np.arange(len(schedule))):
             self._samples[curve] = self._samples.get(curve, 0) + len(own)
         for curve, ranges in spans(schedule).items():

@@ -17,7 +17,7 @@ from chronoscale.errors import ChronoscaleWarning
 from chronoscale.harness.budget import Budget, work_ns
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
-from chronoscale.harness.family import Candidate, Probes
+from chronoscale.harness.family import Candidate
 from chronoscale.harness.jobs import item, job, load_passes
 from chronoscale.harness.machine import seat, this_device
 from chronoscale.harness.noise import PASSES, Watch
@@ -95,7 +95,7 @@ def measure(experiment: Experiment, run: Run, folder: Path, told: Told = lambda 
     for ranks in sorted(set(experiment.ranks)):
         told(f"choosing what to time on {ranks} ranks")
         asked, epoch_ns, anything = _asked(experiment, run, ranks)
-        found = chosen(experiment, probes, ranks, asked, epoch_ns, experiment.warmup + passes, anything)
+        found = chosen(experiment, probes.of(ranks), ranks, asked, epoch_ns, experiment.warmup + passes, anything)
         items = probing(experiment, found, ranks, work)
         probe_job = replace(job(experiment, f"probes-{ranks}", [one for one, _ in items], work), repeats=passes)
         launch(probe_job, ranks, work, told)
@@ -128,17 +128,17 @@ def _asked(experiment: Experiment, run: Run, ranks: int) -> tuple[Asked, int, bo
 
 
 def chosen(
-    experiment: Experiment, probes: Probes, ranks: int, asked: Asked, epoch_ns: float, passes: int, anything: bool = False
+    experiment: Experiment, found: Iterable[Candidate], ranks: int, asked: Asked, epoch_ns: float, passes: int, anything: bool = False
 ) -> list[Candidate]:
     """Probes that bring what is asked for, and more while all their `passes` together take no more than `profile_epochs` epochs. Warns
     where what is needed takes more. Without an epoch to go by, all of them."""
     allowed = experiment.profile_epochs * epoch_ns / passes if epoch_ns else float("inf")
     budget = Budget(asked.ranges, allowed, sheet(experiment), anything)
-    found = budget.within(probes.of(ranks))
+    taken = budget.within(found)
     if (epochs := budget.spent_ns * passes / max(epoch_ns, 1)) > experiment.profile_epochs and epoch_ns:
         said = f"profile: {passes} passes over what {ranks} rank{'s' * (ranks > 1)} need take about {epochs:.0f} epochs"
         warnings.warn(f"{said}, profile_epochs: {experiment.profile_epochs:g} asks for fewer", ChronoscaleWarning, stacklevel=2)
-    return found
+    return taken
 
 
 def probing(experiment: Experiment, found: Sequence[Candidate], ranks: int, folder: Path) -> list[tuple[Item, Schedule]]:

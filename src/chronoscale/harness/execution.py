@@ -17,6 +17,7 @@ from chronoscale.harness.calibration import Told, chosen, fitted_to, interleaved
 from chronoscale.harness.estimate import affordable
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
+from chronoscale.harness.family import Candidate
 from chronoscale.harness.idle import Idle, warn
 from chronoscale.harness.jobs import item, job, load_passes, schedules
 from chronoscale.harness.machine import admit, machine_for, seat, this_device, this_machine
@@ -44,12 +45,19 @@ DRAWS = 31  # of jitter
 SPANS = ".spans.json"  # beside a replay: epochs of its draws
 
 
-def execute(experiment: Experiment, run: Run, replayed: bool = False, told: Told = lambda _: None) -> None:
+def execute(
+    experiment: Experiment,
+    run: Run,
+    replayed: bool = False,
+    told: Told = lambda _: None,
+    probed: Callable[[Candidate], bool] = lambda _: True,
+) -> None:
     """A piece `ranks-<n>` for every rank count: schedules, traces of every repeat, losses, and what else went on (`noise`).
 
     All strategies of a rank count run in one job, repeat by repeat in turn. Where they are to be `replayed` with costs that no file has,
-    probes take turns with them, and the piece has the costs fitted to those: no row of a strategy is among what is fitted. What was too
-    noisy is then executed again, `attempts` times at most, and the quietest kept. A strategy whose plan asks for no costs needs no profile.
+    probes take turns with them, and the piece has the costs fitted to those (`probed`: which may be taken): no row of a strategy is among
+    what is fitted. What was too noisy is then executed again, `attempts` times at most, and the quietest kept. A strategy whose plan asks
+    for no costs needs no profile.
 
     Raises UserError before any rank starts for a strategy that can only be simulated, for a schedule that does not fit in memory, and as
     `seat`. Warns of ranks without work, and of noise.
@@ -91,7 +99,8 @@ def execute(experiment: Experiment, run: Run, replayed: bool = False, told: Told
             asked, epoch_ns = needed(plans[ranks].values(), sheet(experiment))
             (folder := part / PROBES).mkdir()
             passes = experiment.warmup + experiment.repeats
-            found = chosen(experiment, family.probes(experiment, run, folder), ranks, asked, epoch_ns, passes)
+            candidates = filter(probed, family.probes(experiment, run, folder).of(ranks))
+            found = chosen(experiment, candidates, ranks, asked, epoch_ns, passes)
             probes = probing(experiment, found, ranks, folder)
         asking = job(experiment, f"ranks-{ranks}", interleaved(strategies, [one for one, _ in probes]), part)
         attempt(asking, ranks, part, [one.label for one in strategies], experiment.attempts if replayed else 1, told)
