@@ -53,7 +53,7 @@ def measured(root: Path, given: Mapping[str, object], number: int, own: bool) ->
     execution.rehearse(experiment, run)
     run.finish()
     table = publish.fidelity_table(run)
-    return table[table["op"] == "TOTAL"].assign(run=number, noise=table["noise"] if "noise" in table else "")
+    return table[table["op"] == "TOTAL"].assign(run=number, noise=table.get("noise", ""))
 
 
 def _generated(one: Candidate) -> bool:

@@ -34,9 +34,11 @@ from chronoscale.strategies.snapshots.rows import Form
 from chronoscale.strategies.workload import Hyper, ModelShape, Partition, Recency, Workload
 
 LEAST = 16  # nodes of a generated graph
+LASTING = 2  # windows of a rank in a probe: the first pays for what another schedule left in the caches, and two may be in turn
 SLIDES = 4  # windows of an epoch on blocks: the first brings all its snapshots, the others one each
 PAIRED = Reuse(snapshots=True, groups=True)
-WHOLE, CHANGES = ("full", "pipeline"), ("map", "delta", "kept")  # ways to run a group: every snapshot in full, or as what changed
+CHANGES = ("map", "delta", "kept")  # ways to run a group: as what changed
+WAYS = ("full", *CHANGES, "pipeline")  # or every snapshot in full, one group of a rank after the other or two in turn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,8 +95,9 @@ def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
     size = hyper.group_size + hyper.horizon
     apart = replace(hyper, stride=size, groups_per_rank=1)
     stats = statistics_of(snapshots)
-    for i, part in enumerate(_dealt(starts(snapshots, stats, size, hyper.horizon), ranks)):
-        yield from _forms(f"windows{i}-{ranks}", _windows(snapshots, part, size), model, apart, ranks, (*WHOLE, *CHANGES))
+    first = starts(snapshots, stats, size, hyper.horizon)
+    for i, part in enumerate(_dealt(first, LASTING * ranks)):
+        yield from _forms(f"windows{i}-{ranks}", _windows(snapshots, part, size), model, apart, ranks, WAYS)
     low, high = int(stats.edges.min()), int(stats.edges.max())
     if hyper.group_size > 1 and not PAIRED.refuses(hyper):
         nodes, edges, length = max(stats.num_nodes, LEAST), 2 * high + 16, _paired(hyper, ranks)
@@ -104,10 +107,10 @@ def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
             yield _pairs("own-pairs", _strung(snapshots, np.arange(length) % len(snapshots)), model, hyper, ranks)
     for scale, edges in ((0.5, low // 2), (0.75, (low + high) // 2), (1.0, low), (1.0, int(high * 1.2) + 8)):
         nodes, edges = max(int(stats.num_nodes * scale), LEAST), max(edges, 8)
-        static = min(2 * edges, nodes * (nodes - 1) // 4)
-        for churn, kinds in ((0.0, CHANGES), (0.02, (*WHOLE, *CHANGES)), (0.4, CHANGES)):  # an unchanged snapshot is a difference map, too
-            graph = GrowthGraph.rmat(nodes, static, 2 * size, churn, seed, trend=np.full(2 * size, 0.5))
-            yield from _forms(f"n{nodes}-e{edges}-c{churn}", graph.sequence().without_self_edges(), model, apart, ranks, kinds)
+        static, length = min(2 * edges, nodes * (nodes - 1) // 4), 2 * size * ranks
+        for churn, kinds in ((0.0, CHANGES), (0.02, WAYS), (0.4, CHANGES)):  # an unchanged snapshot is a difference map, too
+            graph, label = GrowthGraph.rmat(nodes, static, length, churn, seed, trend=np.full(length, 0.5)), f"n{nodes}-e{edges}-c{churn}"
+            yield from _forms(f"{label}-{ranks}", graph.sequence().without_self_edges(), model, apart, ranks, kinds)
 
 
 def _paired(hyper: Hyper, ranks: int) -> int:
@@ -173,7 +176,7 @@ def _strung(snapshots: SnapshotSequence, chosen: NDArray[np.int64]) -> SnapshotS
 
 def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: tuple[str, ...]) -> Iterator[Probe]:
     workload = Workload(label, statistics_of(snapshots), model, hyper)
-    placement, count = deal(workload.groups, ranks), len(snapshots)
+    count = len(snapshots)
     ways = {
         "full": (Reuse(), plain(count)),
         "map": (Reuse(snapshots=True), plain(count, Form.MAP, True)),
@@ -184,6 +187,7 @@ def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
     for kind in kinds:
         reuse, forms = ways[kind]
         if not reuse.refuses(hyper):
+            placement = deal(workload.groups, ranks, 1 + reuse.pipeline)
             yield Probe(f"{label}-{kind}", snapshots, lower(f"{label}-{kind}", workload, placement, reuse, UNUSED, forms), hyper)
 
 

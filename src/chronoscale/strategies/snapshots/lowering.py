@@ -18,7 +18,7 @@ from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.forms import Forms, choose, plain
 from chronoscale.strategies.snapshots.groups import Placement
 from chronoscale.strategies.snapshots.kernels import kernels_of
-from chronoscale.strategies.snapshots.rows import FP32, Form, Rows, Step, Summed
+from chronoscale.strategies.snapshots.rows import FP32, Back, Form, Rows, Step, Summed
 from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.timer import Timer
 from chronoscale.strategies.workload import Hyper, Workload
@@ -120,6 +120,13 @@ class Lowering:
         """Whether any snapshot's sums are incremented, so that those of the others are kept for it."""
         return self.reuse.snapshots and bool((self.forms.form == Form.DELTA).any())
 
+    def _stepped(self, step: int) -> Step:
+        """How a recurrence's step is run."""
+        first = step == 0 and not self.workload.model.evolves_weights
+        if self.reuse.pipeline:
+            return Step.FIRST_BESIDE if first else Step.ON_BESIDE
+        return Step.FIRST if first else Step.ON
+
     def _load(
         self,
         sink: Sink,
@@ -215,8 +222,7 @@ class Lowering:
                     ready = sink.add(Op.COPY, self.second, here, copied, after=(ready,))
                     active += copied["alloc"]
                 cell = rows.recurrence(layer)
-                first_step = {"variant": Step.FIRST if step == 0 and not model.evolves_weights else Step.ON}
-                output = sink.add(Op.TEMPORAL, self.second, here, cell, first_step, after=(ready,))
+                output = sink.add(Op.TEMPORAL, self.second, here, cell, {"variant": self._stepped(step)}, after=(ready,))
                 active += cell["alloc"]
                 if model.evolves_weights:
                     product = rows.transform(everything, model.width(layer))
@@ -228,7 +234,8 @@ class Lowering:
         done = rows.backward(start, at.rows + carried * ~at.keeps, at.edges + attended * ~at.keeps)
         later: Columns = {"order": at.order + 2} if self.reuse.pipeline else {}
         launched = self.kernels.count(Op.BACKWARD.name, own=np.where(at.shift > 0, at.shift, size)) + at.kernels + kernels * ~at.keeps
-        ends: Columns = {"free": freed + done["alloc"], "kernels": launched}
+        beside = Back.BESIDE if self.reuse.pipeline else Back.ALONE
+        ends: Columns = {"free": freed + done["alloc"], "kernels": launched, "variant": beside}
         backward = sink.add(Op.BACKWARD, Lane.COMPUTE, site, done, ends, later, after=(below[-1],))
         return Emitted(first, reads, below[-1], backward, held, carried, attended, kernels)
 

@@ -49,10 +49,20 @@ class Dense(IntEnum):
 
 
 class Step(IntEnum):
-    """Implementations of TEMPORAL."""
+    """Implementations of TEMPORAL: from a state, or from none, which saves the product with it; of a group alone, or in turn with another
+    group's rows, which leave it colder caches."""
 
-    ON = 0  # from a state
-    FIRST = 1  # from none, which saves the product with it
+    ON = 0
+    FIRST = 1
+    ON_BESIDE = 2
+    FIRST_BESIDE = 3
+
+
+class Back(IntEnum):
+    """Implementations of BACKWARD."""
+
+    ALONE = 0  # of the group that was computed last
+    BESIDE = 1  # of one of two that were computed in turn
 
 
 @dataclass(frozen=True, slots=True)
