@@ -21,7 +21,7 @@ EXECUTED: Mapping[str, object] = {
     "dataset": "growth_small",
     "model": MODEL,
     "strategies": STRATEGIES,
-    "repeats": 5,
+    "repeats": 7,
 }
 SIMULATED: Mapping[str, object] = {
     "name": "demo",
