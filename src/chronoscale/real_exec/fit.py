@@ -170,7 +170,8 @@ def _solve(features: Floats, ns: Floats, many: Floats | None = None) -> Floats:
         before, predicted = predicted, scaled @ coefficients
         if np.allclose(predicted, before, rtol=SETTLED, atol=0):
             break
-    return np.asarray(coefficients / scale, np.float64)
+    left = float(ns @ weight) / max(float(predicted @ weight), 1e-12)  # 1 but for what the rounds have not settled
+    return np.asarray(coefficients / scale * left, np.float64)
 
 
 def _fit_link(part: pd.DataFrame) -> Link:
