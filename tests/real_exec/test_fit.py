@@ -104,7 +104,7 @@ def test_what_is_fitted_adds_up(rows: list[tuple[int, int, float]]) -> None:
     (curve,) = fit(profile("AGGREGATE", ns, nodes=nodes, edges=edges, rows=nodes, bytes=edges), "d", {}).fits
     described = {name: np.ones(len(ns)) for name in DESCRIBED} | {"nodes": nodes, "edges": edges, "rows": nodes, "bytes": edges}
     predicted = FORMS[curve.form].features(described) @ np.asarray(curve.coefficients)
-    assert predicted.sum() == pytest.approx(ns.sum(), rel=1e-4)
+    assert predicted.sum() == pytest.approx(ns.sum(), rel=1e-9)
 
 
 def test_rows_that_are_described_alike_count_with_their_mean() -> None:
