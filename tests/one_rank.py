@@ -1,5 +1,6 @@
 """One rank in this process, for tests of what comes before and after it: a process of its own takes seconds to import torch."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -9,10 +10,10 @@ from chronoscale.real_exec.launch import launch
 from chronoscale.real_exec.worker import run_job, save_passes
 
 
-def here(job: Job, ranks: int, folder: Path) -> None:
+def here(job: Job, ranks: int, folder: Path, told: Callable[[str], None] = lambda _: None) -> None:
     """`launch` of one rank; more get processes."""
     if ranks > 1:
-        return launch(job, ranks, folder)
+        return launch(job, ranks, folder, told)
     threads = torch.get_num_threads()
     save_passes(run_job(job), Path(job.out))
     torch.set_num_threads(threads)

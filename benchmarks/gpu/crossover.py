@@ -13,7 +13,8 @@ from torch import Tensor
 from chronoscale.cuda_ext.graph import CSR
 from chronoscale.cuda_ext.ops import aggregate
 from chronoscale.real_exec.fit import fit
-from chronoscale.strategies.costs import FORMS, RANGED, Fit
+from chronoscale.strategies.costs import FORMS, Fit
+from chronoscale.strategies.curves import DESCRIBED
 from gpu.graphs import drawn, normal
 from gpu.timing import measure
 
@@ -65,13 +66,13 @@ def _sample(op: str, x: Tensor, nodes: int, edges: int, rows: int, time: dict[st
     """A row as `real_exec.fit.tabulate` makes it; without a time what a curve is asked for."""
     width = x.shape[1]
     moved, flops = 4 * width * (edges + 2 * rows) + 8 * edges, 2 * edges * width
-    where = {"op": op, "lane": "", "width": width, "collective": -1, "ranks": 1, "alone": False}
+    where = {"op": op, "lane": "", "variant": 0, "width": width, "collective": -1, "ranks": 1, "alone": False}
     took = {"ns": 0.0, "spread": 0.0} if time is None else {"ns": time["ms"] * 1e6, "spread": time["spread"]}
-    return {**where, "nodes": nodes, "edges": edges, "rows": rows, "bytes": moved, "flops": flops, **took}
+    return {**where, "nodes": nodes, "edges": edges, "rows": rows, "bytes": moved, "flops": flops, "kernels": 1, **took}
 
 
 def _predicted(curve: Fit, row: dict[str, Any]) -> float:
-    described = {name: np.array([row[name]], np.float64) for name in RANGED}
+    described = {name: np.array([row[name]], np.float64) for name in DESCRIBED}
     return float((FORMS[curve.form].features(described) @ np.asarray(curve.coefficients))[0])
 
 

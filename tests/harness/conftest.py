@@ -3,7 +3,7 @@
 import pytest
 from one_rank import here
 
-from chronoscale.harness import epochs, execution, profiles
+from chronoscale.harness import calibration, epochs, execution
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.training import train
 
@@ -11,7 +11,7 @@ from chronoscale.real_exec.training import train
 @pytest.fixture
 def inline(monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs and training of one rank run in this process."""
-    for module in (execution, profiles):
+    for module in (execution, calibration):
         monkeypatch.setattr(module, "launch", here)
     monkeypatch.setattr(epochs, "start", lambda entry, path, ranks, threads: path)
     monkeypatch.setattr(epochs, "wait", lambda path, name: train(Job.load(path)))

@@ -29,7 +29,8 @@ from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import peaks
 from chronoscale.strategies.cluster import Link
-from chronoscale.strategies.costs import RANGED, DatasheetCosts, Fit, FittedCosts
+from chronoscale.strategies.costs import DatasheetCosts, Fit, FittedCosts
+from chronoscale.strategies.curves import RANGED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import Hyper, Workload

@@ -119,6 +119,10 @@ def test_kernels_as_cuda_graphs_are_launched_at_once(experiment, capsys):
         ("NVIDIA H200", "NVIDIA H200", True),
         ("NVIDIA H20", "NVIDIA H200", False),
         ("AMD EPYC", "NVIDIA H200", False),
+        ("", "NVIDIA H200", False),  # a file that says of no device what it was fitted on
+        ("NVIDIA", "NVIDIA H200", False),
+        ("AMD EPYC", "AMD EPYC", True),
+        ("", "", False),
     ],
 )
 def test_devices_by_their_words(name, other, same):

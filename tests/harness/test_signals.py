@@ -109,7 +109,9 @@ def test_any_readings_train_and_profiles_are_enough_to_simulate(experiment, inli
     command("bench", experiment(**settings), "--json")
     (row,) = json.loads(capsys.readouterr().out)
     assert row["mae"] > 0
-    costs = "runs/small-bench-1/profile/costs-1.json"
+    command("profile", experiment(**settings), "--json")
+    capsys.readouterr()
+    costs = "runs/small-profile-1/profile/costs-1.json"
     command("simulate", experiment(**settings, costs=costs, gpus=[1], extrapolate=True), "--json")
     (row,) = json.loads(capsys.readouterr().out)
     assert row["sources"] == "extrapolated" and row["prepare_s"] > 0

@@ -23,7 +23,8 @@ from chronoscale.real_exec.fit import tabulate
 from chronoscale.real_exec.interpreter import Pass
 from chronoscale.real_exec.predictor import learn
 from chronoscale.strategies.cluster import Link
-from chronoscale.strategies.costs import RANGED, UNUSED, Fit, FittedCosts
+from chronoscale.strategies.costs import UNUSED, Fit, FittedCosts
+from chronoscale.strategies.curves import RANGED
 from chronoscale.strategies.flaredtdg.expected import expected_ns
 from chronoscale.strategies.flaredtdg.predictor import FLAGS, SIZES, HeldOut, Layer, Predictor, flags, inputs, kinds, logarithms, scaled
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, IN_ORDER, REMAPPED

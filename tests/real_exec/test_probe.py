@@ -16,7 +16,8 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.snapshots import probe
 from chronoscale.real_exec.snapshots.probe import probes
 from chronoscale.simulator import presets
-from chronoscale.strategies.costs import PLACED, RANGED, UNUSED, DatasheetCosts, Fit, FittedCosts
+from chronoscale.strategies.costs import UNUSED, DatasheetCosts, Fit, FittedCosts
+from chronoscale.strategies.curves import PLACED, RANGED, curves
 from chronoscale.strategies.flaredtdg.keeping import Keeping
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, FULL_HISTORY, RECENT_ONLY, REMAPPED
 from chronoscale.strategies.registry import of, strategy
@@ -160,20 +161,22 @@ def test_forms_are_chosen_within_what_the_probes_have_measured(edges):
     shape, hyper = model_shape("wd-gcn", 8, 8, 2), Hyper(group_size=3)
     held = spans([probe.schedule for probe in probes(snapshots, shape, hyper, 1)])
     each = {key: ({n: int(low) for n, (low, _) in r.items()}, {n: int(high) for n, (_, high) in r.items()}) for key, r in held.items()}
-    curves = tuple(Fit(op, width, "traffic", (1.0, 1.0, 1.0, 1.0), low, high, 0.1, 8) for (op, width), (low, high) in each.items())
+    fits = tuple(
+        Fit(one.op, one.width, "traffic", (1.0, 1.0, 1.0, 1.0), low, high, 0.1, 8, lane=one.lane, variant=one.variant)
+        for one, (low, high) in each.items()
+    )
     work = Workload("toy", statistics_of(snapshots), shape, hyper)
     for name in ("real-type1", "real-g+"):
-        assert len(strategy(name).plan(work, 1, FittedCosts("here", curves, {})))
+        assert len(strategy(name).plan(work, 1, FittedCosts("here", fits, {})))
 
 
 def spans(schedules):
-    """Least and most of every descriptor, by operation and width."""
+    """Least and most of every descriptor, by curve."""
     found = {}
     for schedule in schedules:
-        for op, width in {*zip(schedule.op.tolist(), schedule.width.tolist(), strict=True)}:
-            rows = (schedule.op == op) & (schedule.width == width)
-            if Op(op) not in COLLECTIVES:
-                into = found.setdefault((Op(op).name, width), {})
+        for curve, rows in curves(schedule, np.arange(len(schedule))):
+            if Op[curve.op] not in COLLECTIVES:
+                into = found.setdefault(curve, {})
                 for name in RANGED:
                     column = getattr(schedule, name)[rows]
                     low, high = into.get(name, (column.min(), column.max()))

@@ -155,6 +155,18 @@ def test_a_curve_is_left_on_demand_alone_and_says_so(edges: int, tmp_path: Path)
         FittedCosts.load(tmp_path / "costs.json").predict(aggregate(edges), np.array([0]))
 
 
+def test_costs_of_another_device_are_not_taken_for_this_one_unless_they_may_be() -> None:
+    costs = replace(COSTS, device="Some CPU 7")
+    assert costs.taken("Some CPU 7") is costs
+    with pytest.raises(UserError, match=r"^fitted on Some CPU 7, not on NVIDIA H200; name a profile of that device"):
+        costs.taken("NVIDIA H200")
+    with pytest.raises(UserError, match=r"^fitted on a device without a name, not on NVIDIA H200;"):
+        replace(costs, device="").taken("NVIDIA H200")
+    taken = replace(costs, extrapolate=True).taken("NVIDIA H200")
+    found, source = taken.predict(aggregate(3000), np.array([0]))  # inside what was fitted, and of another device all the same
+    assert found.tolist() == [300 + 2 * 3000 + 500] and source is Source.EXTRAPOLATED
+
+
 def test_what_was_not_profiled_is_not_guessed() -> None:
     with pytest.raises(UserError, match=r"no fit for AGGREGATE at width 16 \(AGGREGATE was profiled at width 8\)"):
         replace(COSTS, extrapolate=True).predict(aggregate(1000, 16), np.array([0]))
@@ -162,13 +174,13 @@ def test_what_was_not_profiled_is_not_guessed() -> None:
 
 READS = {
     "eq16": "nodes edges", "rows-edges": "rows edges", "u-curve": "rows edges", "bytes": "bytes", "rows-bytes": "rows bytes",
-    "traffic": "rows edges bytes", "work": "rows flops",
+    "traffic": "rows edges bytes", "work": "rows flops", "kernels-bytes": "kernels bytes", "kernels-work": "kernels rows flops",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_form_follows_what_it_reads_and_nothing_else(form: str) -> None:
-    names = ("nodes", "edges", "rows", "bytes", "flops")
+    names = ("nodes", "edges", "rows", "bytes", "flops", "kernels")
     row = {name: np.array([10.0 + place]) for place, name in enumerate(names)}
     features = FORMS[form].features
     assert [name for name in names if (features({**row, name: 2 * row[name]}) != features(row)).any()] == sorted(

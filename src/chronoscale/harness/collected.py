@@ -12,12 +12,12 @@ import numpy as np
 
 from chronoscale.errors import UserError
 from chronoscale.harness import execution, inventory, settings, simulation
+from chronoscale.harness.calibration import PROBED, Profiled
 from chronoscale.harness.execution import passes
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
 from chronoscale.harness.idle import told
 from chronoscale.harness.point import Point
-from chronoscale.harness.profiles import PROBED, Profiled
 from chronoscale.harness.runs import Run
 from chronoscale.harness.simulation import refused
 from chronoscale.harness.started import of_run
@@ -49,6 +49,7 @@ def collect(given: Sequence[Run]) -> Report:
         said = inventory.missing(run, experiment) + family_of(experiment).notes(experiment, run)
         if (run.folder / "profile" / PROBED).exists() and (profiled := Profiled.read(run.folder / "profile")).run != run.folder.name:
             said.append(f"{profiled.told()}.")
+        said += [f"{line[0].upper()}{line[1:]}." for line in execution.noisy(run).values()]
         if run.spoilt:
             said.append(f"stopped at a number that is not finite: {run.spoilt}.")
         mine = [replace(one, run=names[run.folder]) for one in (*_executed(run, experiment, said), *_simulated(run, experiment, said))]
@@ -112,7 +113,8 @@ def _prediction(run: Run, schedule: Schedule, name: str, measured: Sequence[Trac
     if inventory.replayed(run, schedule.ranks, name):
         return None
     predicted = Trace.load(run.folder / f"replay-{schedule.ranks}" / f"{name}.parquet")
-    joined, costs = fidelity(predicted, measured, schedule.iteration), predicted.device.rpartition("costs: ")[2]
+    expected = execution.expected_ns(run, schedule.ranks, name)
+    joined, costs = fidelity(predicted, measured, schedule.iteration, expected), predicted.device.rpartition("costs: ")[2]
     return Prediction(joined, costs, ", ".join(predicted.sources), coverage(predicted, measured))
 
 

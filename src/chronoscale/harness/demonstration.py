@@ -21,7 +21,7 @@ EXECUTED: Mapping[str, object] = {
     "dataset": "growth_small",
     "model": MODEL,
     "strategies": STRATEGIES,
-    "repeats": 5,
+    "repeats": 7,
 }
 SIMULATED: Mapping[str, object] = {
     "name": "demo",
@@ -37,7 +37,7 @@ def run(root: Path, out: Path, console: Console) -> Path:
     real = _stage("validate", EXECUTED, root, console)
     counts = real[0].ranks
     with console.status(f"measuring this machine, training on {' and '.join(map(str, counts))} rank{'s' * (counts != (1,))}"):
-        execution.execute(real[0], real[1])
+        execution.execute(real[0], real[1], replayed=True)
     with console.status("replaying the same schedules"):
         execution.rehearse(real[0], real[1])
     real[1].finish()

@@ -64,16 +64,20 @@ def profile(run: Run) -> pd.DataFrame:
 
 
 def fits(costs: FittedCosts) -> pd.DataFrame:
-    """One row a fitted curve: form, held-out error of it and of the forms not chosen, samples, the range of edges seen; behind them those
-    of what a predictor has learned, by operation and lane."""
+    """One row a fitted curve: form, error on samples neither fitted nor chosen by (median size, and of their sum, signed), a row's spread
+    over repeats, the error of the forms not chosen on the samples chosen by, samples, the range of edges seen; behind them those of what
+    a predictor has learned, by operation and lane."""
     return pd.DataFrame(
         [
             *(
                 {
                     "op": fit.op,
+                    "implementation": fit.variant,
                     "width": fit.width,
                     "form": fit.form,
                     "held-out error %": round(100 * fit.held_out_error, 1),
+                    "held-out sum %": round(100 * fit.bias, 1) if fit.bias is not None else float("nan"),
+                    "spread %": round(100 * fit.spread, 1),
                     "others %": _others({form: 100 * error for form, error in fit.alternatives.items()}),
                     "samples": fit.samples,
                     "edges": Cell([fit.low["edges"], fit.high["edges"]], f"{fit.low['edges']:,}..{fit.high['edges']:,}"),
@@ -90,9 +94,12 @@ def _learned(costs: FittedCosts) -> list[dict[str, object]]:
     return [
         {
             "op": one.kind,
+            "implementation": 0,
             "width": Cell(None, "any"),
             "form": "perceptron",
             "held-out error %": round(100 * one.median, 1),
+            "held-out sum %": float("nan"),
+            "spread %": float("nan"),
             "others %": Cell({"p90": 100 * one.most}, f"90 % of tasks below {100 * one.most:.1f}"),
             "samples": one.tasks,
             "edges": Cell(None, ""),

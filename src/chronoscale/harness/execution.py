@@ -2,58 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import shutil
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from chronoscale.errors import UserError
+import numpy as np
+
+from chronoscale.errors import ChronoscaleWarning, UserError
+from chronoscale.harness.calibration import Told, chosen, fitted_to, interleaved, needed, probing, sheet
 from chronoscale.harness.estimate import affordable
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
+from chronoscale.harness.family import Candidate
 from chronoscale.harness.idle import Idle, warn
 from chronoscale.harness.jobs import item, job, load_passes, schedules
-from chronoscale.harness.machine import admit, machine_for, seat, this_machine
-from chronoscale.harness.planners import planned, planners, preparation
-from chronoscale.harness.profiles import fitted
-from chronoscale.harness.runs import Run
+from chronoscale.harness.machine import admit, machine_for, seat, this_device, this_machine
+from chronoscale.harness.noise import PASSES, Noise, Watch
+from chronoscale.harness.planners import planners, preparation
+from chronoscale.harness.profiles import fitted, named, of_file, planned_here
+from chronoscale.harness.runs import Run, write_text
+from chronoscale.kept import read_json
+from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.interpreter import Pass
+from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.launch import launch
+from chronoscale.real_exec.pinning import share
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check
 from chronoscale.strategies.cluster import Cluster
-from chronoscale.strategies.costs import UNUSED
+from chronoscale.strategies.costs import UNUSED, CostModel, FittedCosts
+from chronoscale.strategies.jittered import Jittered
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Workload
 
+COSTS = "costs.json"  # of a piece whose strategies are replayed: fitted to the probes beside them
+PROBES = "probes"
+DRAWS = 31  # of jitter
+SPANS = ".spans.json"  # beside a replay: epochs of its draws
 
-def execute(experiment: Experiment, run: Run) -> None:
-    """A piece `ranks-<n>` for every rank count: schedules, traces of every repeat, losses.
 
-    All strategies of a rank count run in one job, repeat by repeat in turn.
+def execute(
+    experiment: Experiment,
+    run: Run,
+    replayed: bool = False,
+    told: Told = lambda _: None,
+    probed: Callable[[Candidate], bool] = lambda _: True,
+) -> None:
+    """A piece `ranks-<n>` for every rank count: schedules, traces of every repeat, losses, and what else went on (`noise`).
+
+    All strategies of a rank count run in one job, repeat by repeat in turn. Where they are to be `replayed` with costs that no file has,
+    probes take turns with them, and the piece has the costs fitted to those (`probed`: which may be taken): no row of a strategy is among
+    what is fitted. What was too noisy is then executed again, `attempts` times at most, and the quietest kept. A strategy whose plan asks
+    for no costs needs no profile.
 
     Raises UserError before any rank starts for a strategy that can only be simulated, for a schedule that does not fit in memory, and as
-    `seat`. Warns of ranks without work.
+    `seat`. Warns of ranks without work, and of noise.
     """
     executed, family = planners(experiment, executed=True), family_of(experiment)
     seat(experiment, experiment.ranks)
     data = family.store(experiment, run)
     work = family.stored(experiment, data)
     affordable(executed, work, experiment.ranks)
-    schedules_of: dict[int, dict[str, Schedule]] = {}
+    given = of_file(experiment) if named(experiment) else None
+    plans: dict[int, dict[str, Schedule]] = {}
     divided: dict[int, dict[str, tuple[str, Workload]]] = {}
     for ranks in experiment.ranks:
         if not (run.folder / f"ranks-{ranks}").exists():
-            costs = fitted(experiment, run, ranks)
+            costs: Callable[[], CostModel] = partial(planning, experiment, run, ranks, told)
             divided[ranks] = {name: family.divided(experiment, run, data, work, ranks, planner) for name, planner in executed.items()}
-            schedules_of[ranks] = {name: planned(planner, divided[ranks][name][1], ranks, costs) for name, planner in executed.items()}
-            for schedule in schedules_of[ranks].values():
-                admit(schedule, machine_for(experiment, costs, schedule), costs)
-            _beside(schedules_of[ranks], this_machine(experiment, costs, ranks))
+            plans[ranks] = {name: planned_here(planner, divided[ranks][name][1], ranks, costs) for name, planner in executed.items()}
+            here = given or FittedCosts(device_name(this_device(experiment)), (), {})
+            for schedule in plans[ranks].values():
+                admit(schedule, machine_for(experiment, here, schedule), given or sheet(experiment))
+            _beside(plans[ranks], this_machine(experiment, here, ranks))
 
-    def make(ranks: int, part: Path) -> None:
-        items = []
-        for name, schedule in schedules_of[ranks].items():
+    def items(ranks: int, part: Path) -> list[Item]:
+        found = []
+        for name, schedule in plans[ranks].items():
             one, planner = item(part, name, schedule, data, experiment.hyper), executed[name]
             parts, work = divided[ranks][name]
             one = replace(one, parts=parts)
@@ -61,12 +90,74 @@ def execute(experiment: Experiment, run: Run) -> None:
                 prepare = part / f"{name}.prepare.parquet"
                 preparation(planner, work, ranks, UNUSED).save(prepare)
                 one = replace(one, prepare=str(prepare))
-            items.append(one)
-        launch(job(experiment, f"ranks-{ranks}", items, part), ranks, part)
+            found.append(one)
+        return found
+
+    def make(ranks: int, part: Path) -> None:
+        strategies, probes = items(ranks, part), list[tuple[Item, Schedule]]()
+        if replayed and given is None:
+            asked, epoch_ns = needed(plans[ranks].values(), sheet(experiment))
+            (folder := part / PROBES).mkdir()
+            passes = experiment.warmup + experiment.repeats
+            candidates = filter(probed, family.probes(experiment, run, folder).of(ranks))
+            found = chosen(experiment, candidates, ranks, asked, epoch_ns, passes)
+            probes = probing(experiment, found, ranks, folder)
+        asking = job(experiment, f"ranks-{ranks}", interleaved(strategies, [one for one, _ in probes]), part)
+        attempt(asking, ranks, part, [one.label for one in strategies], experiment.attempts if replayed else 1, told)
+        if probes:
+            table, costs = fitted_to(experiment, [(schedule, load_passes(part, one.label)) for one, schedule in probes])
+            table.to_parquet(part / "probes.parquet")
+            costs.save(part / COSTS)
+            for one, _ in probes:
+                for file in part.glob(f"{one.label}-*"):
+                    file.unlink()
+            shutil.rmtree(part / PROBES)
 
     for ranks in experiment.ranks:
+        told(f"{ranks} rank{'s' * (ranks > 1)}")
         run.piece(f"ranks-{ranks}", partial(make, ranks))
     warn(idle(run))
+    for said in noisy(run).values():
+        warnings.warn(said, ChronoscaleWarning, stacklevel=2)
+
+
+def planning(experiment: Experiment, run: Run, ranks: int, told: Told = lambda _: None) -> CostModel:
+    """What strategies plan with that ask how long something takes: a datasheet's where it is asked for, else as `fitted`."""
+    return sheet(experiment) if experiment.costs == "datasheet" else fitted(experiment, run, ranks, told)
+
+
+def attempt(asked: Job, ranks: int, part: Path, labels: Sequence[str], attempts: int, told: Told) -> None:
+    """Run a job until a run is quiet, `attempts` times at most, the last included; what the quietest left lies in `part`. Fewer passes than
+    a mean takes are timed once: no repetition makes them a measurement."""
+    best: Noise | None = None
+    for number in range(1, attempts + 1):
+        watch, out = Watch(), part / f"attempt{number}"
+        out.mkdir()
+        launch(replace(asked, out=str(out)), ranks, part, told)
+        timed = [load_passes(out, label) for label in labels]
+        noise = watch.noise(timed, share(ranks, asked.settings.threads), number)
+        if best is None or noise.level < best.level:
+            best = noise
+            for file in out.iterdir():
+                file.replace(part / file.name)
+        shutil.rmtree(out)
+        if not noise.why or noise.passes < PASSES:
+            break
+        told(f"attempt {number} was too noisy: {noise.why}")
+    assert best is not None
+    replace(best, attempt=number).save(part)
+
+
+def expected_ns(run: Run, ranks: int, name: str) -> float | None:
+    """The predicted epoch of ranks that wait for the slowest, the median of its draws; None where none were made."""
+    path = run.folder / f"replay-{ranks}" / f"{name}{SPANS}"
+    return float(np.median(read_json(path, list[int], "record of drawn epochs"))) if path.exists() else None
+
+
+def noisy(run: Run) -> dict[int, str]:
+    """By number of ranks, why what was executed is not to be believed, in words; none where it was quiet."""
+    found = {ranks: noise.told for ranks, folder in run.numbered("ranks-") if (noise := Noise.of(folder)) is not None}
+    return {ranks: f"on {ranks} rank{'s' * (ranks > 1)}: {said}" for ranks, said in found.items() if said}
 
 
 def idle(run: Run) -> Idle:
@@ -91,18 +182,24 @@ def passes(run: Run, ranks: int, name: str) -> list[Pass]:
 
 
 def rehearse(experiment: Experiment, run: Run) -> None:
-    """A piece `replay-<n>` for every rank count: the executed schedules replayed on a model of this machine with fitted costs.
+    """A piece `replay-<n>` for every rank count: the executed schedules replayed on a model of this machine, with the costs that the
+    experiment names or that were fitted to the probes beside them. Of several ranks, which wait for the slowest, also the epochs of
+    `DRAWS` replays with the jitter that was fitted, ns: their median is what is predicted.
 
     Raises UserError when a schedule leaves the range that the costs were fitted on, or the machine's memory.
     """
 
     def make(ranks: int, part: Path) -> None:
-        costs = fitted(experiment, run, ranks)
-        for name, schedule in schedules(run.folder / f"ranks-{ranks}").items():
+        folder = run.folder / f"ranks-{ranks}"
+        costs = of_file(experiment) if named(experiment) else FittedCosts.load(folder / COSTS, experiment.extrapolate)
+        for name, schedule in schedules(folder).items():
             cluster = machine_for(experiment, costs, schedule)
             trace = replay(schedule, cluster, costs)
             check(schedule, trace, cluster)
             trace.save(part / f"{name}.parquet")
+            if ranks > 1 and costs.jitters:
+                spans = [replay(schedule, cluster, Jittered(costs, experiment.seed + draw)).span_ns for draw in range(DRAWS)]
+                write_text(part / f"{name}{SPANS}", json.dumps(spans))
 
     for ranks in experiment.ranks:
         if not (run.folder / f"ranks-{ranks}").exists():

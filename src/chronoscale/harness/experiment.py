@@ -110,8 +110,12 @@ class Experiment(Part):
     modules: Names = Field((), description="Python files, relative to this one, that add models and readers; run first")
     ranks: Counts = Field((1, 2), description="executed on so many ranks; on GPUs that `device: auto` found, on no more than those")
     epochs: Size = Field(20, description="trained by `chronoscale train`")
-    repeats: Size = Field(5, description="passes that are timed")
+    repeats: Size = Field(7, description="passes that are timed; a mean of seven or more leaves out the fastest and the slowest")
     warmup: Steps = Field(1, description="passes before them")
+    attempts: Size = Field(3, description="of `validate`, where passes are too noisy to be believed; the quietest is kept")
+    profile_epochs: PositiveFloat = Field(
+        8.0, description="so many epochs a profile may take, all of its passes together, unless what it has to know takes more"
+    )
     threads: Size = Field(1, description="of every rank, on CPU")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="that executes; auto: a GPU where there is one")
     transfer_thread: bool = Field(False, description="on CPU, run transfers on a second thread")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from chronoscale.datasets.catalogue import Published
 from chronoscale.datasets.store import Dataset
@@ -19,8 +19,15 @@ from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Workload
 
 E = TypeVar("E", bound=Experiment)
-Planned = tuple[Item, Schedule]
 Configuration = Callable[[Path], tuple[Mapping[str, Any], Sequence[str]]]  # of a file: keys of an experiment, and what has to be said
+
+
+class Candidate(NamedTuple):
+    """A schedule that a profile may time, and the item of a job that does; `item()` writes its files."""
+
+    label: str
+    schedule: Schedule
+    item: Callable[[], Item]
 
 
 class Family(ABC):
@@ -113,5 +120,5 @@ class Probes(ABC):
     """What a profile times, for one number of ranks after another."""
 
     @abstractmethod
-    def of(self, ranks: int) -> Iterator[Planned]:
-        """Items of a job, their files written, and their schedules."""
+    def of(self, ranks: int) -> Iterator[Candidate]:
+        """Whatever may be timed, what matters most first. Data that nobody takes are not kept."""

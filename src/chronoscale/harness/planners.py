@@ -9,6 +9,7 @@ from chronoscale.errors import MachineError, UserError
 from chronoscale.harness.experiment import Experiment
 from chronoscale.real_exec.programs import KINDS
 from chronoscale.strategies import registry
+from chronoscale.strategies.asked import CostsNeeded
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
@@ -39,10 +40,10 @@ def planners(experiment: Experiment, executed: bool = False) -> dict[str, Strate
     return found
 
 
-def planned(planner: Strategy, work: Workload, ranks: int, costs: CostModel) -> Schedule:
-    """The strategy's schedule of an epoch, if it is what was asked for. Raises UserError as `plan`, and where it is not."""
+def planned(planner: Strategy, work: Workload, ranks: int, costs: CostModel, sketched: bool = False) -> Schedule:
+    """The strategy's schedule of an epoch, or its sketch, if it is what was asked for. Raises UserError as `plan`, and where it is not."""
     with _named(planner):
-        found = planner.plan(work, ranks, costs)
+        found = planner.sketch(work, ranks, costs) if sketched else planner.plan(work, ranks, costs)
     _check(planner, found, ranks, planner.kind)
     return found
 
@@ -60,7 +61,7 @@ def _named(planner: Strategy) -> Iterator[None]:
     """What the code of a strategy from outside raises is a user's mistake, and names it; a defect of ours stays one."""
     try:
         yield
-    except (UserError, MachineError):
+    except (UserError, MachineError, CostsNeeded):
         raise
     except OverflowError:
         raise UserError(

@@ -2,114 +2,51 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import warnings
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import pandas as pd
 import torch
 
 from chronoscale.errors import ChronoscaleWarning, UserError
+from chronoscale.harness.calibration import PROBED, Profiled, Told, measure
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.families import family_of
-from chronoscale.harness.jobs import item, job, load_passes
-from chronoscale.harness.machine import seat, this_device
-from chronoscale.harness.planners import planners
+from chronoscale.harness.machine import this_device
+from chronoscale.harness.planners import planned, planners
 from chronoscale.harness.runs import Run
 from chronoscale.harness.started import find, of_run
-from chronoscale.kept import read_json
 from chronoscale.modules import fingerprints
 from chronoscale.real_exec.environment import device_name, fingerprint
-from chronoscale.real_exec.fit import fit, tabulate
-from chronoscale.real_exec.kernels import launch_ns
-from chronoscale.real_exec.launch import launch
-from chronoscale.real_exec.messages import all_reduces
-from chronoscale.real_exec.predictor import learn
 from chronoscale.simulator import presets
+from chronoscale.strategies.asked import CostsNeeded, Unknown
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Workload
 
-PASSES = 3  # over the probes at most: a fit sees many tasks of a kind
 # What a profile depends on, beside what is trained.
 PROFILED = ("threads", "device", "transfer_thread", "bus", "network", "network_latency")
-RATE = 1e-3  # of probes, which are timed: a rate that is too large for the experiment is no reason to stop here
-PROBED = "profiled.json"  # of a profile: a Profiled
 
 
-@dataclass(frozen=True, slots=True)
-class Profiled:
-    """What a profile has timed, the kinds of work; in which run, when (ISO 8601), and the machine's load in the minute before, processes
-    that run or wait."""
-
-    kinds: list[str]
-    run: str
-    at: str
-    load: float
-
-    @classmethod
-    def read(cls, folder: Path) -> Profiled:
-        """Of a profile's folder. Raises UserError for a file that is missing or damaged."""
-        return read_json(folder / PROBED, cls, "record of a profile")
-
-    def told(self) -> str:
-        """In words."""
-        when = datetime.fromisoformat(self.at)
-        return (
-            f"costs are those that {self.run} fitted {_ago(datetime.now(UTC) - when)} ({when:%Y-%m-%d %H:%M} UTC), when {self.load:.1f} "
-            f"processes were busy on {len(os.sched_getaffinity(0))} cores; `chronoscale profile` measures anew"
-        )
+def named(experiment: Experiment) -> bool:
+    """Whether the experiment names a file of costs."""
+    return experiment.costs not in ("auto", "fitted", "datasheet")
 
 
-def _ago(age: timedelta) -> str:
-    for seconds, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if (count := int(age.total_seconds() // seconds)) > 0:
-            return f"{count} {unit}{'s' * (count > 1)} ago"
-    return "less than a minute ago"
+def planned_here(planner: Strategy, work: Workload, ranks: int, costs: Callable[[], CostModel]) -> Schedule:
+    """As `planned`; `costs()`, which may have to be measured, are asked for by a plan that needs them alone."""
+    try:
+        return planned(planner, work, ranks, Unknown())
+    except CostsNeeded:
+        return planned(planner, work, ranks, costs())
 
 
-def measure(experiment: Experiment, run: Run, folder: Path) -> None:
-    """Time probes on this machine and fit: profile.parquet (a row a task), and costs-<ranks>.json for every rank count, in `folder`;
-    those of windows of blocks with a predictor."""
-    seat(experiment, experiment.ranks)
-    device, begun = this_device(experiment), (datetime.now(UTC).isoformat(timespec="seconds"), os.getloadavg()[0])
-    work = folder / "work"
-    work.mkdir()
-    probes, tables = family_of(experiment).probes(experiment, run, work), []
-    for ranks in sorted(set(experiment.ranks)):
-        found = list(probes.of(ranks))
-        if ranks > 1:
-            alone = all_reduces(ranks)
-            found.append((item(work, alone.name, alone, "", experiment.hyper), alone))
-        repeats = min(experiment.repeats, PASSES)
-        probing = job(experiment, f"probes-{ranks}", [one for one, _ in found], work)
-        launch(
-            replace(probing, repeats=repeats, settings=replace(probing.settings, learning_rate=RATE, scale_learning_rate=False)),
-            ranks,
-            work,
-        )
-        measured = [(schedule, load_passes(work, one.label)) for one, schedule in found]
-        tables.append(tabulate(measured))
-        costs = fit(tables[-1], device_name(device), fingerprint(device), experiment.seed, launch_ns(device))
-        if "blocks" in _probed(experiment):
-            costs = replace(costs, predictor=learn(tables[-1], experiment.seed))
-        costs.save(folder / f"costs-{ranks}.json")
-    pd.concat(tables, ignore_index=True).to_parquet(folder / "profile.parquet")
-    (folder / PROBED).write_text(json.dumps(asdict(Profiled(sorted(_probed(experiment)), run.folder.name, *begun))))
-    shutil.rmtree(work)
-
-
-def _probed(experiment: Experiment) -> set[str]:
-    family = family_of(experiment)
-    return {family.probed(planner) for planner in planners(experiment).values()}
-
-
-def fitted(experiment: Experiment, run: Run, ranks: int) -> FittedCosts:
-    """Costs fitted on this machine with `ranks` ranks busy.
+def fitted(experiment: Experiment, run: Run, ranks: int, told: Told = lambda _: None) -> FittedCosts:
+    """Costs to plan with on this machine with `ranks` ranks busy; they may leave the range that they were fitted on.
 
     Those that the experiment names, or of the newest profile of the same experiment (a warning says which), or measured now as a piece of
     `run`.
@@ -117,33 +54,39 @@ def fitted(experiment: Experiment, run: Run, ranks: int) -> FittedCosts:
     Raises UserError when a named file is not a cost model, or another device's.
     """
     if experiment.costs not in ("auto", "fitted"):
-        return _named(experiment, device_name(this_device(experiment)))
+        return of_file(experiment)
     folder = run.folder / "profile"
     if not folder.exists():
         same = known(experiment, run.folder.parent)
         if same is not None:
             warnings.warn(Profiled.read(same.folder / "profile").told(), ChronoscaleWarning, stacklevel=2)
-        run.piece("profile", partial(_copy, same.folder / "profile") if same else partial(measure, experiment, run))
-    return FittedCosts.load(folder / f"costs-{ranks}.json", experiment.extrapolate)
+        make = partial(_copy, same.folder / "profile") if same else partial(measure, experiment, run, told=told)
+        run.piece("profile", make)
+    return FittedCosts.load(folder / f"costs-{ranks}.json", extrapolate=True)
+
+
+def of_file(experiment: Experiment) -> FittedCosts:
+    """The costs that an experiment names, for this machine. Raises UserError as `_named`."""
+    return _named(experiment, device_name(this_device(experiment)))
 
 
 def known(experiment: Experiment, root: Path) -> Run | None:
-    """The newest run in `root` that profiled the same experiment on this machine."""
-    key, wanted, newest = experiment.digest(*experiment.work, *PROFILED), _probed(experiment), None
+    """The newest run in `root` that profiled the same experiment on this machine, for its strategies or more."""
+    key, wanted, newest = experiment.digest(*experiment.work, *PROFILED), set(planners(experiment)), None
     hashes = fingerprints(experiment.modules)
     for run in find(root):
         if (run.folder / "profile" / PROBED).exists():
             earlier = of_run(run)
             same = earlier.digest(*earlier.work, *PROFILED) == key and set(earlier.ranks) >= set(experiment.ranks)
-            if same and _here(run, this_device(experiment)) and run.environment.items() >= hashes.items() and wanted <= _kinds(run):
+            if same and _here(run, this_device(experiment)) and run.environment.items() >= hashes.items() and wanted <= _knows(run):
                 newest = run
     return newest
 
 
-def _kinds(run: Run) -> set[str]:
-    """What a run's profile has timed; nothing, with a warning, where its record is damaged."""
+def _knows(run: Run) -> set[str]:
+    """The strategies that a run's profile was made for; none, with a warning, where its record is damaged."""
     try:
-        return set(Profiled.read(run.folder / "profile").kinds)
+        return set(Profiled.read(run.folder / "profile").strategies)
     except UserError as error:
         warnings.warn(f"left aside: {error}", ChronoscaleWarning, stacklevel=2)
         return set()
@@ -176,13 +119,11 @@ def simulated_costs(experiment: Experiment, cluster: Cluster) -> CostModel:
 def _named(experiment: Experiment, device: str) -> FittedCosts:
     """The costs that an experiment names, for what runs on `device`. Raises UserError for those of another, unless the experiment lets it:
     then every number says so."""
-    found = FittedCosts.load(Path(experiment.costs), experiment.extrapolate).taken(device)
-    if found.taken_for and not experiment.extrapolate:
-        raise UserError(
-            f"costs: {experiment.costs} was fitted on {found.device}, not on {device}; name a profile of that device, take costs: "
-            "datasheet, or set extrapolate: true (every number then says so)"
-        )
-    return found
+    found = FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
+    try:
+        return found.taken(device)
+    except UserError as error:
+        raise UserError(f"costs: {experiment.costs} was {error}") from None
 
 
 def rough(experiment: Experiment, run: Run, ranks: int) -> CostModel:
@@ -191,8 +132,8 @@ def rough(experiment: Experiment, run: Run, ranks: int) -> CostModel:
 
     Raises UserError for a named file of another device, unless the experiment lets it.
     """
-    if experiment.costs not in ("auto", "fitted", "datasheet"):
-        return replace(_named(experiment, device_name(this_device(experiment))), extrapolate=True)
+    if named(experiment):
+        return replace(of_file(experiment), extrapolate=True)
     earlier = None if experiment.costs == "datasheet" else known(experiment, run.folder.parent)
     if earlier is not None:
         warnings.warn(Profiled.read(earlier.folder / "profile").told(), ChronoscaleWarning, stacklevel=2)

@@ -39,7 +39,8 @@ def compared(run: Run) -> pd.DataFrame:
         table["learning_rate"] = [rates[key] for key in keys]
     found = {**execution.idle(run), **simulation.idle(run)}
     others = [key for key in SCORES if key in table][1:]
-    return table[[name for name in COLUMNS if name in table and name not in others]].assign(idle_ranks=[found.get(key, 0) for key in keys])
+    shown = table[[name for name in COLUMNS if name in table and name not in others]].assign(idle_ranks=[found.get(key, 0) for key in keys])
+    return believed(run, shown)
 
 
 def resting(run: Run) -> pd.DataFrame:
@@ -69,6 +70,16 @@ def assumed(table: pd.DataFrame, resting: pd.DataFrame) -> pd.DataFrame:
         known = [row for row in resting.to_dict("records") if ranks == most and isinstance(row.get(name), Cell)]
         found.append([{**{key: row[key] for key in ("assumption", "from", "to")}, **row[name].value} for row in known] or None)
     return table.assign(assumptions=pd.Series(found, index=table.index, dtype=object))
+
+
+def believed(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+    """With a column `noise` that says of each row's ranks why it is not to be believed, where any is not; of operations their total's."""
+    found = execution.noisy(run)
+    if not found:
+        return table
+    whole = table["op"] == "TOTAL" if "op" in table else pd.Series(True, index=table.index)
+    said = [found.get(int(ranks), "").partition(": ")[2] * bool(total) for ranks, total in zip(table["ranks"], whole, strict=True)]
+    return table.assign(noise=said)
 
 
 def parts(run: Run) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 import torch
@@ -53,6 +53,10 @@ class Context:
         if schedule.ranks != self.ranks:
             raise UserError(f"schedule '{schedule.name}' is for {schedule.ranks} ranks, {self.ranks} are running")
         return schedule
+
+    def at(self, rate: float) -> Context:
+        """The same for an item with a learning rate of its own, which nothing scales; 0: this one."""
+        return replace(self, settings=replace(self.settings, learning_rate=rate, scale_learning_rate=False)) if rate else self
 
     def lanes(self, schedule: Schedule) -> Lanes:
         """What sets the rows of a schedule in motion here. On a GPU all share streams: its allocator keeps memory for each."""

@@ -17,7 +17,7 @@ class Item:
     """One schedule (Parquet) on one dataset folder; `label` names its results. `hyper` is what the schedule was planned with.
 
     `parts` is the file of its vertex partition, int32 [N] as .npy, where it has one; `prepare` the schedule of what happens once before.
-    Items with one `prepare` share what it made.
+    Items with one `prepare` share what it made. `learning_rate`: its own, which nothing scales; 0: the job's.
     """
 
     label: str
@@ -26,6 +26,7 @@ class Item:
     hyper: Hyper
     parts: str = ""
     prepare: str = ""
+    learning_rate: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class CpuLanes:
         self._bus = bus
 
     def run(self, tasks: Sequence[Task], program: Run) -> tuple[Ints, Ints]:
-        """As `Lanes.run`. An exception on either thread ends both and is raised here."""
+        """As `Lanes.run`; starts as `since`. An exception on either thread ends both and is raised here."""
         times = np.zeros((2, len(tasks)), np.int64)
         of = {lane: i for i, lanes in enumerate(self.streams) for lane in lanes}
         at = {task.task: i for i, task in enumerate(tasks)}
@@ -63,8 +63,25 @@ class CpuLanes:
             times[1, i] = time.perf_counter_ns()
 
         threads, needs = len(self.streams), [[at[dep] for dep in task.deps] for task in tasks]
-        Progress(tasks, [of[task.lane] for task in tasks], needs, threads).run([step] * threads)
-        return times[0], times[1]
+        thread = [of[task.lane] for task in tasks]
+        Progress(tasks, thread, needs, threads).run([step] * threads)
+        return since(times, thread, needs), times[1]
+
+
+def since(times: Ints, thread: Sequence[int], needs: Sequence[Sequence[int]]) -> Ints:
+    """When each row could start: its thread was free, and what it waits for had ended; int64 [tasks], of starts and ends int64 [2, tasks].
+
+    Between that and its first line the interpreter looks for the row, and a thread that slept wakes up: time that a schedule has no other
+    row for. It is part of what the row costs, so that a rank's rows fill its thread, as they do in a replay. The first row of a thread that
+    waits for nothing starts where it did.
+    """
+    starts, ends, free = times[0].tolist(), times[1].tolist(), dict[int, int]()
+    for i, own in enumerate(thread):
+        known = [ends[need] for need in needs[i]] + ([free[own]] if own in free else [])
+        if known:
+            starts[i] = min(max(known), starts[i])
+        free[own] = ends[i]
+    return np.array(starts, np.int64)
 
 
 def lanes_for(device: torch.device, threads: Threads | None = None, bus: float = 0.0) -> Lanes:

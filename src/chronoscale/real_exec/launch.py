@@ -7,26 +7,45 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from chronoscale.errors import MachineError, NotFiniteError, UserError
 from chronoscale.real_exec.job import LAUNCHER, Job
 from chronoscale.real_exec.rank import NOT_FINITE
+from chronoscale.real_exec.said import heard
 
 ENTRY = "chronoscale.real_exec.worker"
+LOOK_S = 0.5  # between looks at how far a job has come
 # glibc keeps freed memory: mapping tensors anew at every step costs page faults, by luck of their sizes, and blurs every figure.
 # Ranks of one machine talk over loopback. What the user has set himself stands.
 QUIET = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 32), "GLOO_SOCKET_IFNAME": "lo"}
 
 
-def launch(job: Job, ranks: int, folder: Path) -> None:
-    """Run `job` in fresh processes, so that threads, pools and memory start alike for every rank count.
+def launch(job: Job, ranks: int, folder: Path, told: Callable[[str], None] = lambda _: None) -> None:
+    """Run `job` in fresh processes, so that threads, pools and memory start alike for every rank count. `told`: how far it has come.
 
     Raises UserError or MachineError with the worker's own line when it fails. Its processes end with this one, however this one ends.
     """
     path = folder / f"{job.name}.job.json"
     job.save(path)
-    wait(start(ENTRY, path, ranks, job.settings.threads), job.name)
+    worker = start(ENTRY, path, ranks, job.settings.threads)
+    over = threading.Event()
+    watch = threading.Thread(target=_follow, args=(job, over, told), daemon=True)
+    watch.start()
+    try:
+        wait(worker, job.name)
+    finally:
+        over.set()
+        watch.join()
+
+
+def _follow(job: Job, over: threading.Event, told: Callable[[str], None]) -> None:
+    """Hand on what the first rank says, as long as the job runs."""
+    while not over.wait(LOOK_S):
+        if said := heard(job):
+            told(said)
 
 
 def start(entry: str, job: Path, ranks: int, threads: int) -> subprocess.Popen[str]:

@@ -11,14 +11,12 @@ import pandas as pd
 
 from chronoscale.errors import UserError
 from chronoscale.real_exec.device_lanes import HOST_WORK
-from chronoscale.real_exec.fit import LEAST, tabulate
+from chronoscale.real_exec.fit import CURVE, enough, tabulate
 from chronoscale.real_exec.interpreter import Pass
-from chronoscale.strategies.costs import RANGED
+from chronoscale.strategies.curves import DESCRIBED, Curve
 from chronoscale.strategies.formats.kineto import COPIED, COPIES, DEVICE, LAUNCHES, RANGE, ROW, Profiled
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source, Trace
-
-KEY = ["op", "lane", "width"]  # of a curve
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +112,7 @@ def copies(profiles: Sequence[Profiled]) -> pd.DataFrame:
         for begin, (op, lane) in COPIES.items():
             mine = events[events["name"].str.startswith(begin)]
             if op is not Op.COPY and len(mine):
-                known: dict[str, Any] = dict.fromkeys((*RANGED, "width", "alloc"), 0)
+                known: dict[str, Any] = dict.fromkeys((*DESCRIBED, "width", "variant", "alloc"), 0)
                 known |= {"op": op.name, "lane": "", "collective": -1, "place": lane.name, "schedule": "modelled", "alone": False}
                 known |= {"ns": mine["ns"].to_numpy(), "bytes": mine["bytes"].to_numpy(), "ranks": profile.ranks, "spread": 0.0}
                 frames.append(pd.DataFrame(known))
@@ -122,9 +120,9 @@ def copies(profiles: Sequence[Profiled]) -> pd.DataFrame:
 
 
 def fittable(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """The samples that a fit takes, and in words what has too few: operations and widths with less than `fit.LEAST`."""
+    """The samples that a fit takes, and in words what has too few: curves with less than `fit.LEAST`."""
     if not len(table):
         return table, []
-    enough = table.groupby(KEY)["ns"].transform("size") >= LEAST
-    few = table[~enough].groupby(KEY).size()
-    return table[enough], [f"{op} at width {width} ({count})" for (op, _, width), count in zip(few.index, few, strict=True)]
+    taken = enough(table)
+    few = table.drop(taken.index).groupby(CURVE).size()
+    return taken, [f"{Curve(*curve)} ({count})" for curve, count in zip(few.index, few, strict=True)]

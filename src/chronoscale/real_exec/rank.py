@@ -16,6 +16,7 @@ import torch.distributed as dist
 from chronoscale import modules
 from chronoscale.errors import MachineError, NotFiniteError, UserError, in_words
 from chronoscale.real_exec.job import LAUNCHER
+from chronoscale.real_exec.pinning import pin
 
 NOT_FINITE = 3  # exit code
 
@@ -29,6 +30,8 @@ def serve(device: str, work: Callable[[], None], files: Iterable[str] = ()) -> i
         world = int(os.environ.get("WORLD_SIZE", "1"))
         if world > 1:
             cuda = device != "cpu" and torch.cuda.is_available() and torch.cuda.device_count() >= world
+            if not cuda:
+                pin(int(os.environ["LOCAL_RANK"]), world, int(os.environ.get("OMP_NUM_THREADS", "1")))
             dist.init_process_group("nccl" if cuda else "gloo")
         for file in files:
             modules.load(file)

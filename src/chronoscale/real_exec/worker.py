@@ -19,6 +19,7 @@ from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.program import Program
 from chronoscale.real_exec.programs import bound, prepared
 from chronoscale.real_exec.rank import leave, serve
+from chronoscale.real_exec.said import Said
 from chronoscale.real_exec.tested import checked
 from chronoscale.strategies.schedule import Schedule
 
@@ -37,11 +38,13 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
         programs: dict[str, Program] = {}
         for item in job.items:
             once[f"{item.label}-prepare"] = prepared(item, job.model, context)
-            programs[item.label] = bound(item, schedules[item.label], job.model, context)
+            programs[item.label] = bound(item, schedules[item.label], job.model, context.at(item.learning_rate))
         lanes = {label: context.lanes(schedule) for label, schedule in schedules.items()}
         passes: dict[str, list[Pass]] = {label: [] for label in programs}
+        said = Said(job, context.rank)
         for number in range(job.warmup + job.repeats):
-            for label, program in programs.items():
+            for place, (label, program) in enumerate(programs.items()):
+                said(number, place)
                 done = execute(schedules[label], program, lanes[label], device_name(context.device), f"pass {number}")
                 passes[label].append(done)
         for label, program in programs.items():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chronoscale.strategies.costs import CostModel, FittedCosts, Floats
+from chronoscale.strategies.curves import curves
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Op, Schedule
 from chronoscale.strategies.trace import Source
 
@@ -41,17 +42,16 @@ class Calibrated:
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         ns, source = np.zeros(len(rows), np.int64), Source.FITTED
-        curves = {(fit.op, fit.width) for fit in self.fitted.fits}
-        for width in np.unique(schedule.width[rows]):
-            chosen = np.flatnonzero(schedule.width[rows] == width)
-            known = (Op(schedule.op[rows[0]]).name, int(width)) in curves
+        seen = {fit.curve for fit in self.fitted.fits}
+        for curve, chosen in curves(schedule, rows):
+            known = curve in seen
             found, origin = (self.fitted if known else self.rough).predict(schedule, rows[chosen])
             ns[chosen] = found if known else np.rint(found * self.factor).astype(np.int64)
             source = source if known and origin is Source.FITTED else Source.EXTRAPOLATED
         return ns, source
 
 
-def factor(seen: Sequence[tuple[Schedule, Ints]], rough: CostModel) -> float:
+def factor(seen: Sequence[tuple[Schedule, Ints | Floats]], rough: CostModel) -> float:
     """Measured over predicted time: the median over operations of the ratio of sums. `seen`: schedules and ns of their rows, [tasks]."""
     ratios = []
     for schedule, ns in seen:

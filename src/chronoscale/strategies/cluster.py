@@ -110,6 +110,8 @@ class Cluster:
 
 
 def same_device(name: str, other: str) -> bool:
-    """Whether two names mean one model: all words of one are in the other ("NVIDIA A100 40GB", "NVIDIA A100-SXM4-40GB")."""
+    """Whether two names mean one model: all words of one are in the other ("NVIDIA A100 40GB", "NVIDIA A100-SXM4-40GB"), a number among
+    them, since a maker's name alone says no model, and none no device."""
     words, others = (set(re.findall(r"[a-z0-9]+", text.lower())) for text in (name, other))
-    return words <= others or others <= words
+    shorter, longer = sorted((words, others), key=len)
+    return name == other != "" or (shorter <= longer and any(any(map(str.isdigit, word)) for word in shorter))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from chronoscale.errors import UserError
 from chronoscale.kept import read_json, reading
 from chronoscale.strategies.cluster import Device, Link, same_device
+from chronoscale.strategies.curves import DESCRIBED, RANGED, Curve, curves
 from chronoscale.strategies.flaredtdg.predictor import Predictor
 from chronoscale.strategies.roofline import occupied
 from chronoscale.strategies.roofline import seconds as roofline_s
@@ -127,8 +128,6 @@ class DatasheetCosts:
         return np.asarray(np.rint(seconds * 1e9), np.int64)
 
 
-PLACED = frozenset({Op.GATHER, Op.FETCH, Op.REMAP})  # copies: of the host, of the device, through a data engine
-RANGED = ("nodes", "edges", "rows", "bytes", "flops")  # descriptors that curves are fitted on, at one width
 Described = Mapping[str, Floats]
 
 
@@ -156,13 +155,18 @@ FORMS: Mapping[str, Form] = {
     "rows-bytes": _linear("rows", "bytes"),
     "traffic": _linear("rows", "edges", "bytes"),
     "work": _linear("rows", "flops"),
+    "kernels-bytes": _linear("kernels", "bytes"),  # what dispatching an operation takes, for each that a row consists of
+    "kernels-work": _linear("kernels", "rows", "flops"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """One fitted curve: op at one input width. `low`/`high` bound each descriptor seen in training. `lane`: of an op whose cost depends on
-    where it runs (`PLACED`), '' for others."""
+    """One fitted curve: op at one input width. `low`/`high` bound each descriptor seen in training. `lane`, `variant`: as in `Curve`.
+
+    Its form was chosen on samples that it was not fitted on, and its errors are told on a third part. `bias` is signed: of the sum of
+    those. `spread`: standard deviation of a row's time from repeat to repeat, relative to it, of its own, a repeat's drift left out.
+    """
 
     op: str
     width: int
@@ -170,17 +174,24 @@ class Fit:
     coefficients: tuple[float, ...]  # ns per feature
     low: Mapping[str, int]
     high: Mapping[str, int]
-    held_out_error: float  # median |predicted - measured| / measured on samples not fitted
+    held_out_error: float  # median |predicted - measured| / measured on samples neither fitted nor chosen by
     samples: int
-    alternatives: Mapping[str, float] = field(default_factory=dict)  # held-out error of the forms not chosen
+    alternatives: Mapping[str, float] = field(default_factory=dict)  # error of the forms not chosen, on the samples chosen by
     lane: str = ""
+    variant: int = 0
+    bias: float | None = None  # predicted over measured time of all samples told on, less 1; None: not told (older files)
+    spread: float = 0.0
+
+    @property
+    def curve(self) -> Curve:
+        return Curve(self.op, self.width, self.lane, self.variant)
 
     def check(self) -> None:
         """Raises ValueError for a curve that predicts nothing."""
         if self.form not in FORMS:
             raise ValueError(f"{self.op}: no such form as '{self.form}'")
         reads = FORMS[self.form].reads
-        if absent := [name for name in reads if name not in self.low or name not in self.high]:
+        if absent := [name for name in reads if name in RANGED and not (name in self.low and name in self.high)]:
             raise ValueError(f"{self.op}: no range of {', '.join(absent)}")
         wanted = FORMS[self.form].features({name: np.ones(1) for name in reads}).shape[1]
         if len(self.coefficients) != wanted or not np.isfinite(self.coefficients).all():
@@ -205,6 +216,7 @@ class FittedCosts:
     slack: float = 0.1
     launch_ns: int = 0  # of a GPU, measured; 0 on a CPU, where nothing is launched
     predictor: Predictor | None = None  # of windows of blocks, where they were profiled
+    sway: float = 0.0  # relative standard deviation of a rank's whole iteration from the other ranks', beyond its rows' own spread
     taken_for: str = ""  # another device: every duration is then `extrapolated`, whatever range it lies in
     peaks: Device | None = None  # of the GPU that was profiled, where they are known: what `occupies` is reckoned by
 
@@ -212,20 +224,31 @@ class FittedCosts:
     def name(self) -> str:
         return f"fitted on {self.device}" + (f", extrapolated to {self.taken_for}" if self.taken_for else "")
 
+    @property
+    def jitters(self) -> bool:
+        """Whether rows or ranks were seen to take now more, now less."""
+        return self.sway > 0 or any(fit.spread > 0 for fit in self.fits)
+
     def taken(self, device: str) -> FittedCosts:
-        """For what runs on `device`: the same, or what knows that it is another's."""
-        return self if same_device(self.device, device) else replace(self, taken_for=device)
+        """For what runs on `device`: the same, or, where they may `extrapolate`, what knows that it is another's. Raises UserError for
+        those of another device that may not."""
+        if same_device(self.device, device):
+            return self
+        if not self.extrapolate:
+            raise UserError(
+                f"fitted on {self.device or 'a device without a name'}, not on {device}; name a profile of that device, take costs: "
+                "datasheet, or set extrapolate: true (every number then says so)"
+            )
+        return replace(self, taken_for=device)
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         ns = np.zeros(len(rows), np.int64)
-        source, op = Source.EXTRAPOLATED if self.taken_for else Source.FITTED, Op(schedule.op[rows[0]])
-        lanes = schedule.lane[rows] if op in PLACED else np.full(len(rows), -1)
-        for width, lane in np.unique(np.stack([schedule.width[rows], lanes], axis=1), axis=0):
-            chosen = np.flatnonzero((schedule.width[rows] == width) & (lanes == lane))
-            fit = self._find(op.name, int(width), Lane(lane).name if lane >= 0 else "")
+        source = Source.EXTRAPOLATED if self.taken_for else Source.FITTED
+        for curve, chosen in curves(schedule, rows):
+            fit = self.of(curve)
             if self._outside(fit, schedule, rows[chosen]):
                 source = Source.EXTRAPOLATED
-            described = {name: getattr(schedule, name)[rows[chosen]].astype(np.float64) for name in RANGED}
+            described = {name: getattr(schedule, name)[rows[chosen]].astype(np.float64) for name in DESCRIBED}
             values = FORMS[fit.form].features(described) @ np.asarray(fit.coefficients)
             ns[chosen] = np.rint(np.maximum(values, 0)).astype(np.int64)
         return ns, source
@@ -235,23 +258,23 @@ class FittedCosts:
             return np.zeros(len(rows)), np.zeros(len(rows))
         return occupied(self.peaks, schedule, rows, self.predict(schedule, rows)[0])
 
-    def _find(self, op: str, width: int, lane: str) -> Fit:
+    def of(self, curve: Curve) -> Fit:
+        """The fit of a curve. Raises UserError where there is none."""
         for fit in self.fits:
-            if (fit.op, fit.width, fit.lane) == (op, width, lane):
+            if fit.curve == curve:
                 return fit
-        widths = sorted(fit.width for fit in self.fits if (fit.op, fit.lane) == (op, lane))
-        known = f"was profiled at width {', '.join(map(str, widths))}" if widths else "was not profiled"
-        there = f" in lane {lane}" if lane else ""
-        raise UserError(f"costs {self.name}: no fit for {op}{there} at width {width} ({op} {known}); profile this experiment first")
+        same = sorted(fit.width for fit in self.fits if fit.curve._replace(width=curve.width) == curve)
+        known = f"was profiled at width {', '.join(map(str, same))}" if same else "was not profiled"
+        raise UserError(f"costs {self.name}: no fit for {curve} ({curve.op} {known}); profile this experiment first")
 
     def _outside(self, fit: Fit, schedule: Schedule, rows: Ints) -> bool:
-        for name in FORMS[fit.form].reads:
+        for name in set(FORMS[fit.form].reads) & set(RANGED):
             column = getattr(schedule, name)[rows]
             low, high = fit.low[name] * (1 - self.slack), fit.high[name] * (1 + self.slack)
             if len(column) and (column.min() < low or column.max() > high):
                 if not self.extrapolate:
                     raise UserError(
-                        f"costs {self.name}: {fit.op} at width {fit.width} was fitted on {name} {fit.low[name]}..{fit.high[name]}, "
+                        f"costs {self.name}: {fit.curve} was fitted on {name} {fit.low[name]}..{fit.high[name]}, "
                         f"asked for {int(column.min())}..{int(column.max())}; profile that range, or set extrapolate: true"
                     )
                 return True

@@ -60,14 +60,15 @@ def coverage(predicted: Trace, measured: Sequence[Trace]) -> Coverage:
     )
 
 
-def fidelity(predicted: Trace, measured: Sequence[Trace], iteration: Int32 | None = None) -> pd.DataFrame:
+def fidelity(predicted: Trace, measured: Sequence[Trace], iteration: Int32 | None = None, span_ns: float | None = None) -> pd.DataFrame:
     """Per operation, per iteration and in total: predicted and measured ms, signed error %, and the spread of the repeats in % (standard
     deviation), which no error can beat.
 
     Tasks are joined by their number; of those in all traces an operation is the sum over `tasks`, and `task_error_pct` the median of the
     single tasks' signed errors, each against the median of its repeats. ITERATION, where `iteration` (int [tasks of the schedule]) says
     whose a task is, is the middle one of `tasks` iterations, each as long as it moves the end of all rows so far: lengths add up to the
-    epoch. TOTAL is the span. Raises ValueError when the traces are of different schedules.
+    epoch. TOTAL is the span; predicted it is `span_ns`, where ranks that wait for each other were drawn. Raises
+    ValueError when the traces are of different schedules.
     """
     both, op = _common(predicted, measured)
     known, repeats = _part(predicted, both), [_part(trace, both) for trace in measured]
@@ -80,7 +81,8 @@ def fidelity(predicted: Trace, measured: Sequence[Trace], iteration: Int32 | Non
         lengths, found = _lengths(known, iteration[both]), np.stack([_lengths(trace, iteration[both]) for trace in repeats])
         rows.append(_row(ITERATION, float(np.median(lengths)), np.median(found, axis=1), lengths, found))
     none = np.zeros(0, np.int64)
-    rows.append(_row(TOTAL, known.span_ns, np.array([trace.span_ns for trace in repeats]), none, none[None]))
+    spans = np.array([trace.span_ns for trace in repeats])
+    rows.append(_row(TOTAL, known.span_ns if span_ns is None else span_ns, spans, none, none[None]))
     return pd.DataFrame([{**row, "tasks": len(both)} if row["op"] == TOTAL else row for row in rows])
 
 

@@ -72,11 +72,12 @@ class Schedule:
 
     Work descriptors: `nodes`, `edges` of the graph that is read; `rows` written; `width` of the input features; `bytes` moved (over the
     bus or network for transfers, through device memory for compute); `flops`; `kernels` that a GPU's host launches for it
-    (`strategies.kernels`). Rows of one `collective` id (-1: none) form one
-    operation that starts when its last rank arrives. `alloc` bytes of device memory are taken at a task's start, `free` returned at
-    its end; `resident` bytes are held on every rank throughout (parameters, gradients, optimiser state, and `cached` bytes of features, as
-    many as training.cache_ratio says). `host` bytes are the most that
-    a rank holds in host memory (data set, materialised windows, and what making them needs).
+    (`strategies.kernels`). `variant`: which implementation of its operation runs it, where there are several (0: the usual one, or the
+    only one); a planner numbers them, and rows of different ones share no curve of a profile. Rows of one `collective` id (-1: none)
+    form one operation that starts when its last rank arrives. `alloc` bytes of device memory are taken at a task's start, `free`
+    returned at its end; `resident` bytes are held on every rank throughout (parameters, gradients, optimiser state, and `cached` bytes
+    of features, as many as training.cache_ratio says). `host` bytes are the most that a rank holds in host memory (data set,
+    materialised windows, and what making them needs).
 
     `planned_ns`: the epoch's makespan as a scheduler sees it (REAL eq. 10, synchronisation left out), 0 where none planned; `bound_ns`: no
     schedule of that problem is shorter, 0 where unknown; `note`: what a reader must know of the planning. A part of a schedule
@@ -107,6 +108,7 @@ class Schedule:
     bytes: Ints
     flops: Ints
     kernels: Ints
+    variant: Int32
     collective: Ints
     alloc: Ints
     free: Ints

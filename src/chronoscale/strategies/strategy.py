@@ -31,6 +31,11 @@ class Strategy(ABC):
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch on `ranks` ranks. Raises UserError when the workload does not fit the strategy."""
 
+    def sketch(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
+        """A schedule of the same work that is made at once: what a profile has to know of the plan. By default the plan; one that `solves`
+        has another. Raises UserError as `plan`."""
+        return self.plan(workload, ranks, costs)
+
     @abstractmethod
     def rows(self, workload: Workload, ranks: int) -> int:
         """About how many rows a plan has, and hardly fewer than it will have; reckoned before any is made. Raises UserError as `plan`."""

@@ -6,11 +6,11 @@ from functools import partial
 from pathlib import Path
 
 from chronoscale.harness import describe, execution, publish, simulation
+from chronoscale.harness.calibration import measure
 from chronoscale.harness.cli.dry import dry
 from chronoscale.harness.cli.options import RUNS, AsJson, Dry, File, Root, Seed
 from chronoscale.harness.cli.output import PARTS, say, stage
 from chronoscale.harness.cli.session import begin, end
-from chronoscale.harness.profiles import measure
 from chronoscale.harness.runs import Run
 from chronoscale.harness.started import of_run
 from chronoscale.harness.validated import Validated
@@ -21,8 +21,8 @@ def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed =
     if dry_run:
         return dry("profile", file, seed, as_json, ranks=(1,))
     experiment, run = begin("profile", file, root, seed)
-    with stage("profiling"), run.watched():
-        run.piece("profile", partial(measure, experiment, run))
+    with stage("profiling") as told, run.watched():
+        run.piece("profile", partial(measure, experiment, run, told=told))
     end(run, describe.profile(run), "fitted costs", as_json)
 
 
@@ -37,7 +37,7 @@ def bench(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = N
 
 def validate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
     """Execute and replay the same schedules; print the error per operation, iteration and in total, beside the spread of the repeats."""
-    if run := _executed("validate", file, root, as_json, seed, dry_run):
+    if run := _executed("validate", file, root, as_json, seed, dry_run, replayed=True):
         with stage("replaying"):
             execution.rehearse(of_run(run), run)
         found = Validated.of(run)
@@ -48,14 +48,14 @@ def validate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed 
         end(run, found.records() if as_json else found.table, "predicted against measured", as_json, [found.said] if found.said else [])
 
 
-def _executed(command: str, file: Path, root: Path, as_json: bool, seed: int | None, dry_run: bool) -> Run | None:
+def _executed(command: str, file: Path, root: Path, as_json: bool, seed: int | None, dry_run: bool, replayed: bool = False) -> Run | None:
     """A run in which every strategy has been executed; None where the command only says what it would do."""
     if dry_run:
         dry(command, file, seed, as_json, executed=True)
         return None
     experiment, run = begin(command, file, root, seed)
-    with stage("executing"), run.watched():
-        execution.execute(experiment, run)
+    with stage("executing") as told, run.watched():
+        execution.execute(experiment, run, replayed, told)
     return run
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from chronoscale.errors import UserError
-from chronoscale.harness.family import Planned, Probes
+from chronoscale.harness.family import Candidate, Probes
 from chronoscale.harness.jobs import item
 from chronoscale.harness.planners import planners
 from chronoscale.harness.runs import Run
 from chronoscale.harness.signals.data import loaded, stored
 from chronoscale.harness.signals.experiment import SignalExperiment
-from chronoscale.real_exec.signals.probe import signal_probes
+from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.signals.probe import SignalProbe, signal_probes
 from chronoscale.strategies.signals.strategy import SignalStrategy
 from chronoscale.strategies.strategy import Strategy
 
@@ -32,11 +34,14 @@ class SignalProbes(Probes):
         self._folder, self._data = folder, stored(experiment, run)
         self._work, self._planners = loaded(experiment, self._data), [feeds(planner) for planner in planners(experiment).values()]
 
-    def of(self, ranks: int) -> Iterator[Planned]:
+    def of(self, ranks: int) -> Iterator[Candidate]:
         """As `Probes.of`."""
         for probe in signal_probes(self._work, self._planners, ranks):
-            prepare = self._folder / f"{probe.feed}-x{ranks}.prepare.parquet"
-            if not prepare.exists():
-                probe.prepare.save(prepare)
-            job = item(self._folder, f"{probe.label}-x{ranks}", probe.schedule, self._data, probe.hyper)
-            yield replace(job, prepare=str(prepare)), probe.schedule
+            label = f"{probe.label}-x{ranks}"
+            yield Candidate(label, probe.schedule, partial(self._item, label, probe, ranks))
+
+    def _item(self, label: str, probe: SignalProbe, ranks: int) -> Item:
+        prepare = self._folder / f"{probe.feed}-x{ranks}.prepare.parquet"
+        if not prepare.exists():
+            probe.prepare.save(prepare)
+        return replace(item(self._folder, label, probe.schedule, self._data, probe.hyper), prepare=str(prepare))

@@ -27,8 +27,9 @@ from chronoscale.harness.trained import CONTROL, FOLDER, JOB, Control, control
 from chronoscale.real_exec.checkpoint import EpochRecord, records
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.environment import device_name, fingerprint
-from chronoscale.real_exec.fit import fit, tabulate
-from chronoscale.real_exec.interpreter import Pass, medians
+from chronoscale.real_exec.estimate import means
+from chronoscale.real_exec.fit import enough, fit, tabulate
+from chronoscale.real_exec.interpreter import Pass
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.kernels import launch_ns
 from chronoscale.real_exec.launch import start, stop, wait
@@ -237,11 +238,10 @@ class ControlPlane:
 
     def _fit(self, seen: list[tuple[Schedule, list[Pass]]]) -> CostModel:
         table = tabulate(seen)
-        enough = table.groupby(["op", "width"])["ns"].transform("size") >= ENOUGH
         device = this_device(self.experiment)
-        fitted = fit(table[enough], device_name(device), fingerprint(device), self.experiment.seed, launch_ns(device))
+        fitted = fit(enough(table, ENOUGH), device_name(device), fingerprint(device), self.experiment.seed, launch_ns(device))
         fitted.save(self.folder / "costs.json")
-        times = [(schedule, medians(passes)) for schedule, passes in seen]
+        times = [(schedule, means(passes)) for schedule, passes in seen]
         return Calibrated(replace(fitted, extrapolate=True), self.rough, factor(times, self.rough))
 
     def _epochs(self, plan: int | None = None) -> list[EpochRecord]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from chronoscale.datasets import store
 from chronoscale.errors import UserError
-from chronoscale.harness.family import Planned, Probes
+from chronoscale.harness.family import Candidate, Probes
 from chronoscale.harness.jobs import item
 from chronoscale.harness.planners import planners
 from chronoscale.harness.snapshots.data import shape, snapshots
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
-from chronoscale.real_exec.snapshots.probe import probes
+from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.snapshots.probe import Probe, probes
 from chronoscale.strategies.strategy import Strategy
 
 
@@ -37,15 +39,19 @@ class SnapshotProbes(Probes):
             )
         self._kinds = {probed(planner) for planner in planners(experiment).values()}
 
-    def of(self, ranks: int) -> Iterator[Planned]:
+    def of(self, ranks: int) -> Iterator[Candidate]:
         """As `Probes.of`."""
         hyper, seed = self._experiment.hyper, self._experiment.seed
         for probe in probes(self._snapshots, self._shape, hyper, ranks, self._kinds, seed):
-            data, label = self._folder / probe.label, f"{probe.label}-x{ranks}"
-            if not data.exists():
-                store.save(data, probe.snapshots)
-            job = item(self._folder, label, probe.schedule, data, probe.hyper)
-            if probe.parts is not None:
-                np.save(self._folder / f"{label}.npy", probe.parts)
-                job = replace(job, parts=str(self._folder / f"{label}.npy"))
-            yield job, probe.schedule
+            label = f"{probe.label}-x{ranks}"
+            yield Candidate(label, probe.schedule, partial(self._item, label, probe))
+
+    def _item(self, label: str, probe: Probe) -> Item:
+        data = self._folder / probe.label
+        if not data.exists():
+            store.save(data, probe.snapshots)
+        job = item(self._folder, label, probe.schedule, data, probe.hyper)
+        if probe.parts is None:
+            return job
+        np.save(self._folder / f"{label}.npy", probe.parts)
+        return replace(job, parts=str(self._folder / f"{label}.npy"))

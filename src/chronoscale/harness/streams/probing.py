@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from chronoscale.errors import UserError
-from chronoscale.harness.family import Planned, Probes
+from chronoscale.harness.family import Candidate, Probes
 from chronoscale.harness.jobs import item
 from chronoscale.harness.planners import planners
 from chronoscale.harness.runs import Run
@@ -32,7 +33,8 @@ class StreamProbes(Probes):
         self._folder, self._data = folder, stored(experiment, run)
         self._work, self._planners = loaded(experiment, self._data), [feeds(planner) for planner in planners(experiment).values()]
 
-    def of(self, ranks: int) -> Iterator[Planned]:
+    def of(self, ranks: int) -> Iterator[Candidate]:
         """As `Probes.of`."""
         for probe in stream_probes(self._work, self._planners, ranks):
-            yield item(self._folder, f"{probe.label}-x{ranks}", probe.schedule, self._data, probe.hyper), probe.schedule
+            label = f"{probe.label}-x{ranks}"
+            yield Candidate(label, probe.schedule, partial(item, self._folder, label, probe.schedule, self._data, probe.hyper))

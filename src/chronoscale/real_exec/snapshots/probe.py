@@ -26,17 +26,19 @@ from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.flaredtdg.keeping import Keeping
 from chronoscale.strategies.flaredtdg.strategy import IN_ORDER, REMAPPED
 from chronoscale.strategies.flaredtdg.turns import one_by_one
-from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.snapshots.forms import must_track, plain
+from chronoscale.strategies.schedule import Ints, Schedule
+from chronoscale.strategies.snapshots.forms import Forms, must_track, plain
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.rows import Form
 from chronoscale.strategies.workload import Hyper, ModelShape, Partition, Recency, Workload
 
 LEAST = 16  # nodes of a generated graph
+LASTING = 2  # windows of a rank in a probe: the first pays for what another schedule left in the caches, and two may be in turn
 SLIDES = 4  # windows of an epoch on blocks: the first brings all its snapshots, the others one each
 PAIRED = Reuse(snapshots=True, groups=True)
-WHOLE, CHANGES = ("full", "pipeline"), ("map", "delta")  # ways to run a group: every snapshot in full, or as what changed
+CHANGES = ("map", "delta", "kept")  # ways to run a group: as what changed
+WAYS = ("full", *CHANGES, "pipeline")  # or every snapshot in full, one group of a rank after the other or two in turn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +95,9 @@ def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
     size = hyper.group_size + hyper.horizon
     apart = replace(hyper, stride=size, groups_per_rank=1)
     stats = statistics_of(snapshots)
-    yield from _forms("windows", windows(snapshots, stats, size, hyper.horizon), model, apart, ranks, (*WHOLE, *CHANGES))
+    first = starts(snapshots, stats, size, hyper.horizon)
+    for i, part in enumerate(_dealt(first, LASTING * ranks)):
+        yield from _forms(f"windows{i}-{ranks}", _windows(snapshots, part, size), model, apart, ranks, WAYS)
     low, high = int(stats.edges.min()), int(stats.edges.max())
     if hyper.group_size > 1 and not PAIRED.refuses(hyper):
         nodes, edges, length = max(stats.num_nodes, LEAST), 2 * high + 16, _paired(hyper, ranks)
@@ -103,10 +107,10 @@ def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
             yield _pairs("own-pairs", _strung(snapshots, np.arange(length) % len(snapshots)), model, hyper, ranks)
     for scale, edges in ((0.5, low // 2), (0.75, (low + high) // 2), (1.0, low), (1.0, int(high * 1.2) + 8)):
         nodes, edges = max(int(stats.num_nodes * scale), LEAST), max(edges, 8)
-        static = min(2 * edges, nodes * (nodes - 1) // 4)
-        for churn, kinds in ((0.0, CHANGES), (0.02, (*WHOLE, *CHANGES)), (0.4, CHANGES)):  # an unchanged snapshot is a difference map, too
-            graph = GrowthGraph.rmat(nodes, static, 2 * size, churn, seed, trend=np.full(2 * size, 0.5))
-            yield from _forms(f"n{nodes}-e{edges}-c{churn}", graph.sequence().without_self_edges(), model, apart, ranks, kinds)
+        static, length = min(2 * edges, nodes * (nodes - 1) // 4), 2 * size * ranks
+        for churn, kinds in ((0.0, CHANGES), (0.02, WAYS), (0.4, CHANGES)):  # an unchanged snapshot is a difference map, too
+            graph, label = GrowthGraph.rmat(nodes, static, length, churn, seed, trend=np.full(length, 0.5)), f"n{nodes}-e{edges}-c{churn}"
+            yield from _forms(f"{label}-{ranks}", graph.sequence().without_self_edges(), model, apart, ranks, kinds)
 
 
 def _paired(hyper: Hyper, ranks: int) -> int:
@@ -123,13 +127,14 @@ def _pairs(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
     return Probe(f"{label}-{ranks}", snapshots, schedule, hyper)  # the snapshots depend on `ranks`, too
 
 
-def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, beyond: int = 1, samples: int = 6) -> SnapshotSequence:
-    """Windows of `size` consecutive snapshots, strung together: `samples` evenly over the order of their edge counts, and those that
-    hold the least and the most of everything that a row's cost is fitted on. A window's first snapshot has no predecessor there, and its
-    last `beyond` are predicted, not read."""
-    starts = np.arange(0, len(snapshots) - size + 1)
+def starts(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, beyond: int = 1, samples: int = 6) -> Ints:
+    """First snapshots of windows of `size` consecutive ones: `samples` evenly over the order of their edge counts, and those that hold the
+    least and the most of everything that a row's cost is fitted on; those furthest from the middle first. A window's last `beyond` are
+    predicted, not read."""
+    possible = np.arange(0, len(snapshots) - size + 1)
     weight = np.convolve(stats.edges + stats.effective_edges, np.ones(size), "valid")
-    chosen = starts[np.argsort(weight, kind="stable")][np.linspace(0, len(starts) - 1, samples).astype(int)]
+    by = possible[np.argsort(weight, kind="stable")]
+    chosen = by[np.linspace(0, len(possible) - 1, samples).astype(int)]
     counts = (
         stats.edges,
         stats.changed_edges,
@@ -140,8 +145,25 @@ def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, b
     )
     loaded = slice(1, len(snapshots) - beyond)
     extremes = [1 + pick(count[loaded]) for count in counts for pick in (np.argmin, np.argmax) if len(count[loaded])]
-    chosen = np.unique(np.clip([*chosen, *(extreme - 1 for extreme in extremes)], 0, len(starts) - 1))
-    return _strung(snapshots, (chosen[:, None] + np.arange(size)).ravel())
+    chosen = np.unique(np.clip([*chosen, *(extreme - 1 for extreme in extremes)], 0, len(possible) - 1))
+    middle = float(np.median(weight[chosen]))
+    return np.asarray(chosen[np.argsort(-np.abs(weight[chosen] - middle), kind="stable")], np.int64)
+
+
+def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, beyond: int = 1) -> SnapshotSequence:
+    """All windows of `starts`, strung together in time. A window's first snapshot has no predecessor there."""
+    return _windows(snapshots, np.sort(starts(snapshots, stats, size, beyond)), size)
+
+
+def _windows(snapshots: SnapshotSequence, first: Ints, size: int) -> SnapshotSequence:
+    """Windows of `size` consecutive snapshots from each of `first` on, strung together."""
+    return _strung(snapshots, (first[:, None] + np.arange(size)).ravel())
+
+
+def _dealt(first: Ints, ranks: int) -> Iterator[Ints]:
+    """As many at a time as there are ranks; those that the last are short of come again."""
+    for begin in range(0, len(first), ranks):
+        yield np.resize(first, begin + ranks)[begin:]
 
 
 def _strung(snapshots: SnapshotSequence, chosen: NDArray[np.int64]) -> SnapshotSequence:
@@ -154,17 +176,26 @@ def _strung(snapshots: SnapshotSequence, chosen: NDArray[np.int64]) -> SnapshotS
 
 def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: tuple[str, ...]) -> Iterator[Probe]:
     workload = Workload(label, statistics_of(snapshots), model, hyper)
-    placement, count = deal(workload.groups, ranks), len(snapshots)
+    count = len(snapshots)
     ways = {
         "full": (Reuse(), plain(count)),
         "map": (Reuse(snapshots=True), plain(count, Form.MAP, True)),
         "delta": (Reuse(snapshots=True), plain(count, Form.DELTA, must_track(workload))),
+        "kept": (Reuse(snapshots=True), _kept(count, hyper, must_track(workload))),
         "pipeline": (Reuse(pipeline=True), plain(count)),
     }
     for kind in kinds:
         reuse, forms = ways[kind]
         if not reuse.refuses(hyper):
+            placement = deal(workload.groups, ranks, 1 + reuse.pipeline)
             yield Probe(f"{label}-{kind}", snapshots, lower(f"{label}-{kind}", workload, placement, reuse, UNUSED, forms), hyper)
+
+
+def _kept(count: int, hyper: Hyper, tracked: bool) -> Forms:
+    """Every snapshot of a group in full, without features but for the first; the last as an increment, so that the sums of all others are
+    kept for one. Of groups of two none is incremented."""
+    last = np.arange(count) % (hyper.group_size + hyper.horizon) == hyper.group_size - 1
+    return Forms(np.where(last & (hyper.group_size > 2), Form.DELTA, Form.FULL).astype(np.int8), tracked)
 
 
 def _cell_probes(

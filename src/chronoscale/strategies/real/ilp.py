@@ -147,6 +147,11 @@ class RealL(GroupStrategy):
         placement, least, note = self._settled(found, ranks)
         return planned(lower(self.name, workload, placement, self.reuse, costs), found, least, note)
 
+    def sketch(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
+        """As `Strategy.sketch`: REAL-G+'s placement, from which the ILP goes on."""
+        placement = seat(found := benefit(workload, costs), search(found, ranks), ranks)
+        return planned(lower(self.name, workload, placement, self.reuse, costs), found)
+
     def _settled(self, found: Benefit, ranks: int) -> tuple[Placement, float, str]:
         """The placement, the best lower bound known, and how the two came about."""
         start = search(found, ranks)

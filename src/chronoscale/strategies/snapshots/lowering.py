@@ -18,7 +18,7 @@ from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.forms import Forms, choose, plain
 from chronoscale.strategies.snapshots.groups import Placement
 from chronoscale.strategies.snapshots.kernels import kernels_of
-from chronoscale.strategies.snapshots.rows import FP32, Form, Rows
+from chronoscale.strategies.snapshots.rows import FP32, Back, Form, Rows, Step, Summed
 from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.timer import Timer
 from chronoscale.strategies.workload import Hyper, Workload
@@ -115,6 +115,18 @@ class Lowering:
         form, read = np.where(snapshot > 0, forms.form, np.int8(Form.FULL)), snapshot < len(snapshot) - self.workload.hyper.horizon
         self._load(timer, {"rank": np.zeros_like(snapshot), "order": 0}, snapshot, form, read, np.zeros(len(snapshot), bool), ())
 
+    @property
+    def incremented(self) -> bool:
+        """Whether any snapshot's sums are incremented, so that those of the others are kept for it."""
+        return self.reuse.snapshots and bool((self.forms.form == Form.DELTA).any())
+
+    def _stepped(self, step: int) -> Step:
+        """How a recurrence's step is run."""
+        first = step == 0 and not self.workload.model.evolves_weights
+        if self.reuse.pipeline:
+            return Step.FIRST_BESIDE if first else Step.ON_BESIDE
+        return Step.FIRST if first else Step.ON
+
     def _load(
         self,
         sink: Sink,
@@ -153,12 +165,13 @@ class Lowering:
             incremental = kind is Form.DELTA
             summed = rows.increment(snapshot) if incremental else rows.aggregate(snapshot, model.inputs, kept)
             op, free = (Op.INCREMENT if incremental else Op.AGGREGATE), {} if model.evolves_weights else {"free": passing}
-            ready = sink.add(op, Lane.COMPUTE, site, summed, free, where=mask, after=(h2d, arrived))
+            twice = {"variant": Summed.TWICE} if self.incremented and not (incremental or model.transforms_first) else {}
+            ready = sink.add(op, Lane.COMPUTE, site, summed, twice, free, where=mask, after=(h2d, arrived))
             held = held + summed["alloc"]
             if model.transforms_first:
                 edges = summed["edges"]
             elif not model.evolves_weights:
-                product = rows.transform(summed["rows"], model.inputs)
+                product = rows.transform(summed["rows"], model.inputs, incremental)
                 ready = sink.add(Op.TRANSFORM, self.second, site, product, where=mask, after=(ready,))
                 held, dense = held + product["alloc"], product["rows"]
             done.arrived, done.ready = np.where(mask, h2d, done.arrived), np.where(mask, ready, done.ready)
@@ -197,7 +210,7 @@ class Lowering:
                     ready = below[step]
                     if model.transforms_first:
                         ready = sink.add(Op.TRANSFORM, self.second, here, dense, after=(ready,))
-                    ready = sink.add(Op.AGGREGATE, Lane.COMPUTE, here, summed, after=(ready,))
+                    ready = sink.add(Op.AGGREGATE, Lane.COMPUTE, here, summed, {"variant": Summed.TRACKED}, after=(ready,))
                     if not model.transforms_first and not model.evolves_weights:
                         ready = sink.add(Op.TRANSFORM, self.second, here, dense, after=(ready,))
                     active += summed["alloc"] + (0 if model.evolves_weights else dense["alloc"])
@@ -209,7 +222,7 @@ class Lowering:
                     ready = sink.add(Op.COPY, self.second, here, copied, after=(ready,))
                     active += copied["alloc"]
                 cell = rows.recurrence(layer)
-                output = sink.add(Op.TEMPORAL, self.second, here, cell, after=(ready,))
+                output = sink.add(Op.TEMPORAL, self.second, here, cell, {"variant": self._stepped(step)}, after=(ready,))
                 active += cell["alloc"]
                 if model.evolves_weights:
                     product = rows.transform(everything, model.width(layer))
@@ -221,7 +234,8 @@ class Lowering:
         done = rows.backward(start, at.rows + carried * ~at.keeps, at.edges + attended * ~at.keeps)
         later: Columns = {"order": at.order + 2} if self.reuse.pipeline else {}
         launched = self.kernels.count(Op.BACKWARD.name, own=np.where(at.shift > 0, at.shift, size)) + at.kernels + kernels * ~at.keeps
-        ends: Columns = {"free": freed + done["alloc"], "kernels": launched}
+        beside = Back.BESIDE if self.reuse.pipeline else Back.ALONE
+        ends: Columns = {"free": freed + done["alloc"], "kernels": launched, "variant": beside}
         backward = sink.add(Op.BACKWARD, Lane.COMPUTE, site, done, ends, later, after=(below[-1],))
         return Emitted(first, reads, below[-1], backward, held, carried, attended, kernels)
 

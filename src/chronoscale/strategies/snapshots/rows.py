@@ -33,6 +33,38 @@ class Form(IntEnum):
     DELTA = 2  # its changed edges; the aggregation is incremented
 
 
+class Summed(IntEnum):
+    """Implementations of AGGREGATE (`Schedule.variant`)."""
+
+    ALONE = 0  # one result
+    TWICE = 1  # the sums, which increments go on from, and beside them the normalised ones
+    TRACKED = 2  # above the first layer, with what its gradient needs
+
+
+class Dense(IntEnum):
+    """Implementations of TRANSFORM."""
+
+    WHOLE = 0  # the rows are the result
+    INTO = 1  # the rows are put into a copy of all rows of the snapshot before (`index_copy`)
+
+
+class Step(IntEnum):
+    """Implementations of TEMPORAL: from a state, or from none, which saves the product with it; of a group alone, or in turn with another
+    group's rows, which leave it colder caches."""
+
+    ON = 0
+    FIRST = 1
+    ON_BESIDE = 2
+    FIRST_BESIDE = 3
+
+
+class Back(IntEnum):
+    """Implementations of BACKWARD."""
+
+    ALONE = 0  # of the group that was computed last
+    BESIDE = 1  # of one of two that were computed in turn
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Descriptors for models on snapshots; methods take snapshot numbers int64 [n] and return int64 [n] columns.
@@ -92,7 +124,8 @@ class Rows:
                 moved = moved + DeltaCSR.nbytes_of(rows, edges, self.nodes)
         moved = np.asarray(moved, np.int64) + features * self.features
         copies = features + np.int64(self._tensors(form, tracked))
-        return {"nodes": np.full_like(edges, self.nodes), "edges": edges, "rows": rows, "bytes": moved, "alloc": moved, "kernels": copies}
+        sizes = {"nodes": np.full_like(edges, self.nodes), "edges": edges, "rows": rows, "bytes": moved}
+        return {**sizes, "alloc": moved, "kernels": copies, "variant": np.full_like(edges, form)}
 
     def _tensors(self, form: Form, tracked: bool) -> int:
         """Arrays that a snapshot consists of, each a copy: pointers and indices, with weights values and scale; those of its changes."""
@@ -126,11 +159,13 @@ class Rows:
         held = (result * (2 * hidden + 3) + edges) * FP32
         return self._work(edges, rows, hidden, moved, edges * (2 * hidden + SCORE), held)
 
-    def transform(self, rows: Ints, width: int) -> Columns:
-        """Dense transformation of `rows` rows to the hidden width; the result has a row for every node."""
+    def transform(self, rows: Ints, width: int, into: bool = False) -> Columns:
+        """Dense transformation of `rows` rows to the hidden width; the result has a row for every node. `into`: those are put into a copy
+        of the last snapshot's."""
         hidden = self.workload.model.hidden
         moved = rows * (width + hidden) * FP32
-        return self._work(np.zeros_like(rows), rows, width, moved, 2 * rows * width * hidden, self.nodes * hidden * FP32)
+        done = self._work(np.zeros_like(rows), rows, width, moved, 2 * rows * width * hidden, self.nodes * hidden * FP32)
+        return {**done, "variant": np.full_like(rows, Dense.INTO if into else Dense.WHOLE)}
 
     def rebuild(self, snapshot: Ints) -> Columns:
         """The adjacency of a snapshot from its predecessor's and the edge map (REAL §4.3)."""

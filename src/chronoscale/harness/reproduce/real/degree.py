@@ -16,7 +16,8 @@ from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.fit import fit
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import published
-from chronoscale.strategies.costs import FORMS, RANGED, Floats
+from chronoscale.strategies.costs import FORMS, Floats
+from chronoscale.strategies.curves import DESCRIBED
 from chronoscale.strategies.schedule import Op
 
 NODES = (10_000, 30_000, 100_000)
@@ -56,14 +57,16 @@ def measure(told: Told, quick: bool) -> pd.DataFrame:
                 spent = time.process_time_ns() - begin  # one thread's: what else runs on the machine stays out
                 if repeat:
                     moved = one.nnz * (WIDTH * 4 + 8) + nodes * WIDTH * 4
-                    work = {"nodes": nodes, "edges": one.nnz, "rows": nodes, "bytes": moved, "flops": 2 * one.nnz * WIDTH}
+                    work = {"nodes": nodes, "edges": one.nnz, "rows": nodes, "bytes": moved, "flops": 2 * one.nnz * WIDTH, "kernels": 1}
                     rows.append(
                         {
                             "op": Op.AGGREGATE.name,
                             "lane": "",
+                            "variant": 0,
                             "width": WIDTH,
                             **work,
                             "ns": spent,
+                            "spread": 0.0,
                             "ranks": 1,
                             "alone": False,
                             "degree": degree,
@@ -76,7 +79,7 @@ def measure(told: Told, quick: bool) -> pd.DataFrame:
 
 def curve(form: str, table: pd.DataFrame, coefficients: tuple[float, ...]) -> Floats:
     """A fitted form over the rows of a table, ms."""
-    values: Floats = FORMS[form].features({name: table[name].to_numpy(np.float64) for name in RANGED}) @ np.asarray(coefficients) / 1e6
+    values: Floats = FORMS[form].features({name: table[name].to_numpy(np.float64) for name in DESCRIBED}) @ np.asarray(coefficients) / 1e6
     return values
 
 

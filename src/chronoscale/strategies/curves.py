@@ -1,0 +1,42 @@
+"""Curves: which rows of a schedule share one: an operation at one input width, where it runs, and by which implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
+
+PLACED = frozenset({Op.GATHER, Op.FETCH, Op.REMAP})  # copies: of the host, of the device, through a data engine
+RANGED = ("nodes", "edges", "rows", "bytes", "flops")  # sizes that curves are fitted on, at one width, and stay within
+DESCRIBED = (*RANGED, "kernels")  # what curves read: how many operations a row consists of has no range, each takes as long as another
+
+
+class Curve(NamedTuple):
+    """What a curve is of. `lane`: of an op whose cost depends on where it runs (`PLACED`), '' for others. `variant`: as in `Schedule`."""
+
+    op: str
+    width: int
+    lane: str = ""
+    variant: int = 0
+
+    def __str__(self) -> str:
+        """In words."""
+        where = f" in lane {self.lane}" * bool(self.lane)
+        return f"{self.op}{f' (implementation {self.variant})' * bool(self.variant)}{where} at width {self.width}"
+
+
+def curves(schedule: Schedule, rows: Ints) -> Iterator[tuple[Curve, Ints]]:
+    """Of every curve among the given rows, which of them are its own: places in `rows`, ascending."""
+    if not len(rows):
+        return
+    op = schedule.op[rows].astype(np.int64)
+    lane = np.where(np.isin(op, [int(one) for one in PLACED]), schedule.lane[rows].astype(np.int64), -1)
+    keys = np.stack([op, schedule.width[rows], lane, schedule.variant[rows]], axis=1)
+    found, index = np.unique(keys, axis=0, return_inverse=True)
+    order = np.argsort(index.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(index.ravel(), minlength=len(found)))
+    for (code, width, place, variant), own in zip(found.tolist(), np.split(order, ends[:-1]), strict=True):
+        yield Curve(Op(code).name, width, Lane(place).name if place >= 0 else "", variant), own

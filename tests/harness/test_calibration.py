@@ -1,0 +1,205 @@
+"""Calibration: what a profile takes, how strategies and probes take turns, and what is said of noise."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import command
+from hypothesis import given
+from hypothesis import strategies as st
+from notation import NsCosts, write
+from one_rank import here
+
+from chronoscale.harness import calibration, execution
+from chronoscale.harness.budget import ALIKE, SAMPLES, SLACK, Budget, work_ns
+from chronoscale.harness.calibration import interleaved
+from chronoscale.harness.family import Candidate
+from chronoscale.harness.noise import OTHERS, SPREAD, STEAL, Noise, Watch
+from chronoscale.real_exec.job import Item, Job
+from chronoscale.real_exec.pinning import share
+from chronoscale.strategies.asked import Asked
+from chronoscale.strategies.costs import FittedCosts
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.workload import Hyper
+
+QUIET = Noise(0.5, 0.0, 0.01, 0.02, 7, 4)
+
+
+def rows(*edges: int, op: str = "AGGREGATE") -> Schedule:
+    """One row for each, as many ns long."""
+    return write("\n".join(f"a{i}: {op}@COMPUTE edges={n} ns={n}" for i, n in enumerate(edges))).schedule
+
+
+def candidate(label: str, schedule: Schedule) -> Candidate:
+    return Candidate(label, schedule, lambda: pytest.fail("written before it is taken"))
+
+
+def budget(asked: Schedule, allowed: float, **more: bool) -> Budget:
+    known = Asked(NsCosts())
+    known.note(asked)
+    return Budget(known.ranges, allowed, NsCosts(), **more)
+
+
+def test_what_is_missing_is_taken_at_any_cost_and_the_rest_while_it_lasts() -> None:
+    found = [
+        candidate("middle", rows(*[50] * SAMPLES)),
+        candidate("again", rows(*[50] * SAMPLES)),  # brings nothing, and there is nothing left for it
+        candidate("low", rows(10)),
+        candidate("high", rows(1000)),
+        candidate("other", rows(1, op="COPY")),  # nobody asks for copies
+        candidate("small", rows(20)),
+    ]
+    asked = rows(10, 1050)  # a tenth above what is timed is taken
+    assert [one.label for one in budget(asked, 100).within(found)] == ["middle", "low", "high"]
+    assert [one.label for one in budget(asked, 10**4).within(found)] == ["middle", "again", "low", "high", "small"]
+    assert [one.label for one in budget(asked, 10**4, anything=True).within(found)] == [one.label for one in found]
+
+
+def test_nothing_is_made_once_nothing_is_missing_and_the_budget_is_spent() -> None:
+    def found():
+        yield candidate("all", rows(*[10] * SAMPLES, 100))
+        yield candidate("looked at", rows(50))
+        pytest.fail("made in vain")
+
+    taken = budget(rows(10, 100), 10 * SAMPLES + 100).within(found())
+    assert [one.label for one in taken] == ["all"]
+
+
+@given(st.lists(st.lists(st.integers(1, 60), min_size=1, max_size=12), min_size=1, max_size=12), st.integers(0, 400))
+def test_what_is_taken_covers_what_can_be_covered(sizes: list[list[int]], allowed: int) -> None:
+    """As much as all candidates together; and each beyond the budget brought something when it was taken."""
+    asked, found = rows(1, 20, 60), [candidate(str(i), rows(*one)) for i, one in enumerate(sizes)]
+    chosen = budget(asked, allowed)
+    taken = chosen.within(found)
+    edges = np.concatenate([one.schedule.edges for one in taken])
+    every = np.concatenate([one.schedule.edges for one in found])
+    assert min(every.min() * (1 - SLACK), 1) == min(edges.min() * (1 - SLACK), 1) or edges.min() * (1 - SLACK) <= 1
+    assert edges.max() == every.max() or edges.max() * (1 + SLACK) >= 60
+    assert len(edges) >= min(SAMPLES, len(every))
+    assert chosen.spent_ns == sum(work_ns(one.schedule, NsCosts()) for one in taken)
+    order = {one.label: i for i, one in enumerate(found)}
+    assert [order[one.label] for one in taken] == sorted(order[one.label] for one in taken)
+
+
+def test_rows_that_are_all_alike_need_fewer() -> None:
+    found = [candidate(str(i), rows(5)) for i in range(SAMPLES)]
+    assert len(budget(rows(5, 5), 0).within(found)) == ALIKE
+
+
+def test_probes_and_strategies_take_turns() -> None:
+    strategies, probes = ([Item(f"{kind}{i}", "", "", Hyper()) for i in range(count)] for kind, count in (("s", 3), ("p", 7)))
+    assert "".join(one.label for one in interleaved(strategies, probes)) == "s0p0p1s1p2p3s2p4p5p6"
+    assert interleaved(strategies, []) == strategies
+
+
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch, inline: None) -> list[Job]:
+    """The jobs that a command runs, in order."""
+    seen: list[Job] = []
+
+    def launch(job: Job, *rest: object) -> None:
+        seen.append(job)
+        here(job, *rest)  # type: ignore[arg-type]
+
+    for module in (execution, calibration):
+        monkeypatch.setattr(module, "launch", launch)
+    return seen
+
+
+def test_a_bench_whose_plans_need_no_costs_profiles_nothing(experiment, jobs):
+    command("bench", experiment(strategies=["psg", "blad"]))
+    assert [job.name for job in jobs] == ["ranks-1"] and not Path("runs/small-bench-1/profile").exists()
+    command("bench", experiment("reusing", strategies=["psg", "real-g+"]))
+    assert [job.name for job in jobs] == ["ranks-1", "probes-1", "ranks-1"]
+
+
+def test_a_validation_times_probes_in_turn_with_what_it_replays(experiment, jobs, capsys):
+    command("validate", experiment(strategies=["psg", "blad"]), "--json")
+    (job,) = jobs
+    labels = [one.label for one in job.items]
+    at = [labels.index("psg"), labels.index("blad")]
+    assert at[0] == 0 and 1 < at[1] < len(labels) - 1  # probes follow each
+    assert {one.learning_rate for one in job.items if one.label not in ("psg", "blad")} == {calibration.RATE}
+    assert all(one.learning_rate == 0 for one in job.items if one.label in ("psg", "blad"))
+    folder = Path("runs/small-validate-1/ranks-1")
+    assert {row["op"] for row in json.loads(capsys.readouterr().out)} >= {"TOTAL", "COPY", "BACKWARD"}
+    costs = FittedCosts.load(folder / "costs.json")
+    assert {fit.op for fit in costs.fits} >= {"H2D", "AGGREGATE", "COPY"}
+    assert not list(folder.glob("windows*")) and not (folder / "probes").exists()
+    table = pd.read_parquet(folder / "probes.parquet")
+    assert (table["ns"] > 0).all()
+    assert Noise.of(folder) is not None
+
+
+def test_a_profile_of_long_epochs_keeps_to_its_budget(experiment, jobs, capsys):
+    """What has to be known is timed all the same, and the command says what it takes."""
+    taken = []
+    for name, epochs in (("short", 1e-3), ("long", 1e3)):
+        command("profile", experiment(name, strategies=["psg"], profile_epochs=epochs))
+        taken.append({one.label for one in jobs.pop().items})
+        said = " ".join(capsys.readouterr().err.split())
+        over = re.search(r"profile: 2 passes over what 1 rank need take about \d+ epochs, profile_epochs: 0.001 asks for fewer", said)
+        assert (over is not None) == (epochs < 1)
+    assert taken[0] < taken[1] and not any("delta" in label for label in taken[0] | taken[1])  # nobody increments
+
+
+@pytest.mark.parametrize(
+    ("noise", "why"),
+    [
+        (QUIET, ""),
+        (replace(QUIET, spread=SPREAD), ""),
+        (replace(QUIET, spread=0.23), "passes vary by 23% (more than 10%)"),
+        (replace(QUIET, steal=0.031), "the hypervisor took 3.1% of the cores' time (more than 2%)"),
+        (replace(QUIET, others=0.5), "other processes used 50% of it (more than 10%)"),
+    ],
+)
+def test_noise_in_words(noise: Noise, why: str) -> None:
+    assert noise.why == why and noise.told == (f"not to be believed: {why}" if why else "")
+    assert (noise.level > 1) == bool(why)
+    assert replace(noise, attempt=3).told.endswith("the quietest of 3 attempts") == bool(why)
+    assert STEAL < OTHERS
+
+
+def test_what_this_process_does_is_no_noise() -> None:
+    watch = Watch()
+    sum(i * i for i in range(3_000_000))
+    noise = watch.noise([])
+    assert 0 <= noise.others <= 1 and 0 <= noise.steal <= 1 and noise.spread == 0 and noise.passes == 0
+
+
+def test_a_noisy_validation_is_repeated_and_says_so(experiment, inline, monkeypatch, capsys):
+    """Three times, the quietest is kept; table, JSON and report say that it is not to be believed."""
+    levels = iter([0.5, 0.2, 0.3])
+    monkeypatch.setattr(Watch, "noise", lambda self, timed, pinned=0, attempt=1: replace(QUIET, spread=next(levels), attempt=attempt))
+    command("validate", experiment(strategies=["psg"], repeats=7), "--json")
+    shown = capsys.readouterr()
+    said = "on 1 rank: not to be believed: passes vary by 20% (more than 10%); the quietest of 3 attempts"
+    assert said in " ".join(shown.err.split())
+    found = {row["op"]: row["noise"] for row in json.loads(shown.out)}
+    assert found["TOTAL"].startswith("not to be believed: passes vary by 20%") and found["H2D"] == ""
+    command("report", "runs/small-validate-1", "--out", "page")
+    assert (
+        "On 1 rank: not to be believed: passes vary by 20% (more than 10%); the quietest of 3 attempts."
+        in Path("page/report.md").read_text()
+    )
+    assert not list(Path("runs/small-validate-1/ranks-1").glob("attempt*"))
+
+
+def test_a_quiet_one_is_not(experiment, inline, monkeypatch, capsys):
+    levels = iter([0.5, 0.05])
+    monkeypatch.setattr(Watch, "noise", lambda self, timed, pinned=0, attempt=1: replace(QUIET, spread=next(levels), attempt=attempt))
+    command("validate", experiment(strategies=["psg"], repeats=7), "--json")
+    assert all("noise" not in row for row in json.loads(capsys.readouterr().out))
+    assert Noise.of(Path("runs/small-validate-1/ranks-1")) == replace(QUIET, spread=0.05, attempt=2)
+
+
+@pytest.mark.parametrize(("cores", "ranks", "threads", "each"), [(4, 2, 1, 2), (4, 2, 2, 0), (4, 1, 1, 0), (2, 2, 1, 0), (9, 4, 1, 2)])
+def test_ranks_have_cores_of_their_own_where_there_are_enough(monkeypatch, cores, ranks, threads, each):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)))
+    assert share(ranks, threads) == each

@@ -1,0 +1,119 @@
+"""Asked: what plans ask of costs, curve by curve, and that those which ask nothing are made without any."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from notation import write
+
+from chronoscale.datasets.generate.growth import GrowthGraph
+from chronoscale.datasets.snapshots.statistics import statistics_of
+from chronoscale.strategies.asked import Asked, CostsNeeded, Unknown, spans
+from chronoscale.strategies.costs import UNUSED, Fit, FittedCosts
+from chronoscale.strategies.curves import Curve, curves
+from chronoscale.strategies.jittered import Jittered
+from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.schedule import Op, Schedule
+from chronoscale.strategies.snapshots.models import model_shape
+from chronoscale.strategies.snapshots.rows import Dense, Form, Step, Summed
+from chronoscale.strategies.workload import Hyper, Workload
+
+GRAPHS = GrowthGraph.rmat(60, 300, 12, 0.05, 3).sequence().without_self_edges()
+
+
+def work(model: str = "t-gcn", layers: int = 1) -> Workload:
+    return Workload("w", statistics_of(GRAPHS), model_shape(model, 8, 8, layers), Hyper(group_size=3))
+
+
+@pytest.mark.parametrize(("name", "asks"), [("psg", False), ("blad", False), ("esdg", False), ("real-g+", True), ("real-l", True)])
+def test_a_plan_that_needs_no_costs_is_made_without(name: str, asks: bool) -> None:
+    planner = strategy(name)
+    if asks:
+        with pytest.raises(CostsNeeded):
+            planner.plan(work(), 2, Unknown())
+        with pytest.raises(CostsNeeded):
+            Unknown().launch_ns  # noqa: B018 (asked)
+    else:
+        made, expected = planner.plan(work(), 2, Unknown()), planner.plan(work(), 2, UNUSED)
+        assert (made.op == expected.op).all() and (made.bytes == expected.bytes).all()
+
+
+@pytest.mark.parametrize("name", ["real-type1", "real-g+"])
+def test_what_a_plan_asks_is_remembered(name: str) -> None:
+    """All forms of all snapshots, and as a brute force finds them."""
+    asked = Asked(UNUSED)
+    schedule = strategy(name).plan(work(), 1, asked)
+    assert {curve.op for curve in asked.ranges} >= {"H2D", "AGGREGATE", "INCREMENT", "TRANSFORM"}
+    assert {curve.variant for curve in asked.ranges if curve.op == "H2D"} == {*Form}
+    asked = Asked(UNUSED)
+    asked.note(schedule)
+    assert asked.ranges == spans(schedule)
+    for curve, ranges in spans(schedule).items():
+        own = (schedule.op == Op[curve.op]) & (schedule.width == curve.width) & (schedule.variant == curve.variant)
+        assert ranges["bytes"] == (schedule.bytes[own].min(), schedule.bytes[own].max())
+
+
+def test_a_sketch_asks_what_the_plan_would() -> None:
+    """REAL-L's is made without a solver."""
+    found = []
+    for make in (strategy("real-l").sketch, strategy("real-g+").plan):
+        asked = Asked(UNUSED)
+        make(work(), 2, asked)
+        found.append(asked.ranges)
+    assert found[0] == found[1]
+    assert strategy("real-l").sketch(work(), 2, UNUSED).name == "real-l"
+
+
+def test_implementations_of_a_plan_are_told_apart() -> None:
+    """After an increment the transformed rows go into a copy, and sums that increments go on from are kept."""
+    plain, reusing = (strategy(name).plan(work(layers=2), 1, UNUSED) for name in ("psg", "real-type1"))
+
+    def variants(schedule: Schedule, op: Op, layer: int) -> set[int]:
+        return set(schedule.variant[(schedule.op == op) & (schedule.layer == layer)].tolist())
+
+    assert (reusing.op == Op.INCREMENT).any()
+    assert variants(plain, Op.AGGREGATE, 0) == {Summed.ALONE} and variants(reusing, Op.AGGREGATE, 0) == {Summed.TWICE}
+    assert variants(plain, Op.AGGREGATE, 1) == variants(reusing, Op.AGGREGATE, 1) == {Summed.TRACKED}
+    assert variants(plain, Op.TRANSFORM, 0) == {Dense.WHOLE}
+    after = [np.isin(Op.INCREMENT, reusing.op[reusing.dependencies(row)]) for row in reusing.tasks(Op.TRANSFORM)]
+    assert (reusing.variant[reusing.tasks(Op.TRANSFORM)] == np.where(after, Dense.INTO, Dense.WHOLE)).all()
+    steps = plain.tasks(Op.TEMPORAL)
+    assert (plain.variant[steps] == np.where(plain.step[steps] == 0, Step.FIRST, Step.ON)).all()
+
+
+def test_curves_are_every_row_once() -> None:
+    schedule = strategy("real-g+").plan(work("gat-lstm", 2), 2, UNUSED)
+    rows = np.flatnonzero(schedule.rank == 1)
+    found = list(curves(schedule, rows))
+    assert sorted(np.concatenate([own for _, own in found]).tolist()) == list(range(len(rows)))
+    assert len({curve for curve, _ in found}) == len(found)
+    for curve, own in found:
+        mine = rows[own]
+        assert {(Op(op).name, w, v) for op, w, v in zip(schedule.op[mine], schedule.width[mine], schedule.variant[mine], strict=True)} == {
+            (curve.op, curve.width, curve.variant)
+        }
+    assert list(curves(schedule, np.zeros(0, np.int64))) == []
+    assert str(Curve("GATHER", 8, "HOST", 2)) == "GATHER (implementation 2) in lane HOST at width 8"
+
+
+LEVEL = Fit("AGGREGATE", 0, "bytes", (0.0, 1e6), {"bytes": 0}, {"bytes": 1}, 0.1, 8, spread=0.1)
+
+
+def test_jitter_has_the_deviations_that_were_fitted_and_leaves_sums_alone() -> None:
+    text = "\n".join(f"a{i}: AGGREGATE@COMPUTE iteration={i // 100}" for i in range(400))
+    schedule = write(text, ranks=2).schedule
+    rows = np.arange(len(schedule))
+    costs = FittedCosts("d", (LEVEL,), {}, sway=0.05, extrapolate=True)
+    drawn = np.stack([Jittered(costs, draw).predict(schedule, rows)[0] for draw in range(300)])
+    assert drawn.mean() == pytest.approx(1e6, rel=0.005)
+    assert drawn.std() / 1e6 == pytest.approx(np.hypot(0.1, 0.05), rel=0.03)
+    total = drawn[:, schedule.rank == 0][:, :100].sum(1)  # one iteration: what its rows share does not average out
+    assert total.std() / 1e8 == pytest.approx(np.hypot(0.05, 0.1 / 10), rel=0.15)
+    again = Jittered(costs, 3).predict(schedule, rows)[0]
+    assert (again == drawn[3]).all() and (drawn[3] != drawn[4]).any()
+    half = rows[: len(rows) // 2]
+    assert (Jittered(costs, 3).predict(schedule, half)[0] == drawn[3][: len(half)]).all()  # of each row, however they are asked for
+    still = Jittered(replace(costs, sway=0.0, fits=(replace(LEVEL, spread=0.0),)), 3)
+    assert (still.predict(schedule, rows)[0] == 10**6).all() and not still.costs.jitters and costs.jitters
