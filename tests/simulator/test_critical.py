@@ -146,7 +146,7 @@ def test_a_row_shortens_the_epoch_if_it_is_on_every_critical_path_and_only_then(
         if ns[members[0]] > 0:
             shorter = ns.copy()
             shorter[members] -= 1
-            begin, end = times(schedule, cluster.device, shorter, None, None)
+            _, end = times(schedule, cluster.device, shorter, None, None)
             gained = trace.end_ns.max() - end.max()
             assert gained == int(bool(every & set(members))), (members, some, every)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from math import isnan
 from pathlib import Path
+from typing import NamedTuple
 
 from chronoscale.errors import UserError
 from chronoscale.harness.estimate import affordable
@@ -20,7 +21,11 @@ from chronoscale.harness.runs import Run
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check, peaks
-from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.costs import CostModel, DatasheetCosts
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Workload
 
 
@@ -31,42 +36,16 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
     ends the run: it would not fit the next time. Warns of ranks without work.
     """
     cluster = presets.cluster(experiment.cluster)
-    specified = DatasheetCosts(cluster.device, engine=cluster.engine)  # of what happens once, which no profile times
     costs, asked = simulated_costs(experiment, cluster), planners(experiment)
     work = family_of(experiment).workload(experiment)
     affordable(asked, work, experiment.gpus)
     works = partitioned(experiment, work, run)
 
     def make(gpus: int, name: str, part: Path) -> None:
-        planner, machines = asked[name], presets.scaled(cluster, gpus)
-        schedule = planned(planner, works[gpus], gpus, costs)
-        trace = replay(schedule, machines, costs)
-        point = Point(
-            strategy=name,
-            gpus=gpus,
-            peak_bytes=int(peaks(schedule, trace).max()),
-            host_bytes=schedule.host,
-            costs=costs.name,
-            cluster=cluster.name,
-            preset_gpus=cluster.gpus,
-            gap=None if isnan(schedule.gap) else schedule.gap,
-            note=schedule.note,
-            idle_ranks=schedule.idle,
-        )
-        if planner.partitioned and (partition := works[gpus].partition) is not None:
-            point = replace(point, partition=partition.origin)
-        if planner.chunked and (chunking := works[gpus].chunking) is not None:
-            point = replace(point, partition=chunking.origin)
-        if planner.prepares:
-            before = replay(preparation(planner, works[gpus], gpus, costs), machines, specified)
-            point = replace(point, prepare_s=before.span_ns / 1e9)
-        try:
-            check(schedule, trace, machines)
-        except UserError as error:  # a strategy that does not fit is a result, and the others go on
-            point = replace(point, out_of_memory=str(error))
-        schedule.save(part / "schedule.parquet")
-        trace.save(part / "trace.parquet")
-        point.save(part)
+        found = simulated(asked[name], works[gpus], gpus, cluster, costs)
+        found.schedule.save(part / "schedule.parquet")
+        found.trace.save(part / "trace.parquet")
+        found.point.save(part)
 
     for gpus in experiment.gpus:
         for name in asked:
@@ -76,6 +55,47 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
     if all(point.out_of_memory for point in _points(run)):
         run.finish()
         raise UserError("; ".join(refused(run)))
+
+
+class Simulated(NamedTuple):
+    """One strategy on one number of GPUs. A strategy that does not fit in memory is a result, which `point` says."""
+
+    point: Point
+    schedule: Schedule
+    trace: Trace
+    machines: Cluster
+
+
+def simulated(planner: Strategy, work: Workload, gpus: int, cluster: Cluster, costs: CostModel) -> Simulated:
+    """Planned and replayed on as many of the cluster's machines as hold `gpus`. Raises UserError as `planned` and `replay`."""
+    machines = presets.scaled(cluster, gpus)
+    schedule = planned(planner, work, gpus, costs)
+    trace = replay(schedule, machines, costs)
+    point = Point(
+        strategy=planner.name,
+        gpus=gpus,
+        peak_bytes=int(peaks(schedule, trace).max()),
+        host_bytes=schedule.host,
+        costs=costs.name,
+        cluster=cluster.name,
+        preset_gpus=cluster.gpus,
+        gap=None if isnan(schedule.gap) else schedule.gap,
+        note=schedule.note,
+        idle_ranks=schedule.idle,
+    )
+    if planner.partitioned and work.partition is not None:
+        point = replace(point, partition=work.partition.origin)
+    if planner.chunked and work.chunking is not None:
+        point = replace(point, partition=work.chunking.origin)
+    if planner.prepares:
+        specified = DatasheetCosts(cluster.device, engine=cluster.engine)  # of what happens once, which no profile times
+        before = replay(preparation(planner, work, gpus, costs), machines, specified)
+        point = replace(point, prepare_s=before.span_ns / 1e9)
+    try:
+        check(schedule, trace, machines)
+    except UserError as error:
+        point = replace(point, out_of_memory=str(error))
+    return Simulated(point, schedule, trace, machines)
 
 
 def partitioned(experiment: Experiment, work: Workload, run: Run | None = None) -> Mapping[int, Workload]:

@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from chronoscale.harness.experiment import Data, Experiment, Model, Names, Size, Steps, Training, named, null_is
+from chronoscale.harness.experiment import Data, Experiment, Model, Training, named, null_is
+from chronoscale.harness.part import Names, Size, Steps
 from chronoscale.strategies.workload import Hyper
 
 

@@ -9,7 +9,8 @@ from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, P
 from chronoscale.datasets.snapshots.held import Held
 from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.errors import UserError
-from chronoscale.harness.experiment import LISTED, WHOLE, Data, Experiment, Model, Names, Part, Size, Steps, Training, Width, named, null_is
+from chronoscale.harness.experiment import Data, Experiment, Model, Training, named, null_is
+from chronoscale.harness.part import LISTED, WHOLE, Names, Part, Size, Steps, Width
 from chronoscale.strategies.snapshots.tasks import SnapshotTask, task_of
 from chronoscale.strategies.workload import Hyper, Recency
 

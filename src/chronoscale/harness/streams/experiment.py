@@ -10,7 +10,8 @@ from chronoscale.cuda_ext.temporal import MOST_FANOUT
 from chronoscale.datasets.streams.negatives import MOST
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
-from chronoscale.harness.experiment import LISTED, WIDEST, Data, Experiment, Model, Names, Size, Steps, Training, Width, named
+from chronoscale.harness.experiment import Data, Experiment, Model, Training, named
+from chronoscale.harness.part import LISTED, WIDEST, Names, Size, Steps, Width
 from chronoscale.strategies.workload import EventHyper, Hyper, SharingHyper
 
 Share = Annotated[NonNegativeFloat, Field(lt=1)]
