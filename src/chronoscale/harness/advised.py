@@ -50,7 +50,7 @@ class Advised(Part):
     @classmethod
     def _values(cls, grid: dict[str, tuple[Value, ...]]) -> dict[str, tuple[Value, ...]]:
         for key, values in grid.items():
-            if not values or any(values[i] == other and type(values[i]) is type(other) for i in range(len(values)) for other in values[:i]):
+            if not values or len({(type(value), value) for value in values}) < len(values):
                 raise UserError(f"advise.grid: {key}: expected one or more values, each once, got {list(values)}")
         return grid
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from chronoscale.reports.drawing import Drawing
-from chronoscale.reports.formats import Marked
 from chronoscale.reports.tables import Reading
+
+SPARE = ("iterations", "idle_ranks", "hours")  # columns for programs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,5 +29,4 @@ class Advice:
     def reading(self) -> Reading:
         """The table as it is read: columns that say nothing are left out."""
         empty = [str(name) for name in self.table.columns if self.table[name].isna().all() or (self.table[name] == "").all()]
-        spare = [name for name in ("peak_bytes", "idle_ranks", "iterations") if name in self.table and name != "peak_bytes"]
-        return Reading(self.table.drop(columns=[*empty, *spare]), "", Marked())
+        return Reading(self.table.drop(columns=[*empty, *(name for name in SPARE if name not in empty)]), "", frozenset())

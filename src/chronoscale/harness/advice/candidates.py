@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any
 
 from chronoscale.errors import UserError, unknown
@@ -74,18 +75,23 @@ def candidates(experiment: Experiment) -> list[Candidate]:
     is not, and where nothing or too much is left to compare.
     """
     _priced(experiment)
-    found = []
-    budget = experiment.advise.budget.gpus
+    found: list[Candidate] = []
+    budget, grid = experiment.advise.budget.gpus, experiment.advise.grid
+    _few(prod(map(len, grid.values())) * len(clusters(experiment)))
     for settings, cluster in product(_settings(experiment), clusters(experiment)):
         varied = variant(experiment, cluster, settings)
         for gpus, name in product(_gpus(experiment, cluster), strategies(varied, "strategies" in experiment.model_fields_set)):
             if budget is None or gpus <= budget:
                 found.append(Candidate(cluster, name, gpus, settings))
-            if len(found) > MOST:
-                raise UserError(f"advise.grid: more than {MOST:,} points to simulate; leave out values, strategies or gpus")
+        _few(len(found))
     if not found:
         raise UserError(f"advise.budget.gpus: {budget}, and every number of GPUs that is asked for is larger")
     return found
+
+
+def _few(points: int) -> None:
+    if points > MOST:
+        raise UserError(f"advise.grid: more than {MOST:,} points to simulate; leave out values, strategies or gpus")
 
 
 def variant(experiment: Experiment, cluster: str, settings: Mapping[str, Any]) -> Experiment:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,19 +37,38 @@ _ONE = Lock()  # at a time in a process: Dask's workers run tasks in threads, an
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A candidate and the keys of its experiment, with no strategies but its own: all that travels to whoever simulates it."""
+    """A candidate, the keys of its experiment with no strategies but its own, and how its graph was cut, where it is: all that travels to
+    whoever simulates it. cuts: files of a run's pieces by their paths in it."""
 
     candidate: Candidate
     keys: Mapping[str, Any]
+    cuts: Mapping[str, bytes] = field(default_factory=dict)
 
     @classmethod
     def of(cls, experiment: Experiment, candidate: Candidate) -> Task:
-        """Raises UserError as `variant`."""
+        """With nothing cut. Raises UserError as `variant`."""
         found = variant(experiment, candidate.cluster, candidate.settings)
         named = found.strategies if "strategies" in experiment.model_fields_set else ()
         names = dict(zip(planners(found), named, strict=True)) if named else {}  # a file's strategy is found by its file
         own = {"strategies": [names.get(candidate.strategy, candidate.strategy)], "gpus": [candidate.gpus]}
         return cls(candidate, _anywhere(found.model_dump(mode="json", exclude_unset=True)) | own)
+
+    def cut(self, run: Run) -> Task:
+        """With its cuts, made once a `run`: METIS may answer otherwise the next time."""
+        experiment = parse(self.keys, "advise")
+        (planner,) = planners(experiment).values()
+        if not (planner.partitioned or planner.chunked):
+            return self
+        kept = Run(run.folder / "cuts" / _divided(experiment))
+        with suppress(UserError), warnings.catch_warnings(action="ignore", category=ChronoscaleWarning):  # `judge` tells both
+            partitioned(experiment, workload(experiment), kept)
+        files = [file for file in sorted(kept.folder.rglob("*")) if file.is_file()]
+        return replace(self, cuts={str(file.relative_to(kept.folder)): file.read_bytes() for file in files})
+
+
+def _divided(experiment: Experiment) -> str:
+    """The same for experiments whose graph is cut alike: models do not matter."""
+    return experiment.digest(*(key for key in experiment.work if key != "model"))
 
 
 def _anywhere(keys: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +103,11 @@ def _judged(task: Task) -> Verdict:
     (planner,) = planners(experiment).values()
     work = workload(experiment)
     Estimate(planner.name, gpus, planner.rows(work, gpus)).check(psutil.virtual_memory().available / 1e9)
-    work = partitioned(experiment, work, Run(_scratch() / experiment.digest(*experiment.work)))[gpus]
+    for name, content in task.cuts.items():
+        file = _scratch() / _divided(experiment) / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    work = partitioned(experiment, work, Run(_scratch() / _divided(experiment)))[gpus]
     cluster = presets.cluster(experiment.cluster)
     costs = simulated_costs(experiment, cluster)
     found = simulated(planner, work, gpus, cluster, costs)
@@ -117,5 +141,5 @@ def _scratch_folder() -> TemporaryDirectory[str]:
 
 
 def _scratch() -> Path:
-    """Where this process keeps how it cut graphs, until it ends."""
+    """Where this process keeps how graphs are cut, until it ends."""
     return Path(_scratch_folder().name)

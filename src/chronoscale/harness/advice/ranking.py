@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from chronoscale.harness.advice.candidates import Candidate, price
 from chronoscale.harness.advice.reasons import reasons
 from chronoscale.harness.advice.verdict import Verdict
@@ -38,6 +40,13 @@ class Choice:
     behind: float = 0.0
     won: float | None = None
     front: bool = False
+
+    @property
+    def band(self) -> tuple[float, float]:
+        """What a twentieth of the draws of the epoch stays below and exceeds, s; NaN without draws."""
+        drawn = self.verdict.point.draws_s if self.verdict.point else ()
+        low, high = np.quantile(drawn, [0.05, 0.95]) if drawn else (np.nan, np.nan)
+        return float(low), float(high)
 
     @property
     def apart(self) -> bool | None:
