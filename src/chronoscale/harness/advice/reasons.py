@@ -48,7 +48,7 @@ def bounds(blames: Sequence[Blame]) -> list[Bound]:
     shares: dict[str, list[Blame]] = {}
     for one in blames:
         shares.setdefault(_kind(one), []).append(one)
-    found = [Bound(kind, sum(one.share for one in ones), ones[0].op.lower()) for kind, ones in shares.items()]
+    found = [Bound(kind, sum(one.share for one in ones), max(ones, key=lambda one: one.share).op.lower()) for kind, ones in shares.items()]
     return sorted(found, key=lambda bound: -bound.share)
 
 
@@ -104,4 +104,4 @@ def _bound(found: Sequence[Bound], since: str) -> str:
         said = f"bound by the host{since}: {share} in its lane, most of it {first.most}"
     else:
         said = f"bound by {first.kind}{since}: {share}"
-    return said + (f", {others[0]}" if others and others[0].share >= ALSO else "")
+    return said + (f", then {others[0]}" if others and others[0].share >= ALSO else "")

@@ -111,7 +111,10 @@ def terminal(found: Sequence[Choice], top: int) -> pd.DataFrame:
 
 
 def _behind(one: Choice) -> str:
-    return "" if one.rank == 1 else f"+{100 * one.behind:.3g} %"
+    """As a percentage, as a multiple where that is longer."""
+    if one.rank == 1:
+        return ""
+    return f"+{100 * one.behind:.3g} %" if one.behind < 1 else f"× {number(1 + one.behind, 3)}"
 
 
 def left(found: Sequence[Choice]) -> list[str]:

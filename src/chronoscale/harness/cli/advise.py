@@ -77,12 +77,9 @@ def _tell(experiment: Experiment, folder: Path, said: dict[str, Any], found: lis
     else:
         say(shown.terminal(found, top), f"{experiment.model.name} on {experiment.dataset.label}, simulated", as_json)
         typer.echo(said["headline"])
-    ranked = sum(one.rank is not None for one in found)
-    if ranked > top:
-        err.print(f"{ranked - top} more in {folder / 'advice.json'}", highlight=False, markup=False)
-    for line in (lines := shown.left(found))[:top]:
-        err.print(f"not ranked: {line}", highlight=False, markup=False)
-    if len(lines) > top:
-        err.print(f"{len(lines) - top} more are not ranked: {folder / 'advice.json'}", highlight=False, markup=False)
-    err.print(f"the first as an experiment: {folder / FIRST}", highlight=False, markup=False)
-    err.print(f"run: {folder}", highlight=False, markup=False)
+    ranked, lines, where = sum(one.rank is not None for one in found), shown.left(found), folder / "advice.json"
+    notes = [f"{ranked - top} more in {where}"] if ranked > top else []
+    notes += [f"not ranked: {line}" for line in lines[:top]]
+    notes += [f"{len(lines) - top} more are not ranked: {where}"] if len(lines) > top else []
+    for note in (*notes, f"the first as an experiment: {folder / FIRST}", f"run: {folder}"):
+        err.print(note, highlight=False, markup=False, soft_wrap=True)
