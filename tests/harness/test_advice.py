@@ -10,7 +10,7 @@ from chronoscale.harness.advice.candidates import Candidate, short, value_of
 from chronoscale.harness.advice.headline import headline
 from chronoscale.harness.advice.ranking import Choice, ranking
 from chronoscale.harness.advice.reasons import bounds, reason, reasons
-from chronoscale.harness.advice.shown import terminal
+from chronoscale.harness.advice.shown import left, terminal
 from chronoscale.harness.advice.verdict import Verdict
 from chronoscale.harness.experiments import check
 from chronoscale.harness.point import Point
@@ -146,6 +146,19 @@ def test_a_single_one_and_none():
     assert headline(alone, "time") == ("First by time: psg on 4 GPUs of h200, 1.00 ms an epoch; nothing else fits and keeps to the budget.")
     assert [one.why for one in alone] == ["", "no vertices"]
     assert headline(ranked((candidate(), verdict(1.0)), budget={"gpu_hours": 1.0}), "time") == ""
+
+
+def test_what_does_not_rank_for_one_reason_is_one_line():
+    over, no = {"out_of_memory": "out of memory"}, Verdict(None, refused="no vertices")
+    found = [(candidate(name, gpus), no) for name in ("a", "b") for gpus in (1, 2)] + [(candidate("c", 1), no), (candidate("c", 1024), no)]
+    found += [(candidate("a", 1, size=4), no), (candidate("a", 1, "a100"), no), (candidate("d", 8), verdict(1.0, gpus=8, **over))]
+    assert left(ranked(*found)) == [
+        "a, b on 1, 2 GPUs of h200: no vertices",
+        "c on 1, 1,024 GPUs of h200: no vertices",
+        "a on 1 GPU of h200, size 4: no vertices",
+        "a on 1 GPU of a100: no vertices",
+        "d on 8 GPUs of h200: does not fit: out of memory",
+    ]
 
 
 def test_points_that_take_no_time():

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,11 +20,14 @@ from distributed import LocalCluster
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.harness.advice import advise as running
+from chronoscale.harness.advice.candidates import candidates
 from chronoscale.harness.advice.judge import judge
+from chronoscale.harness.advised import Advised
 from chronoscale.harness.experiments import load
 from chronoscale.harness.runs import Run
 from chronoscale.harness.snapshots import partitions
 
+ROOT = Path(__file__).parents[2]
 TINY = {
     "name": "tiny", "origin": "a test", "device": "nvidia-h200", "nodes": 2, "gpus_per_node": 2,
     "intra": {"bandwidth": 4e11, "latency_s": 1e-6}, "inter": {"bandwidth": 5e10, "latency_s": 5e-6},
@@ -180,7 +184,7 @@ def test_the_first_is_left_as_an_experiment(advised, capsys):
 
 
 def test_a_strategy_of_a_file_and_a_cluster_of_a_file(advised):
-    source = Path(__file__).parents[2] / "examples/strategy.py"
+    source = ROOT / "examples/strategy.py"
     name = next(line.split()[1].split("(")[0] for line in source.read_text().splitlines() if line.startswith("class "))
     shutil.copy(source, "lab.py")
     said = advised(
@@ -349,3 +353,12 @@ def test_a_changed_dataset_begins_a_new_run(experiment, capsys):
     store.save(Path("graphs"), GrowthGraph.rmat(64, 300, 12, 0.1, 2).sequence())
     command("advise", file)
     assert Path("runs/small-advise-2").exists()
+
+
+def test_the_documents_keys_and_the_example_are_taken():
+    page = (ROOT / "docs/advise.md").read_text()
+    (block,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    found = Advised.model_validate(yaml.safe_load(block)["advise"])
+    assert found.budget.memory == 70_000_000_000 and found.prices == {"h200": 3.5, "my-cluster.yaml": 2}
+    example = candidates(load(ROOT / "examples/advise.yaml"))
+    assert len(example) == 32 and {one.settings["training.group_size"] for one in example} == {4, 8}

@@ -46,7 +46,7 @@ def pareto(name: str, marks: Sequence[Mark]) -> Drawing:
         for mark in front[::every] if front else ():
             place = (mark.gpu_hours, mark.epoch_s)
             axes.annotate(mark.name, place, xytext=(6, 5), textcoords="offset points", fontsize=8, color=INK)
-        for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
+        for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)) if drawn else ():
             scale("log")
             axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -45,7 +45,11 @@ class Candidate:
         return self.cluster, self.strategy, repr(sorted(self.settings.items()))
 
     def __str__(self) -> str:
-        said = [f"{self.strategy} on {self.gpus:,} GPU{'s' * (self.gpus > 1)} of {self.cluster}"]
+        return self.told(self.strategy, f"{self.gpus:,}")
+
+    def told(self, strategies: str, gpus: str) -> str:
+        """With others that differ in these alone."""
+        said = [f"{strategies} on {gpus} GPU{'s' * (gpus != '1')} of {self.cluster}"]
         return ", ".join(said + [f"{short(key, self.settings)} {value_of(value)}" for key, value in self.settings.items()])
 
 

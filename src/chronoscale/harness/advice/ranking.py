@@ -58,7 +58,7 @@ def ranking(experiment: Experiment, found: Mapping[int, tuple[Candidate, Verdict
     """Those that rank, then the others in their order."""
     said = reasons(found)
     made = [replace(_choice(experiment, *found[i]), reason=said.get(i, "")) for i in sorted(found)]
-    ranked = sorted((one for one in made if not one.why), key=lambda one: (one.value, one.gpu_hours, one.candidate.gpus))
+    ranked = sorted((one for one in made if not one.why), key=_order)
     if ranked:
         first, best = ranked[0], _front(ranked)
         ranked = [
@@ -66,6 +66,11 @@ def ranking(experiment: Experiment, found: Mapping[int, tuple[Candidate, Verdict
             for i, one in enumerate(ranked)
         ]
     return [*ranked, *(one for one in made if one.why)]
+
+
+def _order(one: Choice) -> tuple[float, float, int, int]:
+    """Of equals what takes less of anything else is first."""
+    return one.value, one.gpu_hours, one.candidate.gpus, one.verdict.point.peak_bytes if one.verdict.point else 0
 
 
 def _choice(experiment: Experiment, candidate: Candidate, verdict: Verdict) -> Choice:

@@ -118,8 +118,20 @@ def _behind(one: Choice) -> str:
 
 
 def left(found: Sequence[Choice]) -> list[str]:
-    """What does not rank, a line each."""
-    return [f"{one.candidate}: {one.why}" for one in found if one.why]
+    """What does not rank, a line for those of one cluster and setting that do not for the same reason on the same numbers of GPUs."""
+    same: dict[tuple[tuple[str, str, str], str], list[Choice]] = {}
+    for one in found:
+        if one.why:
+            same.setdefault((one.candidate.group, one.why), []).append(one)
+    alike: dict[tuple[object, ...], list[Choice]] = {}
+    for ((cluster, _, settings), why), ones in same.items():
+        alike.setdefault((cluster, settings, why, *(one.candidate.gpus for one in ones)), []).extend(ones)
+    said = []
+    for ones in alike.values():
+        names = dict.fromkeys(one.candidate.strategy for one in ones)
+        counts = dict.fromkeys(f"{one.candidate.gpus:,}" for one in ones)
+        said.append(f"{ones[0].candidate.told(', '.join(names), ', '.join(counts))}: {ones[0].why}")
+    return said
 
 
 def front(found: Sequence[Choice], name: str) -> Drawing | None:
