@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import yaml
 from command_line import command, one_line
@@ -298,8 +299,10 @@ def test_processes_that_are_killed_leave_a_run_that_goes_on(experiment, capsys):
     run, until = Path("runs/small-advise-1"), time.monotonic() + 120
     while not list(run.glob("point-*")) and time.monotonic() < until:
         time.sleep(0.02)
+    simulating = psutil.Process(started.pid).children(recursive=True)
     os.kill(started.pid, signal.SIGKILL)
     started.wait()
+    assert not psutil.wait_procs(simulating, timeout=10)[1]
     done = len(list(run.glob("point-*")))
     assert 0 < done <= 40
     command("advise", file, "--json")
