@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from notation import NsCosts, gpus, write
 
 from chronoscale.simulator.engine import replay
-from chronoscale.strategies.metrics import Summary, alone_ns, busy_ns, imbalance, parallel_efficiency, time_by_op
+from chronoscale.strategies.metrics import Summary, alone_ns, busy_ns, imbalance, occupied_ns, parallel_efficiency, time_by_op
 from chronoscale.strategies.schedule import COLLECTIVES, Lane
 from chronoscale.strategies.trace import Trace
 
@@ -28,11 +28,13 @@ def test_busy_time_is_the_union_of_intervals(tasks):
     n = len(tasks)
     lane = np.zeros(n, np.uint8)
     trace = Trace("t", 3, "d", np.arange(n), rank.astype(np.int32), lane, op.astype(np.uint8), start, start + length, start, lane)
-    covered = [set() for _ in range(3)]
+    covered, all_covered = ([set() for _ in range(3)] for _ in range(2))
     for at, begin, ns, code in tasks:
+        all_covered[at] |= set(range(begin, begin + ns))
         if code not in COLLECTIVES:
             covered[at] |= set(range(begin, begin + ns))
     assert busy_ns(trace).tolist() == [len(moments) for moments in covered]
+    assert occupied_ns(trace).tolist() == [len(moments) for moments in all_covered]
 
 
 @settings(deadline=None)

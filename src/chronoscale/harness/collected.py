@@ -12,6 +12,8 @@ import numpy as np
 
 from chronoscale.errors import UserError
 from chronoscale.harness import execution, inventory, settings, simulation
+from chronoscale.harness.advice import outcome
+from chronoscale.harness.advice.shown import advised
 from chronoscale.harness.calibration import PROBED, Profiled
 from chronoscale.harness.execution import passes
 from chronoscale.harness.experiment import Experiment
@@ -22,6 +24,7 @@ from chronoscale.harness.runs import Run
 from chronoscale.harness.simulation import refused
 from chronoscale.harness.started import of_run
 from chronoscale.harness.trained import FOLDER, result
+from chronoscale.reports.advice import Advice
 from chronoscale.reports.measured import Measured, Prediction, unsound
 from chronoscale.reports.report import Report
 from chronoscale.reports.stages import Staged
@@ -42,6 +45,7 @@ def collect(given: Sequence[Run]) -> Report:
     experiments = {run.folder: of_run(run) for run in found}
     results: list[Measured] = []
     staged: list[Staged] = []
+    advice: list[Advice] = []
     for run in found:
         experiment = experiments[run.folder]
         if not run.complete:
@@ -57,14 +61,17 @@ def collect(given: Sequence[Run]) -> Report:
             setting = settings.executed(run, experiment)
             staged.append(replace(trained, name=names[run.folder], setting=setting, stopped=run.spoilt))
             said += trained.notes
+        elif run.status.command == "advise" and (run.folder / outcome.ASKED).exists():
+            said += [f"{text}." for text in outcome.cautions(outcome.choices(experiment, run))]
+            advice.append(advised(run, experiment, f"advice{f'-{len(advice) + 1}' * bool(advice)}", names[run.folder]))
         elif not mine:
             said.append(f"a run of `chronoscale {run.status.command}`, it holds no result that a report shows.")
         said += [f"{line}." for line in told({**execution.idle(run), **simulation.idle(run)})]
         notes += [one if len(found) == 1 or one.startswith(names[run.folder]) else f"{names[run.folder]}: {one}" for one in said]
         results += mine
-    if not results and not staged:
+    if not results and not staged and not advice:
         raise UserError(f"{', '.join(str(run.folder) for run in found)}: nothing finished to report{': ' * bool(notes)}{' '.join(notes)}")
-    if any(measured.kind == "simulated" and measured.ranks > 1 for measured in results):
+    if advice or any(measured.kind == "simulated" and measured.ranks > 1 for measured in results):
         notes.append("Simulated times of several GPUs are a model's: no multi-GPU machine has confirmed them here.")
     labels = dict.fromkeys(one.dataset.label for one in experiments.values())
     models = dict.fromkeys(one.model.name for one in experiments.values())
@@ -73,6 +80,7 @@ def collect(given: Sequence[Run]) -> Report:
         subtitle=", ".join(names.values()),
         runs=tuple(results),
         staged=tuple(staged),
+        advice=tuple(advice),
         notes=tuple(dict.fromkeys(notes)),
         environments={names[run.folder]: run.environment for run in found},
     )

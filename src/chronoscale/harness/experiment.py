@@ -9,16 +9,17 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, PositiveFloat, ValidationInfo, model_validator
+from pydantic import BeforeValidator, Field, PositiveFloat, model_validator
 
 from chronoscale.errors import UserError
+from chronoscale.harness.advised import Advised
 from chronoscale.harness.failing import Failing
 from chronoscale.harness.part import LISTED, Counts, Names, Part, Size, Steps, Width
+from chronoscale.harness.sizes import Bytes
 from chronoscale.harness.uncertain import Uncertain
 from chronoscale.strategies.workload import Hyper, ModelChoice
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
-SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(|k|M|G|T)(i?)B?\s*", re.ASCII)
 
 
 def named(value: Any) -> Any:
@@ -29,15 +30,6 @@ def named(value: Any) -> Any:
 def null_is(default: int) -> BeforeValidator:
     """A key without a value takes its default."""
     return BeforeValidator(lambda value: default if value is None else value)
-
-
-def _bytes(value: Any, info: ValidationInfo) -> Any:
-    """Bytes of 2000000000, "2GB" or "1.5 GiB"."""
-    found = SIZE.fullmatch(str(value)) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
-    size = int(float(found[1]) * (1024 if found[3] else 1000) ** " kMGT".index(found[2] or " ")) if found else 0
-    if size < 1:
-        raise UserError(f"{info.field_name}: expected bytes or a size such as 2GB, 512MB or 1.5GiB, got {value!r}")
-    return size
 
 
 class Data(Part):
@@ -119,12 +111,12 @@ class Experiment(Part):
     threads: Size = Field(1, description="of every rank, on CPU")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="that executes; auto: a GPU where there is one")
     transfer_thread: bool = Field(False, description="on CPU, run transfers on a second thread")
-    bus: Annotated[int, BeforeValidator(_bytes)] | None = Field(
+    bus: Bytes | None = Field(
         None,
         description="on CPU, hold transfers to a rate, as over a bus",
         json_schema_extra={"shown": "bytes a second, or text such as 16GB"},
     )
-    network: Annotated[int, BeforeValidator(_bytes)] | None = Field(
+    network: Bytes | None = Field(
         None,
         description="on CPU, hold communication between ranks to a rate, as over a network",
         json_schema_extra={"shown": "bytes a second, or text such as 1.25GB"},
@@ -137,7 +129,7 @@ class Experiment(Part):
         description="which processors share caches, for strategies that bind sampling threads: what `lscpu -p=CPU,CORE,SOCKET,NODE,CACHE` "
         "prints, in a file; by default the system says",
     )
-    memory: Annotated[int, BeforeValidator(_bytes)] | None = Field(
+    memory: Bytes | None = Field(
         None, description="limit a rank, if below what the machine has", json_schema_extra={"shown": "bytes, or text such as 2GB or 1.5GiB"}
     )
     cluster: str = Field("h200", description="simulated: a name, or a YAML file relative to where the command is given")
@@ -147,8 +139,10 @@ class Experiment(Part):
     launch: Literal["eager", "graph"] = Field(
         "eager", description="simulated with a datasheet: kernels launched one by one, or captured as CUDA graphs"
     )
+    contention: bool = Field(True, description="simulated: rows that run side by side share memory bandwidth, SMs and links")
     uncertainty: Uncertain = Field(Uncertain(), description="simulated: what is not known of the time that things take")
     failures: Failing | None = Field(None, description="simulated: a training of `epochs` epochs whose GPUs fail")
+    advise: Advised = Field(Advised(), description="what `chronoscale advise` compares, and by what")
     seed: int = Field(0, ge=0, le=2**63 - 1, description="of generated data, parameters and orders")
 
     @model_validator(mode="after")

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from chronoscale.harness.advice import outcome
+from chronoscale.harness.advice.verdict import FILE as VERDICT
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.runs import Run
 from chronoscale.harness.trained import FOLDER, ended
@@ -75,6 +77,10 @@ def missing(run: Run, experiment: Experiment) -> list[str]:
 
 def _lacks(run: Run, experiment: Experiment) -> Iterator[Lack]:
     command, names = run.status.command, strategies(run, experiment)
+    if command == "advise" and (run.folder / outcome.ASKED).exists():
+        for number, candidate in enumerate(outcome.held(run)):
+            if not (run.folder / outcome.piece(number) / VERDICT).exists():
+                yield Lack(str(candidate), 0)
     if command in ("bench", "validate"):
         for name in names:
             for ranks in experiment.ranks:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from math import isnan
 from pathlib import Path
-
-import numpy as np
 
 from chronoscale.errors import UserError
 from chronoscale.harness.endurance import endured
@@ -16,20 +13,14 @@ from chronoscale.harness.estimate import affordable
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
 from chronoscale.harness.idle import Idle, warn
-from chronoscale.harness.planners import planned, planners, preparation
+from chronoscale.harness.planners import planners
 from chronoscale.harness.point import FILE, Point
 from chronoscale.harness.profiles import simulated_costs
 from chronoscale.harness.runs import Run
+from chronoscale.harness.simulated import simulated
 from chronoscale.simulator import presets
 from chronoscale.simulator.assumptions import effects
-from chronoscale.simulator.draws import Draws, middle
-from chronoscale.simulator.engine import replay
-from chronoscale.simulator.links import LinkGraph
-from chronoscale.simulator.memory import check, peaks
-from chronoscale.simulator.traffic import Traffic, volumes
-from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.samples import few
-from chronoscale.strategies.schedule import Ints, Schedule
+from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Workload
 
@@ -42,61 +33,30 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
     ends the run: it would not fit the next time. Warns of ranks without work.
     """
     cluster = presets.cluster(experiment.cluster)
-    specified = DatasheetCosts(cluster.device, engine=cluster.engine)  # of what happens once, which no profile times
     costs, asked = simulated_costs(experiment, cluster), planners(experiment)
     work = family_of(experiment).workload(experiment)
     affordable(asked, work, experiment.gpus)
     works, uncertain = partitioned(experiment, work, run), experiment.uncertainty.stated
 
-    def epoch(gpus: int, name: str, workload: Workload) -> tuple[Schedule, Ints, Trace]:
-        """The schedule, the span of each draw (ns), and the middle one."""
-        schedule = planned(asked[name], workload, gpus, costs)
-        drawn = Draws.of(schedule, presets.scaled(cluster, gpus), costs, uncertain, experiment.seed)
-        spans = np.array([drawn.span(k) for k in range(experiment.uncertainty.draws)] if uncertain.random else [0])
-        return schedule, spans, drawn.trace(middle(spans))
-
     def fewer(name: str, gpus: int) -> tuple[Schedule, Trace]:
         """An epoch on a number of GPUs that failures leave. Raises UserError where there is none."""
         alone = experiment.model_copy(update={"gpus": (gpus,)})
-        schedule, _, trace = epoch(gpus, name, works[gpus] if gpus in works else partitioned(alone, work)[gpus])
-        check(schedule, trace, presets.scaled(cluster, gpus))
-        return schedule, trace
+        own = works[gpus] if gpus in works else partitioned(alone, work)[gpus]
+        found = simulated(experiment, asked[name], own, gpus, cluster, costs)
+        if found.point.out_of_memory:
+            raise UserError(found.point.out_of_memory)
+        return found.schedule, found.trace
 
     def make(gpus: int, name: str, part: Path) -> None:
-        planner, machines = asked[name], presets.scaled(cluster, gpus)
-        schedule, spans, trace = epoch(gpus, name, works[gpus])
-        point = Point(
-            strategy=name,
-            gpus=gpus,
-            peak_bytes=int(peaks(schedule, trace).max()),
-            host_bytes=schedule.host,
-            costs=costs.name,
-            cluster=cluster.name,
-            preset_gpus=cluster.gpus,
-            gap=None if isnan(schedule.gap) else schedule.gap,
-            note=schedule.note,
-            idle_ranks=schedule.idle,
-            few=few(costs, schedule),
-            draws_s=tuple((spans / 1e9).tolist()) if uncertain.random else (),
-            effects=effects(schedule, machines, costs, uncertain, experiment.seed) if gpus == max(experiment.gpus) else (),
+        found = simulated(experiment, asked[name], works[gpus], gpus, cluster, costs)
+        schedule, trace = found.schedule, found.trace
+        most = gpus == max(experiment.gpus)
+        point = replace(
+            found.point,
+            effects=effects(schedule, found.machines, costs, uncertain, experiment.seed) if most else (),
             endured=endured(experiment, schedule, trace, partial(fewer, name)),
         )
-        links = LinkGraph.of(machines)
-        crossed = volumes(Traffic.of(schedule, machines, links), links, trace.span_ns)
-        if len(crossed):
-            point = replace(point, busiest_link=str(crossed["link"][0]), link_utilisation=float(crossed["utilisation"][0]))
-        crossed.to_csv(part / "links.csv", index=False)
-        if planner.partitioned and (partition := works[gpus].partition) is not None:
-            point = replace(point, partition=partition.origin)
-        if planner.chunked and (chunking := works[gpus].chunking) is not None:
-            point = replace(point, partition=chunking.origin)
-        if planner.prepares:
-            before = replay(preparation(planner, works[gpus], gpus, costs), machines, specified)
-            point = replace(point, prepare_s=before.span_ns / 1e9)
-        try:
-            check(schedule, trace, machines)
-        except UserError as error:  # a strategy that does not fit is a result, and the others go on
-            point = replace(point, out_of_memory=str(error))
+        found.crossed.to_csv(part / "links.csv", index=False)
         schedule.save(part / "schedule.parquet")
         trace.save(part / "trace.parquet")
         point.save(part)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from chronoscale.reports.advice import Advice
 from chronoscale.reports.findings import cautions, sentence
 from chronoscale.reports.formats import MARKED, to_markdown
 from chronoscale.reports.parts import HEADINGS, Part
@@ -18,9 +19,17 @@ def markdown(report: Report, found: Sequence[Part]) -> str:
     said = [f"# {_plain(report.title)}", _plain(report.subtitle)]
     said += ["\n".join(f"- {_plain(part.headline)}" for part in found if part.headline)]
     said += ["\n".join(f"> - {_plain(note)}" for note in cautions(report))]
-    said += [text for part in found for text in _section(part)] or [EMPTY]
+    said += [text for advice in report.advice for text in _advice(advice)]
+    said += [text for part in found for text in _section(part)] or ([] if report.advice else [EMPTY])
     said += ["\n".join(f"- {_plain(name)}: {_plain(value)}" for name, value in report.environment.items())]
     return "\n\n".join(text.rstrip() for text in said if text) + "\n"
+
+
+def _advice(advice: Advice) -> list[str]:
+    said = [f"## {_plain(advice.title)}", _plain(advice.headline), to_markdown(advice.reading.table)]
+    said += ["\n".join(f"- not ranked: {_plain(line)}" for line in advice.left)]
+    drawn = advice.drawing
+    return said + ([f"![{_plain(drawn.title)}](figures/{drawn.name}.svg)\n\n{_plain(drawn.caption)}"] if drawn else [])
 
 
 def _section(part: Part) -> list[str]:
@@ -42,6 +51,10 @@ def document(report: Report, found: Sequence[Part]) -> dict[str, Any]:
         "headlines": [part.headline for part in found if part.headline],
         "notes": cautions(report),
         "sections": [_data(part) for part in found],
+        "advice": [
+            {"title": one.title, "headline": one.headline, "not_ranked": list(one.left), "table": f"tables/{one.name}.csv"}
+            for one in report.advice
+        ],
     }
 
 

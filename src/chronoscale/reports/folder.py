@@ -7,6 +7,8 @@ import os
 import tempfile
 from pathlib import Path
 
+import pandas as pd
+
 from chronoscale.errors import MachineError, UserError
 from chronoscale.reports import page
 from chronoscale.reports.document import document, markdown
@@ -14,6 +16,7 @@ from chronoscale.reports.drawing import Drawing
 from chronoscale.reports.formats import to_csv, to_latex, to_markdown
 from chronoscale.reports.parts import Part, parts
 from chronoscale.reports.report import Report
+from chronoscale.reports.tables import Reading
 
 INDEX, DATA, MAKER = "index.html", "report.json", "chronoscale"
 XML = '<?xml version="1.0" encoding="utf-8"?>\n'
@@ -78,6 +81,8 @@ def render(report: Report) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for part in found:
         files |= _tables(part) | {name: content for drawing in part.drawings for name, content in _figure(drawing).items()}
+    for advice in report.advice:
+        files |= _written(f"tables/{advice.name}", advice.table, advice.reading) | (_figure(advice.drawing) if advice.drawing else {})
     files["report.md"] = markdown(report, found).encode()
     names = [*files, DATA, INDEX]
     files[DATA] = json.dumps({"made_by": MAKER, **document(report, found), "files": names}, indent=1).encode()
@@ -85,12 +90,16 @@ def render(report: Report) -> dict[str, bytes]:
 
 
 def _tables(part: Part) -> dict[str, bytes]:
-    """As files. CSV has every column, the others what tells rows apart."""
-    files: dict[str, str] = {}
+    files: dict[str, bytes] = {}
     for name, table in part.tables.items():
-        stem, shown = f"tables/{part.section.file}{name}", part.readings[name]
-        files |= {f"{stem}.csv": to_csv(table), f"{stem}.md": to_markdown(shown.table, shown.marked)}
-        files[f"{stem}.tex"] = to_latex(shown.table, shown.marked)
+        files |= _written(f"tables/{part.section.file}{name}", table, part.readings[name])
+    return files
+
+
+def _written(stem: str, table: pd.DataFrame, shown: Reading) -> dict[str, bytes]:
+    """As files. CSV has every column, the others what tells rows apart."""
+    files = {f"{stem}.csv": to_csv(table), f"{stem}.md": to_markdown(shown.table, shown.marked)}
+    files[f"{stem}.tex"] = to_latex(shown.table, shown.marked)
     return {name: text.encode() for name, text in files.items()}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from chronoscale.reports.advice import Advice
 from chronoscale.reports.document import EMPTY
 from chronoscale.reports.drawing import Drawing
 from chronoscale.reports.findings import cautions, sentence
@@ -19,7 +20,8 @@ STYLE = Path(__file__).with_name("page.css")
 def html(report: Report, found: Sequence[Part]) -> str:
     """The page: what was found first, then section by section."""
     head = "".join(_headline(part) for part in found) + _notes(report)
-    body = head + "\n".join(_section(part) for part in found) if found else head + f'<p class="empty">{EMPTY}</p>'
+    sections = [*map(_advice, report.advice), *map(_section, found)]
+    body = head + ("\n".join(sections) if sections else f'<p class="empty">{EMPTY}</p>')
     if environment := _environment(report):
         body += f"\n<h2>Environment</h2>\n{environment}"
     title, subtitle = escape(report.title), f'<p class="subtitle">{escape(report.subtitle)}</p>\n' if report.subtitle else ""
@@ -39,6 +41,16 @@ def _section(part: Part) -> str:
         f"</h2>\n{_proof(part.same)}{_answers(part)}{''.join(map(_figure, part.figures))}"
         f"{''.join(_table(part, name) for name in part.readings if name not in joined)}{fidelity}"
         f"{'<h3>Timelines</h3>' * bool(part.timelines)}{''.join(map(_figure, part.timelines))}</section>"
+    )
+
+
+def _advice(advice: Advice) -> str:
+    """What there is to choose from."""
+    left = "".join(f"<li>{escape(line)}</li>\n" for line in advice.left)
+    return (
+        f'<section>\n<h2><span class="kind">simulated</span> {escape(advice.title)}</h2>\n{_proof(advice.headline)}'
+        f"{_figure(advice.drawing) if advice.drawing else ''}<h3>Ranked</h3>\n{to_html(advice.reading.table)}\n"
+        f"{f'<h3>Not ranked</h3>{chr(10)}<ul>{chr(10)}{left}</ul>' if left else ''}</section>"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from chronoscale.reports.advice import Advice
 from chronoscale.reports.measured import Measured
 from chronoscale.reports.section import Section, sections
 from chronoscale.reports.stages import Staged
@@ -14,8 +15,8 @@ from chronoscale.reports.stages import Staged
 class Report:
     """Everything that a page shows.
 
-    staged: training runs. notes: warnings that must be seen. environments: of each run, hardware, versions, commit. sections: `runs` and
-    `staged` by what compares.
+    staged: training runs. advice: of `chronoscale advise`. notes: warnings that must be seen. environments: of each run, hardware,
+    versions, commit. sections: `runs` and `staged` by what compares.
 
     Raises ValueError as `sections`.
     """
@@ -26,6 +27,7 @@ class Report:
     notes: tuple[str, ...] = ()
     environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     staged: tuple[Staged, ...] = ()
+    advice: tuple[Advice, ...] = ()
     sections: tuple[Section, ...] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Alone: what the rows of a schedule take on a cluster where each has it to itself, ready to be replayed, as often as one likes."""
+"""Alone: what the rows of a schedule take on a cluster where each has it to itself, and what they share, ready to be replayed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import UInt8
 from chronoscale.simulator import network
+from chronoscale.simulator.contention import contention
 from chronoscale.simulator.launches import Launches
+from chronoscale.simulator.links import LinkGraph
+from chronoscale.simulator.shares import Shares
+from chronoscale.simulator.traffic import Traffic
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel, Floats, durations
 from chronoscale.strategies.schedule import Ints, Schedule
@@ -17,11 +21,15 @@ from chronoscale.strategies.schedule import Ints, Schedule
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alone:
-    """ns int64 [n], a collective's in each of its rows, and where they come from. Each kernel takes the host `launch_ns`."""
+    """ns int64 [n], a collective's in each of its rows, and where they come from. Each kernel takes the host `launch_ns`. traffic: over
+    `links`; shares: None where no row is in another's way."""
 
     ns: Ints
     source: UInt8
     launch_ns: int
+    links: LinkGraph
+    traffic: Traffic
+    shares: Shares | None
 
     @classmethod
     def of(cls, schedule: Schedule, cluster: Cluster, costs: CostModel) -> Alone:
@@ -30,7 +38,10 @@ class Alone:
         ns, source = durations(costs, schedule)
         joined, joined_ns = network.times(schedule, cluster)
         ns[joined], source[joined] = joined_ns, network.origin(cluster)
-        return cls(ns, source, costs.launch_ns)
+        links = LinkGraph.of(cluster)
+        traffic = Traffic.of(schedule, cluster, links)
+        shares = contention(schedule, cluster, costs, ns, traffic, links) if cluster.contention else None
+        return cls(ns, source, costs.launch_ns, links, traffic, shares)
 
     def launches(self, schedule: Schedule, ns: Ints, slower: Floats | None = None) -> Launches | None:
         """Of `schedule`, whose rows take `ns` (int64 [n]); slower: how many times as long the host takes for those of each row, float64

@@ -78,6 +78,10 @@ def _inside(bandwidth: float, latency: float = 1.0) -> Change:
     return lambda one: one._replace(cluster=replace(one.cluster, intra=_link(one.cluster.intra, bandwidth, latency)))
 
 
+def _alone(one: Supposed) -> Supposed:
+    return one._replace(cluster=replace(one.cluster, contention=False))
+
+
 def _link(link: Link, bandwidth: float, latency: float) -> Link:
     return Link(link.bandwidth * bandwidth, link.latency_s * latency)
 
@@ -116,6 +120,7 @@ ASSUMPTIONS = (
     ),
     Assumption("bandwidth inside a node", "× 0.5", "× 1", _LINE, _inside(0.5), None),
     Assumption("latency inside a node", "× 0.5", "× 2", _FACTOR, _inside(1.0, 0.5), _inside(1.0, 2.0)),
+    Assumption("contention", "none", "as modelled", "rows side by side, each as if it ran alone", _alone, None),
     Assumption("jitter of rows", "none", "20 %", "stated, not measured", None, _uncertain(jitter=0.2)),
     Assumption("sway of ranks", "none", "20 %", "stated, not measured", None, _uncertain(sway=0.2)),
     Assumption(

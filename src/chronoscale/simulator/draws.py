@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from chronoscale.simulator.alone import Alone, firsts
 from chronoscale.simulator.engine import place, times
+from chronoscale.simulator.launches import Launches
 from chronoscale.simulator.uncertainty import Uncertainty
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel, Floats
@@ -20,7 +21,8 @@ _JITTER, _SWAY, _STRAGGLERS = range(3)  # what a draw's generators are for: one 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
-    """Draw k of a seed is the same however many there are. What no draw changes is worked out once.
+    """Draw k of a seed is the same however many there are. What no draw changes is worked out once: also the shares that rows take of what
+    they have in common, which are those of rows that take as long as usual.
 
     joined, first: rows of collectives, and the first row of each one's (int64 both): a collective has one duration. own, computes: rows
     that are none, and those that a device computes, bool [n]; slow: float64 [n], what the class of a row's rank makes of its time.
@@ -68,10 +70,17 @@ class Draws:
 
     def times(self, draw: int) -> tuple[Ints, Ints]:
         """Start and end of rows, ns, int64 [n] each. Raises UserError when ranks wait for one another in a cycle."""
+        ns, launches = self._lengths(draw)
+        return times(self.schedule, self.cluster.device, ns, launches, self.alone.shares)
+
+    def launches(self, draw: int) -> Launches | None:
+        """Of a draw's rows; None where nothing is launched."""
+        return self._lengths(draw)[1]
+
+    def _lengths(self, draw: int) -> tuple[Ints, Launches | None]:
         rows, launching = self.factors(draw)
         ns = np.rint(self.alone.ns * rows).astype(np.int64)
-        launches = self.alone.launches(self.schedule, ns, launching)
-        return times(self.schedule, self.cluster.device, ns, launches, None)
+        return ns, self.alone.launches(self.schedule, ns, launching)
 
     def span(self, draw: int) -> int:
         """The epoch, ns, as `Trace.span_ns`. Raises UserError as `times`."""

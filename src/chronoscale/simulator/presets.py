@@ -95,9 +95,14 @@ def names() -> list[str]:
     return _stems("clusters")
 
 
+def is_file(name: str) -> bool:
+    """Whether a cluster is named by the user's file."""
+    return name.endswith(SUFFIXES)
+
+
 def cluster(name: str) -> Cluster:
     """A preset by name, or the user's file by its path. Raises UserError for an unknown name, with the nearest, and as `read`."""
-    if name.endswith(SUFFIXES):
+    if is_file(name):
         return read(Path(name))
     if name not in names():
         raise unknown("cluster", name, names())

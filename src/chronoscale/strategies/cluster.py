@@ -73,7 +73,8 @@ class Cluster:
     bytes a machine, shared by its devices' ranks. `engine`: fetching spread data through a data engine such as Dask: latency a request,
     each served by one scheduler for the whole cluster, and bandwidth of a rank's connection; None where the cluster has none.
     `topology`: the links that bytes cross; None: what the two bandwidths let one suppose. `collectives`: how long they take, as NCCL builds
-    them or by alpha-beta; fitted links are alpha-beta always. `tuning`: NCCL's constants, None: as NCCL has them.
+    them or by alpha-beta; fitted links are alpha-beta always. `tuning`: NCCL's constants, None: as NCCL has them. `contention`: whether
+    rows that run side by side share devices and links (`simulator.contention`), or each runs as if it were alone.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Cluster:
     topology: Topology | None = None
     collectives: Literal["nccl", "alpha-beta"] = "nccl"
     tuning: Tuning | None = None
+    contention: bool = True
 
     def __post_init__(self) -> None:
         if self.nodes < 1 or self.gpus_per_node < 1:

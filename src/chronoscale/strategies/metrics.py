@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op
 from chronoscale.strategies.trace import Trace
@@ -14,7 +15,16 @@ from chronoscale.strategies.trace import Trace
 
 def busy_ns(trace: Trace) -> Ints:
     """Time in which a rank runs anything but collectives, lanes merged; int64 [ranks]."""
-    work = ~np.isin(trace.op, [int(op) for op in COLLECTIVES])
+    return _covered(trace, ~np.isin(trace.op, [int(op) for op in COLLECTIVES]))
+
+
+def occupied_ns(trace: Trace) -> Ints:
+    """Time in which a rank runs anything, lanes merged; int64 [ranks]. In the rest of the epoch it waits for others, or for its host."""
+    return _covered(trace, np.ones(len(trace), bool))
+
+
+def _covered(trace: Trace, work: NDArray[np.bool_]) -> Ints:
+    """The time of the rows in `work`, bool [rows], each moment of a rank once; int64 [ranks]."""
     rank, start, end = trace.rank[work].astype(np.int64), trace.start_ns[work], trace.end_ns[work]
     busy = np.zeros(trace.ranks, np.int64)
     if not len(rank):

@@ -30,6 +30,7 @@ class Commands(LazyGroup):
             f"{_HERE}.loop:validate", "Execute and replay the same schedules; print the error per operation, iteration and in total."
         ),
         "simulate": Entry(f"{_HERE}.loop:simulate", "Replay every strategy on every number of GPUs of the cluster."),
+        "advise": Entry(f"{_HERE}.advise:advise", "Rank strategies, numbers of GPUs, clusters and settings; say what each is bound by."),
         "train": Entry(f"{_HERE}.train:train", "Train, resumable after any epoch."),
         "report": Entry(f"{_HERE}.report:report", "One HTML page over runs, with tables as CSV and Markdown and figures as SVG and PNG."),
         "trace": Entry(f"{_HERE}.report:trace", "Export the traces of a run for a timeline viewer or another simulator."),

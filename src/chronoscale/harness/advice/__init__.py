@@ -1,0 +1,1 @@
+"""What an engineer may choose from, simulated side by side and put in order."""

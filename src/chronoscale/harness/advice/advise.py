@@ -1,0 +1,98 @@
+"""Advise: every candidate simulated, a piece of the run each, and put in order."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+
+import psutil
+
+from chronoscale.errors import ChronoscaleWarning, UserError
+from chronoscale.harness.advice.candidates import Candidate, candidates, variant
+from chronoscale.harness.advice.judge import Task, judge, workload
+from chronoscale.harness.advice.outcome import ASKED, cautions, choices, piece
+from chronoscale.harness.advice.ranking import Choice
+from chronoscale.harness.advice.sweep import sweep
+from chronoscale.harness.advice.verdict import Verdict
+from chronoscale.harness.estimate import LONG, Estimate, estimates
+from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.experiments import parse
+from chronoscale.harness.planners import planners
+from chronoscale.harness.runs import Run, as_given, write_text
+
+FIRST = "first.yaml"
+
+
+def advise(
+    experiment: Experiment,
+    run: Run,
+    told: Callable[[str], None] = lambda _: None,
+    workers: int | None = None,
+    dask: str | None = None,
+) -> None:
+    """A piece `point-<number>` for every candidate: its verdict; `points.json`: all of them; `first.yaml`: the first, as an experiment.
+
+    workers: processes; by default as many as cores and memory allow, one where that is over in seconds. dask: address of a scheduler,
+    instead of them.
+
+    Raises UserError for data that cannot be planned with, and where nothing ranks, which ends the run; MachineError as `sweep`.
+    """
+    asked = candidates(experiment)
+    run.write(ASKED, [asdict(one) for one in asked])
+    tasks = {i: Task.of(experiment, one) for i, one in enumerate(asked) if not (run.folder / piece(i)).exists()}
+    if tasks:
+        count, done = len(asked), len(asked) - len(tasks)
+        told(f"{done} of {count} points")
+
+        def take(number: int, verdict: Verdict) -> None:
+            nonlocal done
+            run.piece(piece(number), verdict.save)
+            done += 1
+            told(f"{done} of {count} points, {asked[number]}")
+
+        fitting = _workers(tasks)
+        tasks = {number: task.cut(run) for number, task in tasks.items()}
+        sweep(judge, tasks, take, workers or fitting, dask)
+    found = choices(experiment, run)
+    for text in cautions(found):
+        warnings.warn(text, ChronoscaleWarning, stacklevel=2)
+    if found[0].rank is None:
+        run.finish()
+        raise UserError(_nothing(found))
+    write_text(run.folder / FIRST, as_given(_as_experiment(experiment, found[0].candidate)))
+
+
+def _workers(tasks: Mapping[int, Task]) -> int:
+    """As many as cores, tasks and the memory for the largest schedule allow; one where all schedules together are no long one. Estimated
+    from those of the first settings. Raises UserError for data that cannot be planned with."""
+    first = next(iter(tasks.values())).candidate.settings
+    found = [_estimated(task) for task in tasks.values() if task.candidate.settings == first]
+    if sum(one.rows for one in found) * len(tasks) < LONG * len(found):
+        return 1
+    room = int(psutil.virtual_memory().available / 1e9 / max(one.gigabytes for one in found))
+    return max(1, min(len(os.sched_getaffinity(0)), len(tasks), room))
+
+
+def _estimated(task: Task) -> Estimate:
+    """What a strategy refuses has no rows."""
+    experiment = parse(task.keys, "advise")
+    work = workload(experiment)
+    try:
+        return estimates(planners(experiment), work, experiment.gpus)[0]
+    except UserError:
+        return Estimate(task.candidate.strategy, task.candidate.gpus, 0)
+
+
+def _nothing(found: list[Choice]) -> str:
+    """Why none ranks, in a line."""
+    over = [one for one in found if one.why.startswith("over")]
+    near = min(over, key=lambda one: one.value) if over else found[0]
+    return f"nothing to advise, none of {len(found)} points fits and keeps to the budget; {near.candidate}: {near.why}"
+
+
+def _as_experiment(experiment: Experiment, chosen: Candidate) -> Experiment:
+    named = Task.of(experiment, chosen).keys
+    one = variant(experiment, chosen.cluster, chosen.settings)
+    return one.model_copy(update={"strategies": tuple(named["strategies"]), "gpus": (chosen.gpus,)})

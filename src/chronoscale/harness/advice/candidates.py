@@ -1,0 +1,168 @@
+"""Candidates: what an experiment lets one choose from: strategies, GPUs, clusters, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+from chronoscale.errors import UserError, unknown
+from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.experiments import parse
+from chronoscale.harness.families import family_of
+from chronoscale.harness.planners import planners
+from chronoscale.simulator import presets
+from chronoscale.strategies.registry import of
+
+MOST = 10_000  # candidates: of a second each, hours
+ELSEWHERE = {
+    "cluster": "advise.clusters names them",
+    "gpus": "they are compared anyway",
+    "strategies": "they are compared anyway",
+    "advise": "it cannot vary itself",
+    "name": "it changes nothing that is simulated",
+    "modules": "one file has one set of them",
+}  # keys that no grid varies, and why
+EXECUTED = (
+    "ranks", "repeats", "warmup", "threads", "device", "transfer_thread", "bus", "network", "network_latency", "topology", "memory",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """cluster: as the file names it. strategy: as it calls itself. settings: values of `advise.grid`'s keys."""
+
+    cluster: str
+    strategy: str
+    gpus: int
+    settings: Mapping[str, Any]
+
+    @property
+    def group(self) -> tuple[str, str, str]:
+        """What candidates share that differ in their number of GPUs alone."""
+        return self.cluster, self.strategy, repr(sorted(self.settings.items()))
+
+    def __str__(self) -> str:
+        return self.told(self.strategy, f"{self.gpus:,}")
+
+    def told(self, strategies: str, gpus: str) -> str:
+        """With others that differ in these alone."""
+        said = [f"{strategies} on {gpus} GPU{'s' * (gpus != '1')} of {self.cluster}"]
+        return ", ".join(said + [f"{short(key, self.settings)} {value_of(value)}" for key, value in self.settings.items()])
+
+
+def short(key: str, among: Mapping[str, Any]) -> str:
+    """The last word of a key, where it is the only one among others that ends so."""
+    last = key.rpartition(".")[2]
+    return last if sum(other.rpartition(".")[2] == last for other in among) == 1 else key
+
+
+def value_of(value: Any) -> str:
+    """As the file has it."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(value_of, value))}]"
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def clusters(experiment: Experiment) -> tuple[str, ...]:
+    """Those that are compared."""
+    return experiment.advise.clusters or (experiment.cluster,)
+
+
+def candidates(experiment: Experiment) -> list[Candidate]:
+    """All of them, settings first, then clusters, GPUs and strategies, as the file has them. Strategies that it does not name are all that
+    simulate such an experiment, but those that plan for as long as they are let; GPUs are the powers of two that a cluster has, and all.
+
+    Raises UserError, in terms of the file's keys, for a setting that does not validate, a strategy that refuses one, a cluster that there
+    is not, and where nothing or too much is left to compare.
+    """
+    _priced(experiment)
+    found: list[Candidate] = []
+    budget, grid = experiment.advise.budget.gpus, experiment.advise.grid
+    _few(prod(map(len, grid.values())) * len(clusters(experiment)))
+    for settings, cluster in product(_settings(experiment), clusters(experiment)):
+        varied = variant(experiment, cluster, settings)
+        for gpus, name in product(_gpus(experiment, cluster), strategies(varied, "strategies" in experiment.model_fields_set)):
+            if budget is None or gpus <= budget:
+                found.append(Candidate(cluster, name, gpus, settings))
+        _few(len(found))
+    if not found:
+        raise UserError(f"advise.budget.gpus: {budget}, and every number of GPUs that is asked for is larger")
+    return found
+
+
+def _few(points: int) -> None:
+    if points > MOST:
+        raise UserError(f"advise.grid: more than {MOST:,} points to simulate; leave out values, strategies or gpus")
+
+
+def variant(experiment: Experiment, cluster: str, settings: Mapping[str, Any]) -> Experiment:
+    """The experiment with these settings on that cluster, and nothing to advise. Raises UserError in terms of `advise`'s keys."""
+    data = experiment.model_dump(mode="json", exclude_unset=True, exclude={"advise"}) | {"cluster": cluster}
+    try:
+        presets.cluster(cluster)
+    except UserError as error:
+        raise UserError(f"advise.clusters: {error}") from None
+    for key, value in settings.items():
+        _set(data, key, list(value) if isinstance(value, tuple) else value)
+    found = parse(data, "advise.grid")
+    if found.family != experiment.family:
+        raise UserError(f"advise.grid: model.name: '{found.model.name}' trains on {found.family}, the experiment on {experiment.family}")
+    return found
+
+
+def _set(data: dict[str, Any], key: str, value: Any) -> None:
+    *above, last = key.split(".")
+    for step in above:
+        inner = data.setdefault(step, {})
+        if not isinstance(inner, dict):
+            raise UserError(f"advise.grid: {key}: {step} has no keys")
+        data = inner
+    data[last] = value
+
+
+def strategies(experiment: Experiment, named: bool) -> list[str]:
+    """Those that the experiment names, else all that simulate it and do not solve for as long as they are let. Raises UserError as
+    `planners`."""
+    if named:
+        return list(planners(experiment))
+    return [name for name, planner in of(experiment.family).items() if not planner.solves and not planner.refuses(experiment.hyper)]
+
+
+def _gpus(experiment: Experiment, cluster: str) -> tuple[int, ...]:
+    if "gpus" in experiment.model_fields_set:
+        return experiment.gpus
+    most = presets.cluster(cluster).gpus
+    return tuple(sorted({*(1 << power for power in range(most.bit_length())), most}))
+
+
+def _settings(experiment: Experiment) -> list[Mapping[str, Any]]:
+    """All combinations of the grid's values. Raises UserError for keys that a grid does not vary."""
+    grid = experiment.advise.grid
+    configured = family_of(experiment).configurations
+    for key in grid:
+        if (first := key.split(".")[0]) in ELSEWHERE or first in configured:
+            raise UserError(f"advise.grid: {key}: no grid varies it; {ELSEWHERE.get(first, 'one file has one')}")
+        if first in EXECUTED:
+            raise UserError(f"advise.grid: {key}: it changes nothing that is simulated")
+    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+
+
+def price(experiment: Experiment, cluster: str) -> float | None:
+    """Of a GPU-hour on a cluster; None where the file has none."""
+    prices = experiment.advise.prices
+    return (prices.get(cluster) if isinstance(prices, dict) else prices) or None
+
+
+def _priced(experiment: Experiment) -> None:
+    """Raises UserError for prices of clusters that are not compared, and for clusters without one where others have one."""
+    prices, names = experiment.advise.prices, clusters(experiment)
+    if not isinstance(prices, dict) or not prices:
+        return
+    for name in prices:
+        if name not in names:
+            raise UserError(f"advise.prices: {unknown('cluster', name, names)}")
+    if lacking := [name for name in names if name not in prices]:
+        raise UserError(f"advise.prices: none for cluster '{lacking[0]}'")

@@ -1,0 +1,127 @@
+"""Ranking: candidates in the order of an objective, those left out that do not fit, and by how much the first is first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from chronoscale.harness.advice.candidates import Candidate, price
+from chronoscale.harness.advice.reasons import reasons
+from chronoscale.harness.advice.verdict import Verdict
+from chronoscale.harness.advised import Budget
+from chronoscale.harness.experiment import Experiment
+from chronoscale.reports.formats import number, size
+from chronoscale.reports.measured import Band
+
+SURE = 0.95  # share of draws from which one is told apart from another
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A candidate and what it comes to.
+
+    hours: of `epochs`, and of what happens once before. gpu_hours, cost: of these, on all GPUs; cost None without a price. value: of the
+    objective. draws: the same in every draw of what is uncertain, none where nothing was stated. rank: from 1, None for what does not
+    rank, and `why`. behind: how much more it takes than the first, a share of that. won: share of the draws in which the first takes less,
+    None without draws. front: no other that ranks takes less of both time and GPU-hours.
+    """
+
+    candidate: Candidate
+    verdict: Verdict
+    hours: float = 0.0
+    gpu_hours: float = 0.0
+    cost: float | None = None
+    value: float = 0.0
+    draws: tuple[float, ...] = ()
+    rank: int | None = None
+    why: str = ""
+    reason: str = ""
+    behind: float = 0.0
+    won: float | None = None
+    front: bool = False
+
+    @property
+    def band(self) -> Band:
+        """Of the epoch, s."""
+        return self.verdict.point.band if self.verdict.point else Band()
+
+    @property
+    def apart(self) -> bool | None:
+        """Whether the first is told apart from it; None where no uncertainty was stated."""
+        return None if self.won is None else self.won >= SURE
+
+
+def ranking(experiment: Experiment, found: Mapping[int, tuple[Candidate, Verdict]]) -> list[Choice]:
+    """Those that rank, then the others in their order."""
+    said = reasons(found)
+    made = [replace(_choice(experiment, *found[i]), reason=said.get(i, "")) for i in sorted(found)]
+    ranked = sorted((one for one in made if not one.why), key=_order)
+    if ranked:
+        first, best = ranked[0], _front(ranked)
+        ranked = [
+            replace(one, rank=i + 1, behind=_behind(one, first), won=_won(first, one) if i else None, front=i in best)
+            for i, one in enumerate(ranked)
+        ]
+    return [*ranked, *(one for one in made if one.why)]
+
+
+def _order(one: Choice) -> tuple[float, float, int, int]:
+    """Of equals what takes less of anything else is first."""
+    return one.value, one.gpu_hours, one.candidate.gpus, one.verdict.point.peak_bytes if one.verdict.point else 0
+
+
+def _choice(experiment: Experiment, candidate: Candidate, verdict: Verdict) -> Choice:
+    point = verdict.point
+    if point is None:
+        return Choice(candidate, verdict, why=verdict.refused)
+    objective, prices = experiment.advise.objective, price(experiment, candidate.cluster)
+
+    def taken(epoch_s: float) -> tuple[float, float]:
+        hours = (experiment.epochs * epoch_s + (point.prepare_s or 0.0)) / 3600
+        values = {
+            "time": epoch_s,
+            "memory": float(point.peak_bytes),
+            "gpu-hours": hours * point.gpus,
+            "cost": hours * point.gpus * (prices or 0.0),
+        }
+        return hours, values[objective]
+
+    hours, value = taken(verdict.epoch_s)
+    cost = None if prices is None else hours * point.gpus * prices
+    draws = () if objective == "memory" else tuple(taken(draw)[1] for draw in point.draws_s)
+    made = Choice(candidate, verdict, hours, hours * point.gpus, cost, value, draws)
+    return replace(made, why=f"does not fit: {point.out_of_memory}" if point.out_of_memory else _over(experiment.advise.budget, made))
+
+
+def _over(budget: Budget, choice: Choice) -> str:
+    """What of the budget it exceeds, in words; '' for nothing."""
+    peak = choice.verdict.point.peak_bytes if choice.verdict.point else 0
+    asked: list[tuple[float, float | None, Callable[[float], str]]] = [
+        (choice.hours, budget.hours, lambda value: f"{number(value, 3)} hours"),
+        (choice.gpu_hours, budget.gpu_hours, lambda value: f"{number(value, 3)} GPU-hours"),
+        (choice.cost or 0.0, budget.cost, lambda value: f"a cost of {number(value, 3)}"),
+        (float(peak), budget.memory, lambda value: f"{size(value)} a GPU"),
+    ]
+    said = [f"{shown(taken)}, {shown(float(most))} at most" for taken, most, shown in asked if most is not None and taken > most]
+    return f"over the budget: {' and '.join(said)}" if said else ""
+
+
+def _behind(one: Choice, first: Choice) -> float:
+    return one.value / first.value - 1 if first.value > 0 else float(one.value > 0) and float("inf")
+
+
+def _won(first: Choice, other: Choice) -> float | None:
+    """Draws of one number have in common what is the same for both, such as who straggles; without as many draws of both there is none."""
+    if not first.draws or len(first.draws) != len(other.draws):
+        return None
+    return sum(ours < theirs for ours, theirs in zip(first.draws, other.draws, strict=True)) / len(first.draws)
+
+
+def _front(ranked: Sequence[Choice]) -> set[int]:
+    """Places of those that no other beats in time or GPU-hours without losing in the other."""
+    found, least = set(), float("inf")
+    for i in sorted(range(len(ranked)), key=lambda i: (ranked[i].verdict.epoch_s, ranked[i].gpu_hours)):
+        if ranked[i].gpu_hours < least:
+            found.add(i)
+            least = ranked[i].gpu_hours
+    return found

@@ -1,0 +1,91 @@
+"""Sweep: a function of many tasks, one after another, in processes of this machine, or on a Dask cluster. Results are the same."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from importlib import metadata
+from importlib.metadata import version
+from multiprocessing import get_context
+from typing import TypeVar
+
+from distributed import Client, KilledWorker
+from distributed import as_completed as as_gathered
+
+from chronoscale.errors import MachineError, UserError
+
+T = TypeVar("T")
+R = TypeVar("R")
+Judge = Callable[[T], R]
+Take = Callable[[int, R], None]
+CONNECT_S = 30  # until a scheduler and its first worker have answered
+PACKAGE = "chronoscale"
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG, linux/prctl.h
+
+
+def sweep(judge: Judge[T, R], tasks: Mapping[int, T], take: Take[R], workers: int = 1, dask: str | None = None) -> None:
+    """Call `take(number, judge(task))` in this process as results come, in any order. `judge` and tasks can be pickled.
+
+    workers: processes of this machine; 1: none but this. dask: address of a scheduler, whose workers need this package and the files that
+    tasks name. Raises what `judge` raises, once; MachineError for workers that are lost, and for a scheduler that does not answer;
+    UserError for workers of another version.
+    """
+    if dask is not None:
+        _on_cluster(judge, tasks, take, dask)
+    elif workers > 1 and len(tasks) > 1:
+        _in_processes(judge, tasks, take, min(workers, len(tasks)))
+    else:
+        for number, task in tasks.items():
+            take(number, judge(task))
+
+
+def _in_processes(judge: Judge[T, R], tasks: Mapping[int, T], take: Take[R], workers: int) -> None:
+    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_begin) as pool:
+        futures = {pool.submit(judge, task): number for number, task in tasks.items()}
+        try:
+            for future in as_completed(futures):
+                take(futures[future], future.result())
+        except BrokenProcessPool:
+            raise MachineError(
+                "a process that simulates was lost, perhaps to the system's memory; the same command goes on with what is left, "
+                "--workers 1 takes least"
+            ) from None
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _begin() -> None:
+    """End at once, and without a word, where this command is interrupted or killed."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+
+
+def _on_cluster(judge: Judge[T, R], tasks: Mapping[int, T], take: Take[R], address: str) -> None:
+    try:
+        client = Client(address, set_as_default=False, timeout=CONNECT_S)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise MachineError(f"dask: no scheduler answers at {address} ({' '.join(str(error).split())})") from error
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=CONNECT_S)
+        except TimeoutError as error:
+            raise MachineError(f"dask: the scheduler at {address} has no workers") from error
+        _alike(client)
+        futures = {client.submit(judge, task, pure=False): number for number, task in tasks.items()}
+        try:
+            for future in as_gathered(futures, loop=client.loop):
+                take(futures[future], future.result())
+        except (KilledWorker, OSError) as error:
+            raise MachineError(f"dask: {' '.join(str(error).split())}; the same command goes on with what is left") from error
+
+
+def _alike(client: Client) -> None:
+    """Raises UserError for a worker with another version of this package, or none: its results would be other ones."""
+    here = version(PACKAGE)
+    for worker, there in client.run(metadata.version, PACKAGE, on_error="return").items():
+        if there != here:
+            found = there if isinstance(there, str) else "none"
+            raise UserError(f"dask: worker {worker} has {PACKAGE} {found}, and this is {here}; install the same there")

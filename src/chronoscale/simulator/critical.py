@@ -1,0 +1,147 @@
+"""Critical: the chain of tasks that an epoch takes as long as, each begun by the one before it, and what it is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from chronoscale.datasets.arrays import Int32
+from chronoscale.simulator.launches import Launches
+from chronoscale.simulator.timeline import streams_of
+from chronoscale.strategies.cluster import Cluster, Device
+from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedule
+from chronoscale.strategies.trace import Trace
+
+HOST = -1  # of a step: a rank's host launches kernels, no row runs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Critical:
+    """k steps in the order of time, arrays [k]. In a replay they follow one another without a gap from the epoch's start to its end; in a
+    measured trace something that no row says may lie between two."""
+
+    row: Ints  # HOST where kernels are launched
+    rank: Int32
+    start_ns: Ints
+    end_ns: Ints
+
+    @property
+    def duration_ns(self) -> Ints:
+        return self.end_ns - self.start_ns
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """How much of an epoch, a share of 1, the critical path spends in one operation of one lane. op, lane: by name, '' where a host
+    launches kernels. link: "inside" a node or "between" nodes, '' for what is no collective."""
+
+    op: str
+    lane: str
+    link: str
+    share: float
+
+
+def critical(schedule: Schedule, trace: Trace, device: Device, launches: Launches | None = None) -> Critical:
+    """Walk back from the last end through whatever made each row start when it did: the row before it in its stream, the dependency that
+    ended last, its host's launches, and of a collective the same of its last arriver. Of what ended at one time the stream counts first.
+
+    launches: those that the trace was replayed with. Raises ValueError for a trace that has not every row of `schedule`.
+    """
+    if len(trace) != len(schedule):
+        raise ValueError(f"critical path: the trace of '{trace.strategy}' has {len(trace)} of {len(schedule)} rows")
+    if not len(schedule):
+        empty = np.zeros(0, np.int64)
+        return Critical(empty, np.zeros(0, np.int32), empty, empty)
+    rows, end = len(schedule), trace.end_ns
+    by, ready = _ready(schedule, device, end)
+    begun, turn_by, turn_rank = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if launches is not None:
+        (begun, turn_by), turn_rank = _turns(launches, end), launches.rank
+        launched = begun[launches.turn] + launches.after_ns
+        held = launched > ready
+        by[held], ready[held] = rows + launches.turn[held], launched[held]
+    _join(schedule, by, ready)
+
+    follows = [*by.tolist(), *turn_by.tolist()]
+    found = [int(np.argmax(end))]
+    while (node := follows[found[-1]]) >= 0:
+        found.append(node)
+    node_start = np.concatenate([trace.start_ns, begun])
+    path = np.array(found[::-1], np.int64)
+    of_row = path < rows
+    start = np.maximum(node_start[path], trace.start_ns.min())
+    stop = np.append(start[1:], end[path[-1]])
+    row = np.where(of_row, path, HOST)
+    rank = np.concatenate([schedule.rank, turn_rank])[path].astype(np.int32)
+    return Critical(row, rank, start, np.where(of_row, end[row], stop))
+
+
+def _ready(schedule: Schedule, device: Device, end: Ints) -> tuple[Ints, Ints]:
+    """Of each row which one it waits for longest, in its stream or as a dependency (-1: none), and when that ends; int64 [rows] each."""
+    stream = streams_of(schedule, device)
+    order = np.argsort(stream, kind="stable")
+    by = np.full(len(schedule), -1, np.int64)
+    same = np.diff(stream[order]) == 0
+    by[order[1:][same]] = order[:-1][same]
+    ready = np.where(by >= 0, end[by], 0)
+    waiter = np.repeat(np.arange(len(schedule)), np.diff(schedule.dep_ptr))
+    latest = np.lexsort((end[schedule.dep], waiter))
+    latest = latest[np.flatnonzero(np.diff(waiter, append=-1))]  # waiters ascend: the last of each ends last
+    row, dep = waiter[latest], schedule.dep[latest]
+    later = end[dep] > ready[row]
+    by[row[later]], ready[row[later]] = dep[later], end[dep[later]]
+    return by, ready
+
+
+def _turns(launches: Launches, end: Ints) -> tuple[Ints, Ints]:
+    """When each turn of a host starts, and what it waited for: a row, or the turn before it as the number of rows and its own (-1: none);
+    int64 [turns] each. A turn starts when the one before is over and its gate has ended."""
+    count, gated = len(launches.rank), launches.gate >= 0
+    first = np.diff(launches.rank, prepend=-1) != 0
+    done = np.cumsum(launches.length_ns) - launches.length_ns
+    floor = np.where(gated, end[launches.gate], np.where(first, 0, np.iinfo(np.int64).min // 2))
+    start = pd.Series(floor - done).groupby(launches.rank).cummax().to_numpy() + done
+    before = np.where(first, -1, len(end) + np.arange(count) - 1)
+    return start, np.where(gated & (start == end[launches.gate]), launches.gate, before)
+
+
+def _join(schedule: Schedule, by: Ints, ready: Ints) -> None:
+    """Every row of a collective waits for what its last arriver waits for."""
+    rows = np.flatnonzero(schedule.collective >= 0)
+    rows = rows[np.lexsort((ready[rows], schedule.collective[rows]))]
+    ends = np.flatnonzero(np.diff(schedule.collective[rows], append=-1))
+    last = np.repeat(rows[ends], np.diff(ends, prepend=-1))
+    by[rows] = by[last]
+
+
+def blame(path: Critical, schedule: Schedule, trace: Trace, cluster: Cluster) -> tuple[Blame, ...]:
+    """What the path is made of, the largest share first; empty for an epoch of no length. Shares add up to 1 for a replay."""
+    if not trace.span_ns:
+        return ()
+    across = _across(schedule, cluster)
+    keys: dict[tuple[str, str, str], int] = {}
+    of_row = path.row != HOST
+    kind = np.where(of_row, (schedule.op[path.row].astype(np.int64) * len(Lane) + schedule.lane[path.row]) * 2 + across[path.row], HOST)
+    kinds, index = np.unique(kind, return_inverse=True)
+    spent = np.bincount(index, path.duration_ns, len(kinds))
+    for code, ns in zip(kinds.tolist(), spent.tolist(), strict=True):
+        op = Op(code // 2 // len(Lane)) if code != HOST else None
+        link = "" if op not in COLLECTIVES else "between" if code % 2 else "inside"
+        keys["" if op is None else op.name, "" if op is None else Lane(code // 2 % len(Lane)).name, link] = ns
+    found = [Blame(*key, share=ns / trace.span_ns) for key, ns in keys.items()]
+    return tuple(sorted(found, key=lambda one: (-one.share, one.op, one.lane, one.link)))
+
+
+def _across(schedule: Schedule, cluster: Cluster) -> Ints:
+    """1 for rows of collectives whose ranks are on several nodes, else 0; int64 [rows]."""
+    rows = np.flatnonzero(schedule.collective >= 0)
+    found = np.zeros(len(schedule), np.int64)
+    if len(rows):
+        node = pd.Series(schedule.rank[rows] // cluster.gpus_per_node).groupby(schedule.collective[rows])
+        found[rows] = (node.transform("min") != node.transform("max")).to_numpy()
+    return found

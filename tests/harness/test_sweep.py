@@ -1,0 +1,82 @@
+"""Sweeps: one after another, in processes, on a Dask cluster; what is lost on the way."""
+
+from pathlib import Path
+
+import pytest
+from distributed import LocalCluster
+from sweep_cases import die, refuse, square
+
+from chronoscale.errors import MachineError, UserError
+from chronoscale.harness.advice import sweep as module
+from chronoscale.harness.advice.sweep import sweep
+
+
+def taken(judge, tasks, **where) -> dict[int, int]:
+    found: dict[int, int] = {}
+    sweep(judge, tasks, found.__setitem__, **where)
+    return found
+
+
+@pytest.fixture(scope="module")
+def dask():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+        cluster = LocalCluster(n_workers=2, threads_per_worker=2, processes=True, dashboard_address="127.0.0.1:0")
+    with cluster:
+        yield cluster.scheduler_address
+
+
+TASKS = {number: number + 1 for number in range(7)}
+
+
+def test_wherever_it_runs_the_results_are_the_same(dask):
+    expected = {number: value**2 for number, value in TASKS.items()}
+    for where in ({}, {"workers": 2}, {"workers": 16}, {"dask": dask}):
+        assert taken(square, TASKS, **where) == expected
+    assert taken(square, {}, workers=4) == {}
+
+
+def test_results_are_taken_as_they_come():
+    """In this process one by one: what was taken before a failure is kept."""
+    found: dict[int, int] = {}
+    with pytest.raises(UserError, match="three is wrong"):
+        sweep(refuse, TASKS, found.__setitem__)
+    assert found == {0: 1, 1: 2}
+
+
+def test_a_failure_is_raised_once(dask):
+    for where in ({"workers": 2}, {"dask": dask}):
+        with pytest.raises(UserError, match="three is wrong"):
+            taken(refuse, TASKS, **where)
+
+
+def test_a_lost_process_is_said():
+    with pytest.raises(MachineError, match="a process that simulates was lost, perhaps to the system's memory; the same command goes on"):
+        taken(die, {0: 1, 1: 2}, workers=2)
+
+
+def test_a_lost_dask_worker_is_said(dask):
+    with pytest.raises(MachineError, match=r"dask: .*the same command goes on with what is left"):
+        taken(die, {0: 1}, dask=dask)
+
+
+def test_a_scheduler_that_is_not_there(monkeypatch):
+    monkeypatch.setattr(module, "CONNECT_S", 0.5)
+    for address in ("tcp://127.0.0.1:9", "nonsense://x"):
+        with pytest.raises(MachineError, match=f"dask: no scheduler answers at {address}"):
+            taken(square, TASKS, dask=address)
+
+
+def test_a_scheduler_without_workers(monkeypatch):
+    monkeypatch.setattr(module, "CONNECT_S", 0.5)
+    with LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as cluster, pytest.raises(MachineError, match="has no workers"):
+        taken(square, TASKS, dask=cluster.scheduler_address)
+
+
+def test_workers_of_another_version_are_refused(dask, monkeypatch):
+    monkeypatch.setattr(module, "version", lambda _: "9.9")
+    with pytest.raises(UserError, match=r"dask: worker tcp://.* has chronoscale \d.*, and this is 9.9; install the same there"):
+        taken(square, TASKS, dask=dask)
+    monkeypatch.setattr(module, "PACKAGE", "no-such-package")
+    with pytest.raises(UserError, match="has no-such-package none"):
+        taken(square, TASKS, dask=dask)

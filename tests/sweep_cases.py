@@ -1,0 +1,21 @@
+"""Functions of sweeps, where processes of their own find them."""
+
+import os
+import signal
+
+from chronoscale.errors import UserError
+
+
+def square(value: int) -> int:
+    return value * value
+
+
+def refuse(value: int) -> int:
+    if value == 3:
+        raise UserError("three is wrong")
+    return value
+
+
+def die(value: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return value
