@@ -16,6 +16,7 @@ from chronoscale.simulator.draws import Draws, middle, spans
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.launches import Launches
 from chronoscale.simulator.uncertainty import NOTHING, DeviceClass, Stragglers, Uncertainty
+from chronoscale.strategies.costs import Fit, FittedCosts
 from chronoscale.strategies.schedule import Op
 
 JITTER = Uncertainty(jitter=0.3)
@@ -222,3 +223,27 @@ def test_what_is_stated_is_told_in_words():
     stated = Uncertainty(0.05, 0.1, Stragglers(2, "node", 1.5), (DeviceClass(0.5, 0.8),))
     assert str(stated) == "jitter 0.05, sway 0.1, 2 nodes 1.5 times as slow, 50% of the GPUs at 0.8 of the speed"
     assert str(NOTHING) == ""
+
+
+LEVEL = Fit("AGGREGATE", 0, "bytes", (0.0, 1e6), {"bytes": 0}, {"bytes": 1}, 0.1, 8, spread=0.1)
+SEEN = Uncertainty("fitted", "fitted")
+
+
+def test_what_repeats_have_shown_varies_as_it_did_and_leaves_sums_alone():
+    text = "\n".join(f"a{i}: AGGREGATE@COMPUTE iteration={i // 100}" for i in range(400))
+    schedule = write(text, ranks=2).schedule
+    costs = FittedCosts("d", (LEVEL,), {}, sway=0.05, extrapolate=True)
+    factors = np.stack([Draws.of(schedule, gpus(2), costs, SEEN, 0).factors(draw)[0] for draw in range(300)])
+    assert factors.mean() == pytest.approx(1, rel=0.005)
+    assert factors.std() == pytest.approx(np.hypot(0.1, 0.05), rel=0.03)
+    total = factors[:, schedule.rank == 0][:, :100].sum(1)  # one iteration: what its rows share does not average out
+    assert total.std() / 100 == pytest.approx(np.hypot(0.05, 0.1 / 10), rel=0.15)
+    still = replace(costs, sway=0.0, fits=(replace(LEVEL, spread=0.0),))
+    assert (Draws.of(schedule, gpus(2), still, SEEN, 0).factors(3)[0] == 1).all() and not still.jitters and costs.jitters
+
+
+def test_only_fitted_costs_say_how_much_rows_vary():
+    schedule = write("a: AGGREGATE@COMPUTE").schedule
+    with pytest.raises(UserError, match="was not fitted, so no repeats say how much rows vary; state it as a number"):
+        Draws.of(schedule, gpus(1), NsCosts(1), SEEN, 0)
+    assert str(SEEN) == "jitter fitted, sway fitted"

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from notation import write
 
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.strategies.asked import Asked, CostsNeeded, Unknown, spans
-from chronoscale.strategies.costs import UNUSED, Fit, FittedCosts
+from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.curves import Curve, curves
-from chronoscale.strategies.jittered import Jittered
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.snapshots.models import model_shape
@@ -96,24 +92,3 @@ def test_curves_are_every_row_once() -> None:
         }
     assert list(curves(schedule, np.zeros(0, np.int64))) == []
     assert str(Curve("GATHER", 8, "HOST", 2)) == "GATHER (implementation 2) in lane HOST at width 8"
-
-
-LEVEL = Fit("AGGREGATE", 0, "bytes", (0.0, 1e6), {"bytes": 0}, {"bytes": 1}, 0.1, 8, spread=0.1)
-
-
-def test_jitter_has_the_deviations_that_were_fitted_and_leaves_sums_alone() -> None:
-    text = "\n".join(f"a{i}: AGGREGATE@COMPUTE iteration={i // 100}" for i in range(400))
-    schedule = write(text, ranks=2).schedule
-    rows = np.arange(len(schedule))
-    costs = FittedCosts("d", (LEVEL,), {}, sway=0.05, extrapolate=True)
-    drawn = np.stack([Jittered(costs, draw).predict(schedule, rows)[0] for draw in range(300)])
-    assert drawn.mean() == pytest.approx(1e6, rel=0.005)
-    assert drawn.std() / 1e6 == pytest.approx(np.hypot(0.1, 0.05), rel=0.03)
-    total = drawn[:, schedule.rank == 0][:, :100].sum(1)  # one iteration: what its rows share does not average out
-    assert total.std() / 1e8 == pytest.approx(np.hypot(0.05, 0.1 / 10), rel=0.15)
-    again = Jittered(costs, 3).predict(schedule, rows)[0]
-    assert (again == drawn[3]).all() and (drawn[3] != drawn[4]).any()
-    half = rows[: len(rows) // 2]
-    assert (Jittered(costs, 3).predict(schedule, half)[0] == drawn[3][: len(half)]).all()  # of each row, however they are asked for
-    still = Jittered(replace(costs, sway=0.0, fits=(replace(LEVEL, spread=0.0),)), 3)
-    assert (still.predict(schedule, rows)[0] == 10**6).all() and not still.costs.jitters and costs.jitters

@@ -31,17 +31,19 @@ from chronoscale.real_exec.interpreter import Pass
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.launch import launch
 from chronoscale.real_exec.pinning import share
+from chronoscale.simulator.draws import spans
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check
+from chronoscale.simulator.uncertainty import Uncertainty
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import UNUSED, CostModel, FittedCosts
-from chronoscale.strategies.jittered import Jittered
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Workload
 
 COSTS = "costs.json"  # of a piece whose strategies are replayed: fitted to the probes beside them
 PROBES = "probes"
 DRAWS = 31  # of jitter
+SEEN = Uncertainty("fitted", "fitted")  # as repeats have shown it
 SPANS = ".spans.json"  # beside a replay: epochs of its draws
 
 
@@ -198,8 +200,8 @@ def rehearse(experiment: Experiment, run: Run) -> None:
             check(schedule, trace, cluster)
             trace.save(part / f"{name}.parquet")
             if ranks > 1 and costs.jitters:
-                spans = [replay(schedule, cluster, Jittered(costs, experiment.seed + draw)).span_ns for draw in range(DRAWS)]
-                write_text(part / f"{name}{SPANS}", json.dumps(spans))
+                drawn = spans(schedule, cluster, costs, SEEN, DRAWS, experiment.seed)
+                write_text(part / f"{name}{SPANS}", json.dumps(drawn.tolist()))
 
     for ranks in experiment.ranks:
         if not (run.folder / f"ranks-{ranks}").exists():

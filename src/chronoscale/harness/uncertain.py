@@ -8,9 +8,10 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from chronoscale.errors import UserError
 from chronoscale.harness.part import LISTED, Part, Size
-from chronoscale.simulator.uncertainty import DeviceClass, Stragglers, Uncertainty
+from chronoscale.simulator.uncertainty import DeviceClass, Fitted, Stragglers, Uncertainty
 
 MOST = 10_000  # draws
+Spread = Annotated[NonNegativeFloat, Field(le=10)] | Fitted
 
 
 class Slow(Part):
@@ -34,10 +35,8 @@ class Uncertain(Part):
     """What is uncertain, and how often it is drawn."""
 
     draws: Annotated[Size, Field(le=MOST)] = Field(30, description="replays of every point, each with other times, where any are uncertain")
-    jitter: Annotated[NonNegativeFloat, Field(le=10)] = Field(0.0, description="relative standard deviation of a row's time")
-    sway: Annotated[NonNegativeFloat, Field(le=10)] = Field(
-        0.0, description="of all that a rank does in an iteration, beside its rows' own jitter"
-    )
+    jitter: Spread = Field(0.0, description="relative standard deviation of a row's time; fitted: as the repeats of a profile have it")
+    sway: Spread = Field(0.0, description="of all that a rank does in an iteration, beside its rows' own jitter; or fitted")
     stragglers: Slow | None = Field(None, description="GPUs or nodes that are slower than the others")
     classes: Annotated[tuple[Kind, ...], LISTED] = Field(
         (),

@@ -13,6 +13,7 @@ from chronoscale.simulator.launches import Launches
 from chronoscale.simulator.uncertainty import Uncertainty
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel, Floats
+from chronoscale.strategies.samples import spreads, swaying
 from chronoscale.strategies.schedule import Ints, Lane, Schedule
 from chronoscale.strategies.trace import Trace
 
@@ -24,7 +25,8 @@ class Draws:
     """Draw k of a seed is the same however many there are. What no draw changes is worked out once: also the shares that rows take of what
     they have in common, which are those of rows that take as long as usual.
 
-    joined, first: rows of collectives, and the first row of each one's (int64 both): a collective has one duration. own, computes: rows
+    jitter: of each row, float64 [n], or of all. joined, first: rows of collectives, and the first row of each one's (int64 both): a
+    collective has one duration. own, computes: rows
     that are none, and those that a device computes, bool [n]; slow: float64 [n], what the class of a row's rank makes of its time.
     """
 
@@ -36,29 +38,33 @@ class Draws:
     place: str
     joined: Ints
     first: Ints
+    jitter: Floats | float
+    sway: float
     own: NDArray[np.bool_]
     computes: NDArray[np.bool_]
     slow: Floats | None
 
     @classmethod
     def of(cls, schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty: Uncertainty, seed: int) -> Draws:
-        """Raises UserError as `replay`."""
+        """Raises UserError as `replay`, and where costs that were not fitted are to say how much rows vary."""
+        jitter, sway = uncertainty.jitter, uncertainty.sway
+        spread = spreads(costs, schedule) if jitter == "fitted" else jitter, swaying(costs) if sway == "fitted" else sway
         own = schedule.collective < 0
         computes = own & np.isin(schedule.lane, [Lane.COMPUTE, Lane.COMPUTE2])
         speeds = uncertainty.speeds(schedule.ranks)
         slow = np.where(computes, 1 / speeds[schedule.rank], 1.0) if (speeds != 1).any() else None
         alone = Alone.of(schedule, cluster, costs)
-        return cls(schedule, cluster, uncertainty, seed, alone, place(cluster, costs), *firsts(schedule), own, computes, slow)
+        return cls(schedule, cluster, uncertainty, seed, alone, place(cluster, costs), *firsts(schedule), *spread, own, computes, slow)
 
     def factors(self, draw: int) -> tuple[Floats, Floats]:
         """How many times as long rows take, and the host for their launches; float64 [n] both."""
         common = np.ones(len(self.schedule))
         if self.uncertainty.jitter:
-            common *= _around(self._numbers(draw, _JITTER), self.uncertainty.jitter, len(common))
+            common *= _around(self._numbers(draw, _JITTER), self.jitter, len(common))
             common[self.joined] = common[self.first]
-        if self.uncertainty.sway:
+        if self.sway:
             iteration, turns = np.maximum(self.schedule.iteration, 0), max(self.schedule.iterations, 1)
-            found = _around(self._numbers(draw, _SWAY), self.uncertainty.sway, self.schedule.ranks * turns)
+            found = _around(self._numbers(draw, _SWAY), self.sway, self.schedule.ranks * turns)
             common *= np.where(self.own, found[self.schedule.rank * turns + iteration], 1.0)
         rows = common if self.slow is None else common * self.slow
         if (stragglers := self.uncertainty.stragglers) is None:
@@ -114,7 +120,7 @@ def middle(spans: Ints) -> int:
     return int(np.argsort(spans, kind="stable")[(len(spans) - 1) // 2])
 
 
-def _around(numbers: np.random.Generator, spread: float, count: int) -> Floats:
-    """Log-normal numbers of mean 1 and standard deviation `spread`, float64 [count]."""
-    variance = np.log1p(spread**2)
+def _around(numbers: np.random.Generator, spread: Floats | float, count: int) -> Floats:
+    """Log-normal numbers of mean 1 and standard deviation `spread`, one or float64 [count]; float64 [count]."""
+    variance = np.log1p(np.square(spread))
     return np.asarray(np.exp(np.sqrt(variance) * numbers.standard_normal(count) - variance / 2), np.float64)

@@ -27,8 +27,9 @@ def replay(schedule: Schedule, cluster: Cluster, costs: CostModel, engine: Engin
 
     Rows of a stream run in row order; a row starts when its stream is free and its dependencies have ended. Rows of one collective
     start together when the last of them could, and take the network model's time. On a device whose kernels a host launches, one thread
-    for all streams of a rank, no row starts before its launches allow (`launches`). Rows that run side by side and ask for more of a device or
-    a link than there is slow one another down (`contention`), unless the cluster says otherwise. Times are whole nanoseconds from 0.
+    for all streams of a rank, no row starts before its launches allow (`launches`). Rows that run side by side and ask for more of a
+    device or a link than there is slow one another down (`contention`), unless the cluster says otherwise. Times are whole nanoseconds
+    from 0.
 
     engine: "native", or SimPy's processes, which mean the same to the nanosecond; where no native library was built SimPy takes over, with
     a warning.

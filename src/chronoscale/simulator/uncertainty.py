@@ -11,6 +11,7 @@ import numpy as np
 from chronoscale.errors import UserError
 from chronoscale.strategies.costs import Floats
 
+Fitted = Literal["fitted"]
 FEW = 1e-9  # shares of classes may add up to this much more than 1
 
 
@@ -52,22 +53,28 @@ class DeviceClass:
 
 @dataclass(frozen=True, slots=True)
 class Uncertainty:
-    """jitter: relative standard deviation of a row's time and of what launching it takes its host, each row for itself and each collective
+    """What is "fitted" is as repeats of what costs were fitted to have shown it, of each curve and of no collective.
+
+    jitter: relative standard deviation of a row's time and of what launching it takes its host, each row for itself and each collective
     as one; sway: of all that a rank does in an iteration, beside that. Both log-normal with mean 1: times are positive, and sums of many
     rows stay what they are. classes: the first has the first ranks, and so on; what no class has keeps the cluster's device.
     """
 
-    jitter: float = 0.0
-    sway: float = 0.0
+    jitter: float | Fitted = 0.0
+    sway: float | Fitted = 0.0
     stragglers: Stragglers | None = None
     classes: tuple[DeviceClass, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, spread in (("jitter", self.jitter), ("sway", self.sway)):
-            if not (math.isfinite(spread) and spread >= 0):
+        for name, spread in self._spreads:
+            if spread != "fitted" and not (math.isfinite(spread) and spread >= 0):
                 raise UserError(f"{name}: expected a relative spread of at least 0, got {spread}")
         if (total := sum(one.share for one in self.classes)) > 1 + FEW:
             raise UserError(f"classes: their shares add up to {total:g}, more than 1")
+
+    @property
+    def _spreads(self) -> tuple[tuple[str, float | Fitted], ...]:
+        return ("jitter", self.jitter), ("sway", self.sway)
 
     @property
     def random(self) -> bool:
@@ -83,7 +90,8 @@ class Uncertainty:
         return found
 
     def __str__(self) -> str:
-        said = [f"{name} {spread:.3g}" for name, spread in (("jitter", self.jitter), ("sway", self.sway)) if spread]
+        shown = [(name, spread if spread == "fitted" else f"{spread:.3g}" if spread else "") for name, spread in self._spreads]
+        said = [f"{name} {spread}" for name, spread in shown if spread]
         said += [] if self.stragglers is None else [str(self.stragglers)]
         return ", ".join([*said, *map(str, self.classes)])
 

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.costs import CostModel, Floats
 from chronoscale.strategies.curves import RANGED, Curve, curves
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Op, Schedule
 from chronoscale.strategies.trace import Source
@@ -29,6 +29,10 @@ class Unknown:
         self._asked()
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
+        """As in `CostModel`."""
+        self._asked()
+
+    def occupies(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Floats]:
         """As in `CostModel`."""
         self._asked()
 
@@ -57,6 +61,10 @@ class Asked:
         """As in `CostModel`."""
         self.note(schedule, rows)
         return self.costs.predict(schedule, rows)
+
+    def occupies(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Floats]:
+        """As in `CostModel`."""
+        return self.costs.occupies(schedule, rows)
 
     def note(self, schedule: Schedule, rows: Ints | None = None) -> None:
         """Rows of a schedule, by default all, as if they had been asked for."""
