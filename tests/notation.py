@@ -86,12 +86,15 @@ def gpus(
     streams: tuple[tuple[Lane, ...], ...] | None = None,
     memory: float = 1e9,
     origin: str = "specified for a test",
+    contention: bool = False,
 ) -> Cluster:
-    """Devices joined by links of 1 B/ns within a node and half of that between nodes, without latency; fitted ones have no rails."""
+    """Devices joined by links of 1 B/ns within a node and half of that between nodes, without latency; fitted ones have no rails. Rows run
+    as if each were alone."""
     each = per_node or count
     extra = {} if streams is None else {"streams": streams}
     device = Device("Test GPU", memory, 1e12, 1e12, Link(1e9, 0.0), 0.0, **extra)
-    return Cluster("test", device, -(-count // each), each, Link(1e9, 0.0), Link(0.5e9, 0.0), origin, collectives="alpha-beta")
+    links = Link(1e9, 0.0), Link(0.5e9, 0.0)
+    return Cluster("test", device, -(-count // each), each, *links, origin, collectives="alpha-beta", contention=contention)
 
 
 def log(schedule: Schedule, trace: Trace) -> list[tuple[str, int, int, int]]:

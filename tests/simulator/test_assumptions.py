@@ -79,7 +79,7 @@ def test_stated_jitter_is_left_aside_and_classes_are_not():
 def test_an_assumption_says_what_it_is(one: Assumption):
     assert one.low != one.high and one.source
     assert one.lower is not None or one.upper is not None
-    where = cluster()
+    where = replace(cluster(), contention=True)
     usual = Supposed(where, DatasheetCosts(where.device), NOTHING)
     assert all(change is None or change(usual) != usual for change in (one.lower, one.upper))
     assert NAMES[one.name] is one

@@ -18,7 +18,7 @@ from chronoscale.simulator.draws import Draws, middle
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.launches import Launches
 from chronoscale.simulator.memory import check, peaks
-from chronoscale.simulator.traffic import volumes
+from chronoscale.simulator.traffic import Crossed, volumes
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel, DatasheetCosts
 from chronoscale.strategies.samples import few
@@ -64,7 +64,7 @@ def simulated(experiment: Experiment, planner: Strategy, work: Workload, gpus: i
         few=few(costs, schedule),
         draws_s=tuple((spans / 1e9).tolist()) if uncertain.random else (),
     )
-    crossed = volumes(drawn.alone.traffic, drawn.alone.links, trace.span_ns)
+    crossed = volumes(drawn.alone.crossed or Crossed.of(schedule, machines), trace.span_ns)
     if len(crossed):
         point = replace(point, busiest_link=str(crossed["link"][0]), link_utilisation=float(crossed["utilisation"][0]))
     if planner.partitioned and work.partition is not None:

@@ -11,9 +11,8 @@ from chronoscale.datasets.arrays import UInt8
 from chronoscale.simulator import network
 from chronoscale.simulator.contention import contention
 from chronoscale.simulator.launches import Launches
-from chronoscale.simulator.links import LinkGraph
 from chronoscale.simulator.shares import Shares
-from chronoscale.simulator.traffic import Traffic
+from chronoscale.simulator.traffic import Crossed
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel, Floats, durations
 from chronoscale.strategies.schedule import Ints, Schedule
@@ -21,14 +20,13 @@ from chronoscale.strategies.schedule import Ints, Schedule
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alone:
-    """ns int64 [n], a collective's in each of its rows, and where they come from. Each kernel takes the host `launch_ns`. traffic: over
-    `links`; shares: None where no row is in another's way."""
+    """ns int64 [n], a collective's in each of its rows, and where they come from. Each kernel takes the host `launch_ns`. crossed:
+    which links by what, None where the cluster has no contention; shares: None where no row is in another's way."""
 
     ns: Ints
     source: UInt8
     launch_ns: int
-    links: LinkGraph
-    traffic: Traffic
+    crossed: Crossed | None
     shares: Shares | None
 
     @classmethod
@@ -38,10 +36,9 @@ class Alone:
         ns, source = durations(costs, schedule)
         joined, joined_ns = network.times(schedule, cluster)
         ns[joined], source[joined] = joined_ns, network.origin(cluster)
-        links = LinkGraph.of(cluster)
-        traffic = Traffic.of(schedule, cluster, links)
-        shares = contention(schedule, cluster, costs, ns, traffic, links) if cluster.contention else None
-        return cls(ns, source, costs.launch_ns, links, traffic, shares)
+        crossed = Crossed.of(schedule, cluster) if cluster.contention else None
+        shares = None if crossed is None else contention(schedule, cluster, costs, ns, crossed)
+        return cls(ns, source, costs.launch_ns, crossed, shares)
 
     def launches(self, schedule: Schedule, ns: Ints, slower: Floats | None = None) -> Launches | None:
         """Of `schedule`, whose rows take `ns` (int64 [n]); slower: how many times as long the host takes for those of each row, float64

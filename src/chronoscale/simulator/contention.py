@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Int32
-from chronoscale.simulator.links import LinkGraph
 from chronoscale.simulator.shares import Shares
 from chronoscale.simulator.timeline import streams_of
-from chronoscale.simulator.traffic import Traffic
+from chronoscale.simulator.traffic import Crossed
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel, Floats
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Op, Schedule
@@ -21,21 +20,22 @@ from chronoscale.strategies.schedule import COLLECTIVES, Ints, Op, Schedule
 OF_A_DEVICE = ("memory", "SMs")
 
 
-def contention(schedule: Schedule, cluster: Cluster, costs: CostModel, ns: Ints, traffic: Traffic, links: LinkGraph) -> Shares | None:
-    """Of rows that take `ns` alone, int64 [n], and cross `links` as `traffic` says; None where none can be in another's way.
+def contention(schedule: Schedule, cluster: Cluster, costs: CostModel, ns: Ints, crossed: Crossed) -> Shares | None:
+    """Of rows that take `ns` alone, int64 [n]; None where none can be in another's way.
 
     Resources: memory and SMs of each rank's device, then the links.
     """
     streams = streams_of(schedule, cluster.device)
-    parts = [_crossing(traffic, links, ns, schedule.ranks), *_computing(schedule, costs, streams, len(cluster.device.streams))]
+    parts = [_crossing(crossed, ns, schedule.ranks), *_computing(schedule, costs, streams, len(cluster.device.streams))]
     row, resource, share = (np.concatenate([part[i] for part in parts]) for i in range(3))
     delay = np.zeros(len(schedule), np.int64)
-    delay[traffic.row] = traffic.latency_ns
+    delay[crossed.traffic.row] = crossed.traffic.latency_ns
     names = tuple(f"GPU {rank} {what}" for what in OF_A_DEVICE for rank in range(schedule.ranks))
-    return Shares.of(row, resource.astype(np.int32), share, delay, streams, (*names, *links.names))
+    return Shares.of(row, resource.astype(np.int32), share, delay, streams, (*names, *crossed.links.names))
 
 
-def _crossing(traffic: Traffic, links: LinkGraph, ns: Ints, ranks: int) -> tuple[Ints, Ints, Floats]:
+def _crossing(crossed: Crossed, ns: Ints, ranks: int) -> tuple[Ints, Ints, Floats]:
+    links, traffic = crossed
     place = np.repeat(np.arange(len(traffic.row)), np.diff(traffic.ptr))
     row = traffic.row[place]
     moving_s = np.maximum(ns[row] - traffic.latency_ns[place], 1) / 1e9
@@ -52,7 +52,7 @@ def _computing(schedule: Schedule, costs: CostModel, streams: Int32, lanes: int)
             for column, share in zip(found, costs.occupies(schedule, rows), strict=True):
                 column[rows] = share
     asked = [np.flatnonzero(_short(share, schedule, streams, lanes)) for share in found]
-    return [(rows, which * schedule.ranks + schedule.rank[rows], found[which][rows]) for which, rows in enumerate(asked)]
+    return [(rows, which * schedule.ranks + schedule.rank[rows].astype(np.int64), found[which][rows]) for which, rows in enumerate(asked)]
 
 
 def _short(share: Floats, schedule: Schedule, streams: Int32, lanes: int) -> NDArray[np.bool_]:

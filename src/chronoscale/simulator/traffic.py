@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -65,6 +66,19 @@ class Traffic:
         return cls(row, latency_ns, np.concatenate([[0], np.cumsum(count)]), link, moved)
 
 
+class Crossed(NamedTuple):
+    """The links of a cluster, and what a schedule's rows move over them."""
+
+    links: LinkGraph
+    traffic: Traffic
+
+    @classmethod
+    def of(cls, schedule: Schedule, cluster: Cluster) -> Crossed:
+        """Raises ValueError as `Traffic.of`."""
+        links = LinkGraph.of(cluster)
+        return cls(links, Traffic.of(schedule, cluster, links))
+
+
 def _ns(seconds: Floats) -> Ints:
     return np.rint(seconds * 1e9).astype(np.int64)
 
@@ -98,8 +112,9 @@ def _messages(found: Collectives, schedule: Schedule, first: Ints, costs: Costs,
     return Traffic(first[index], _ns(costs.latency_s[index]), ptr, link.astype(np.int32), moved[pair] * times)
 
 
-def volumes(traffic: Traffic, links: LinkGraph, span_ns: int) -> pd.DataFrame:
+def volumes(crossed: Crossed, span_ns: int) -> pd.DataFrame:
     """What crosses each link that is used in `span_ns`: columns link, bytes, utilisation (mean, of 1), the busiest first."""
+    links, traffic = crossed
     moved = np.bincount(traffic.link, weights=traffic.bytes, minlength=len(links))
     used = np.flatnonzero(moved)
     share = moved[used] / links.bandwidth[used] / max(span_ns, 1) * 1e9

@@ -1,0 +1,93 @@
+"""Contention: what a replay makes of rows that want one device's memory and SMs, and one machine's switches and cards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from notation import NsCosts, gpus, write
+from random_schedules import schedules
+
+from chronoscale.errors import UserError
+from chronoscale.simulator import presets
+from chronoscale.simulator.alone import Alone
+from chronoscale.simulator.engine import replay
+from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.costs import DatasheetCosts, Floats
+from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
+from chronoscale.strategies.trace import Trace
+
+H200 = presets.cluster("h200")
+FREE = replace(H200, contention=False)
+
+
+class Half(NsCosts):
+    """Every row of a device takes `nodes` % of its memory and `edges` % of its SMs."""
+
+    def occupies(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Floats]:
+        here = schedule.lane[rows] != Lane.HOST
+        return schedule.nodes[rows] / 100 * here, schedule.edges[rows] / 100 * here
+
+
+def both(schedule: Schedule, cluster: Cluster, costs: NsCosts | DatasheetCosts) -> Trace:
+    """The trace, the same by either engine."""
+    found, other = (replay(schedule, cluster, costs, engine) for engine in ("native", "simpy"))
+    assert (found.start_ns == other.start_ns).all() and (found.end_ns == other.end_ns).all()
+    return found
+
+
+def test_two_lanes_of_a_device_share_its_memory() -> None:
+    text = "a: AGGREGATE@COMPUTE nodes=80 ns=1000\nb: TEMPORAL@COMPUTE2 nodes=80 ns=1000"
+    found = write(text)
+    assert both(found.schedule, gpus(1, contention=True), Half()).end_ns.tolist() == [1600, 1600]
+    assert both(found.schedule, gpus(1), Half()).end_ns.tolist() == [1000, 1000]
+    assert both(write(text.replace("80", "50")).schedule, gpus(1, contention=True), Half()).end_ns.tolist() == [1000, 1000]
+
+
+def test_memory_and_sms_are_two_resources_and_every_device_has_its_own() -> None:
+    schedule = write("a: AGGREGATE@COMPUTE nodes=90 edges=10 ns=100\nb: TEMPORAL@COMPUTE2 nodes=5 edges=90 ns=100", 2).schedule
+    assert both(schedule, gpus(2, contention=True), Half()).end_ns.tolist() == [100] * 4
+    schedule = write("a: AGGREGATE@COMPUTE nodes=90 edges=60 ns=100\nb: TEMPORAL@COMPUTE2 nodes=5 edges=60 ns=100", 2).schedule
+    assert both(schedule, gpus(2, contention=True), Half()).end_ns.tolist() == [120] * 4
+
+
+def test_copies_to_gpus_on_one_switch_share_its_link_to_the_host() -> None:
+    """Two GPUs a switch, whose link to the host is as wide as that of one."""
+    size, bus = 55_629_000_000, H200.device.h2d
+    copy, costs = f"h: H2D@H2D bytes={size} rank=", DatasheetCosts(H200.device)
+    one, two, apart = (both(write(copy + ranks, 8).schedule, H200, costs).span_ns for ranks in ("0", "0,1", "0,2"))
+    latency = bus.latency_s * 1e9
+    assert one == pytest.approx(latency + size / (bus.bandwidth * H200.device.copied) * 1e9, rel=1e-9)
+    assert two == pytest.approx(latency + 2 * size / bus.bandwidth * 1e9, rel=1e-9) and apart == one
+    assert both(write(copy + "0,1", 8).schedule, FREE, costs).span_ns == one
+
+
+def test_a_collective_slows_down_where_one_of_its_links_is_busy() -> None:
+    """An all-to-all of two machines, and a copy that takes what its first GPU needs of a switch."""
+    together = write("x: ALLTOALL@COMM all bytes=1000000000\nh: H2D@H2D bytes=2000000000 rank=0,1", 16).schedule
+    cluster = presets.scaled(H200, 16)
+    shared, free = (both(together, one, DatasheetCosts(H200.device)) for one in (cluster, replace(cluster, contention=False)))
+    assert (shared.end_ns >= free.end_ns).all() and shared.span_ns > 1.05 * free.span_ns
+
+
+@settings(max_examples=60)
+@given(schedules())
+def test_rows_end_no_sooner_for_what_others_take(schedule: Schedule) -> None:
+    rows = np.arange(len(schedule))
+    messages = np.where(schedule.op == Op.SEND, np.uint8(Op.ALLTOALL), schedule.op)  # drawn ones have any number of ends
+    varied = replace(schedule, op=messages, nodes=rows * 37 % 101, edges=rows * 53 % 101, flops=schedule.flops * 1000)
+    try:
+        replay(varied, gpus(4, 2), Half())
+    except UserError:
+        assume(False)  # ranks wait for one another in a cycle
+    shared, free = (both(varied, gpus(4, 2, contention=one), Half()) for one in (True, False))
+    assert (shared.end_ns >= free.end_ns).all() and (shared.duration_ns >= free.duration_ns).all()
+
+
+def test_nothing_that_was_measured_together_is_shared_once_more() -> None:
+    schedule = write("h: H2D@H2D bytes=1000\na: AGGREGATE@COMPUTE ns=9 <- h\nr: ALLREDUCE@COMM all bytes=10 <- a", 4).schedule
+    measured = presets.local_cpu(4, 1e12, H200.inter)
+    assert Alone.of(schedule, measured, NsCosts()).shares is None and Alone.of(schedule, FREE, NsCosts()).crossed is None
+    assert Alone.of(schedule, H200, DatasheetCosts(H200.device)).shares is not None
