@@ -216,7 +216,8 @@ def notes(quick: bool, ran: str = "soc_flickr and rec_amazon, T-GCN") -> tuple[s
     return (
         *((f"Quick: {ran}.",) if quick else ()),
         f"Simulated on {CLUSTER}, of durations that a datasheet specifies: a roofline, each kind of work at its own share of peak, "
-        f"{launch:g} µs of one host thread a kernel, transfers that do not slow kernels. No such machine has confirmed them.",
+        f"{launch:g} µs of one host thread a kernel, kernels and copies that share memory, SMs and links. No such "
+        "machine has confirmed them.",
         "Data sets are generated stand-ins at a thousandth or less of their size (Tables 1 and 2), cut by METIS there; counts are "
         "multiplied. R-MAT graphs have no communities: METIS cuts more of them than of the originals, and more is exchanged.",
         f"Assumed: {LAYERS} layers, hidden widths of the published code ({widths}; {', '.join(ASSUMED)} not in it), K = {DECAY.full}, "

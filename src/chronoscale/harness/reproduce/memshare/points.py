@@ -159,8 +159,8 @@ def notes(quick: bool) -> tuple[str, ...]:
         *((f"Quick: smaller stand-ins, batches of a tenth of the events, {QUICK_STEPS} steps or a few more.",) if quick else ()),
         f"Simulated on {CLUSTER}: four A40 a machine on PCIe, {cluster.inter.bandwidth * 8 / 1e9:g} Gb/s between machines for each GPU, a "
         f"datasheet's roofline, each kind of work at its own share of peak, {cluster.device.launch_s * 1e6:g} µs of one host thread a "
-        "kernel; the host keeps up with "
-        "the bus. No such machine has confirmed the figures.",
+        "kernel, copies and messages that share links; the host's own work keeps up with the bus. No such "
+        "machine has confirmed the figures.",
         f"The paper's batches of 3,000 events a GPU (LastFM 1,000), fan-out 20 (10), one layer, widths {WIDTH}, {HEADS} heads, Table 2's "
         f"features; {STEPS} optimiser steps or a few more, evenly over the stand-in, timed from step to step, times as many as an epoch of "
         "the printed events has. Memory is in the hosts' (§5.3 has it on the devices).",

@@ -18,7 +18,7 @@ SYSTEMS = {  # of the table: strategy and cut; DisTGL is the authors', of TGL
 WHY = {
     "sampling": "our host keeps up with the bus",
     "remote fetching": f"GDELT's hot nodes and cut are not printed, and the stand-in's are others; else {UNKNOWN}",
-    "backward": "by a roofline at 60 % of peak; the gradients' sum over ranks is in it",
+    "backward": "by a datasheet's roofline; the gradients' sum over ranks is in it",
 }
 
 
