@@ -13,7 +13,8 @@ from pydantic_core import ErrorDetails
 from chronoscale.errors import unknown
 
 Context = Mapping[str, Any]
-TYPES = frozenset({"str", "int", "float", "bool", "json-or-python", "[key]"})  # of a union or a key, in pydantic's account of where
+# Of a union or a key, in pydantic's account of where.
+TYPES = frozenset({"str", "int", "float", "bool", "constrained-float", "json-or-python", "[key]"})
 _SHORT = Repr()  # of what was given, which may be long, or hold itself
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 

@@ -343,7 +343,7 @@ def test_where_a_solver_ran_nothing_else_is_said():
 def test_simulated_pages_say_how_kernels_and_networks_are_charged(small):
     for number in (4, 8):
         said = " ".join(registry.find("real", "figure", number).run(lambda _: None, True).notes)
-        assert "5 µs of one host thread a kernel" in said and "on rails" in said
+        assert "5 µs of one host thread a kernel" in said and "NCCL's own model of rings and trees" in said
 
 
 def test_sections_of_a_document_are_made_again_one_by_one(tmp_path):

@@ -47,7 +47,7 @@ def test_the_host_takes_rows_over_its_rates() -> None:
     on_host = np.flatnonzero((schedule.op == Op.GATHER) & (schedule.lane == Lane.HOST))
     assert ns[on_host] / 1e9 == pytest.approx(schedule.bytes[on_host] / 4e9, rel=1e-6)
     other = np.flatnonzero(schedule.lane == Lane.COMPUTE)
-    plain, _ = durations(DatasheetCosts(ROUND.cluster.device), schedule)
+    plain, _ = durations(DatasheetCosts(ROUND.cluster.device, ROUND.efficiency), schedule)
     np.testing.assert_array_equal(ns[other], plain[other])
     sent = np.flatnonzero(schedule.op == Op.H2D)
     assert ns[sent] / 1e9 == pytest.approx(schedule.bytes[sent] / 2e10 + ROUND.cluster.device.h2d.latency_s, abs=1e-9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,7 +33,8 @@ def replayed(paths: Sequence[Path], cluster: str, out: Path) -> pd.DataFrame:
     schedule, costs = recording.schedule, recording.costs
     if not len(schedule):
         raise UserError(f"{paths[0]}: a trace without nodes, there is nothing to replay")
-    trace = costs.without_gaps(schedule, replay(schedule, presets.scaled(presets.cluster(cluster), schedule.ranks), costs))
+    machines = replace(presets.scaled(presets.cluster(cluster), schedule.ranks), contention=False)  # what was recorded has it in
+    trace = costs.without_gaps(schedule, replay(schedule, machines, costs))
     out.mkdir(parents=True, exist_ok=True)
     schedule.save(out / "schedule.parquet")
     trace.save(out / "trace.parquet")

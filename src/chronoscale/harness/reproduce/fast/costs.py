@@ -44,10 +44,10 @@ class Rates:
 
     @property
     def cluster(self) -> Cluster:
-        """The preset with this bus and this launch."""
+        """The preset with this bus, as copies reach it, and this launch."""
         found = presets.cluster("a100")
         link = replace(found.device.h2d, bandwidth=self.bus)
-        return replace(found, device=replace(found.device, h2d=link, launch_s=self.launch_s))
+        return replace(found, device=replace(found.device, h2d=link, copied=1.0, launch_s=self.launch_s))
 
 
 @dataclass(frozen=True, slots=True)
