@@ -10,12 +10,15 @@ from notation import NsCosts, gpus, write
 from random_schedules import ONE_STREAM, schedules
 
 from chronoscale.errors import UserError
+from chronoscale.simulator import presets
 from chronoscale.simulator.critical import HOST, Blame, Critical, blame, critical
 from chronoscale.simulator.engine import replay, times
 from chronoscale.simulator.launches import Launches
 from chronoscale.simulator.timeline import streams_of
+from chronoscale.simulator.traffic import Crossed
 from chronoscale.strategies.builder import Builder
 from chronoscale.strategies.cluster import CPU_STREAMS, Cluster
+from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
@@ -41,12 +44,12 @@ def test_it_goes_through_the_last_arriver_of_a_collective():
     slow, reduced, step = (written.row[label] for label in ("b/1", "r/0", "o/0"))
     assert steps(path) == [(slow, 1, 0, 30), (reduced, 0, 30, 70), (step, 0, 70, 71)]
     assert blame(path, written.schedule, trace, gpus(3)) == (
-        Blame("ALLREDUCE", "COMM", "inside", 40 / 71),
+        Blame("ALLREDUCE", "COMM", "inside a node", 40 / 71),
         Blame("BACKWARD", "COMPUTE", "", 30 / 71),
         Blame("OPTIMIZE", "COMPUTE", "", 1 / 71),
     )
     path, trace = found(written.schedule, gpus(3, per_node=2))
-    assert blame(path, written.schedule, trace, gpus(3, per_node=2))[0].link == "between"
+    assert blame(path, written.schedule, trace, gpus(3, per_node=2))[0].link == "between nodes"
 
 
 def test_it_changes_lanes_where_one_waits_for_another():
@@ -192,3 +195,16 @@ def toposorted(count: int, edges: set[tuple[int, int]]) -> list[int]:
         assert free
         order += free
     return order
+
+
+def test_a_collective_is_blamed_on_the_link_that_it_takes_longest_on():
+    """An all-to-all of two machines on their cards, one inside a machine on NVLink; what nobody models is inside or between machines."""
+    h200 = presets.cluster("h200")
+    costs = DatasheetCosts(h200.device)
+    for ranks, named, alone in ((16, "on NICs", "between nodes"), (8, "on NVLink", "inside a node")):
+        cluster = presets.scaled(h200, ranks)
+        schedule = write("a: AGGREGATE@COMPUTE\nx: ALLTOALL@COMM all bytes=1000000000 <- a", ranks).schedule
+        trace = replay(schedule, cluster, costs)
+        path = critical(schedule, trace, cluster.device)
+        assert blame(path, schedule, trace, cluster, Crossed.of(schedule, cluster))[0].link == named
+        assert blame(path, schedule, trace, cluster)[0].link == alone

@@ -7,7 +7,6 @@ from math import isnan
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from chronoscale.errors import UserError
 from chronoscale.harness.experiment import Experiment
@@ -29,15 +28,15 @@ from chronoscale.strategies.workload import Workload
 
 
 class Simulated(NamedTuple):
-    """A strategy that does not fit in memory is a result, which `point` says. launches: that the trace was replayed with; crossed: by link,
-    as `traffic.volumes`."""
+    """A strategy that does not fit in memory is a result, which `point` says. launches: that the trace was replayed with; crossed: links,
+    and what rows move over them."""
 
     point: Point
     schedule: Schedule
     trace: Trace
     machines: Cluster
     launches: Launches | None
-    crossed: pd.DataFrame
+    crossed: Crossed
 
 
 def simulated(experiment: Experiment, planner: Strategy, work: Workload, gpus: int, cluster: Cluster, costs: CostModel) -> Simulated:
@@ -64,9 +63,9 @@ def simulated(experiment: Experiment, planner: Strategy, work: Workload, gpus: i
         few=few(costs, schedule),
         draws_s=tuple((spans / 1e9).tolist()) if uncertain.random else (),
     )
-    crossed = volumes(drawn.alone.crossed or Crossed.of(schedule, machines), trace.span_ns)
-    if len(crossed):
-        point = replace(point, busiest_link=str(crossed["link"][0]), link_utilisation=float(crossed["utilisation"][0]))
+    crossed = drawn.alone.crossed or Crossed.of(schedule, machines)
+    if len(busy := volumes(crossed, trace.span_ns)):
+        point = replace(point, busiest_link=str(busy["link"][0]), link_utilisation=float(busy["utilisation"][0]))
     if planner.partitioned and work.partition is not None:
         point = replace(point, partition=work.partition.origin)
     if planner.chunked and work.chunking is not None:

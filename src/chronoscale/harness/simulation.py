@@ -20,6 +20,7 @@ from chronoscale.harness.runs import Run
 from chronoscale.harness.simulated import simulated
 from chronoscale.simulator import presets
 from chronoscale.simulator.assumptions import effects
+from chronoscale.simulator.traffic import volumes
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Workload
@@ -56,7 +57,7 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
             effects=effects(schedule, found.machines, costs, uncertain, experiment.seed) if most else (),
             endured=endured(experiment, schedule, trace, partial(fewer, name)),
         )
-        found.crossed.to_csv(part / "links.csv", index=False)
+        volumes(found.crossed, trace.span_ns).to_csv(part / "links.csv", index=False)
         schedule.save(part / "schedule.parquet")
         trace.save(part / "trace.parquet")
         point.save(part)

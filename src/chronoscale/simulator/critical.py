@@ -10,6 +10,7 @@ import pandas as pd
 from chronoscale.datasets.arrays import Int32
 from chronoscale.simulator.launches import Launches
 from chronoscale.simulator.timeline import streams_of
+from chronoscale.simulator.traffic import Crossed, slowest
 from chronoscale.strategies.cluster import Cluster, Device
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedule
 from chronoscale.strategies.trace import Trace
@@ -38,7 +39,8 @@ class Critical:
 @dataclass(frozen=True, slots=True)
 class Blame:
     """How much of an epoch, a share of 1, the critical path spends in one operation of one lane. op, lane: by name, '' where a host
-    launches kernels. link: "inside" a node or "between" nodes, '' for what is no collective."""
+    launches kernels. link: what a collective's bytes take longest on, "on NICs", or "inside a node" or "between nodes" where no links are
+    modelled; '' for what is no collective."""
 
     op: str
     lane: str
@@ -119,29 +121,42 @@ def _join(schedule: Schedule, by: Ints, ready: Ints) -> None:
     by[rows] = by[last]
 
 
-def blame(path: Critical, schedule: Schedule, trace: Trace, cluster: Cluster) -> tuple[Blame, ...]:
-    """What the path is made of, the largest share first; empty for an epoch of no length. Shares add up to 1 for a replay."""
+def blame(path: Critical, schedule: Schedule, trace: Trace, cluster: Cluster, crossed: Crossed | None = None) -> tuple[Blame, ...]:
+    """What the path is made of, the largest share first; empty for an epoch of no length. Shares add up to 1 for a replay.
+
+    crossed: by the rows of `schedule`, where links are modelled.
+    """
     if not trace.span_ns:
         return ()
-    across = _across(schedule, cluster)
+    place, places = _places(schedule, cluster, crossed)
     keys: dict[tuple[str, str, str], int] = {}
     of_row = path.row != HOST
-    kind = np.where(of_row, (schedule.op[path.row].astype(np.int64) * len(Lane) + schedule.lane[path.row]) * 2 + across[path.row], HOST)
+    work = schedule.op[path.row].astype(np.int64) * len(Lane) + schedule.lane[path.row]
+    kind = np.where(of_row, work * len(places) + place[path.row], HOST)
     kinds, index = np.unique(kind, return_inverse=True)
     spent = np.bincount(index, path.duration_ns, len(kinds))
     for code, ns in zip(kinds.tolist(), spent.tolist(), strict=True):
-        op = Op(code // 2 // len(Lane)) if code != HOST else None
-        link = "" if op not in COLLECTIVES else "between" if code % 2 else "inside"
-        keys["" if op is None else op.name, "" if op is None else Lane(code // 2 % len(Lane)).name, link] = ns
+        op = Op(code // len(places) // len(Lane)) if code != HOST else None
+        link = places[code % len(places)] if op in COLLECTIVES else ""
+        keys["" if op is None else op.name, "" if op is None else Lane(code // len(places) % len(Lane)).name, link] = ns
     found = [Blame(*key, share=ns / trace.span_ns) for key, ns in keys.items()]
     return tuple(sorted(found, key=lambda one: (-one.share, one.op, one.lane, one.link)))
 
 
-def _across(schedule: Schedule, cluster: Cluster) -> Ints:
-    """1 for rows of collectives whose ranks are on several nodes, else 0; int64 [rows]."""
+def _places(schedule: Schedule, cluster: Cluster, crossed: Crossed | None) -> tuple[Ints, list[str]]:
+    """Where the collective of each row takes longest: a place for each, int64 [rows], and places in words; the first for other rows."""
     rows = np.flatnonzero(schedule.collective >= 0)
-    found = np.zeros(len(schedule), np.int64)
-    if len(rows):
-        node = pd.Series(schedule.rank[rows] // cluster.gpus_per_node).groupby(schedule.collective[rows])
-        found[rows] = (node.transform("min") != node.transform("max")).to_numpy()
-    return found
+    found, places = np.zeros(len(schedule), np.int64), ["inside a node", "between nodes"]
+    if not len(rows):
+        return found, places
+    numbers, index = np.unique(schedule.collective[rows], return_inverse=True)
+    node = pd.Series(schedule.rank[rows] // cluster.gpus_per_node).groupby(index)
+    where = (node.min() != node.max()).to_numpy().astype(np.int64)
+    if crossed is not None:
+        row, link = slowest(crossed)
+        joined = schedule.collective[row] >= 0
+        kinds, kind = np.unique(np.array(crossed.links.kinds)[link[joined]], return_inverse=True)
+        where[np.searchsorted(numbers, schedule.collective[row[joined]])] = len(places) + kind
+        places += [f"on {kind}" for kind in kinds.tolist()]
+    found[rows] = where[index]
+    return found, places

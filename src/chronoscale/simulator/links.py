@@ -13,6 +13,8 @@ from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.topology import Switches, Topology
 
+WAYS = ("in", "out")
+
 
 def topology(cluster: Cluster) -> Topology:
     """What a cluster's file says, or what its two bandwidths let one suppose: a network card for every device, and devices that are
@@ -27,11 +29,12 @@ class LinkGraph:
     """The links of a cluster, numbered machine by machine, then those between switches.
 
     Of a machine: its sockets' memories, each PCIe switch's link from and to the host, each device's bus in and out and its port in and out
-    (to other devices of the machine, over NVLink or PCIe), each network card in and out. names: [L], for reports; bandwidth: bytes/s,
-    float64 [L]. Ways are int64 [n, hops], -1 where there are fewer; a link that is crossed twice stands twice.
+    (to other devices of the machine, over NVLink or PCIe), each network card in and out. names: [L], for reports, kinds: [L], what they
+    are; bandwidth: bytes/s, float64 [L]. Ways are int64 [n, hops], -1 where there are fewer; a link that is crossed twice stands twice.
     """
 
     names: tuple[str, ...]
+    kinds: tuple[str, ...]
     bandwidth: Floats
     gpus: int  # of a machine
     nodes: int
@@ -47,25 +50,27 @@ class LinkGraph:
         card = cluster.inter.bandwidth * gpus / keys.nics
         bus = max(cluster.device.h2d.bandwidth, card, cluster.intra.bandwidth if keys.peer == "pcie" else 0.0)
         port = "NVLink" if keys.peer == "nvlink" else "PCIe peer"
+        up = 0.0 if keys.switches is None else keys.switches.bandwidth
         host = float("inf") if keys.host is None else keys.host.memory_bandwidth
-        kinds = [
-            (_sockets(keys), "memory of socket {}", host),
-            (_count(keys), "PCIe switch {} in", 0.0 if keys.switches is None else keys.switches.bandwidth),
-            (_count(keys), "PCIe switch {} out", 0.0 if keys.switches is None else keys.switches.bandwidth),
-            *((gpus, f"GPU {{}} PCIe {way}", bus) for way in ("in", "out")),
-            *((gpus, f"GPU {{}} {port} {way}", cluster.intra.bandwidth) for way in ("in", "out")),
-            *((keys.nics, f"NIC {{}} {way}", card) for way in ("in", "out")),
+        parts = [
+            (_sockets(keys), "memory of socket {}", "host memory", host),
+            *((_count(keys), f"PCIe switch {{}} {way}", "PCIe switches", up) for way in WAYS),
+            *((gpus, f"GPU {{}} PCIe {way}", "PCIe", bus) for way in WAYS),
+            *((gpus, f"GPU {{}} {port} {way}", port, cluster.intra.bandwidth) for way in WAYS),
+            *((keys.nics, f"NIC {{}} {way}", "NICs", card) for way in WAYS),
         ]
-        one = [(name.format(i), bandwidth) for count, name, bandwidth in kinds for i in range(count)]
-        names = [f"node {node} {name}" for node in range(cluster.nodes) for name, _ in one]
+        one = [(name.format(i), kind, bandwidth) for count, name, kind, bandwidth in parts for i in range(count)]
+        names = [f"node {node} {name}" for node in range(cluster.nodes) for name, _, _ in one]
+        kinds = [kind for _, kind, _ in one] * cluster.nodes
         routes = None
         if keys.fabric is not None:
             routes = Routes.of(keys.fabric, cluster.nodes, cluster.inter.bandwidth * gpus)
             names += routes.names
-        bandwidth = np.tile(np.array([rate for _, rate in one]), cluster.nodes)
+            kinds += ["network switches"] * len(routes.names)
+        bandwidth = np.tile(np.array([rate for _, _, rate in one]), cluster.nodes)
         if routes is not None:
             bandwidth = np.concatenate([bandwidth, routes.bandwidth])
-        return cls(tuple(names), bandwidth, gpus, cluster.nodes, keys, routes)
+        return cls(tuple(names), tuple(kinds), bandwidth, gpus, cluster.nodes, keys, routes)
 
     def __len__(self) -> int:
         return len(self.names)

@@ -79,6 +79,16 @@ class Crossed(NamedTuple):
         return cls(links, Traffic.of(schedule, cluster, links))
 
 
+def slowest(crossed: Crossed) -> tuple[Ints, Ints]:
+    """Rows that cross links, as `Traffic.row`, and the link of each that takes longest for its bytes; int64 [t] both."""
+    links, traffic = crossed
+    took = traffic.bytes / links.bandwidth[traffic.link]
+    place = np.repeat(np.arange(len(traffic.row)), np.diff(traffic.ptr))
+    order = np.lexsort((took, place))
+    last = order[np.cumsum(np.bincount(place, minlength=len(traffic.row)))[np.diff(traffic.ptr) > 0] - 1]
+    return traffic.row[np.diff(traffic.ptr) > 0], traffic.link[last].astype(np.int64)
+
+
 def _ns(seconds: Floats) -> Ints:
     return np.rint(seconds * 1e9).astype(np.int64)
 

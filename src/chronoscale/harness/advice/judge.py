@@ -118,7 +118,7 @@ def _judged(task: Task) -> Verdict:
         found.point,
         trace.span_ns / 1e9,
         schedule.iterations,
-        blame(path, schedule, trace, found.machines),
+        blame(path, schedule, trace, found.machines, found.crossed),
         float(occupied.max() - occupied.mean()) / max(trace.span_ns, 1),
     )
 

@@ -22,7 +22,6 @@ WORDS: Mapping[str, str] = {
     Op.D2H.name: "D2H copies",
     Op.FETCH.name: "fetches through the data engine",
 }
-LINKS = {"inside": "inside a node", "between": "between nodes"}
 
 
 class Bound(NamedTuple):
@@ -56,7 +55,7 @@ def _kind(one: Blame) -> str:
     if not one.op:
         return "launches"
     if Op[one.op] in COLLECTIVES:
-        return f"{WORDS[one.op]} {LINKS[one.link]}"
+        return f"{WORDS[one.op]} {one.link}"
     if one.lane in COMPUTING:
         return "compute"
     return "the host" if one.lane == Lane.HOST.name else WORDS.get(one.op, one.op.lower())
