@@ -12,7 +12,7 @@ import simpy
 from chronoscale.simulator.moment import Moment
 from chronoscale.simulator.shares import Shares
 
-LAST = 2  # priority: after all that happens at an instant
+LAST = simpy.events.EventPriority(2)  # priority: after all that happens at an instant
 Entries = Mapping[int, float]  # share of each resource
 
 
