@@ -2,9 +2,8 @@
 
     python benchmarks/bench_simulator.py [GPUS ...]
 
-Prints Markdown: medians of repeats, with the range of the whole. `whole` is `engine.replay`: durations, network, launches, the native
-engine, the trace. SimPy replays up to 500,000 tasks. `GPUS` of 0 asks for more than 10^7 tasks on 1,024 GPUs (PSG, the snapshots over and over), which takes
-some 6 GB of memory.
+Prints Markdown: medians of repeats, with the range of the whole, which is `engine.replay`: durations, network, launches, the native engine,
+the trace. SimPy replays up to 500,000 tasks. GPUS of 0 stands for more than 10^7 tasks on 1,024: PSG, the snapshots over and over.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -36,6 +35,7 @@ GPUS, NAMES = (4, 16, 64, 256, 1024, 4096, 0), ("psg", "blad", "real-g+")
 LARGE, TURNS = 1024, 33  # more than 10^7 tasks: GPUs, and how often the snapshots come
 REPEATS, SIMPY_TASKS = 5, 500_000
 STEPS = ("durations", "network", "launches", "native", "SimPy")
+P = ParamSpec("P")
 Result = TypeVar("Result")
 
 
@@ -44,22 +44,22 @@ def measure(name: str, work: Workload, gpus: int) -> None:
     cluster = presets.scaled(presets.cluster("h200"), gpus)
     costs, seconds = DatasheetCosts(cluster.device), dict[str, list[float]]()
 
-    def timed(step: str, act: Callable[[], Result]) -> Result:
+    def timed(step: str, act: Callable[P, Result], *of: P.args, **also: P.kwargs) -> Result:
         begin = time.perf_counter()
-        result = act()
+        result = act(*of, **also)
         seconds.setdefault(step, []).append(time.perf_counter() - begin)
         return result
 
-    schedule = timed("plan", lambda: strategy(name).plan(work, gpus, costs))
+    schedule = timed("plan", strategy(name).plan, work, gpus, costs)
     for _ in range(REPEATS):
-        ns, _ = timed("durations", lambda: durations(costs, schedule))
-        rows, joined = timed("network", lambda: network.times(schedule, cluster))
+        ns, _ = timed("durations", durations, costs, schedule)
+        rows, joined = timed("network", network.times, schedule, cluster)
         ns[rows] = joined
-        launches = timed("launches", lambda: Launches.of(schedule, ns, costs.launch_ns))
-        timed("native", lambda: times(schedule, cluster.device, ns, launches, None))
-        timed("whole", lambda: replay(schedule, cluster, costs))
+        launches = timed("launches", Launches.of, schedule, ns, costs.launch_ns)
+        timed("native", times, schedule, cluster.device, ns, launches, None)
+        timed("whole", replay, schedule, cluster, costs)
         if len(schedule) <= SIMPY_TASKS:
-            timed("SimPy", lambda: times(schedule, cluster.device, ns, launches, None, "simpy"))
+            timed("SimPy", times, schedule, cluster.device, ns, launches, None, "simpy")
     middle = {step: statistics.median(found) for step, found in seconds.items()}
     steps = " | ".join(f"{middle[step]:.3f}" if step in middle else "" for step in STEPS)
     whole = f"{middle['whole']:.3f} ({min(seconds['whole']):.3f}–{max(seconds['whole']):.3f})"
@@ -71,10 +71,9 @@ def main() -> None:
     graph = EvolvingGraph(nodes=2000, edges=20_000, snapshots=10_000)
     stats, shape = graph.statistics(), ModelShape("tgcn", "gcn", "gru", 2, 32, 32, 1, 10_000)
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "simpy"))
-    print(
-        f"{device_name(torch.device('cpu'))}, one core, Python {platform.python_version()}, {packages}, native kernels {versions()['cpu']}\n"
-    )
-    print("| strategy | GPUs | tasks | plan, s | durations | network | launches | native | SimPy | whole, s | 10⁶ tasks/s | native |")
+    device, kernels = device_name(torch.device("cpu")), versions()["cpu"]
+    print(f"{device}, one core, Python {platform.python_version()}, {packages}, native kernels {kernels}, {REPEATS} repeats; seconds\n")
+    print("| strategy | GPUs | tasks | plan | durations | network | launches | native | SimPy | whole | 10⁶ tasks/s | of the kernel |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for gpus in [int(one) for one in sys.argv[1:]] or GPUS:
         for name in NAMES if gpus else ("psg",):
