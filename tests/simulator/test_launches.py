@@ -22,7 +22,7 @@ def assert_same(schedule: Schedule, ns: Ints, launch_ns: int) -> None:
     if native is None:
         assert not launch_ns or not schedule.kernels.any()
         return
-    reference = Launches.in_numpy(schedule, ns, launch_ns)
+    reference = Launches.in_numpy(schedule, ns, np.full(len(schedule), launch_ns))
     for one in fields(Launches):
         found, expected = getattr(native, one.name), getattr(reference, one.name)
         assert found.dtype == expected.dtype and found.tolist() == expected.tolist(), one.name
