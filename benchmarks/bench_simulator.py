@@ -1,8 +1,9 @@
-"""Tasks a second of the simulator, on schedules of a 10,000-snapshot workload (REAL §7.5).
+"""Seconds from a plan to a trace, step by step and by both engines, of an epoch of 10,000 snapshots (REAL §7.5) on 4 to 4,096 GPUs.
 
-    python benchmarks/bench_simulator.py
+    python benchmarks/bench_simulator.py [GPUS ...]
 
-Replay is timed whole: durations, network, segments, event loop, trace. Planning is not.
+Prints Markdown: medians of repeats, with the range of the whole, which is `engine.replay`: durations, network, launches, the native engine,
+the trace. SimPy replays up to 500,000 tasks. GPUS of 0 stands for more than 10^7 tasks on 1,024: PSG, the snapshots over and over.
 """
 
 from __future__ import annotations
@@ -11,42 +12,73 @@ import platform
 import statistics
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import version
+from typing import ParamSpec, TypeVar
 
+import numpy as np
+import torch
+
+from chronoscale.cuda_ext.loader import versions
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
-from chronoscale.simulator import presets
-from chronoscale.simulator.engine import replay
-from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.snapshots.groups import deal
-from chronoscale.strategies.snapshots.lowering import Reuse, lower
+from chronoscale.datasets.snapshots.statistics import COLUMNS
+from chronoscale.real_exec.environment import device_name
+from chronoscale.simulator import network, presets
+from chronoscale.simulator.engine import replay, times
+from chronoscale.simulator.launches import Launches
+from chronoscale.strategies.costs import DatasheetCosts, durations
+from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.workload import ModelShape, Workload
 
-REPEATS = 7
-RANKS = (4, 64, 1024)
+GPUS, NAMES = (4, 16, 64, 256, 1024, 4096, 0), ("psg", "blad", "real-g+")
+LARGE, TURNS = 1024, 33  # more than 10^7 tasks: GPUs, and how often the snapshots come
+REPEATS, SIMPY_TASKS = 5, 500_000
+STEPS = ("durations", "network", "launches", "native", "SimPy")
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+
+def measure(name: str, work: Workload, gpus: int) -> None:
+    """A row of the table."""
+    cluster = presets.scaled(presets.cluster("h200"), gpus)
+    costs, seconds = DatasheetCosts(cluster.device), dict[str, list[float]]()
+
+    def timed(step: str, act: Callable[P, Result], *of: P.args, **also: P.kwargs) -> Result:
+        begin = time.perf_counter()
+        result = act(*of, **also)
+        seconds.setdefault(step, []).append(time.perf_counter() - begin)
+        return result
+
+    schedule = timed("plan", strategy(name).plan, work, gpus, costs)
+    for _ in range(REPEATS):
+        ns, _ = timed("durations", durations, costs, schedule)
+        rows, joined = timed("network", network.times, schedule, cluster)
+        ns[rows] = joined
+        launches = timed("launches", Launches.of, schedule, ns, costs.launch_ns)
+        timed("native", times, schedule, cluster.device, ns, launches, None)
+        timed("whole", replay, schedule, cluster, costs)
+        if len(schedule) <= SIMPY_TASKS:
+            timed("SimPy", times, schedule, cluster.device, ns, launches, None, "simpy")
+    middle = {step: statistics.median(found) for step, found in seconds.items()}
+    steps = " | ".join(f"{middle[step]:.3f}" if step in middle else "" for step in STEPS)
+    whole = f"{middle['whole']:.3f} ({min(seconds['whole']):.3f}–{max(seconds['whole']):.3f})"
+    rates = " | ".join(f"{len(schedule) / middle[step] / 1e6:.1f}" for step in ("whole", "native"))
+    print(f"| {name} | {gpus:,} | {len(schedule):,} | {middle['plan']:.2f} | {steps} | {whole} | {rates} |", flush=True)
 
 
 def main() -> None:
     graph = EvolvingGraph(nodes=2000, edges=20_000, snapshots=10_000)
-    workload = Workload(graph.name, graph.statistics(), ModelShape("tgcn", "gcn", "gru", 2, 32, 32, 1, 10_000))
-    print(
-        f"{platform.machine()}, Python {platform.python_version()}, SimPy {version('simpy')}, NumPy {version('numpy')}, {REPEATS} repeats"
-    )
-    print(f"{'strategy':<12}{'GPUs':>6}{'tasks':>9}{'waits':>9}{'median s':>10}{'min':>7}{'max':>7}{'tasks/s':>12}")
-    for ranks in RANKS:
-        cluster = presets.scaled(presets.cluster("h200"), ranks)
-        costs = DatasheetCosts(cluster.device)
-        for name, each, reuse in (("psg", 1, Reuse()), ("real-reuse", 2, Reuse(snapshots=True, groups=True))):
-            schedule = lower(name, workload, deal(workload.groups, ranks, each), reuse, costs)
-            replay(schedule, cluster, costs)
-            seconds = []
-            for _ in range(REPEATS):
-                start = time.perf_counter()
-                replay(schedule, cluster, costs)
-                seconds.append(time.perf_counter() - start)
-            middle, rate = statistics.median(seconds), len(schedule) / statistics.median(seconds)
-            spread = f"{middle:>10.3f}{min(seconds):>7.3f}{max(seconds):>7.3f}"
-            print(f"{name:<12}{ranks:>6}{len(schedule):>9,}{len(schedule.dep):>9,}{spread}{rate:>12,.0f}")
-            sys.stdout.flush()
+    stats, shape = graph.statistics(), ModelShape("tgcn", "gcn", "gru", 2, 32, 32, 1, 10_000)
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "simpy"))
+    device, kernels = device_name(torch.device("cpu")), versions()["cpu"]
+    print(f"{device}, one core, Python {platform.python_version()}, {packages}, native kernels {kernels}, {REPEATS} repeats; seconds\n")
+    print("| strategy | GPUs | tasks | plan | durations | network | launches | native | SimPy | whole | 10⁶ tasks/s | of the kernel |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    for gpus in [int(one) for one in sys.argv[1:]] or GPUS:
+        for name in NAMES if gpus else ("psg",):
+            many = stats if gpus else replace(stats, **{column: np.tile(getattr(stats, column), TURNS) for column in COLUMNS})
+            measure(name, Workload(graph.name, many, shape), gpus or LARGE)
 
 
 if __name__ == "__main__":

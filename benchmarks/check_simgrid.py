@@ -3,8 +3,9 @@
     PYTHONPATH=<SimGrid's lib> python benchmarks/check_simgrid.py [CLUSTER ...]
 
 SimGrid (4.1) is no dependency: its Python binding is built from the package's source in about ten minutes, with Boost's headers. Here,
-flows are activities of `fairness.rates` that end one after another; there, messages between hosts whose routes are the same links (model
-CM02 without its corrections for TCP, no latency). Collectives are their patterns' seconds here, chunks in steps or messages in pairs there.
+flows are activities that share links (`sharing.speeds`) and end one after another; there, messages between hosts whose routes are the same
+links (model CM02 without its corrections for TCP, no latency). Collectives are their patterns' seconds here, chunks in steps or messages in
+pairs there.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import numpy as np
 import simgrid
 
 from chronoscale.simulator import presets
-from chronoscale.simulator.fairness import rates
 from chronoscale.simulator.links import LinkGraph
 from chronoscale.simulator.patterns import Patterns, ring
+from chronoscale.simulator.sharing import speeds
 
 GPUS, SIZE, ALLOWED = 16, 100_000_000, 0.01
 MODEL = ("network/model:CM02", "network/crosstraffic:0", "network/TCP-gamma:0", "network/bandwidth-factor:1", "network/latency-factor:1")
@@ -38,15 +39,15 @@ def way(graph: LinkGraph, a: int, b: int) -> list[int]:
 
 
 def ours(graph: LinkGraph, flows: list[Flow]) -> float:
-    """Seconds until all have ended; their rates are fair in bytes/s."""
-    share = np.zeros((len(flows), len(graph)))
+    """Seconds until all have ended."""
+    per_byte = np.zeros((len(flows), len(graph)))  # seconds
     for i, (a, b, _) in enumerate(flows):
-        np.add.at(share[i], way(graph, a, b), 1.0)
-    share /= graph.bandwidth
-    alone = 1 / share.max(axis=1)
+        np.add.at(per_byte[i], way(graph, a, b), 1 / graph.bandwidth[way(graph, a, b)])
+    alone = 1 / per_byte.max(axis=1)
+    taken = [{int(link): float(row[link] * rate) for link in np.flatnonzero(row)} for row, rate in zip(per_byte, alone, strict=True)]
     left, now = np.array([moved for *_, moved in flows], float), 0.0
     while (going := np.flatnonzero(left > 1e-3)).size:
-        speed = rates(share[going] * alone[going, None], alone.min() / alone[going]) * alone[going]
+        speed = np.array(speeds([taken[i] for i in going], alone[going].tolist())) * alone[going]
         step = (left[going] / speed).min()
         now, left[going] = now + step, left[going] - speed * step
     return now

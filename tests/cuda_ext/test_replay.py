@@ -12,7 +12,7 @@ from chronoscale.errors import ChronoscaleWarning, UserError
 
 LINES = Lines(2, np.array([0, 1, 0], np.int32), np.array([5, 7, 2]), 1, np.array([-1, 0, -1]), np.array([0, 0, 1, 2]), np.array([0, 1]))
 TURNS = Turns(1, np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(1, np.int64), np.array([4]), np.array([-1]))
-TAKEN = Taken(1, np.zeros(3, np.int64), np.array([0, 1, 2, 2]), np.zeros(2, np.int32), np.array([0.5, 1.0]))
+TAKEN = Taken(1, np.zeros(3, np.int64), np.ones(3), np.array([0, 1, 2, 2]), np.zeros(2, np.int32), np.array([0.5, 1.0]))
 
 
 def test_a_small_one() -> None:
@@ -67,12 +67,15 @@ def test_turns_out_of_range_are_refused(wrong: dict[str, object]) -> None:
         {"resource": np.array([0, 1], np.int32)},
         {"resource": np.array([0, -1], np.int32)},
         {"delay": np.array([0, -1, 0])},
+        {"demand": np.array([1.0, 0.0, 1.0])},
+        {"demand": np.array([np.inf, 1.0, 1.0])},
+        {"demand": np.array([1.0, np.nan, 1.0])},
         {"ptr": np.array([0, 2, 1, 2])},
         {"ptr": np.array([1, 1, 2, 2])},
     ],
 )
 def test_shares_out_of_range_are_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(UserError, match=r"^replay: .* is out of range, or a length or share is not positive"):
+    with pytest.raises(UserError, match=r"^replay: .* is out of range, or a length, demand or share is not positive"):
         replay(LINES, None, TAKEN._replace(**wrong))
 
 

@@ -57,11 +57,12 @@ class Launched(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What rows take of `resources` resources: row i, after its first delay[i] ns, the shares [ptr[i], ptr[i + 1]), multiples of 2^-30. A
-    collective's are its first row's."""
+    """What rows take of `resources` resources: row i, after its first delay[i] ns, the shares [ptr[i], ptr[i + 1]), multiples of 2^-36, for
+    its demand, in a unit that all have in common. A collective's are its first row's."""
 
     resources: int
     delay: Int64  # [n]
+    demand: NDArray[np.float64]  # [n] > 0 of rows that take any
     ptr: Int64  # [n + 1]
     resource: NDArray[np.int32]
     share: NDArray[np.float64]
@@ -106,6 +107,7 @@ def replay(lines: Lines, turns: Turns | None, taken: Taken | None) -> tuple[Int6
             require(name, getattr(turns, name), np.int64, size)
     if taken is not None:
         require("delay", taken.delay, np.int64, rows)
+        require("demand", taken.demand, np.float64, rows)
         require("ptr", taken.ptr, np.int64, rows + 1)
         require("resource", taken.resource, np.int32, int(taken.ptr[-1]))
         require("share", taken.share, np.float64, int(taken.ptr[-1]))
@@ -114,10 +116,10 @@ def replay(lines: Lines, turns: Turns | None, taken: Taken | None) -> tuple[Int6
     waits = address(lines.collective), address(lines.dep_ptr), address(lines.dep)
     of = lines.streams, address(lines.stream), address(lines.ns), lines.groups, *waits
     launched = (0, 0, *[None] * 5) if turns is None else (groups, turns.hosts, *(address(array) for array in turns[1:]))
-    shared = (0, *[None] * 4) if taken is None else (taken.resources, *(address(array) for array in taken[1:]))
+    shared = (0, *[None] * 5) if taken is None else (taken.resources, *(address(array) for array in taken[1:]))
     start, end = np.empty(rows, np.int64), np.empty(rows, np.int64)
     status = library.cs_replay(rows, *of, *launched, *shared, address(start), address(end))
     if status == _ARGUMENT:
-        raise UserError("replay: a stream, row, collective, turn or resource is out of range, or a length or share is not positive")
+        raise UserError("replay: a stream, row, collective, turn or resource is out of range, or a length, demand or share is not positive")
     succeed("replay", status)
     return start, end

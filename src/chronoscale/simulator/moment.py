@@ -8,7 +8,7 @@ import simpy
 class Moment(simpy.Event):
     """To be triggered `at` a time."""
 
-    def at(self, time: int, priority: int = simpy.events.NORMAL) -> None:
+    def at(self, time: int, priority: simpy.events.EventPriority = simpy.events.NORMAL) -> None:
         """Trigger at `time` (ns), not before now; of those of one time, lower priorities first."""
         self._ok, self._value = True, None
-        self.env.schedule(self, simpy.events.EventPriority(priority), time - self.env.now)
+        self.env.schedule(self, priority, time - self.env.now)

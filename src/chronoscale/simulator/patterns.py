@@ -145,9 +145,14 @@ def ring(members: list[Ints], rings: int) -> Ints:
     """Edges of all rings, int64 [rings * ranks, 2]: machine after machine, in ring r entered at its r-th rank."""
     edges = []
     for start in range(rings):
-        order = np.concatenate([np.roll(ranks, -start) for ranks in members])
+        order = _entered(members, start)
         edges.append(np.stack([order, np.roll(order, -1)], axis=1))
     return np.concatenate(edges)
+
+
+def _entered(members: list[Ints], start: int) -> Ints:
+    """All ranks, machine after machine, each entered at its rank of that number and gone round."""
+    return np.concatenate([part for ranks in members for part in (ranks[start:], ranks[:start])])
 
 
 def tree(members: list[Ints], channels: int) -> tuple[Ints, NDArray[np.float64]]:
@@ -157,10 +162,11 @@ def tree(members: list[Ints], channels: int) -> tuple[Ints, NDArray[np.float64]]
     channel's share over each, up and down (Sanders, Speck, Traeff 2009; NCCL src/graph/trees.cc).
     """
     edges, shares = [], []
+    first = np.cumsum([0, *(len(ranks) for ranks in members[:-1])])
+    above = np.delete(np.arange(sum(map(len, members)) - 1), first[1:] - 1)  # in a chain, all but the last one
     for start in range(channels):
-        chains = [np.roll(ranks, -start) for ranks in members]
-        down = np.concatenate([np.stack([chain[:-1], chain[1:]], axis=1) for chain in chains])
-        heads = np.array([chain[0] for chain in chains])
+        order = _entered(members, start)
+        down, heads = np.stack([order[above], order[above + 1]], axis=1), order[first]
         for parent in double_tree(len(heads)):
             child = np.flatnonzero(parent >= 0)
             edges.append(np.stack([heads[parent[child]], heads[child]], axis=1))

@@ -28,14 +28,14 @@ def starts(timeline: Timeline, shares: Shares | None = None, takes: NDArray[np.b
     env = simpy.Environment()
     sharing = None if shares is None else Sharing(env, shares)
     start, begun = [-1] * len(timeline), [-1] * len(timeline)
-    taken = [False] * len(timeline) if takes is None else takes.tolist()
+    taken = [] if takes is None else takes.tolist()
     length, collective, missing = timeline.length_ns.tolist(), timeline.collective.tolist(), timeline.members.tolist()
     launched = timeline.held_ns > AT_ONCE // 2  # at least one row of the segment
     turn, held, leads = np.where(launched, timeline.turn, -1).tolist(), timeline.held_ns.tolist(), _leads(timeline)
-    first_row = timeline.first.tolist()
     wait_ptr, awaited, lag = timeline.wait_ptr.tolist(), timeline.awaited.tolist(), timeline.lag_ns.tolist()
     lag_launched = timeline.lag_launched_ns.tolist()
-    latest, owner = [0] * len(missing), _owners(timeline)
+    latest = [0] * len(missing)
+    owner, first_row = ([], []) if sharing is None else (_owners(timeline), timeline.first.tolist())
     started: dict[int, Moment] = {}  # of segments that someone waits for
     complete: dict[int, Moment] = {}  # of collectives that someone waits in
 
@@ -50,8 +50,8 @@ def starts(timeline: Timeline, shares: Shares | None = None, takes: NDArray[np.b
                         started[other] = Moment(env)
                     yield started[other]
                 ready = start[other] + lag[wait]
-                if turn[other] >= 0:
-                    ready = max(ready, start[turn[other]] + lag_launched[wait])
+                if turn[other] >= 0 and (launched_at := start[turn[other]] + lag_launched[wait]) > ready:
+                    ready = launched_at
                 if ready > begin:
                     begin = ready
                 wait += 1
@@ -61,7 +61,8 @@ def starts(timeline: Timeline, shares: Shares | None = None, takes: NDArray[np.b
                     if host not in started:
                         started[host] = Moment(env)
                     yield started[host]
-                begin = max(begin, start[host] + leads[segment])
+                if (ready := start[host] + leads[segment]) > begin:
+                    begin = ready
             group = collective[segment]
             if group >= 0:
                 missing[group] -= 1
@@ -79,15 +80,18 @@ def starts(timeline: Timeline, shares: Shares | None = None, takes: NDArray[np.b
                 begin = env.now - length[segment]
             start[segment] = begin
             free = begin + length[segment]
-            if host >= 0:
-                free = max(free, start[host] + held[segment])
+            if host >= 0 and (launched_at := start[host] + held[segment]) > free:
+                free = launched_at
             if segment in started:
-                started.pop(segment).at(max(begin, int(env.now)))  # what shares is known when it is over
+                started.pop(segment).at(begin if sharing is None else max(begin, int(env.now)))  # what shares is known when it is over
 
     for first, last in timeline.bounds:
         env.process(run(first, last))
     env.run()
-    began, counts = np.array(begun, np.int64), np.array(start, np.int64)
+    counts = np.array(start, np.int64)
+    if sharing is None:
+        return counts, counts
+    began = np.array(begun, np.int64)
     return np.where(began < 0, counts, began), counts
 
 

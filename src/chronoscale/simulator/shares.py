@@ -12,27 +12,31 @@ from chronoscale.datasets.arrays import Int32
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.schedule import Ints
 
-UNIT = 2.0**-30  # shares are multiples of it, so that sums of them are exact
+UNIT = 2.0**-36  # shares are multiples of it, so that sums of up to 2^17 of them are exact
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shares:
     """Of n rows, by row: entries ptr[i] to ptr[i + 1], each a resource and the share of its capacity that the row takes while it runs
-    alone, 0 < share <= 1. In its first `delay_ns` a row takes nothing (a link's latency). A collective's stand at its first row. `names`:
-    of the resources, for reports.
+    alone, 0 < share <= 1. In its first `delay_ns` a row takes nothing (a link's latency). `demand`: what it then does alone in a unit that
+    all have in common (of rows that move bytes: bytes/s), more than 0. A collective's stand at its first row. `names`: of the resources,
+    for reports.
 
-    Where more is asked of a resource than there is, those that ask get equal parts of it, or less where they need less or are held up
-    elsewhere (max-min fairness: `sharing.speeds`); a row then takes longer, as much as it is slowed down.
+    Where more is asked of a resource than there is, those that ask get equal parts of what they demand, or less where they need less or
+    are held up elsewhere (max-min fairness: `sharing.speeds`); a row then takes longer, as much as it is slowed down.
     """
 
     ptr: Ints  # [n + 1]
     resource: Int32
     share: Floats
     delay_ns: Ints  # [n]
+    demand: Floats  # [n]
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, row: Ints, resource: Int32, share: Floats, delay_ns: Ints, streams: Int32, names: tuple[str, ...]) -> Shares | None:
+    def of(
+        cls, row: Ints, resource: Int32, share: Floats, delay_ns: Ints, demand: Floats, streams: Int32, names: tuple[str, ...]
+    ) -> Shares | None:
         """From entries [k] of rows, in any order, each at most once a resource; streams int32 [n]: of which FIFO a row is. None where no
         resource can be asked for more than it has: what one FIFO does, it does in turn."""
         share = np.clip(np.rint(share / UNIT), 1, 1 / UNIT) * UNIT
@@ -43,7 +47,7 @@ class Shares:
             return None
         kept = kept[np.lexsort((resource[kept], row[kept]))]
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(row[kept], minlength=len(streams)))])
-        return cls(ptr, resource[kept].astype(np.int32), share[kept], delay_ns, names)
+        return cls(ptr, resource[kept].astype(np.int32), share[kept], delay_ns, demand, names)
 
     def take(self, ns: Ints) -> NDArray[np.bool_]:
         """Which rows, `ns` long, take any: bool [n]."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -12,7 +12,7 @@ import simpy
 from chronoscale.simulator.moment import Moment
 from chronoscale.simulator.shares import Shares
 
-LAST = 2  # priority: after all that happens at an instant
+LAST = simpy.events.EventPriority(2)  # priority: after all that happens at an instant
 Entries = Mapping[int, float]  # share of each resource
 
 
@@ -21,6 +21,7 @@ class Activity:
     """A row under way: `left` ns of it at full speed as of `since`. version: how often its speed has changed."""
 
     taken: Entries
+    demand: float
     left: float
     since: int
     speed: float = 0.0
@@ -52,7 +53,7 @@ class Sharing:
     def _enter(self, row: int, ns: int) -> None:
         span = slice(self._shares.ptr[row], self._shares.ptr[row + 1])
         taken = dict(zip(self._shares.resource[span].tolist(), self._shares.share[span].tolist(), strict=True))
-        self._active[row] = Activity(taken, float(ns), int(self._env.now))
+        self._active[row] = Activity(taken, float(self._shares.demand[row]), float(ns), int(self._env.now))
         self._changed()
 
     def _leave(self, row: int, version: int) -> None:
@@ -73,44 +74,42 @@ class Sharing:
     def _settle(self) -> None:
         self._settling, now = False, int(self._env.now)
         rows = sorted(self._active)
-        for row, speed in zip(rows, speeds([self._active[row].taken for row in rows]), strict=True):
-            one = self._active[row]
+        active = [self._active[row] for row in rows]
+        for row, one, speed in zip(rows, active, speeds([one.taken for one in active], [one.demand for one in active]), strict=True):
             if speed != one.speed:
                 one.left -= (now - one.since) * one.speed
                 one.since, one.speed, one.version = now, speed, one.version + 1
                 self._then(now + max(0, round(one.left / speed)), partial(self._leave, row, one.version))
 
 
-def speeds(taken: Iterable[Entries]) -> list[float]:
-    """Of activities, each with the shares it takes alone: how fast they are side by side, 0 < speed <= 1 (max-min fairness).
+def speeds(taken: Sequence[Entries], demand: Sequence[float]) -> list[float]:
+    """Of activities, each with the shares it takes alone and what it demands: how fast they are side by side, 0 < speed <= 1.
 
-    By progressive filling: all take more and more of the resource that they need most, at one level, until they have what they need or a
-    resource of theirs is full.
+    Max-min fairness by progressive filling (Bertsekas, Gallager: Data Networks, 6.5.2): all do more and more, at one level in the unit of
+    what they demand, until they do all of it or a resource of theirs is full. So none can do more but at the cost of one that does no more.
     """
-    of = list(taken)
     load: dict[int, float] = {}
-    for one in of:
+    for one in taken:
         for resource, share in one.items():
             load[resource] = load.get(resource, 0.0) + share
-    cap = [max(one.values()) for one in of]
     room = {resource: 1.0 for resource, total in load.items() if total > 1}
-    found, open_ = [0.0] * len(of), list(range(len(of)))
+    found, open_ = [0.0] * len(taken), list(range(len(taken)))
     while open_:
         slope = dict.fromkeys(room, 0.0)
         for i in open_:
-            for resource, share in of[i].items():
+            for resource, share in taken[i].items():
                 if resource in room:
-                    slope[resource] += share / cap[i]
+                    slope[resource] += share / demand[i]
         levels = {resource: room[resource] / slope[resource] if slope[resource] > 0 else inf for resource in room}
-        level = min([*levels.values(), *(cap[i] for i in open_)])
+        level = min([*levels.values(), *(demand[i] for i in open_)])
         still = []
         for i in open_:
-            held = any(resource in room and levels[resource] <= level for resource in of[i])
-            if cap[i] > level and not held:
+            held = any(resource in room and levels[resource] <= level for resource in taken[i])
+            if demand[i] > level and not held:
                 still.append(i)
                 continue
-            found[i] = 1.0 if cap[i] <= level else level / cap[i]
-            for resource, share in of[i].items():
+            found[i] = 1.0 if demand[i] <= level else level / demand[i]
+            for resource, share in taken[i].items():
                 if resource in room:
                     room[resource] -= share * found[i]
         open_ = still

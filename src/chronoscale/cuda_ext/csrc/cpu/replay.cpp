@@ -4,6 +4,7 @@
 // nothing delays a row once it runs; whoever comes to know an end wakes the streams that wait for it. A stream waits for one thing at a time,
 // so that those that wait for the same are a list with one link a stream. Rows that share resources end when the clock says.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <queue>
 #include <vector>
@@ -249,9 +250,10 @@ bool sound(const Rows& r, const Hosts& h) {
 
 bool sound(const Rows& r, const cs::Takes& t) {
   if (!t.ptr) return true;
-  if (!t.delay || t.ptr[0] || (t.ptr[r.count] && (!t.resource || !t.share))) return false;
+  if (!t.delay || !t.demand || t.ptr[0] || (t.ptr[r.count] && (!t.resource || !t.share))) return false;
   for (int64_t i = 0; i < r.count; ++i) {
     if (t.ptr[i] > t.ptr[i + 1] || t.delay[i] < 0) return false;
+    if (t.ptr[i] < t.ptr[i + 1] && !(t.demand[i] > 0 && std::isfinite(t.demand[i]))) return false;
     for (int64_t p = t.ptr[i]; p < t.ptr[i + 1]; ++p) {
       if (t.resource[p] < 0 || t.resource[p] >= t.resources || !(t.share[p] > 0 && t.share[p] <= 1)) return false;
     }
@@ -263,11 +265,11 @@ bool sound(const Rows& r, const cs::Takes& t) {
 
 int cs_replay(int64_t count, int64_t streams, const int32_t* stream, const int64_t* ns, int64_t groups, const int64_t* collective,
               const int64_t* dep_ptr, const int64_t* dep, int64_t turns, int64_t hosts, const int64_t* turn, const int64_t* after,
-              const int64_t* host, const int64_t* length, const int64_t* gate, int64_t resources, const int64_t* delay, const int64_t* ptr,
-              const int32_t* resource, const double* share, int64_t* out_start, int64_t* out_end) {
+              const int64_t* host, const int64_t* length, const int64_t* gate, int64_t resources, const int64_t* delay, const double* demand,
+              const int64_t* ptr, const int32_t* resource, const double* share, int64_t* out_start, int64_t* out_end) {
   const Rows rows{count, streams, groups, stream, ns, collective, dep_ptr, dep};
   const Hosts launching{turns, hosts, turn, after, host, length, gate};
-  const cs::Takes takes{resources, delay, ptr, resource, share};
+  const cs::Takes takes{resources, delay, demand, ptr, resource, share};
   if (!sound(rows, launching) || !sound(rows, takes) || (count && (!out_start || !out_end))) return CS_ERROR_ARGUMENT;
   return cs::guarded([&] {
     Replay(rows, launching, takes, out_start, out_end).run();

@@ -8,7 +8,7 @@ namespace cs {
 
 namespace {
 
-constexpr int64_t kWhole = int64_t{1} << 30;
+constexpr int64_t kWhole = int64_t{1} << 36;
 
 int64_t units(double share) { return static_cast<int64_t>(share * static_cast<double>(kWhole)); }
 
@@ -25,12 +25,12 @@ void Sharing::enter(int32_t stream, int64_t row, int64_t ns, int64_t now) {
   a.row = row;
   a.since = now;
   a.left = static_cast<double>(ns - takes_.delay[row]);
-  a.speed = a.cap = 0;
+  a.speed = 0;
+  a.demand = takes_.demand[row];
   for (int64_t p = takes_.ptr[row]; p < takes_.ptr[row + 1]; ++p) {
     Resource& r = in_[takes_.resource[p]];
     r.streams.push_back(stream);
     r.load += units(takes_.share[p]);
-    a.cap = std::max(a.cap, takes_.share[p]);
     if (!r.dirty) dirty_.push_back(takes_.resource[p]);
     r.dirty = true;
   }
@@ -93,10 +93,10 @@ void Sharing::fill() {
     for (const int32_t s : joined_) {
       const Activity& a = of_[s];
       if (a.next > 0) continue;
-      level = std::min(level, a.cap);
+      level = std::min(level, a.demand);
       for (int64_t p = takes_.ptr[a.row]; p < takes_.ptr[a.row + 1]; ++p) {
         Resource& r = in_[takes_.resource[p]];
-        if (r.seen) r.slope += takes_.share[p] / a.cap;
+        if (r.seen) r.slope += takes_.share[p] / a.demand;
       }
     }
     for (const int32_t number : full_) {
@@ -110,8 +110,8 @@ void Sharing::fill() {
       const int64_t begin = takes_.ptr[a.row], end = takes_.ptr[a.row + 1];
       bool held = false;
       for (int64_t p = begin; p < end; ++p) held |= in_[takes_.resource[p]].seen && in_[takes_.resource[p]].level <= level;
-      if (a.cap > level && !held) continue;
-      a.next = a.cap <= level ? 1 : level / a.cap;
+      if (a.demand > level && !held) continue;
+      a.next = a.demand <= level ? 1 : level / a.demand;
       --open;
       for (int64_t p = begin; p < end; ++p) {
         Resource& r = in_[takes_.resource[p]];

@@ -7,10 +7,11 @@
 namespace cs {
 
 // Of row i: entries [ptr[i], ptr[i + 1]) of resource and share, of the resource's capacity while it runs alone; delay[i] ns at its start in
-// which it takes nothing. Shares are multiples of 2^-30.
+// which it takes nothing; its demand, in a unit that all have in common. Shares are multiples of 2^-36.
 struct Takes {
   int64_t resources;
   const int64_t* delay;
+  const double* demand;
   const int64_t* ptr;
   const int32_t* resource;
   const double* share;
@@ -43,12 +44,12 @@ class Sharing {
  private:
   struct Activity {
     int64_t row = -1, since = 0, end = 0;
-    double left = 0, speed = 0, next = 0, cap = 0;
+    double left = 0, speed = 0, next = 0, demand = 0;
     uint32_t version = 0;
     bool joined = false;
   };
   struct Resource {
-    int64_t load = 0;  // in units of 2^-30
+    int64_t load = 0;  // in units of 2^-36
     double room = 0, slope = 0, level = 0;
     bool over = false, dirty = false, seen = false;
     std::vector<int32_t> streams;
