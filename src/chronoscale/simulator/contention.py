@@ -2,7 +2,7 @@
 
 Of each rank's device the bandwidth of its memory and its SMs (`CostModel.occupies`), and the links of the cluster (`Traffic`). A row takes
 what its work alone needs each second: one that others slow down takes less of everything. Who demands how much is reckoned in devices: of a
-kernel, the larger of its two shares; of what crosses links, the bytes a second on its fullest one, as a share of the memory's bandwidth.
+kernel, the larger of its two shares, if others want it too; of what crosses links, the bytes a second on its fullest one, as a share of the memory's bandwidth.
 """
 
 from __future__ import annotations
@@ -58,10 +58,11 @@ def _computing(schedule: Schedule, costs: CostModel, streams: Int32, lanes: int)
             rows = schedule.tasks(Op(code))
             for column, share in zip(found, costs.occupies(schedule, rows), strict=True):
                 column[rows] = share
-    asked = [np.flatnonzero(_short(share, schedule, streams, lanes)) for share in found]
-    most = np.maximum(*found)
+    short = [np.where(_short(share, schedule, streams, lanes), share, 0.0) for share in found]
+    most = np.maximum(*short)
+    asked = [np.flatnonzero(share) for share in short]
     return [
-        (rows, which * schedule.ranks + schedule.rank[rows].astype(np.int64), found[which][rows], most[rows])
+        (rows, which * schedule.ranks + schedule.rank[rows].astype(np.int64), short[which][rows], most[rows])
         for which, rows in enumerate(asked)
     ]
 
