@@ -2,7 +2,8 @@
 
 Of each rank's device the bandwidth of its memory and its SMs (`CostModel.occupies`), and the links of the cluster (`Traffic`). A row takes
 what its work alone needs each second: one that others slow down takes less of everything. Who demands how much is reckoned in devices: of a
-kernel, the larger of its two shares, if others want it too; of what crosses links, the bytes a second on its fullest one, as a share of the memory's bandwidth.
+kernel, the larger of its two shares, if others want it too; of what crosses links, the bytes a second on its fullest one, as a share of the
+memory's bandwidth.
 """
 
 from __future__ import annotations
