@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -34,7 +35,8 @@ class Sharing:
     def __init__(self, env: simpy.Environment, shares: Shares) -> None:
         self._env, self._shares = env, shares
         self._active, self._over = dict[int, Activity](), dict[int, Moment]()
-        self._settling = False
+        self._users = defaultdict[int, set[int]](set)  # of each resource
+        self._touched = set[int]()  # resources, since speeds were settled
 
     def over(self, row: int, begin: int, ns: int) -> Moment:
         """The end of a row that begins at `begin`, not before now, and takes `ns` alone."""
@@ -54,32 +56,48 @@ class Sharing:
         span = slice(self._shares.ptr[row], self._shares.ptr[row + 1])
         taken = dict(zip(self._shares.resource[span].tolist(), self._shares.share[span].tolist(), strict=True))
         self._active[row] = Activity(taken, float(self._shares.demand[row]), float(ns), int(self._env.now))
-        self._changed()
+        self._touch(taken)
+        for resource in taken:
+            self._users[resource].add(row)
 
     def _leave(self, row: int, version: int) -> None:
         if (one := self._active.get(row)) is not None and one.version == version:
             del self._active[row]
             self._over.pop(row).at(int(self._env.now))
-            self._changed()
+            self._touch(one.taken)
+            for resource in one.taken:
+                self._users[resource].discard(row)
 
-    def _changed(self) -> None:
+    def _touch(self, resources: Entries) -> None:
         """Speeds are settled once an instant, when all that happens at it has."""
-        if not self._settling:
-            self._settling = True
+        if not self._touched:
             moment = Moment(self._env)
             assert moment.callbacks is not None
             moment.callbacks.append(lambda _: self._settle())
             moment.at(int(self._env.now), LAST)
+        self._touched.update(resources)
 
     def _settle(self) -> None:
-        self._settling, now = False, int(self._env.now)
-        rows = sorted(self._active)
+        now, rows = int(self._env.now), sorted(self._joined())
+        self._touched.clear()
         active = [self._active[row] for row in rows]
         for row, one, speed in zip(rows, active, speeds([one.taken for one in active], [one.demand for one in active]), strict=True):
             if speed != one.speed:
                 one.left -= (now - one.since) * one.speed
                 one.since, one.speed, one.version = now, speed, one.version + 1
                 self._then(now + max(0, round(one.left / speed)), partial(self._leave, row, one.version))
+
+    def _joined(self) -> set[int]:
+        """Those on a resource that somebody has come to or left, and whoever full ones join to them: nobody else's speed changes."""
+        found, full = set[int](), set[int]()
+        ahead = {row for resource in self._touched for row in self._users[resource]}
+        while ahead:
+            found.add(row := ahead.pop())
+            for resource in self._active[row].taken.keys() - full:
+                if sum(self._active[one].taken[resource] for one in self._users[resource]) > 1:
+                    full.add(resource)
+                    ahead |= self._users[resource] - found
+        return found
 
 
 def speeds(taken: Sequence[Entries], demand: Sequence[float]) -> list[float]:
