@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from chronoscale.kept import read_json
+from chronoscale.strategies.metrics import Summary
 
 FILE = "point.json"
 
@@ -18,7 +19,8 @@ class Point:
     peak_bytes: of the fullest rank's device. host_bytes: planned, of a rank. costs, cluster: by name; preset_gpus: that the cluster has.
     gap: of the schedule to its scheduler's bound, None where none planned. prepare_s: what happens once before the first epoch.
     out_of_memory: why it does not fit, '' where it does. idle_ranks: `Schedule.idle`. busiest_link: by name, and link_utilisation, its mean
-    one, of 1; '' and None where no link was modelled.
+    one, of 1; '' and None where no link was modelled. summary, op_seconds: of a point that was streamed, what a trace would tell; None and
+    none where schedule and trace lie beside it.
     """
 
     strategy: str
@@ -33,6 +35,8 @@ class Point:
     partition: str = ""
     prepare_s: float | None = None
     out_of_memory: str = ""
+    summary: Summary | None = None
+    op_seconds: dict[str, float] = field(default_factory=dict)
     idle_ranks: int = 0
     busiest_link: str = ""
     link_utilisation: float | None = None

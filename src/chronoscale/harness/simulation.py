@@ -9,6 +9,7 @@ from math import isnan
 from pathlib import Path
 
 from chronoscale.errors import UserError
+from chronoscale.harness import streaming
 from chronoscale.harness.estimate import affordable
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.families import family_of
@@ -28,6 +29,7 @@ from chronoscale.strategies.workload import Workload
 
 def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lambda _: None) -> None:
     """A piece `sim-<gpus>-<strategy>` for every point: schedule, trace, bytes by link, and memory: peak bytes, or why it does not fit.
+    One that memory does not hold is streamed where its strategy can: figures are kept, no schedule and no trace.
 
     Raises UserError before anything is planned for a schedule that this machine's memory does not hold; and where no point fits, which
     ends the run: it would not fit the next time. Warns of ranks without work.
@@ -36,11 +38,13 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
     specified = DatasheetCosts(cluster.device, engine=cluster.engine)  # of what happens once, which no profile times
     costs, asked = simulated_costs(experiment, cluster), planners(experiment)
     work = family_of(experiment).workload(experiment)
-    affordable(asked, work, experiment.gpus)
+    streamed = affordable(asked, work, experiment.gpus)
     works = partitioned(experiment, work, run)
 
     def make(gpus: int, name: str, part: Path) -> None:
         planner, machines = asked[name], presets.scaled(cluster, gpus)
+        if (name, gpus) in streamed:
+            return streaming.point(planner, works[gpus], machines, gpus, cluster.gpus, costs, part).save(part)
         schedule = planned(planner, works[gpus], gpus, costs)
         trace = replay(schedule, machines, costs)
         point = Point(
@@ -77,7 +81,7 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
 
     for gpus in experiment.gpus:
         for name in asked:
-            told(f"{name} on {gpus} GPUs")
+            told(f"{name} on {gpus} GPUs{', streamed: no trace is kept' * ((name, gpus) in streamed)}")
             run.piece(f"sim-{gpus:05d}-{name}", partial(make, gpus, name))
     warn(idle(run))
     if all(point.out_of_memory for point in _points(run)):

@@ -28,7 +28,7 @@ class Lockstep:
 
     @classmethod
     def of(cls, schedule: Schedule, device: Device) -> Lockstep | None:
-        """None where ranks differ, a row may start before the one before it on its rank has ended, ranks wait for one another other than all
+        """None where ranks differ, a row may start before the one before it on its rank has ended, ranks wait for one another but all
         together, or hosts do work of their own."""
         ranks, n = schedule.ranks, len(schedule)
         if n % ranks or on_host(schedule).any() or not (schedule.rank.reshape(-1, ranks) == np.arange(ranks)).all():

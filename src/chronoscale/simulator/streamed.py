@@ -81,8 +81,8 @@ class _Shape:
 
 
 def stream(stretches: Iterable[Stretch], cluster: Cluster, costs: CostModel) -> Streamed:
-    """An epoch of at least one stretch on the first devices of `cluster`. Each is replayed from where the one before left the cluster, to the
-    nanosecond as the whole epoch would be: by rows of all ranks where they are in lockstep, else by `engine.times`.
+    """An epoch of at least one stretch on the first devices of `cluster`. Each is replayed from where the one before left the cluster, to
+    the nanosecond as the whole epoch would be: by rows of all ranks where they are in lockstep, else by `engine.times`.
 
     Raises UserError as `engine.replay`, ValueError where iterations overlap.
     """

@@ -17,8 +17,8 @@ class Stretch:
     nothing and end when what came before is over. Its iteration i > 0 is the epoch's `first` + i - 1, and its rows behind the steps are the
     epoch's from `row` on.
 
-    Iterations of a rank do not overlap: none of its rows starts before its step of the iteration before has ended, and every rank has a step
-    in every iteration. Stretches of one shape have one structure, the same arrays: all columns but `CHANGING`, and the dependencies.
+    Iterations of a rank do not overlap: none of its rows starts before its step of the iteration before has ended, and every rank has a
+    step in every iteration. Stretches of one shape have one structure, the same arrays (`recast`).
     """
 
     schedule: Schedule

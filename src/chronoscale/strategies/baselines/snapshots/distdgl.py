@@ -30,7 +30,8 @@ class DistDGL(SnapshotStrategy):
 
     name, title, kind = "distdgl", "DistDGL", "parts"
     source = "REAL §7.1 [66]"
-    partitioned = streams = True
+    partitioned = True
+    streams = True
 
     def rows(self, workload: Workload, ranks: int) -> int:
         """Every rank has a part in every snapshot."""
@@ -85,13 +86,10 @@ class DistDGL(SnapshotStrategy):
         order = placement.iteration * (each + 1) + placement.slot
         iteration = placement.iteration[at]
         site: Site = {"rank": parts.part, "unit": units[at], "order": order[at], "iteration": iteration + opens}
-        first, last = parts.epoch(site)
-        ends = []
-        for handles in (first, last):
-            table = np.full((placement.iterations, ranks, each), NONE, np.int64)
-            table[iteration, parts.part, placement.slot[at]] = handles
-            ends.append(table)
-        synchronise(builder, workload.model.parameters, *ends, opens=opens)
+        first, last = (np.full((placement.iterations, ranks, each), NONE, np.int64) for _ in range(2))
+        place = iteration, parts.part, placement.slot[at]
+        first[place], last[place] = parts.epoch(site)
+        synchronise(builder, workload.model.parameters, first, last, opens)
 
 
 class _Parts:
@@ -106,8 +104,8 @@ class _Parts:
         self.regions = []
         for step in range(workload.hyper.group_size):
             at = start + step
-            columns = (column[at].ravel() for column in (partition.rows, partition.edges, partition.halo, partition.sent))
-            self.regions.append(Region(*columns, np.full(len(self.part), summary)))
+            rows, edges, halo, sent = (column[at].ravel() for column in (partition.rows, partition.edges, partition.halo, partition.sent))
+            self.regions.append(Region(rows, edges, halo, sent, np.full(len(self.part), summary)))
         self.group, self.groups, self.exchanges = np.repeat(np.arange(len(units)), self.ranks), len(units), iterations
 
     def _together(self, op: Op, here: Site, row: Site, after: Ints) -> tuple[Ints]:
