@@ -100,6 +100,11 @@ def idle(run: Run) -> Idle:
     return {(point.strategy, point.gpus): point.idle_ranks for point in _points(run)}
 
 
+def streamed(run: Run) -> list[str]:
+    """What no trace was kept of, in words, one a point."""
+    return [f"{point.strategy} on {point.gpus} GPUs: {point.note}" for point in _points(run) if point.summary is not None]
+
+
 def refused(run: Run) -> list[str]:
     """What does not fit, in words, one a point."""
     return [f"{point.strategy} on {point.gpus} GPUs does not fit: {point.out_of_memory}" for point in _points(run) if point.out_of_memory]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from chronoscale.simulator.engine import Engine, times
-from chronoscale.simulator.launches import Launches
+from chronoscale.simulator.launches import Launches, on_host
 from chronoscale.strategies.cluster import Device
 from chronoscale.strategies.schedule import Ints, Op
 from chronoscale.strategies.stretch import Stretch
@@ -36,9 +36,14 @@ def resumed(
 ) -> tuple[Ints, Ints, Carried]:
     """Start and end of rows, int64 [n] each, on the epoch's clock, the opening steps from 0 to when they had ended; and what is carried on.
 
-    `ns`, `launches`: as `engine.times`, those of opening steps left aside. Raises UserError as it, and ValueError where iterations overlap.
+    `ns`, `launches`: as `engine.times`, those of opening steps left aside. Raises UserError as it, and ValueError where iterations overlap
+    or where hosts that launch have work of their own.
     """
     schedule, ranks = stretch.schedule, stretch.schedule.ranks
+    if launches is not None and on_host(schedule).any():
+        raise ValueError(
+            f"strategy '{schedule.name}': what its hosts do themselves holds launches of later iterations, which is not carried on"
+        )
     ns = np.concatenate([carried.ended_ns, ns[ranks:]])
     if launches is not None:
         length = launches.length_ns.copy()

@@ -66,4 +66,4 @@ def simulate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed 
     experiment, run = begin("simulate", file, root, seed, executes=False)
     with stage("simulating") as told:
         simulation.simulate(experiment, run, told)
-    end(run, publish.compared(run), f"simulated on {experiment.cluster}", as_json, simulation.refused(run))
+    end(run, publish.compared(run), f"simulated on {experiment.cluster}", as_json, [*simulation.streamed(run), *simulation.refused(run)])
