@@ -19,7 +19,9 @@ from chronoscale.simulator.launches import Launches
 from chronoscale.simulator.links import LinkGraph
 from chronoscale.simulator.lockstep import Lockstep
 from chronoscale.simulator.memory import check, peaks
+from chronoscale.simulator.shares import Shares
 from chronoscale.simulator.streamed import Streamed, stream
+from chronoscale.simulator.timeline import streams_of
 from chronoscale.simulator.traffic import Traffic, volumes
 from chronoscale.strategies.builder import Builder
 from chronoscale.strategies.cluster import Cluster
@@ -61,7 +63,7 @@ def pieces(stretches: list[Stretch], cluster: Cluster, costs: CostModel, how: st
             *times, carried = shape.replay(schedule, ns, costs.launch_ns, carried)
         else:
             launches = Launches.of(schedule, ns, costs.launch_ns)
-            *times, carried = resumed(stretch, cluster.device, ns, launches, carried, how)
+            *times, carried = resumed(stretch, cluster.device, ns, launches, carried, engine=how)
         found.append([time[ranks:] for time in times])
     begin, end = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return begin, end
@@ -186,6 +188,63 @@ def test_any_iterations_that_do_not_overlap_can_be_stretched(drawn):
         begin, end = pieces(parts, cluster, costs, how)
         assert begin.tolist() == trace.start_ns.tolist() and end.tolist() == trace.end_ns.tolist(), how
     assert_told(stream(parts, cluster, costs), whole, cluster, costs)
+
+
+def copies_share(schedule: Schedule, cluster: Cluster, opening: int) -> Shares | None:
+    """Each copy to a device takes 0.7 of what two devices have in common, and all ranks 0.3 of one thing for exchanges' sakes."""
+    row = np.setdiff1d(schedule.tasks(Op.H2D), np.arange(opening))
+    streams = streams_of(schedule, cluster.device)
+    resource = np.concatenate([schedule.rank[row] // 2, np.full(len(row), schedule.ranks)]).astype(np.int32)
+    share, delay = np.repeat([0.7, 0.3], len(row)), np.where(schedule.op == Op.H2D, 3000, 0)
+    return Shares.of(np.tile(row, 2), resource, share, delay, streams, tuple(map(str, range(schedule.ranks + 1))))
+
+
+@pytest.mark.parametrize("how", ["simpy", "native"])
+@pytest.mark.parametrize("launch", [0.0, 5e-6])
+def test_rows_of_a_stretch_share_what_they_share_in_the_epoch(how, launch):
+    ranks, work = 8, work_of(8, 12, most=40_000)
+    cluster = presets.scaled(presets.cluster("h200"), ranks)
+    costs = DatasheetCosts(replace(cluster.device, launch_s=launch))
+
+    def alone(schedule: Schedule) -> tuple[np.ndarray, Launches | None]:
+        ns, _ = durations(costs, schedule)
+        rows, together = network.times(schedule, cluster)
+        ns[rows] = together
+        return ns, Launches.of(schedule, ns, costs.launch_ns)
+
+    whole, carried, found = DISTDGL.plan(work, ranks, costs), Carried.nothing(ranks), []
+    for stretch in DISTDGL.stretches(work, ranks, costs, 1000):
+        shares = copies_share(stretch.schedule, cluster, ranks)
+        begin, end, carried = resumed(stretch, cluster.device, *alone(stretch.schedule), carried, shares, how)
+        found.append((begin[ranks:], end[ranks:]))
+    expected = engine.times(whole, cluster.device, *alone(whole), copies_share(whole, cluster, 0), how)
+    for mine, theirs in zip(zip(*found, strict=True), expected, strict=True):
+        assert np.concatenate(mine).tolist() == theirs.tolist()
+    undisturbed = engine.times(whole, cluster.device, *alone(whole), None, how)
+    assert (expected[1] > undisturbed[1]).any()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("how", ["simpy", "native", "lockstep"])
+def test_a_host_is_an_iteration_ahead_from_stretch_to_stretch(how, size):
+    """A long iteration, a short one, and one of 50 kernels, whose launches begin when the long one is over."""
+    rows = [(1, 1), (1000, 1), (1, 1), (60, 50), (1, 1)]  # ns, kernels
+
+    def lay(first: int, last: int, opens: bool) -> Schedule:
+        builder, before = Builder("drawn", 1), ()
+        if opens:
+            before = (builder.add(Op.OPTIMIZE, Lane.COMPUTE, {"rank": [0], "order": -1, "kernels": 0}),)
+        for number in range(first, last):
+            here = {"rank": [0], "order": number, "iteration": number - first + opens}
+            done = builder.add(Op.AGGREGATE, Lane.COMPUTE, here, {"flops": rows[number][0], "kernels": rows[number][1]}, after=before)
+            before = (builder.add(Op.OPTIMIZE, Lane.COMPUTE, here, {"flops": 1, "kernels": 1}, after=(done,)),)
+        return builder.finish()
+
+    parts = [Stretch(lay(first, min(first + size, 5), True), first, 2 * first) for first in range(0, 5, size)]
+    begin, end = pieces(parts, gpus(1), NsCosts(4), how)
+    trace = engine.replay(lay(0, 5, False), gpus(1), NsCosts(4))
+    assert begin.tolist() == trace.start_ns.tolist() and end.tolist() == trace.end_ns.tolist()
+    assert begin[6] > end[3] + 40 * 3  # its last launch is 50 * 4 ns after the long iteration, most of its kernels beside the launches
 
 
 def test_iterations_that_overlap_are_no_stretches():

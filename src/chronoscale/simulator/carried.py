@@ -8,6 +8,7 @@ import numpy as np
 
 from chronoscale.simulator.engine import Engine, times
 from chronoscale.simulator.launches import Launches, on_host
+from chronoscale.simulator.shares import Shares
 from chronoscale.strategies.cluster import Device
 from chronoscale.strategies.schedule import Ints, Op
 from chronoscale.strategies.stretch import Stretch
@@ -32,12 +33,19 @@ class Carried:
 
 
 def resumed(
-    stretch: Stretch, device: Device, ns: Ints, launches: Launches | None, carried: Carried, engine: Engine = "native"
+    stretch: Stretch,
+    device: Device,
+    ns: Ints,
+    launches: Launches | None,
+    carried: Carried,
+    shares: Shares | None = None,
+    engine: Engine = "native",
 ) -> tuple[Ints, Ints, Carried]:
     """Start and end of rows, int64 [n] each, on the epoch's clock, the opening steps from 0 to when they had ended; and what is carried on.
 
-    `ns`, `launches`: as `engine.times`, those of opening steps left aside. Raises UserError as it, and ValueError where iterations overlap
-    or where hosts that launch have work of their own.
+    `ns`, `launches`, `shares`: as `engine.times`; what they say of opening steps is left aside, which must share nothing. Rows share as in
+    the whole epoch where all ranks meet before their last steps, and no step takes anything of another rank's. Raises UserError as
+    `engine.times`, and ValueError where iterations overlap or where hosts that launch have work of their own.
     """
     schedule, ranks = stretch.schedule, stretch.schedule.ranks
     if launches is not None and on_host(schedule).any():
@@ -49,7 +57,7 @@ def resumed(
         length = launches.length_ns.copy()
         length[np.searchsorted(launches.rank, np.arange(ranks))] = carried.launched_ns  # the opening step's turn is a host's first
         launches = replace(launches, length_ns=length)
-    begin, end = times(schedule, device, ns, launches, None, engine)
+    begin, end = times(schedule, device, ns, launches, shares, engine)
     steps = schedule.tasks(Op.OPTIMIZE)
     step, rank = schedule.iteration[steps], schedule.rank[steps]
     ended, before = (np.full(ranks, -1, np.int64) for _ in range(2))
