@@ -122,9 +122,9 @@ def test_an_epoch_in_stretches_is_the_epoch(ranks, model, layers, each, snapshot
 
 @pytest.mark.parametrize("each", [1, 2])
 def test_stretches_are_the_rows_of_the_plan(each):
-    work, costs = work_of(3, 16, each=each), NsCosts()
+    work, costs = work_of(3, 40, each=each), NsCosts()
     whole, ranks = DISTDGL.plan(work, 3, costs), 3
-    parts = list(DISTDGL.stretches(work, ranks, costs, 700))
+    parts = list(DISTDGL.stretches(work, ranks, costs, 1500))
     assert len(parts) > 2 and parts[0].schedule.op is parts[1].schedule.op  # one structure
     for name in ("op", "rank", "lane", "unit", "step", "layer", *WORK):
         joined = np.concatenate([getattr(part.schedule, name)[ranks:] for part in parts])
