@@ -189,8 +189,10 @@ class Cells:
         return self._row(at, layer, takes, ("staged",), width=width, rows=at.halo, bytes=at.halo * width * FP32)
 
     def _sizes(self, at: Region, layer: int) -> Columns:
-        """Bytes of everything that a cell holds, by name; many rows ask for those of one cell."""
+        """Bytes of everything that a cell holds, by name; many rows ask for those of one region, one after another."""
         if (at, layer) not in self._known:
+            if not any(region is at for region, _ in self._known):
+                self._known.clear()
             self._known[at, layer] = self._reckoned(at, layer)
         return self._known[at, layer]
 
