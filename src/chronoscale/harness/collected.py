@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from chronoscale.errors import UserError
 from chronoscale.harness import execution, inventory, settings, simulation
@@ -138,11 +139,16 @@ def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[M
         if gpus > point.preset_gpus:
             notes.append(f"{point.cluster} has {point.preset_gpus} GPUs; {gpus} are as many of its machines as that takes.")
         drawn = gpus == min((g for g in experiment.gpus if g > 1), default=1)  # one timeline a strategy is enough to look at
-        trace, shown = Trace.load(folder / "trace.parquet"), Schedule.load(folder / "schedule.parquet") if drawn else None
+        if point.summary is None:
+            trace, shown = Trace.load(folder / "trace.parquet"), Schedule.load(folder / "schedule.parquet") if drawn else None
+            measured = Measured.of(settings.simulated(run, experiment, point, trace.device), [trace], shown).drawn(point.draws_s)
+        else:
+            setting = settings.simulated(run, experiment, point, point.summary.device)
+            measured = Measured(setting, point.summary, pd.Series(point.op_seconds, dtype=float))
         if point.note:
             notes.append(f"{name} on {gpus} GPUs: {point.note}.")
         yield replace(
-            Measured.of(settings.simulated(run, experiment, point, trace.device), [trace], shown).drawn(point.draws_s),
+            measured,
             gap=float("nan") if point.gap is None else point.gap,
             prepare_s=float("nan") if point.prepare_s is None else point.prepare_s,
             host_bytes=point.host_bytes,

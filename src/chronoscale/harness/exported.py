@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from chronoscale.errors import UserError
+from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.jobs import schedules
+from chronoscale.harness.point import Point
 from chronoscale.harness.runs import Run, write_text
 from chronoscale.harness.started import of_run
 from chronoscale.harness.trained import FOLDER
@@ -64,6 +66,9 @@ def _executed(run: Run, experiment: Experiment) -> Iterator[Timed]:
 
 def _simulated(run: Run, experiment: Experiment) -> Iterator[Timed]:
     for folder in run.pieces("sim-"):
+        if not (folder / "trace.parquet").exists() and Point.load(folder).summary is not None:
+            warnings.warn(f"{folder.name} was streamed, no trace of it was kept", ChronoscaleWarning, stacklevel=2)
+            continue
         trace, schedule = Trace.load(folder / "trace.parquet"), Schedule.load(folder / "schedule.parquet")
         yield Timed(folder.name, trace, schedule, partial(_there, experiment.cluster, schedule.ranks))
 

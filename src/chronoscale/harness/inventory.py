@@ -9,6 +9,7 @@ from typing import NamedTuple
 from chronoscale.harness.advice import outcome
 from chronoscale.harness.advice.verdict import FILE as VERDICT
 from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.point import FILE, Point
 from chronoscale.harness.runs import Run
 from chronoscale.harness.trained import FOLDER, ended
 from chronoscale.real_exec.checkpoint import records
@@ -49,9 +50,10 @@ def replayed(run: Run, ranks: int, name: str) -> list[str]:
 
 
 def simulated(run: Run, gpus: int, name: str) -> list[str]:
-    """Files that a simulated point is missing."""
+    """Files that a simulated point is missing; one that was streamed has figures in place of a schedule and a trace."""
     folder = run.folder / f"sim-{gpus:05d}-{name}"
-    return [file for file in ("point.json", "schedule.parquet", "trace.parquet") if not (folder / file).exists()]
+    lacks = [file for file in (FILE, "schedule.parquet", "trace.parquet") if not (folder / file).exists()]
+    return [] if lacks and FILE not in lacks and Point.load(folder).summary is not None else lacks
 
 
 def strategies(run: Run, experiment: Experiment) -> list[str]:

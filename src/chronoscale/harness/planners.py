@@ -13,6 +13,7 @@ from chronoscale.strategies.asked import CostsNeeded
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.stretch import Stretch
 from chronoscale.strategies.workload import Workload
 
 
@@ -46,6 +47,14 @@ def planned(planner: Strategy, work: Workload, ranks: int, costs: CostModel, ske
         found = planner.sketch(work, ranks, costs) if sketched else planner.plan(work, ranks, costs)
     _check(planner, found, ranks, planner.kind)
     return found
+
+
+def stretches(planner: Strategy, work: Workload, ranks: int, costs: CostModel) -> Iterator[Stretch]:
+    """The strategy's schedule of an epoch in stretches, of one that `streams`, each as `planned`."""
+    with _named(planner):
+        for found in planner.stretches(work, ranks, costs):
+            _check(planner, found.schedule, ranks, planner.kind)
+            yield found
 
 
 def preparation(planner: Strategy, work: Workload, ranks: int, costs: CostModel) -> Schedule:

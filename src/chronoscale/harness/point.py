@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from chronoscale.kept import read_json
 from chronoscale.reports.measured import Band
 from chronoscale.simulator.assumptions import Effect
 from chronoscale.simulator.endured import Endured
+from chronoscale.strategies.metrics import Summary
 
 FILE = "point.json"
 
@@ -23,7 +24,8 @@ class Point:
     out_of_memory: why it does not fit, '' where it does. idle_ranks: `Schedule.idle`. draws_s: the epoch in every draw, none where nothing
     is uncertain; the trace beside it is of the middle one. endured: a training whose devices fail, where any do.
     effects: of the assumptions that move the epoch, on the most GPUs of the experiment. few: operations whose costs rest on too
-    few samples. busiest_link: by name, and link_utilisation, its mean one, of 1; '' and None where no link was modelled.
+    few samples. busiest_link: by name, and link_utilisation, its mean one, of 1; '' and None where no link was modelled. summary,
+    op_seconds: of a point that was streamed, what a trace would tell; None and none where schedule and trace lie beside it.
     """
 
     strategy: str
@@ -38,6 +40,8 @@ class Point:
     partition: str = ""
     prepare_s: float | None = None
     out_of_memory: str = ""
+    summary: Summary | None = None
+    op_seconds: dict[str, float] = field(default_factory=dict)
     idle_ranks: int = 0
     busiest_link: str = ""
     link_utilisation: float | None = None

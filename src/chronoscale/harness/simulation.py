@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from chronoscale.errors import UserError
+from chronoscale.harness import streaming
 from chronoscale.harness.endurance import endured
 from chronoscale.harness.estimate import affordable
 from chronoscale.harness.experiment import Experiment
@@ -28,7 +29,8 @@ from chronoscale.strategies.workload import Workload
 
 def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lambda _: None) -> None:
     """A piece `sim-<gpus>-<strategy>` for every point: schedule, trace, bytes by link, and memory: peak bytes, or why it does not fit.
-    Where times are uncertain the epoch in every draw, and the trace of the middle one.
+    Where times are uncertain the epoch in every draw, and the trace of the middle one. One that memory does not hold is streamed where its
+    strategy can: figures are kept, no schedule and no trace.
 
     Raises UserError before anything is planned for a schedule that this machine's memory does not hold; and where no point fits, which
     ends the run: it would not fit the next time. Warns of ranks without work.
@@ -36,7 +38,7 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
     cluster = presets.cluster(experiment.cluster)
     costs, asked = simulated_costs(experiment, cluster), planners(experiment)
     work = family_of(experiment).workload(experiment)
-    affordable(asked, work, experiment.gpus)
+    aside = affordable(asked, work, experiment.gpus)
     works, uncertain = partitioned(experiment, work, run), experiment.uncertainty.stated
 
     def fewer(name: str, gpus: int) -> tuple[Schedule, Trace]:
@@ -49,6 +51,8 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
         return found.schedule, found.trace
 
     def make(gpus: int, name: str, part: Path) -> None:
+        if (name, gpus) in aside:
+            return streaming.point(experiment, asked[name], works[gpus], gpus, cluster, costs, part).save(part)
         found = simulated(experiment, asked[name], works[gpus], gpus, cluster, costs)
         schedule, trace = found.schedule, found.trace
         most = gpus == max(experiment.gpus)
@@ -64,7 +68,7 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
 
     for gpus in experiment.gpus:
         for name in asked:
-            told(f"{name} on {gpus} GPUs")
+            told(f"{name} on {gpus} GPUs{', streamed: no trace is kept' * ((name, gpus) in aside)}")
             run.piece(f"sim-{gpus:05d}-{name}", partial(make, gpus, name))
     warn(idle(run))
     if all(point.out_of_memory for point in _points(run)):
@@ -81,6 +85,11 @@ def partitioned(experiment: Experiment, work: Workload, run: Run | None = None) 
 def idle(run: Run) -> Idle:
     """Ranks that train nothing, by point."""
     return {(point.strategy, point.gpus): point.idle_ranks for point in _points(run)}
+
+
+def streamed(run: Run) -> list[str]:
+    """What no trace was kept of, in words, one a point."""
+    return [f"{point.strategy} on {point.gpus} GPUs: {point.note}" for point in _points(run) if point.summary is not None]
 
 
 def refused(run: Run) -> list[str]:

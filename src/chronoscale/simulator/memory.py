@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,8 @@ class Peaks:
     row: Ints
 
 
-def _peaks(schedule: Schedule, trace: Trace) -> Peaks:
+def fullest(schedule: Schedule, trace: Trace) -> Peaks:
+    """Of every rank: `resident`, `alloc` from a row's start, until `free` at a row's end."""
     held, at = np.full(schedule.ranks, schedule.resident, np.int64), np.full(schedule.ranks, -1, np.int64)
     taken, given = np.flatnonzero(schedule.alloc[trace.task]), np.flatnonzero(schedule.free[trace.task])
     entry = np.concatenate([taken, given])  # a row of the trace ...
@@ -46,23 +48,40 @@ def _peaks(schedule: Schedule, trace: Trace) -> Peaks:
 
 def peaks(schedule: Schedule, trace: Trace) -> Ints:
     """Peak device memory of each rank (bytes), int64 [ranks]: `resident`, `alloc` from a row's start, until `free` at a row's end."""
-    return _peaks(schedule, trace).bytes
+    return fullest(schedule, trace).bytes
 
 
 def check(schedule: Schedule, trace: Trace, cluster: Cluster) -> None:
     """Raises UserError when a rank needs more memory than its device has: the rank that needs most, where, and by how much; and when the
     ranks of a machine together need more than its host has. A device on the host holds both.
     """
-    _check_host(schedule, cluster)
-    found = _peaks(schedule, trace)
-    beside = schedule.host if cluster.device.on_host else 0
+    found = fullest(schedule, trace)
     rank = int(np.argmax(found.bytes))
-    need, have, row = float(found.bytes[rank]) + beside, cluster.device.memory, int(found.row[rank])
+    row = int(found.row[rank])
+    place = None if row < 0 else Place(row, int(schedule.op[row]), int(schedule.unit[row]), int(schedule.iteration[row]))
+    admit(schedule, cluster, rank, int(found.bytes[rank]), place)
+
+
+class Place(NamedTuple):
+    """A row of an epoch."""
+
+    task: int
+    op: int
+    unit: int
+    iteration: int
+
+
+def admit(schedule: Schedule, cluster: Cluster, rank: int, held: int, place: Place | None) -> None:
+    """Raises UserError as `check`, of the rank that holds most, `held` bytes, when the row at `place` starts (None: throughout). schedule:
+    the epoch's, or a part of it."""
+    _check_host(schedule, cluster)
+    beside = schedule.host if cluster.device.on_host else 0
+    need, have = float(held) + beside, cluster.device.memory
     if need <= have:
         return
     where = "for resident data"
-    if row >= 0:
-        where = f"at task {row} ({Op(schedule.op[row]).name}, unit {schedule.unit[row]}, iteration {schedule.iteration[row]})"
+    if place is not None:
+        where = f"at task {place.task} ({Op(place.op).name}, unit {place.unit}, iteration {place.iteration})"
     if schedule.cached and need - schedule.cached <= have:
         where += f", {_size(schedule.cached)} of it for features (training.cache_ratio)"
     if beside:

@@ -36,13 +36,16 @@ class Pattern:
         tensor once; each rank's bytes, their sum over each machine and over all."""
         if self.kind in ("ring", "tree"):
             return np.asarray(moved.max(axis=0, keepdims=True), np.float64)
-        machines = np.zeros((int(self.node.max()) + 1, moved.shape[1]))
-        np.add.at(machines, self.node, moved)
+        machines = np.add.reduceat(moved, np.flatnonzero(np.diff(self.node, prepend=-1)), axis=0).astype(np.float64)
         return np.concatenate([moved.astype(np.float64), machines, machines.sum(axis=0, keepdims=True)])
 
     def bytes(self, moved: Ints) -> Floats:
         """Bytes on each link, float64 [l, c]."""
         return np.asarray(np.maximum(self.law @ self.inputs(moved), 0.0), np.float64)
+
+    def total(self, moved: Ints, wire: Floats) -> Floats:
+        """Bytes on each link of all collectives together, a share `wire` (float64 [c]) of which is data; float64 [l]."""
+        return np.asarray(np.maximum(self.law @ (self.inputs(moved) @ (1 / wire)), 0.0), np.float64)
 
     def seconds(self, moved: Ints) -> Floats:
         """What the slowest of the links takes, float64 [c]."""

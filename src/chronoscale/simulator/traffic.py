@@ -21,6 +21,14 @@ from chronoscale.strategies.trace import Source
 PATTERN: dict[Op, Kind] = {Op.ALLREDUCE: "ring", Op.ALLGATHER: "gather", Op.ALLTOALL: "exchange"}
 
 
+class Known(NamedTuple):
+    """What a schedule's collectives are, and what each takes."""
+
+    patterns: Patterns
+    found: Collectives
+    costs: Costs
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Traffic:
     """t rows that use links, in no particular order, with u uses of a link; entries of row i: `ptr[i]` to `ptr[i + 1]`.
@@ -37,17 +45,20 @@ class Traffic:
     bytes: Floats  # [u]
 
     @classmethod
-    def of(cls, schedule: Schedule, cluster: Cluster, links: LinkGraph) -> Traffic:
+    def of(cls, schedule: Schedule, cluster: Cluster, links: LinkGraph, known: Known | None = None) -> Traffic:
         """Collectives, and copies between devices and their host. None on links that were fitted: what was measured has it in.
 
-        links: of `cluster`. Raises ValueError as `network.times`.
+        links: of `cluster`; `known`: of the schedule. Raises ValueError as `network.times`.
         """
         if network.origin(cluster) is Source.FITTED or cluster.device.on_host:
             return cls._joined([])
-        patterns, found = Patterns(links), Collectives.of(schedule)
+        if known is None:
+            patterns, found = Patterns(links), Collectives.of(schedule)
+            known = Known(patterns, found, network.costs(found, schedule, cluster, patterns) if len(found) else Costs.unknown(0))
+        patterns, found, costs = known
         parts = [_copies(schedule, cluster, links, op) for op in (Op.H2D, Op.D2H)]
         if len(found):
-            costs, first = network.costs(found, schedule, cluster, patterns), found.first()
+            first = found.first()
             for group in found.groups():
                 for tree in (False, True):
                     if (mine := costs.tree[group.index] == tree).any():
@@ -125,7 +136,35 @@ def _messages(found: Collectives, schedule: Schedule, first: Ints, costs: Costs,
 def volumes(crossed: Crossed, span_ns: int) -> pd.DataFrame:
     """What crosses each link that is used in `span_ns`: columns link, bytes, utilisation (mean, of 1), the busiest first."""
     links, traffic = crossed
-    moved = np.bincount(traffic.link, weights=traffic.bytes, minlength=len(links))
+    return utilised(loads(traffic, links), links, span_ns)
+
+
+def loads(traffic: Traffic, links: LinkGraph) -> Floats:
+    """Bytes that cross each link, float64 [links]."""
+    return np.asarray(np.bincount(traffic.link, weights=traffic.bytes, minlength=len(links)), np.float64)
+
+
+def crossing(schedule: Schedule, cluster: Cluster, known: Known) -> Floats:
+    """`loads` of the traffic of a schedule, not made row by row: float64 [links]."""
+    links = known.patterns.graph
+    moved = np.zeros(len(links))
+    if network.origin(cluster) is Source.FITTED or cluster.device.on_host:
+        return moved
+    found, costs = known.found, known.costs
+    for group in found.groups():
+        for tree in (False, True):
+            if (mine := costs.tree[group.index] == tree).any():
+                pattern = known.patterns.of("tree" if tree else PATTERN[group.op], group.ranks)
+                moved[pattern.link] += pattern.total(group.moved[:, mine], costs.wire[group.index[mine]])
+    for op, way in ((Op.H2D, links.to_device), (Op.D2H, links.to_host)):
+        row, ways = schedule.tasks(op), way(np.arange(schedule.ranks))
+        each = np.bincount(schedule.rank[row], weights=schedule.bytes[row], minlength=schedule.ranks)
+        np.add.at(moved, ways[ways >= 0], np.repeat(each, (ways >= 0).sum(axis=1)))
+    return moved + loads(_messages(found, schedule, found.first(), costs, links), links) if len(found) else moved
+
+
+def utilised(moved: Floats, links: LinkGraph, span_ns: int) -> pd.DataFrame:
+    """As `volumes`, of the bytes that cross each link, float64 [links]."""
     used = np.flatnonzero(moved)
     share = moved[used] / links.bandwidth[used] / max(span_ns, 1) * 1e9
     order = np.argsort(-share, kind="stable")

@@ -23,6 +23,16 @@ class Sink(Protocol):
         ...
 
 
+class Blocks(Sink, Protocol):
+    """A Builder, or a Recast in its place."""
+
+    kernels: Kernels
+
+    def link(self, task: Ints, dep: Ints) -> None:
+        """Let `task` wait for `dep`, site by site."""
+        ...
+
+
 class Builder:
     """Collects blocks; `finish` orders and freezes them.
 
@@ -81,15 +91,26 @@ class Builder:
         if not self._blocks:
             empty: dict[str, Any] = {name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}
             return self._frozen(empty, np.zeros(1, np.int64), np.empty(0, np.int64))
-        rows = np.argsort(np.concatenate(self._order), kind="stable")
-        place = np.empty(self._count, np.int64)
-        place[rows] = np.arange(self._count)
+        rows, place = self._sorted()
         columns: dict[str, Any] = {name: np.concatenate([block[name] for block in self._blocks])[rows] for name in COLUMNS}
         task = place[np.concatenate([e[0] for e in self._edges])] if self._edges else np.empty(0, np.int64)
         dep = place[np.concatenate([e[1] for e in self._edges])] if self._edges else np.empty(0, np.int64)
         by_task = np.argsort(task, kind="stable")
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(task, minlength=self._count))])
         return self._frozen(columns, ptr, dep[by_task])
+
+    def places(self) -> list[tuple[Ints, Ints]]:
+        """Of each block, one row a site: handles, and which rows of the schedule they are; int64 [sites] both."""
+        _, place = self._sorted()
+        ends = np.cumsum([len(order) for order in self._order])
+        return [(np.arange(end - len(order), end), place[end - len(order) : end]) for order, end in zip(self._order, ends, strict=True)]
+
+    def _sorted(self) -> tuple[Ints, Ints]:
+        """Rows by `order`, and their places then."""
+        rows = np.argsort(np.concatenate(self._order), kind="stable")
+        place = np.empty(self._count, np.int64)
+        place[rows] = np.arange(self._count)
+        return rows, place
 
     def _frozen(self, columns: dict[str, Any], ptr: Ints, dep: Ints) -> Schedule:
         columns |= {"dep_ptr": ptr, "dep": dep, "kind": self.kind, "host": self.host, "feeding": self.feeding}

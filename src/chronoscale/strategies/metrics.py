@@ -54,7 +54,11 @@ def alone_ns(trace: Trace) -> Ints:
 
 def imbalance(trace: Trace) -> float:
     """Busy time of the most over the least loaded rank, waiting for synchronisation excluded (REAL §7.5); inf when one is idle."""
-    busy = busy_ns(trace)
+    return uneven(busy_ns(trace))
+
+
+def uneven(busy: Ints) -> float:
+    """The largest over the least of busy times; inf where one is 0."""
     return float(busy.max() / busy.min()) if busy.min() > 0 else float("inf")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
@@ -16,6 +17,7 @@ from chronoscale.kept import reading
 from chronoscale.strategies import table
 
 Ints = NDArray[np.int64]
+WORK = ("nodes", "edges", "rows", "width", "bytes", "flops", "kernels", "alloc", "free")  # columns that say how much a row has to do
 
 
 class Op(IntEnum):
@@ -60,6 +62,7 @@ class Lane(IntEnum):
 
 
 COLLECTIVES = frozenset({Op.ALLREDUCE, Op.ALLGATHER, Op.ALLTOALL, Op.SEND, Op.RECV})
+IDLE = (*COLLECTIVES, Op.OPTIMIZE, Op.D2H, Op.MEMORY_WRITE)  # what a rank without work has to do
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,15 +134,18 @@ class Schedule:
             raise ValueError(f"schedule '{self.name}': rank outside 0..{self.ranks - 1}")
         if n and (int(self.op.max()) > max(Op) or int(self.lane.max()) > max(Lane)):
             raise ValueError(f"schedule '{self.name}': unknown op or lane")
-        for name in ("nodes", "edges", "rows", "width", "bytes", "flops", "kernels", "alloc", "free"):
-            if n and int(getattr(self, name).min()) < 0:
-                raise ValueError(f"schedule '{self.name}': negative {name}")
+        self._check_work()
         if self.dep_ptr.shape != (n + 1,) or self.dep_ptr[0] != 0 or self.dep_ptr[-1] != len(self.dep) or (np.diff(self.dep_ptr) < 0).any():
             raise ValueError(f"schedule '{self.name}': dependency pointers do not fit")
         owner = np.repeat(np.arange(n), np.diff(self.dep_ptr))
         if len(self.dep) and ((self.dep < 0) | (self.dep >= owner)).any():
             raise ValueError(f"schedule '{self.name}': a task depends on a later row")
         self._check_collectives()
+
+    def _check_work(self, names: tuple[str, ...] = WORK) -> None:
+        for name in names:
+            if len(self) and int(getattr(self, name).min()) < 0:
+                raise ValueError(f"schedule '{self.name}': negative {name}")
 
     def _check_collectives(self) -> None:
         tasks = np.flatnonzero(self.collective >= 0)
@@ -164,7 +170,7 @@ class Schedule:
     @property
     def idle(self) -> int:
         """Ranks that have nothing to do but to synchronise and to write what others compute: there are more of them than there is work."""
-        works = ~np.isin(self.op, [*COLLECTIVES, Op.OPTIMIZE, Op.D2H, Op.MEMORY_WRITE])
+        works = ~np.isin(self.op, IDLE)
         return self.ranks - len(np.unique(self.rank[works]))
 
     @property
@@ -199,6 +205,18 @@ class Schedule:
         columns = {name: getattr(self, name)[tasks] for name in COLUMNS}
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts[tasks])])
         return replace(self, dep_ptr=ptr, dep=dep, **columns)
+
+    def working(self, unit: Int32, **work: Ints) -> Schedule:
+        """The same rows on other units and other work, all columns of `WORK`; the rest was checked when it was made.
+
+        Raises ValueError for a column that does not fit, or is negative.
+        """
+        found = copy(self)
+        for name, column in {"unit": unit, **{name: work[name] for name in WORK}}.items():
+            object.__setattr__(found, name, column)
+        table.check(f"schedule '{self.name}': column", found, COLUMNS)
+        found._check_work(tuple(name for name in WORK if work[name] is not getattr(self, name)))
+        return found
 
     def save(self, path: Path) -> None:
         """Parquet; dependencies as a list column."""

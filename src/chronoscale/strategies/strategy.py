@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import ClassVar
 
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.stretch import ROWS, Stretch
 from chronoscale.strategies.workload import Hyper, Workload
+
+MOST = 30_000_000  # rows that are planned at once where a strategy bounds them: some 12 GB while they are built
 
 
 class Strategy(ABC):
@@ -25,6 +29,7 @@ class Strategy(ABC):
     partitioned: ClassVar[bool] = False  # it plans with `Workload.partition`
     chunked: ClassVar[bool] = False  # it plans with `Workload.chunking`
     prepares: ClassVar[bool] = False  # something happens once, before the first epoch
+    streams: ClassVar[bool] = False  # it also plans `stretches`, so that an epoch need not be held
     solves: ClassVar[bool] = False  # planning takes what time it gets, so that a training run has to limit it
 
     @abstractmethod
@@ -39,6 +44,11 @@ class Strategy(ABC):
     @abstractmethod
     def rows(self, workload: Workload, ranks: int) -> int:
         """About how many rows a plan has, and hardly fewer than it will have; reckoned before any is made. Raises UserError as `plan`."""
+
+    def stretches(self, workload: Workload, ranks: int, costs: CostModel, rows: int = ROWS) -> Iterator[Stretch]:
+        """The epoch of `plan` as one stretch after another, of a strategy that `streams`; each has about `rows` rows, and an iteration at
+        least. Raises UserError as `plan`."""
+        raise ValueError(f"strategy '{self.name}' plans all of an epoch at once")
 
     def refuses(self, hyper: Hyper) -> str:
         """Why it cannot train as `hyper` says: what it does, and the key that stands against it; '' where it can."""

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
-import psutil
 
 from chronoscale.harness.cli.output import say
 from chronoscale.harness.cli.session import asked
-from chronoscale.harness.estimate import Estimate, estimates
+from chronoscale.harness.estimate import Estimate, available, estimates
 from chronoscale.harness.families import family_of
 from chronoscale.harness.idle import warn
 from chronoscale.harness.machine import seat, seated
@@ -34,9 +33,9 @@ def dry(command: str, file: Path, seed: int | None, as_json: bool, *, executed: 
         seat(experiment, experiment.ranks)
     found, family = planners(experiment, executed), family_of(experiment)
     work, counts = family.workload(experiment), list(ranks or (experiment.ranks if executed else experiment.gpus))
-    have = psutil.virtual_memory().available / 1e9
+    have = available()
     reckoned = {(one.strategy, one.ranks): one for one in estimates(found, work, counts)}
-    if refused := [one for one in reckoned.values() if one.gigabytes > have]:
+    if refused := [one for one in reckoned.values() if one.gigabytes > have and not one.streams]:
         said = [{"strategy": one.strategy, "ranks": one.ranks, **_estimated(one)} for one in reckoned.values()]
         say(pd.DataFrame(said), f"{command}: {work.name}, estimated, nothing planned", as_json)
         refused[0].check(have)
@@ -45,9 +44,13 @@ def dry(command: str, file: Path, seed: int | None, as_json: bool, *, executed: 
     rows = []
     for name, planner in found.items():
         for count in counts:
+            one = reckoned[name, count]
+            if one.streamed(have):
+                rows.append({"strategy": name, "ranks": count, **_estimated(one), "idle_ranks": 0, "note": "streamed, nothing planned"})
+                continue
             plan = planned(planner, works[count], count, costs)
             row = {"strategy": name, "ranks": count, "tasks": len(plan), "iterations": plan.iterations, **family.columns(work, plan)}
-            row |= {**_estimated(reckoned[name, count]), "idle_ranks": plan.idle}
+            row |= {**_estimated(one), "idle_ranks": plan.idle}
             epoch = {"planned_s": plan.planned_ns / 1e9 or NAN, "bound_s": plan.bound_ns / 1e9 or NAN, "gap": plan.gap}
             rows.append(row | epoch | {"note": plan.note})
     warn({(str(row["strategy"]), int(str(row["ranks"]))): int(str(row["idle_ranks"])) for row in rows})

@@ -70,4 +70,4 @@ def simulate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed 
     if not as_json and len(resting):
         say(resting, f"what the answers on {max(experiment.gpus)} GPUs rest on: the epoch at both ends of an assumption", as_json)
     shown = publish.assumed(table, resting) if as_json else table
-    end(run, shown, f"simulated on {experiment.cluster}", as_json, simulation.refused(run))
+    end(run, shown, f"simulated on {experiment.cluster}", as_json, [*simulation.streamed(run), *simulation.refused(run)])

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
+
 from chronoscale import modules
+from chronoscale.datasets.archive import read_archive, whole
+from chronoscale.datasets.arrays import Float64
+from chronoscale.datasets.snapshots.partition import expected_halos
 from chronoscale.datasets.snapshots.sequence import Snapshot
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
 from chronoscale.harness import cache, content
@@ -23,6 +28,18 @@ def statistics(experiment: SnapshotExperiment, snapshots: Callable[[], Iterable[
         known.parent.mkdir(parents=True, exist_ok=True)
         found.save(known)
     return SnapshotStatistics.load(known)
+
+
+def halos(experiment: SnapshotExperiment, snapshots: Callable[[], Iterable[Snapshot]], counts: Sequence[int]) -> Float64:
+    """`expected_halos` of every number of parts, float64 [T, counts], kept as `statistics` are."""
+    folder, found = cache.cache_folder() / "halos", key(experiment)
+    files = {count: folder / f"{found}-{count}.npz" for count in counts}
+    if absent := [count for count, file in files.items() if not file.exists()]:
+        folder.mkdir(parents=True, exist_ok=True)
+        for count, column in zip(absent, expected_halos(snapshots(), absent).T, strict=True):
+            with whole(files[count]) as file:
+                np.savez_compressed(file, halo=column)
+    return np.stack([read_archive(files[count])["halo"] for count in counts], axis=1)
 
 
 def key(experiment: SnapshotExperiment) -> str:

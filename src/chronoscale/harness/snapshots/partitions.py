@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.planners import planners
 from chronoscale.harness.runs import Run
 from chronoscale.harness.snapshots import chunks
+from chronoscale.harness.snapshots import counted as kept_counts
 from chronoscale.harness.snapshots.data import generated, snapshots, streamed
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
 from chronoscale.kept import read_array
@@ -88,7 +90,10 @@ def _chunking(experiment: SnapshotExperiment, run: Run | None) -> Chunking:
 
 def estimated(experiment: SnapshotExperiment, work: Workload, counts: Collection[int]) -> Mapping[int, Partition]:
     """The expected counts of a uniform random partition (`datasets.snapshots.partition.expected_halo`), by number of parts."""
-    halos = expected_halos(streamed(experiment), list(counts))
+    if generated(experiment.dataset) or experiment.dataset.files:
+        halos = kept_counts.halos(experiment, partial(streamed, experiment), list(counts))
+    else:
+        halos = expected_halos(streamed(experiment), list(counts))
     message = f"dataset '{work.name}': remote rows are those of a random partition, an estimate from degrees; METIS would cut less"
     warnings.warn(message, ChronoscaleWarning, stacklevel=2)
     return {count: _even(work, halos[:, i] * experiment.dataset.scale, count) for i, count in enumerate(counts)}

@@ -8,17 +8,19 @@ another gives back.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from chronoscale.strategies.builder import NONE, Builder
+from chronoscale.strategies.builder import NONE, Blocks
 from chronoscale.strategies.builder import Columns as Site
 from chronoscale.strategies.schedule import Ints, Lane, Op
 from chronoscale.strategies.snapshots.rows import ENTRY, FP32, SCORE, Columns
 from chronoscale.strategies.workload import ModelShape
 
 MADE = {Op.AGGREGATE: "sum", Op.TRANSFORM: "dense", Op.TEMPORAL: "gates"}  # a stage's result, by its name in memory
+
+_NOTHING = dict.fromkeys(("edges", "rows", "width", "bytes", "flops"), np.zeros(1, np.int64))
 
 
 def stages(model: ModelShape, layer: int) -> tuple[Op, ...]:
@@ -59,6 +61,7 @@ class Cells:
     recomputes: bool
     parts: bool
     replicated: bool = False
+    _known: dict[tuple[Region, int], Columns] = field(default_factory=dict)
 
     @property
     def splits(self) -> bool:
@@ -186,7 +189,14 @@ class Cells:
         return self._row(at, layer, takes, ("staged",), width=width, rows=at.halo, bytes=at.halo * width * FP32)
 
     def _sizes(self, at: Region, layer: int) -> Columns:
-        """Bytes of everything that a cell holds, by name."""
+        """Bytes of everything that a cell holds, by name; many rows ask for those of one region, one after another."""
+        if (at, layer) not in self._known:
+            if not any(region is at for region, _ in self._known):
+                self._known.clear()
+            self._known[at, layer] = self._reckoned(at, layer)
+        return self._known[at, layer]
+
+    def _reckoned(self, at: Region, layer: int) -> Columns:
         model, width, hidden = self.model, self.model.width(layer), self.model.hidden
         one = np.ones_like(at.rows)
         cell = one * hidden * width if model.evolves_weights else at.rows * hidden  # what the recurrence runs on
@@ -224,7 +234,7 @@ class Cells:
         once = {Op.TRANSFORM: layer == 0, Op.AGGREGATE: not self.model.transforms_first}  # no gradient of features, of fixed weights
         times = [1 if once.get(op, False) else passes for op in ops]
         parts = [self._flops_bytes(op, at, layer, passes == 1) for op in ops]
-        flops, moved = (np.sum([n * part[i] for n, part in zip(times, parts, strict=True)], axis=0) for i in (0, 1))
+        flops, moved = (sum((n * part[i] for n, part in zip(times, parts, strict=True)), np.zeros(1, np.int64)) for i in (0, 1))
         evolves = self.model.evolves_weights and ops == [Op.TEMPORAL]
         rows = np.full_like(at.rows, self.model.hidden) if evolves else at.rows
         inner = [Op.AGGREGATE] if self.model.transforms_first else []  # stages that read hidden features in every layer
@@ -239,27 +249,32 @@ class Cells:
         sizes, none = self._sizes(at, layer), np.zeros_like(at.rows)
         return {
             "nodes": at.rows + at.halo,
-            **{name: none + value for name, value in {"edges": 0, "rows": 0, "width": 0, "bytes": 0, "flops": 0, **work}.items()},
+            **{name: np.broadcast_to(value, none.shape) for name, value in {**_NOTHING, **work}.items()},
             "alloc": sum((sizes[n] for n in takes), none),
             "free": sum((sizes[n] for n in gives), none),
         }
 
 
-def synchronise(builder: Builder, parameters: int, first: Ints, last: Ints) -> None:
+def synchronise(builder: Blocks, parameters: int, first: Ints, last: Ints, opens: bool = False) -> None:
     """All-reduce and optimiser step of every rank and iteration; nothing of a group starts before the end of the one before.
 
     `first`, `last` int64 [iterations, ranks, slots]: handles of a group's first row on a rank and of the last one (-1: none). A slot's
-    rows have `order` iteration * (slots + 1) + slot.
+    rows have `order` iteration * (slots + 1) + slot. opens: the steps before the first iteration are there, as a `Stretch` has them, and
+    iterations are numbered from 1.
     """
     iterations, ranks, slots = first.shape
+    update = {"bytes": 7 * parameters * FP32, "rows": parameters, "flops": 10 * parameters}  # Adam, as in `lowering`
+    before = np.full((1, ranks), NONE, np.int64)
+    if opens:
+        steps: Site = {"rank": np.arange(ranks), "iteration": 0, "order": -1, "kernels": 0}
+        before = builder.add(Op.OPTIMIZE, Lane.COMPUTE, steps, update).reshape(1, ranks)
     iteration, rank = (grid.ravel() for grid in np.indices((iterations, ranks)))
-    site: Site = {"rank": rank, "iteration": iteration, "order": iteration * (slots + 1) + slots}
+    site: Site = {"rank": rank, "iteration": iteration + opens, "order": iteration * (slots + 1) + slots}
     ready = [last[:, :, slot].ravel() for slot in range(slots)]
     if ranks > 1:
         ready = [builder.add(Op.ALLREDUCE, Lane.COMM, site, {"collective": iteration, "bytes": parameters * FP32}, after=ready)]
-    update = {"bytes": 7 * parameters * FP32, "rows": parameters, "flops": 10 * parameters}  # Adam, as in `lowering`
     step = builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, update, after=ready).reshape(iterations, ranks)
-    before = np.concatenate([np.full((1, ranks), NONE, np.int64), step[:-1]])
+    before = np.concatenate([before, step[:-1]])
     for slot in range(slots):
         builder.link(first[:, :, slot].ravel(), before.ravel())
         before = np.where(last[:, :, slot] >= 0, last[:, :, slot], before)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from chronoscale.errors import UserError
-from chronoscale.strategies.builder import NONE, Builder
+from chronoscale.strategies.builder import NONE, Blocks, Builder
 from chronoscale.strategies.builder import Columns as Site
 from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.recast import Recast
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.cells import Cells, Region, stages, synchronise
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32
 from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
+from chronoscale.strategies.strategy import MOST
+from chronoscale.strategies.stretch import ROWS, Stretch
 from chronoscale.strategies.workload import Partition, Workload
-
-MOST = 30_000_000  # rows: some 12 GB while they are built
 
 
 class DistDGL(SnapshotStrategy):
@@ -28,6 +31,7 @@ class DistDGL(SnapshotStrategy):
     name, title, kind = "distdgl", "DistDGL", "parts"
     source = "REAL §7.1 [66]"
     partitioned = True
+    streams = True
 
     def rows(self, workload: Workload, ranks: int) -> int:
         """Every rank has a part in every snapshot."""
@@ -36,51 +40,77 @@ class DistDGL(SnapshotStrategy):
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch. Raises UserError for a workload of another family or has no partition into `ranks` parts, and for more rows than
         memory holds."""
-        groups, each = workload.groups, workload.hyper.groups_per_rank
-        placement = deal(groups, 1 if ranks else 0, each)
-        partition = workload.partition
-        if partition is None or partition.parts != ranks:
-            found = "none" if partition is None else f"one into {partition.parts}"
-            raise UserError(f"distdgl: '{workload.name}' needs a partition into {ranks} parts, has {found}")
-        rows = self.rows(workload, ranks)
+        groups, partition, rows = workload.groups, self._partition(workload, ranks), self.rows(workload, ranks)
         if rows > MOST:
             fit = max(MOST * groups // rows, 1)
             raise UserError(f"distdgl: {groups} groups on {ranks} ranks take {rows:,} rows; set `groups: {fit}` or fewer")
-        builder = Builder(self.name, ranks, 4 * workload.model.parameters * FP32, self.kind, kernels=kernels_of(workload, self.kind, ranks))
-        parts = _Parts(workload, builder, partition, placement.iterations)
-        unit = np.repeat(np.arange(groups), ranks)
-        order = placement.iteration * (each + 1) + placement.slot
-        site: Site = {"rank": parts.part, "unit": unit, "order": order[unit], "iteration": placement.iteration[unit]}
-        first, last = parts.epoch(site)
-        ends = []
-        for handles in (first, last):
-            table = np.full((placement.iterations, ranks, each), NONE, np.int64)
-            table[placement.iteration[unit], parts.part, placement.slot[unit]] = handles
-            ends.append(table)
-        synchronise(builder, workload.model.parameters, *ends)
+        builder = self._builder(workload, ranks)
+        self._lay(workload, builder, partition, np.arange(groups), opens=False)
         return builder.finish()
+
+    def stretches(self, workload: Workload, ranks: int, costs: CostModel, rows: int = ROWS) -> Iterator[Stretch]:
+        """As `Strategy.stretches`: an iteration's first rows wait for the step before, all others for one of their rank before them."""
+        groups, partition, each = workload.groups, self._partition(workload, ranks), workload.hyper.groups_per_rank
+        size = each * max(1, rows * groups // (self.rows(workload, ranks) * each))
+        again, row = None, 0
+        for begin in range(0, groups, size):
+            units = np.arange(begin, min(begin + size, groups))
+            if again is not None and len(units) == size:
+                self._lay(workload, again, partition, units, opens=True)
+                schedule = again.finish()
+            else:
+                builder = self._builder(workload, ranks)
+                self._lay(workload, builder, partition, units, opens=True)
+                schedule = builder.finish()
+                again = again or Recast(builder, schedule)
+            yield Stretch(schedule, begin // each, row)
+            row += len(schedule) - ranks
+
+    def _partition(self, workload: Workload, ranks: int) -> Partition:
+        partition = workload.partition
+        deal(workload.groups, 1 if ranks else 0)  # refuses 0 ranks
+        if partition is None or partition.parts != ranks:
+            found = "none" if partition is None else f"one into {partition.parts}"
+            raise UserError(f"distdgl: '{workload.name}' needs a partition into {ranks} parts, has {found}")
+        return partition
+
+    def _builder(self, workload: Workload, ranks: int) -> Builder:
+        return Builder(self.name, ranks, 4 * workload.model.parameters * FP32, self.kind, kernels=kernels_of(workload, self.kind, ranks))
+
+    def _lay(self, workload: Workload, builder: Blocks, partition: Partition, units: Ints, opens: bool) -> None:
+        """The iterations of some groups, consecutive ones, as `synchronise` has them."""
+        ranks, each = partition.parts, workload.hyper.groups_per_rank
+        placement = deal(len(units), 1, each)
+        parts = _Parts(workload, builder, partition, units, placement.iterations)
+        at = np.repeat(np.arange(len(units)), ranks)
+        order = placement.iteration * (each + 1) + placement.slot
+        iteration = placement.iteration[at]
+        site: Site = {"rank": parts.part, "unit": units[at], "order": order[at], "iteration": iteration + opens}
+        first, last = (np.full((placement.iterations, ranks, each), NONE, np.int64) for _ in range(2))
+        place = iteration, parts.part, placement.slot[at]
+        first[place], last[place] = parts.epoch(site)
+        synchronise(builder, workload.model.parameters, first, last, opens)
 
 
 class _Parts:
-    """Cells of all groups and parts at once; a site is a (group, part)."""
+    """Cells of some groups and all parts at once; a site is a (group, part)."""
 
-    def __init__(self, workload: Workload, builder: Builder, partition: Partition, iterations: int) -> None:
+    def __init__(self, workload: Workload, builder: Blocks, partition: Partition, units: Ints, iterations: int) -> None:
         self.model, self.builder, self.ranks = workload.model, builder, partition.parts
         self.cells = Cells(workload.model, recomputes=False, parts=partition.parts > 1)
-        self.part = np.tile(np.arange(self.ranks), workload.groups)
-        unit = np.repeat(np.arange(workload.groups), self.ranks)
-        start = workload.group_start(unit)
+        self.part = np.tile(np.arange(self.ranks), len(units))
+        start = workload.group_start(units)
         summary = np.minimum(partition.rows[0], workload.model.hidden).sum()
         self.regions = []
         for step in range(workload.hyper.group_size):
-            at = start + step, self.part
-            columns = (partition.rows[at], partition.edges[at], partition.halo[at], partition.sent[at])
-            self.regions.append(Region(*columns, np.full(len(unit), summary)))
-        self.unit, self.groups, self.exchanges = unit, workload.groups, iterations
+            at = start + step
+            rows, edges, halo, sent = (column[at].ravel() for column in (partition.rows, partition.edges, partition.halo, partition.sent))
+            self.regions.append(Region(rows, edges, halo, sent, np.full(len(self.part), summary)))
+        self.group, self.groups, self.exchanges = np.repeat(np.arange(len(units)), self.ranks), len(units), iterations
 
     def _together(self, op: Op, here: Site, row: Site, after: Ints) -> tuple[Ints]:
         """A collective of a group's ranks."""
-        ids = {"collective": self.exchanges + self.unit}
+        ids = {"collective": self.exchanges + self.group}
         self.exchanges += self.groups
         return (self.builder.add(op, Lane.COMM, here, row, ids, after=(after,)),)
 
