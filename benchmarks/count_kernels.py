@@ -123,7 +123,7 @@ class Coded(kernels.Kernels):
 
 def _counted(program: Program) -> list[int]:
     with emulated():
-        return counted(program)
+        return [count.kernels for count in counted(program)]
 
 
 def learned(program: Program) -> Program:

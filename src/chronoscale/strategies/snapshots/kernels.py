@@ -17,4 +17,5 @@ def kernels_of(workload: Workload, kind: str = "groups", ranks: int = 1) -> Kern
     workload.snapshots  # noqa: B018 (refuses other families)
     model, steps = workload.model, workload.hyper.group_size
     sizes = {"steps": steps, "own": steps, "above": model.layers - 1, "deep": int(model.layers > 1), "spread": int(ranks > 1)}
-    return Kernels.counted(kind, structure(model), sizes)
+    widths = {"inputs": model.inputs, "hidden": model.hidden, "outputs": model.outputs, "parameters": model.parameters}
+    return Kernels.counted(kind, structure(model), {**sizes, **widths})
