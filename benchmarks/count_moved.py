@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 from unittest import mock
@@ -83,7 +84,7 @@ TARGET = Path(__file__).parents[1] / "src/chronoscale/strategies/moved.yaml"
 HEAD = "# Bytes that a schedule's rows move in device memory, as laws; see kernels.py. Made by benchmarks/count_moved.py with torch {}.\n"
 TOLERANCE = 0.05
 HELD = 5  # every so many schedules, one is held out to see how far off a law is
-LEAST = 0.0005  # a term that never is more of a row's bytes is left out
+SLACK = 0.005  # by which the typical error of a law may be larger than that of all terms: as little as that keeps a term
 
 
 def crossed(sizes: str, flags: str = "1") -> list[str]:
@@ -98,25 +99,29 @@ GROUPS = {
     "AGGREGATE": crossed(GRAPH), "INCREMENT": crossed(GRAPH), "RECONSTRUCT": crossed("nodes edges"),
     "COPY": crossed("rows*width rows*inputs", "1 upper lowest"),
     "TRANSFORM": crossed(DENSE) + crossed("nodes*hidden nodes rows*hidden rows", "partial"),
-    "TEMPORAL": crossed(CELL, "1 later") + crossed("nodes*width nodes hidden*width hidden"), "OPTIMIZE": crossed("parameters 1"),
-    "BACKWARD": crossed("nodes*hidden nodes*inputs nodes hidden*hidden inputs*hidden inputs*inputs hidden", "steps above above*steps 1")
-    + crossed("edges*hidden edges", "above 1") + crossed("nodes*outputs nodes*hidden*own"),
+    "TEMPORAL": crossed(CELL, "1 first later") + crossed("nodes*width nodes hidden*width hidden"), "OPTIMIZE": crossed("parameters 1"),
+    "BACKWARD": crossed(
+        "nodes*hidden nodes*inputs nodes hidden*hidden inputs*hidden inputs*inputs hidden", "steps links above above*steps above*links 1"
+    )
+    + crossed("edges*hidden edges", "above 1") + crossed("fresh nodes*own nodes*hidden*own", "1 deep") + crossed("nodes*outputs"),
     CARRIED: crossed("rows*hidden rows*inputs rows edges edges*hidden nodes*hidden nodes inputs*hidden hidden", "1 partial"),
 }  # fmt: skip
 CELLS = "edges edges*width edges*hidden rows rows*width rows*hidden nodes nodes*width nodes*hidden width*hidden hidden*hidden width*width"
 CELLS += " hidden width"
 STAGES = {
-    **{name: crossed(CELLS) for name in ("AGGREGATE", "TRANSFORM")}, "TEMPORAL": crossed(CELLS, "1 later upper"),
-    "FORWARD": crossed(CELLS, "1 later upper top below"), "BACKWARD": crossed(CELLS, "1 later upper top top*last goes below top*goes"),
+    **{name: crossed(CELLS) for name in ("AGGREGATE", "TRANSFORM")}, "TEMPORAL": crossed(CELLS, "1 first later upper"),
+    "FORWARD": crossed(CELLS, "1 first later upper lowest top below"),
+    "BACKWARD": crossed(CELLS, "1 first later upper lowest top top*last top*later last goes below top*goes spread"),
     "BACKWARD_TRANSFORM": crossed(CELLS, "1 upper"), "OPTIMIZE": GROUPS["OPTIMIZE"],
 }  # fmt: skip
 BLOCKS = {
     **STAGES,
     "AGGREGATE": crossed(CELLS, "1 cuts upper") + crossed("entries vertices", "cuts 1"),
-    "TEMPORAL": crossed(CELLS, "1 later upper joins begins anew")
+    "TEMPORAL": crossed(CELLS, "1 first later upper joins begins anew")
     + crossed("earlier*hidden after*hidden", "1 joins later joins*begins anew")
     + crossed("rows*hidden rows earlier*hidden vertices*hidden", "ongoing anew*ongoing anew*ongoing*first joins*ongoing first*ongoing"),
-    "BACKWARD": crossed(CELLS, "1 later upper top top*last goes below top*goes stays*upper narrows joins joined anew each each*top")
+    "BACKWARD": crossed(CELLS, "1 first later upper top top*last top*later last goes below top*goes spread")
+    + crossed(CELLS, "stays*upper narrows joins joined anew each each*top")
     + crossed("earlier*hidden after*hidden earlier*width after*width", "1 joins joined narrows anew goes later top goes*below"),
     "REMAP": crossed("entries vertices edges rows nodes nodes*inputs rows*inputs"),
 }
@@ -131,11 +136,15 @@ SLOTS += " filled*heads*time filled*heads*slot"
 LAYERS = crossed(SLOTS) + crossed(
     "edges*time edges*heads filled*heads filled*time rows*width edges*width", "log both dropout first*dropout upper"
 )
+LAYERS += crossed("nodes*given nodes*hidden nodes*width rows*width edges*width filled*width given*hidden", "features*lowest")
 UPDATE = crossed("rows rows*hidden rows*mail rows*time rows*given hidden*hidden hidden*mail hidden*time", "1")
 UPDATE += crossed(
     "rows*mails*mail rows*mails*heads rows*mails*heads*mail rows*heads*mail rows*heads*hidden rows*mails", "1 dropout first*dropout"
 )
-ROOTS = crossed("1 rows rows*hidden hidden*hidden rows*outputs rows*given hidden rows*hidden*windows rows*heads*windows")
+ROOTS = crossed(
+    "1 rows rows*hidden hidden*hidden rows*outputs rows*given hidden given*hidden rows*hidden*windows rows*heads*windows", "1 later"
+)
+ROOTS += crossed("rows rows*hidden hidden*hidden", "features")
 ROOTS += crossed("rows*heads*windows*windows rows*hidden*windows", "1 dropout first*dropout")
 EVENTS = {
     "AGGREGATE": LAYERS, "MEMORY_UPDATE": UPDATE, "FORWARD": ROOTS, "OPTIMIZE": GROUPS["OPTIMIZE"],
@@ -180,11 +189,11 @@ Sample = tuple[int, dict[tuple[str, str], int]]  # bytes counted, and what each 
 
 def samples(case: Case) -> Iterator[tuple[str, Sample]]:
     """Of each row that computes on the device, the operation; the first optimiser's step makes its moments and is left out."""
-    terms, schedule = TERMS[case.section], planned(case, ())
+    terms, (schedule, sizes) = TERMS[case.section], planned(case, ())
     program = case.program(schedule)
     with emulated():
         counts = counted(learned(program))
-    worth = worths(case, [(law, term) for law in terms for term in terms[law]])
+    worth = worths(case, [(law, term) for law in terms for term in terms[law]], sizes)
     seen: Counter[Any] = Counter()
     for task, count in zip(program.tasks, counts, strict=True):
         op, cell = task.op.name, (task.op, task.unit, task.step, task.layer)
@@ -199,58 +208,68 @@ def samples(case: Case) -> Iterator[tuple[str, Sample]]:
         yield op, (count.bytes, {key: value for key, value in found.items() if value})
 
 
-def worths(case: Case, asked: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[int]]:
-    """What terms come to for every row. Groups add up in int64, and so are asked for one by one."""
-    each = 1 if case.section == "groups" else len(asked)
-    found: dict[tuple[str, str], list[int]] = {}
-    for begin in range(0, len(asked), each):
-        part = tuple(asked[begin : begin + each])
-        packed = [int(size) for size in planned(case, part).bytes]
-        found |= {key: [size >> BITS * place & (1 << BITS) - 1 for size in packed] for place, key in enumerate(part)}
+def worths(case: Case, asked: Sequence[tuple[str, str]], sizes: Mapping[str, int]) -> dict[tuple[str, str], list[int]]:
+    """What terms come to for every row. Groups add up their ends in int64: these are asked for one by one, without what all rows share."""
+    ends = [key for key in asked if case.section == "groups" and key[0] in ENDS["groups"]]
+    found = told(case, [key for key in asked if key not in ends])
+    alone = {name: size for name, size in sizes.items() if name != "own"}  # of each row for itself
+    cut = {(law, term): "*".join(part for part in term.split("*") if part not in alone) or "1" for law, term in ends}
+    each = {key: told(case, [key])[key] for key in {(law, rest) for (law, _), rest in cut.items()}}
+    for (law, term), rest in cut.items():
+        shared = prod(alone[part] for part in term.split("*") if part in alone)
+        found[law, term] = [shared * size for size in each[law, rest]]
     return found
 
 
-def planned(case: Case, asked: tuple[tuple[str, str], ...]) -> Schedule:
-    """With bytes as `Probe` tells them."""
+def told(case: Case, asked: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[int]]:
+    """By one plan."""
+    packed = [int(size) for size in planned(case, tuple(asked))[0].bytes]
+    return {key: [size >> BITS * place & (1 << BITS) - 1 for size in packed] for place, key in enumerate(asked)}
 
-    def told(cls: Any, kind: str, model: str, sizes: Mapping[str, int]) -> Probe:
+
+def planned(case: Case, asked: tuple[tuple[str, str], ...]) -> tuple[Schedule, Mapping[str, int]]:
+    """With bytes as `Probe` tells them; and the variables that are the same for every row."""
+    shared: dict[str, int] = {}
+
+    def probe(cls: Any, kind: str, model: str, sizes: Mapping[str, int]) -> Probe:
+        shared.update({"above": 0, **sizes})
         return Probe(KERNELS[kind][model], {"above": 0, **sizes}, {"": {}}, asked)
 
     with (
         mock.patch.dict(COLUMNS, {"bytes": np.dtype(object)} if len(asked) > 1 else {}),
-        mock.patch.object(kernels.Kernels, "counted", classmethod(told)),
+        mock.patch.object(kernels.Kernels, "counted", classmethod(probe)),
     ):
-        return case.plan()
+        return case.plan(), shared
 
 
 KERNELS = kernels.table()
-GRAPHS = [GrowthGraph.rmat(n, e, 10, 0.1, n).sequence().without_self_edges() for n, e in ((60, 240), (110, 1500), (170, 500), (280, 2800))]
+SHAPES = ((60, 240), (110, 1500), (170, 500), (280, 2800), (900, 3000), (1300, 8000))  # nodes and edges
+GRAPHS = [GrowthGraph.rmat(nodes, edges, 10, 0.1, nodes).sequence().without_self_edges() for nodes, edges in SHAPES]
+DRAWS = {"snapshots": 20, "blocks": 2, "signals": 16, "streams": 8}  # of sizes for each way to plan: laws of many terms need many of them
 
 
-DRAWS = 4  # of sizes for each way to plan: laws of many terms need many of them, each unlike the others
-
-
-def sized(draw: Any) -> tuple[SnapshotSequence, int, int]:
+def sized(draw: np.random.Generator) -> tuple[SnapshotSequence, int, int]:
     """Graphs, and widths of inputs and hidden features."""
-    return GRAPHS[draw.integers(len(GRAPHS))], int(draw.integers(3, 49)), int(draw.integers(3, 49))
+    graphs, widths = GRAPHS[draw.integers(len(GRAPHS))], np.exp2(draw.uniform(1.6, 6.4, 2)).astype(int).tolist()
+    return graphs, widths[0], min(widths[1], graphs.num_nodes // 4)  # EvolveGCN-H summarises as many nodes, of a part of the graph
 
 
 def snapshots(folder: Path) -> Iterator[Case]:
     """Groups in every form of reuse, cells on one rank and as one of several."""
     reuses = [(Reuse(), None, 1), (Reuse(pipeline=True), None, 2)]
     reuses += [(Reuse(snapshots=True, groups=each == 2), form, each) for form in Form for each in (1, 2)]
-    for name, layers, number in product(MODELS, (1, 2, 3), range(DRAWS)):
-        draw = np.random.default_rng([layers, number, *name.encode()])
+    for name, number in product(MODELS, range(DRAWS["snapshots"])):
+        draw, layers = np.random.default_rng([number, *name.encode()]), 1 + number % 3
         (graphs, inputs, hidden), steps = sized(draw), int(draw.integers(2, 5))
         shape, hyper = model_shape(name, inputs, hidden, layers), Hyper(group_size=steps)
         work = Workload("w", statistics_of(graphs), shape, hyper)
         material = Material(graphs, inputs, hyper.variant, weighted=shape.spatial == "gcn")
 
-        for reuse, form, each in reuses:
+        for reuse, form, each in [reuses[(2 * number + which) % len(reuses)] for which in range(2)]:
             forms = form and plain(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
             lowered = partial(_lowered, work, deal(work.groups, 1, each), reuse, forms)
             yield Case("groups", structure(shape), lowered, partial(_grouped, material, shape, hyper))
-        for planner, ranks in product((strategy("esdg"), strategy("distdgl")), (1, 2)):
+        for planner, ranks in ((strategy("esdg"), 1 + number % 2), (strategy("distdgl"), 1 + number // 3 % 2)):
             cut = Cut((np.arange(graphs.num_nodes) % ranks).astype(np.int32), ranks)
             spread = Workload("w", statistics_of(graphs), shape, hyper, Partition(*cut.count(graphs)))
             made = partial(_celled, material, cut if planner.partitioned else None, shape, hyper, ranks)
@@ -280,12 +299,10 @@ def blocks(folder: Path) -> Iterator[Case]:
     """Windows that shrink or not, that predict their newest snapshot or every one, on one rank and as one of two."""
     remap.kept_ids = remap.sorted_ids  # as on a GPU
     ways = [name for name in MODELS if MODELS[name].spatial == "gcn"]
-    for name, layers, ranks, (shrinks, each), number in product(ways, (1, 2, 3), (1, 2), WAYS, range(DRAWS)):
+    for name, layers, ranks, (shrinks, each), number in product(ways, (1, 2, 3), (1, 2), WAYS, range(DRAWS["blocks"])):
         graphs, inputs, hidden = sized(np.random.default_rng([layers, ranks, shrinks, each, number, *name.encode()]))
         chunks, decay = Chunks((np.arange(graphs.num_nodes) % BLOCKED).astype(np.int32), BLOCKED), Decay(2, 2, 0.5)
         shape, hyper = model_shape(name, inputs, hidden, layers), Hyper(recency=Recency(decay, BLOCKED))
-        if shape.summarises and 4 * hidden > graphs.num_nodes:  # the oldest snapshot keeps fewer than it summarises
-            continue
         work = Workload("w", statistics_of(graphs), shape, hyper, chunking=Counted(graphs, chunks))
         plan = Plan("counted", work, ranks, Keeping(decay, each), one_by_one, shrinks)
         made = partial(_windows, Material(graphs, inputs, hyper.variant), chunks, shape, hyper, ranks)
@@ -305,7 +322,7 @@ def signals(folder: Path) -> Iterator[Case]:
         edges = np.concatenate([np.stack([ring, (ring + 1 + k) % nodes]) for k in range(each)], 1).astype(np.int32)
         values = np.random.default_rng(2).uniform(0, 1, (40, nodes, channels)).astype(np.float32)
         store.save(folder / f"{nodes}-{channels}", Signal(values, edges, np.ones(edges.shape[1], np.float32), calendar=1))
-    for name, nodes, variant, number in product(FORECASTERS, several, ("exact", "as-published"), range(4 * DRAWS)):
+    for name, nodes, variant, number in product(FORECASTERS, several, ("exact", "as-published"), range(DRAWS["signals"])):
         draw = np.random.default_rng([nodes, number, *name.encode(), *variant.encode()])
         (horizon, window), heads = np.sort(draw.integers(2, 9, 2)).tolist(), int(draw.integers(1, 4))
         layers = int(draw.integers(1, 4)) if name in ("dcrnn", "st-transformer") else 1
@@ -342,7 +359,7 @@ def streams(folder: Path) -> Iterator[Case]:
     """Every model of events and both tasks, with slots and edge by edge."""
     widths = ((0, 0), (0, 3), (0, 21), (5, 0), (17, 0), (30, 8), (4, 14))  # of features of nodes and of events
     folders = [stream(folder, *which, task) for which, task in product(widths, get_args(Kind_of_task))]
-    for (data, name), number in product(product(folders, STREAM_MODELS), range(2 * DRAWS)):
+    for (data, name), number in product(product(folders, STREAM_MODELS), range(DRAWS["streams"])):
         draw = np.random.default_rng([number, *name.encode(), *data.parent.name.encode()])
         kind, known = STREAM_MODELS[name], Prepared.load(data).statistics
         statistics = replace(known, work=cache(known.work))
@@ -366,18 +383,24 @@ def _bound(item: Item, choice: ModelChoice, schedule: Schedule) -> Program:
 
 
 def fitted(found: Sequence[Sample]) -> dict[tuple[str, str], float]:
-    """A law: non-negative least squares of relative errors (Lawson and Hanson), without terms that hardly count."""
+    """A law of few terms: non-negative least squares of relative errors (Lawson and Hanson), and one term after the other given up, the
+    one that costs least first, while the typical error (root of the mean square) grows by SLACK at most."""
     keys = sorted({key for _, worth in found for key in worth})
-    counts = np.array([count for count, _ in found], np.float64)
-    features = np.array([[worth.get(key, 0) for key in keys] for _, worth in found], np.float64) / np.maximum(counts, 1)[:, None]
-    keep, factors = np.arange(len(keys)), np.zeros(len(keys))
-    for _ in range(3):
-        chosen, scale = features[:, keep], np.maximum(np.abs(features[:, keep]).max(0), 1e-30)
-        factors = nnls(chosen / scale, np.ones(len(counts)), maxiter=50 * len(keys))[0] / scale
-        factors = np.array([float(f"{factor:.4g}") for factor in factors])
-        weighs = (chosen * factors).max(0) > LEAST
-        keep, factors = keep[weighs], factors[weighs]
-    return {keys[at]: factor for at, factor in zip(keep.tolist(), factors.tolist(), strict=True)}
+    counts = np.array([max(count, 1) for count, _ in found], np.float64)
+    features = np.array([[worth.get(key, 0) for key in keys] for _, worth in found], np.float64) / counts[:, None]
+    scale = np.maximum(features.max(0, initial=0), 1e-30)
+    small = np.linalg.qr(np.column_stack([features / scale, np.ones(len(found))]), mode="r") / len(found) ** 0.5  # as good, and short
+
+    def solved(chosen: Sequence[int]) -> tuple[float, dict[int, float]]:
+        factors, error = nnls(small[:, chosen], small[:, -1], maxiter=50 * len(keys)) if chosen else (np.zeros(0), 1.0)
+        return float(error), {at: factor for at, factor in zip(chosen, factors.tolist(), strict=True) if factor}
+
+    error, law = solved(range(len(keys)))
+    best, most = law, error + SLACK
+    while law and error <= most:
+        best = law
+        error, law = min((solved([at for at in best if at != gone]) for gone in best), key=lambda trial: trial[0])
+    return {keys[at]: float(f"{factor / scale[at]:.4g}") for at, factor in best.items()}
 
 
 def errors(law: Mapping[tuple[str, str], float], found: Sequence[Sample]) -> Floats:
@@ -393,6 +416,38 @@ FAMILIES: Mapping[str, Callable[[Path], Iterator[Case]]] = {
 }
 
 
+Table = Mapping[tuple[str, str, str], Mapping[int, Sequence[Sample]]]  # of a kind of schedule, a model and an operation: by schedule
+
+
+def gathered(families: Sequence[str]) -> Table:
+    """Samples of all schedules of some families."""
+    found: defaultdict[tuple[str, str, str], defaultdict[int, list[Sample]]] = defaultdict(lambda: defaultdict(list))
+    with tempfile.TemporaryDirectory() as folder:
+        for number, case in enumerate(case for family in families for case in FAMILIES[family](Path(folder))):
+            for op, sample in samples(case):
+                found[case.section, case.name, op][number].append(sample)
+            if number % 50 == 0:
+                print(f"{number} schedules, {case.section} {case.name}", flush=True)
+    return found
+
+
+def laws(table: Table) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
+    """As they are written: by kind of schedule, model and operation."""
+    found: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+    for (section, name, op), cases in sorted(table.items()):
+        law = fitted([sample for of in cases.values() for sample in of])
+        held = set(list(cases)[::HELD])
+        rest = fitted([sample for case in cases.keys() - held for sample in cases[case]])
+        error = errors(rest, [sample for case in held for sample in cases[case]])
+        if np.abs(error).max() > TOLERANCE:
+            print(f"{section} {name} {op}: {error.min():+.1%} to {error.max():+.1%} held out,", end=" ")
+            print(f"typically {np.abs(error).mean():.1%}, {len(cases)} schedules, {len(law)} terms")
+        into = found.setdefault(section, {}).setdefault(name, {})
+        for part in ENDS.get(section, (op,)) if op == "BACKWARD" else (op,):
+            into[part] = {term: factor for (of, term), factor in law.items() if of == part}
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Count the bytes that rows move and write their laws.")
     parser.add_argument("family", nargs="*", help=f"count these again, and keep the others: {', '.join(FAMILIES)} (default: all)")
@@ -402,29 +457,8 @@ def main() -> None:
     torch.set_num_threads(1)
     MODELS.update(OTHERS)  # type: ignore[attr-defined]
     known = yaml.safe_load(TARGET.read_text(encoding="utf-8")) if TARGET.exists() else {}
-    table: defaultdict[tuple[str, str, str], defaultdict[int, list[Sample]]] = defaultdict(lambda: defaultdict(list))
-    with tempfile.TemporaryDirectory() as folder:
-        for number, case in enumerate(case for family in families for case in FAMILIES[family](Path(folder))):
-            for op, sample in samples(case):
-                table[case.section, case.name, op][number].append(sample)
-            if number % 50 == 0:
-                print(f"{number} schedules, {case.section} {case.name}", flush=True)
-    laws = {section: of for section, of in known.items() if section not in {section for section, _, _ in table}}
-    for (section, name, op), found in sorted(table.items()):
-        together = [sample for samples in found.values() for sample in samples]
-        law, cases = fitted(together), list(found)
-        held = {case for case in cases[::HELD]}
-        rest = fitted([sample for case in cases if case not in held for sample in found[case]])
-        error = errors(rest, [sample for case in held for sample in found[case]])
-        if np.abs(error).max() > TOLERANCE:
-            high, low, middle = error.max(), error.min(), np.abs(error).mean()
-            print(
-                f"{section} {name} {op}: held out {low:+.1%} to {high:+.1%}, typically {middle:.1%}, {len(cases)} schedules, {len(law)} terms"
-            )
-        into = laws.setdefault(section, {}).setdefault(name, {})
-        for part in ENDS.get(section, (op,)) if op == "BACKWARD" else (op,):
-            into[part] = {term: factor for (of, term), factor in law.items() if of == part}
-    TARGET.write_text(HEAD.format(torch.__version__) + yaml.safe_dump(laws, default_flow_style=None, width=200, sort_keys=True))
+    found = {**known, **laws(gathered(families))}
+    TARGET.write_text(HEAD.format(torch.__version__) + yaml.safe_dump(found, default_flow_style=None, width=200, sort_keys=True))
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ GRAPHS = GrowthGraph.rmat(48, 160, 14, 0.1, 3).sequence().without_self_edges()
 DENSE = GrowthGraph.rmat(48, 560, 14, 0.1, 3).sequence().without_self_edges()
 HYPER = Hyper(group_size=5)
 EXACT: Mapping[Op, int] = MappingProxyType({})
-NEAR = 0.1  # bytes: laws of them are fitted
+NEAR, LITTLE = 0.12, 8192  # bytes: laws of them are fitted, on larger graphs; so many take an H200 2 ns
 ATTENDED = {Op.BACKWARD: 2}  # of attention, in kernels: a chain of increments has one end
 
 
@@ -83,7 +83,7 @@ def differences(schedule: Schedule, program: Program, allowed: Mapping[Op, int] 
             continue
         if abs(count.kernels - said) > allowed.get(task.op, 0):
             found.append(f"{where}: {count.kernels} kernels, {said} said")
-        if task.op not in kernels.MOVES and abs(count.bytes - bytes_said) > NEAR * count.bytes:
+        if task.op not in kernels.MOVES and abs(count.bytes - bytes_said) > NEAR * count.bytes + LITTLE:
             found.append(f"{where}: {count.bytes} bytes, {bytes_said} said")
     assert {Op.BACKWARD, Op.OPTIMIZE} <= seen
     return found

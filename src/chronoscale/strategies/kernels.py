@@ -8,7 +8,7 @@ upper, top                  1 above the first layer; in the last one
 later, last                 1 after the first snapshot of a group (of windows: in validation); in the last one
 partial                     1 where not every node has a row
 own                         snapshots of a group that no earlier group of its pair has brought in
-steps, above, deep          snapshots a group; layers above the first; 1 if there are any
+steps, links, above, deep   snapshots a group, and but one; layers above the first; 1 if there are any
 spread                      1 on several ranks
 joins, joined, narrows,     of sliding windows (`flaredtdg.kernels.told`)
 cuts, routed, stays, begins
@@ -23,7 +23,8 @@ compressed, cached          1 where rows of features are sent once a batch; wher
 changing                    1 where others lie there from batch to batch
 ==========================  ===============================================================================
 
-Laws of bytes also have a row's descriptors `nodes`, `edges`, `rows` and `width`, what a planner says beside them, and a model's widths.
+Laws of bytes also have a row's descriptors `nodes`, `edges`, `rows` and `width`, what a planner says beside them (`fresh`: edges of those
+`own` snapshots), and a model's widths.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ class Lowering:
         start = self.workload.group_start(at.unit)
         site: Columns = {"rank": at.rank, "order": at.order, "iteration": at.iteration, "unit": at.unit}
         first, reads = np.full(len(start), NONE, np.int64), np.full(len(start), NONE, np.int64)
-        held, active, carried, attended, kernels, moved = (np.zeros(len(start), np.int64) for _ in range(6))
+        held, active, carried, attended, fresh, kernels, moved = (np.zeros(len(start), np.int64) for _ in range(7))
         everything = np.full(len(start), rows.nodes)
         below: list[Ints] = []
         for layer in range(model.layers):
@@ -197,6 +197,7 @@ class Lowering:
                     first, reads = np.where(first < 0, loaded.arrived, first), np.where(reads < 0, loaded.reads, reads)
                     held = held + loaded.held
                     carried, attended = carried + loaded.rows, attended + loaded.edges
+                    fresh = fresh + own * rows.edges(snapshot)
                     kernels, moved = kernels + loaded.kernels, moved + loaded.moved
                 else:
                     summed, dense = rows.aggregate(snapshot, model.hidden), rows.transform(everything, model.hidden)
@@ -226,8 +227,9 @@ class Lowering:
         freed = active + at.inherits + held * ~at.keeps
         done = rows.backward(start, at.rows + carried * ~at.keeps, at.edges + attended * ~at.keeps)
         later: Columns = {"order": at.order + 2} if self.reuse.pipeline else {}
-        launched = self.kernels.count(Op.BACKWARD.name, own=np.where(at.shift > 0, at.shift, size)) + at.kernels + kernels * ~at.keeps
-        whole = self.kernels.bytes(Op.BACKWARD.name, nodes=rows.nodes, edges=done["edges"])
+        brought = np.where(at.shift > 0, at.shift, size)
+        launched = self.kernels.count(Op.BACKWARD.name, own=brought) + at.kernels + kernels * ~at.keeps
+        whole = self.kernels.bytes(Op.BACKWARD.name, own=brought, nodes=rows.nodes, edges=done["edges"], fresh=fresh)
         ends: Columns = {"free": freed + done["alloc"], "kernels": launched, "bytes": whole + at.moved + moved * ~at.keeps}
         backward = sink.add(Op.BACKWARD, Lane.COMPUTE, site, done, ends, later, after=(below[-1],))
         return Emitted(first, reads, below[-1], backward, held, carried, attended, kernels, moved)
