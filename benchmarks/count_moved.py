@@ -84,7 +84,7 @@ TARGET = Path(__file__).parents[1] / "src/chronoscale/strategies/moved.yaml"
 HEAD = "# Bytes that a schedule's rows move in device memory, as laws; see kernels.py. Made by benchmarks/count_moved.py with torch {}.\n"
 TOLERANCE = 0.05
 HELD = 5  # every so many schedules, one is held out to see how far off a law is
-SLACK = 0.005  # by which the typical error of a law may be larger than that of all terms: as little as that keeps a term
+SLACK, LEAST = 0.25, 0.0005  # a law's typical error may be larger than that of all terms by a quarter, and by so much
 
 
 def crossed(sizes: str, flags: str = "1") -> list[str]:
@@ -384,7 +384,7 @@ def _bound(item: Item, choice: ModelChoice, schedule: Schedule) -> Program:
 
 def fitted(found: Sequence[Sample]) -> dict[tuple[str, str], float]:
     """A law of few terms: non-negative least squares of relative errors (Lawson and Hanson), and one term after the other given up, the
-    one that costs least first, while the typical error (root of the mean square) grows by SLACK at most."""
+    one that costs least first, while the typical error (root of the mean square) grows by SLACK and LEAST at most."""
     keys = sorted({key for _, worth in found for key in worth})
     counts = np.array([max(count, 1) for count, _ in found], np.float64)
     features = np.array([[worth.get(key, 0) for key in keys] for _, worth in found], np.float64) / counts[:, None]
@@ -396,7 +396,7 @@ def fitted(found: Sequence[Sample]) -> dict[tuple[str, str], float]:
         return float(error), {at: factor for at, factor in zip(chosen, factors.tolist(), strict=True) if factor}
 
     error, law = solved(range(len(keys)))
-    best, most = law, error + SLACK
+    best, most = law, (1 + SLACK) * error + LEAST
     while law and error <= most:
         best = law
         error, law = min((solved([at for at in best if at != gone]) for gone in best), key=lambda trial: trial[0])

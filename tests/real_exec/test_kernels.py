@@ -53,7 +53,7 @@ GRAPHS = GrowthGraph.rmat(48, 160, 14, 0.1, 3).sequence().without_self_edges()
 DENSE = GrowthGraph.rmat(48, 560, 14, 0.1, 3).sequence().without_self_edges()
 HYPER = Hyper(group_size=5)
 EXACT: Mapping[Op, int] = MappingProxyType({})
-NEAR, LITTLE = 0.12, 8192  # bytes: laws of them are fitted, on larger graphs; so many take an H200 2 ns
+NEAR, WINDOWED, LITTLE = 0.12, 0.25, 16384  # bytes: laws of them are fitted, on larger graphs; so many take an H200 4 ns
 ATTENDED = {Op.BACKWARD: 2}  # of attention, in kernels: a chain of increments has one end
 
 
@@ -65,7 +65,7 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-def differences(schedule: Schedule, program: Program, allowed: Mapping[Op, int] = EXACT) -> list[str]:
+def differences(schedule: Schedule, program: Program, allowed: Mapping[Op, int] = EXACT, near: float = NEAR) -> list[str]:
     """Rows that launch or move more or less than their schedule says, in words. The first optimiser's step makes its moments and is left
     out; bytes of transfers are exact, and held elsewhere."""
     learner = program.learner  # type: ignore[attr-defined]
@@ -83,7 +83,7 @@ def differences(schedule: Schedule, program: Program, allowed: Mapping[Op, int] 
             continue
         if abs(count.kernels - said) > allowed.get(task.op, 0):
             found.append(f"{where}: {count.kernels} kernels, {said} said")
-        if task.op not in kernels.MOVES and abs(count.bytes - bytes_said) > NEAR * count.bytes + LITTLE:
+        if task.op not in kernels.MOVES and abs(count.bytes - bytes_said) > near * count.bytes + LITTLE:
             found.append(f"{where}: {count.bytes} bytes, {bytes_said} said")
     assert {Op.BACKWARD, Op.OPTIMIZE} <= seen
     return found
@@ -126,7 +126,8 @@ def test_blocks(name: str, model: str, layers: int, ranks: int, monkeypatch: pyt
     schedule, context = strategy(name).plan(work, ranks, UNUSED), Context(collective=others, exchange=others)
     material = Material(DENSE, INPUTS, hyper.variant)
     program = WindowProgram(schedule, material, chunks, Learner(SnapshotModel(shape), context), hyper, context)
-    assert not differences(schedule, program, {Op.BACKWARD: 2} if shape.depth > 1 else {})  # no law tells all of a stack's of some fifty
+    stacked = {Op.BACKWARD: 2} if shape.depth > 1 else EXACT  # no law tells all of a stack's of some fifty
+    assert not differences(schedule, program, stacked, WINDOWED)
 
 
 @pytest.fixture(scope="module")
