@@ -91,7 +91,7 @@ def gpus(
     each = per_node or count
     extra = {} if streams is None else {"streams": streams}
     device = Device("Test GPU", memory, 1e12, 1e12, Link(1e9, 0.0), 0.0, **extra)
-    return Cluster("test", device, -(-count // each), each, Link(1e9, 0.0), Link(0.5e9, 0.0), origin)
+    return Cluster("test", device, -(-count // each), each, Link(1e9, 0.0), Link(0.5e9, 0.0), origin, collectives="alpha-beta")
 
 
 def log(schedule: Schedule, trace: Trace) -> list[tuple[str, int, int, int]]:

@@ -7,10 +7,9 @@ import pytest
 from notation import NsCosts
 
 from chronoscale.errors import UserError
-from chronoscale.simulator import network
-from chronoscale.simulator.engine import replay
+from chronoscale.simulator import engine, network
 from chronoscale.strategies.cluster import Cluster
-from chronoscale.strategies.costs import durations
+from chronoscale.strategies.costs import CostModel, durations
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.trace import Trace
 
@@ -114,4 +113,11 @@ def assert_exact(schedule: Schedule, cluster: Cluster, launch_ns: int = 0) -> Tr
         return None
     trace = replay(schedule, cluster, costs)
     assert (trace.start_ns.tolist(), trace.end_ns.tolist()) == expected
+    return trace
+
+
+def replay(schedule: Schedule, cluster: Cluster, costs: CostModel) -> Trace:
+    """By SimPy, and by the native engine, which says the same to the nanosecond."""
+    trace, other = (engine.replay(schedule, cluster, costs, name) for name in ("simpy", "native"))
+    assert np.array_equal(trace.start_ns, other.start_ns) and np.array_equal(trace.end_ns, other.end_ns)
     return trace

@@ -13,7 +13,8 @@ from chronoscale.reports.setting import Kind, Setting
 from chronoscale.strategies.baselines.snapshots.psg import PSG
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costs import DatasheetCosts, durations
-from chronoscale.strategies.metrics import Summary, fidelity
+from chronoscale.strategies.fidelity import coverage, fidelity
+from chronoscale.strategies.metrics import Summary
 from chronoscale.strategies.real.reuse import REAL_REUSE
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Source, Trace
@@ -81,7 +82,9 @@ def mixed() -> Report:
     for key, trace in TRACES.items():
         executed = repeats(trace, FACTORS)
         found = replace(Measured.of(Setting("executed"), executed), losses=(1.0, 0.6, 0.5))
-        runs += [replace(found, prediction=Prediction(fidelity(trace, executed), COSTS.name, "specified"))]
+        joined = fidelity(trace, executed, SCHEDULES[key].iteration)
+        predicted = Prediction(joined, COSTS.name, "specified", coverage(trace, executed))
+        runs += [replace(found, prediction=predicted)]
         runs += [Measured.of(Setting("simulated"), [trace], SCHEDULES[key] if key[1] == 2 else None)]
     return Report("A run", "of two strategies", tuple(runs), ("Run incomplete.",), {"run": {"gpu": "A100", "torch": "2.8"}})
 

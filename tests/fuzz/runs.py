@@ -18,6 +18,7 @@ from tiny_run import Held, learner, make
 
 from chronoscale.errors import UserError
 from chronoscale.harness import describe, publish
+from chronoscale.harness.exported import export
 from chronoscale.harness.runs import Run
 from chronoscale.harness.started import find, of_run
 from chronoscale.harness.trained import FOLDER
@@ -57,7 +58,7 @@ def content(run: Run, area: str) -> str:
         )
     ]
     with tempfile.TemporaryDirectory() as out:
-        said += [path.read_text() for path in publish.chrome(run, Path(out))]
+        said += [path.read_text() for path in export(run, "perfetto", Path(out))]
     assert find(run.folder.parent) == [run]
     return "\n".join(said)
 

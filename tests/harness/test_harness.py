@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from command_line import command, one_line, outside
 
@@ -29,7 +30,11 @@ def test_the_loop_from_file_to_report(experiment, capsys):
     command("validate", file, "--json")
     rows = json.loads(capsys.readouterr().out)
     assert {row["strategy"] for row in rows} == set(executed) and {row["ranks"] for row in rows} == {2}
-    assert all(row["measured_ms"] > 0 and row["spread_pct"] >= 0 for row in rows if row["op"] == "TOTAL")
+    totals = [row for row in rows if row["op"] == "TOTAL"]
+    assert all(row["measured_ms"] > 0 and row["spread_pct"] >= 0 for row in totals)
+    assert all(row["coverage"]["compared"] == row["coverage"]["rows"] == row["tasks"] for row in totals)
+    assert all(len(row["order"]) == len(executed) * (len(executed) - 1) / 2 for row in totals)
+    assert {row["coverage"] for row in rows if row["op"] == "ITERATION"} == {None}
     command("simulate", file, "--json")
     simulated = json.loads(capsys.readouterr().out)
     assert len(simulated) == 3 * len(executed) and {row["sources"] for row in simulated} == {"specified"}
@@ -139,6 +144,18 @@ def test_a_schedule_larger_than_memory_is_a_result(experiment, capsys):
     assert all(f"psg on {gpus} GPUs does not fit: out of memory" in said for gpus in (1, 2))
     point = json.loads(Path("runs/small-simulate-1/sim-00001-psg/point.json").read_text())
     assert re.match(r"out of memory: rank 0 needs [\d.,]+ GB at task \d+ \(\w+", point["out_of_memory"])
+
+
+def test_a_simulation_says_which_link_is_busiest(experiment):
+    command("simulate", experiment(gpus=[16], strategies=["psg"]))
+    folder = Path("runs/small-simulate-1/sim-00016-psg")
+    point, links = json.loads((folder / "point.json").read_text()), pd.read_csv(folder / "links.csv")
+    assert point["busiest_link"] == links["link"][0] and point["link_utilisation"] == pytest.approx(links["utilisation"][0])
+    assert (links["utilisation"].diff().dropna() <= 0).all() and links["bytes"].min() > 0
+    command("report", "runs/small-simulate-1")
+    assert f"{point['busiest_link']}, {100 * point['link_utilisation']:.1f} %" in "".join(
+        path.read_text() for path in Path("report").rglob("*.csv")
+    )
 
 
 def workers() -> list[int]:

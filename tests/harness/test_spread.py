@@ -61,7 +61,7 @@ def test_the_loop_from_file_to_report(experiment, inline, capsys) -> None:
     rows = json.loads(capsys.readouterr().out)
     assert {row["strategy"] for row in rows} == set(names)
     ops = {"SAMPLE", "GATHER", "H2D", "D2H", "MEMORY_READ", "MEMORY_UPDATE", "MEMORY_WRITE", "AGGREGATE", "FORWARD", "BACKWARD", "OPTIMIZE"}
-    assert {row["op"] for row in rows} == {*ops, "TOTAL"} and all(row["measured_ms"] > 0 for row in rows)
+    assert {row["op"] for row in rows} == {*ops, "ITERATION", "TOTAL"} and all(row["measured_ms"] > 0 for row in rows)
     command("bench", file, "--json")
     rows = json.loads(capsys.readouterr().out)
     assert [row["strategy"] for row in rows] == names

@@ -77,7 +77,11 @@ def test_the_loop_from_file_to_report(experiment, inline, capsys):
     command("validate", file, "--json")
     rows = json.loads(capsys.readouterr().out)
     ops = {"SAMPLE", "GATHER", "H2D", "D2H", "MEMORY_READ", "MEMORY_UPDATE", "MEMORY_WRITE", "AGGREGATE", "FORWARD", "BACKWARD", "OPTIMIZE"}
-    assert {row["op"] for row in rows} == {*ops, "TOTAL"} and {row["strategy"] for row in rows} == {"sequential", "tgl", "tgl-unique"}
+    assert {row["op"] for row in rows} == {*ops, "ITERATION", "TOTAL"} and {row["strategy"] for row in rows} == {
+        "sequential",
+        "tgl",
+        "tgl-unique",
+    }
     command("bench", file, "--json")
     rows = json.loads(capsys.readouterr().out)
     assert [row["strategy"] for row in rows] == ["sequential", "tgl", "tgl-unique"]

@@ -5,11 +5,12 @@ import pandas as pd
 import pytest
 from report_samples import executed_only, mixed, point
 
-from chronoscale.reports.findings import answers, basis, cautions, headline, sentence
+from chronoscale.reports.findings import answers, basis, cautions, headline, ordered, sentence
 from chronoscale.reports.measured import Measured, Prediction, unsound
 from chronoscale.reports.report import Report
 from chronoscale.reports.setting import Setting
 from chronoscale.reports.stages import Epoch, Staged
+from chronoscale.strategies.fidelity import Coverage
 
 
 def said(*runs: Measured) -> list[str]:
@@ -89,8 +90,16 @@ def test_headlines_speak_of_what_was_executed_first_and_never_across_settings() 
 
 
 def replayed(error: float, costs: str = "fitted on Xeon") -> Measured:
-    frame = pd.DataFrame([("TOTAL", 1.0, 1.0, error, 1.0)], columns=["op", "predicted_ms", "measured_ms", "error_pct", "spread_pct"])
-    return replace(point("executed", "psg", 2, 1.0, work="g", machine="Xeon"), prediction=Prediction(frame, costs, "fitted"))
+    return predicted("psg", 1.0, 1.0, error=error, costs=costs)
+
+
+def predicted(
+    name: str, told: float, took: float, spread: float = 0.0, error: float = 0.0, costs: str = "fitted on Xeon", **more: object
+) -> Measured:
+    """An epoch of so many seconds, predicted and measured five times."""
+    frame = pd.DataFrame([("TOTAL", 1e3 * told, error)], columns=["op", "predicted_ms", "error_pct"])
+    known = Prediction(frame, costs, "fitted", Coverage(**{"rows": 4, "compared": 4, "share": 1.0, **more}))  # type: ignore[arg-type]
+    return replace(point("executed", name, 2, took, spread, 5, work="g", machine="Xeon"), prediction=known)
 
 
 def test_a_simulated_claim_carries_its_fidelity_where_validate_knows_it() -> None:
@@ -105,6 +114,31 @@ def test_a_simulated_claim_carries_its_fidelity_where_validate_knows_it() -> Non
         assert "(simulated, not validated)" in headlines(other, claim)[1]
     elsewhere = replace(claim, setting=replace(simulated, work=(("dataset", "h"),)))
     assert "(simulated, not validated)" in headlines(replayed(-4.5), elsewhere)[1]
+
+
+def test_the_order_of_strategies_is_told_pair_by_pair() -> None:
+    """Of three measured at 1, 2 and 2.1 s the last two are within their spread, and the first is predicted to be slower than the second."""
+    runs = (predicted("a", 1.5, 1.0, 0.01), predicted("b", 1.2, 2.0, 0.06), predicted("c", 3.0, 2.1, 0.06))
+    report = Report("t", runs=runs)
+    assert ordered(report.sections[0]) == (
+        "Order of strategies: on 2 ranks 1 of 2 pairs right, 1 not told apart by the repeats (Kendall’s τ 0.33)."
+    )
+    assert cautions(report) == [
+        "Predicted in the wrong order on 2 ranks: b takes 2.000 times as long as a, predicted 0.800 times.",
+    ]
+    assert ordered(Report("t", runs=runs[:1]).sections[0]) == ""
+    others = tuple(replace(run, run=f"run-{i}") for i in (1, 2) for run in runs[:2])
+    assert ordered(Report("t", runs=others).sections[0]) == (
+        "Order of strategies: on run-1, 2 ranks 0 of 1 pairs right (Kendall’s τ -1.0); "
+        "on run-2, 2 ranks 0 of 1 pairs right (Kendall’s τ -1.0)."
+    )
+
+
+def test_what_was_not_compared_is_said() -> None:
+    partly = predicted("a", 1.0, 1.0, compared=3, share=0.9, unmeasured=("H2D",))
+    assert cautions(Report("t", runs=(partly,))) == [
+        "a on 2 ranks: 3 of 4 rows compared (90.0% of the measured time); predicted only: H2D.",
+    ]
 
 
 def test_extrapolation_stands_in_the_headline() -> None:

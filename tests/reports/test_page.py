@@ -11,6 +11,7 @@ from chronoscale.reports import folder, page
 from chronoscale.reports.formats import MARKED
 from chronoscale.reports.measured import Prediction
 from chronoscale.reports.report import Report
+from chronoscale.strategies.fidelity import Coverage
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
@@ -74,8 +75,7 @@ def test_page_has_every_part(drawn: dict[str, bytes]) -> None:
     for word in ("psg", "real-reuse", "Run incomplete.", "Timelines", "Environment", "2.8", "Loss", "Fidelity", "Figure 15"):
         assert word in text
     tables = {"executed-comparison", "executed-time_by_op", "executed-fidelity", "simulated-comparison", "simulated-time_by_op"} | {
-        "executed-breakdown",
-        "simulated-breakdown",
+        *("executed-breakdown", "simulated-breakdown", "executed-order", "executed-coverage"),
     }
     figures = [f"{kind}-{name}" for kind in ("executed", "simulated") for name in ("epoch_time", "scaling", "time_by_op")]
     figures += ["executed-losses", "executed-fidelity", "simulated-timeline-1", "simulated-timeline-2"]
@@ -150,7 +150,9 @@ def test_infinity_and_nan_are_shown() -> None:
         [("H2D", 1.0, 0.0, float("nan"), float("nan")), ("TOTAL", 1.0, 1.0, 0.0, 0.0)],
         columns=["op", "predicted_ms", "measured_ms", "error_pct", "spread_pct"],
     )
-    idle = replace(point("simulated", "psg", 8, 1.0, imbalance=float("inf")), prediction=Prediction(nan, "c", "fitted"))
+    idle = replace(
+        point("simulated", "psg", 8, 1.0, imbalance=float("inf")), prediction=Prediction(nan, "c", "fitted", Coverage(2, 2, 1.0))
+    )
     reader = read(Report("t", runs=(point("simulated", "psg", 2, 1.0), idle)))
     assert "∞" in reader.text and "–" in reader.text
     assert "At least one rank has no work (imbalance ∞): psg on 8 ranks." in reader.text

@@ -110,10 +110,27 @@ def test_markdown_reads_back_to_the_csv() -> None:
 def test_fidelity_stacks_its_frames() -> None:
     section = mixed().sections[0]
     shown = tables.reading(section, tables.fidelity(section))
-    assert list(shown.table.columns) == ["strategy", "ranks", "op", "predicted_ms", "measured_ms", "error_pct", "spread_pct"]
+    assert list(shown.table.columns) == ["strategy", "ranks", "op", *section.runs[0].prediction.frame.columns[1:]]  # type: ignore[union-attr]
     for run in section.runs:
         part = shown.table[(shown.table["strategy"] == run.strategy) & (shown.table["ranks"] == run.ranks)]
         pd.testing.assert_frame_equal(part[list(run.prediction.frame.columns)].reset_index(drop=True), run.prediction.frame)  # type: ignore[union-attr]
+
+
+def test_pairs_of_strategies_and_what_was_compared() -> None:
+    """`mixed`: predictions are the traces that executions are multiples of, so that the order is right."""
+    section = mixed().sections[0]
+    found = tables.order(section)
+    assert found[["faster", "slower", "order"]].drop_duplicates().to_numpy().tolist() == [["real-reuse", "psg", "right"]]
+    assert found["ranks"].tolist() == [1, 2] and (found["kendall_tau"] == 1.0).all()
+    for ranks, row in found.set_index("ranks").iterrows():
+        one, two = (TRACES[name, ranks].span_ns for name in ("real-reuse", "psg"))  # type: ignore[index]
+        assert row["predicted_ratio"] == pytest.approx(two / one) and row["measured_ratio"] == pytest.approx(
+            two / one, abs=1e-5
+        )  # whole ns
+        assert row["pair_spread"] == pytest.approx(0.01 * (1 + two / one) / 1.01, abs=1e-4)  # half of 1.02 - 1.00, each
+    covered = tables.coverage(section)
+    assert (covered["rows"] == covered["compared"]).all() and (covered["share"] == 1).all()
+    assert covered["unsampled"].iloc[0].startswith("H2D, ") and "unmeasured" not in covered and "unpredicted" not in covered
 
 
 def test_odd_numbers_are_words() -> None:

@@ -1,20 +1,16 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from notation import NsCosts, Written, gpus, log, write
-from replay_oracle import assert_exact
+from random_schedules import ONE_STREAM, schedules
+from replay_oracle import assert_exact, replay
 
 from chronoscale.errors import UserError
-from chronoscale.simulator.engine import replay
 from chronoscale.strategies.builder import Builder
 from chronoscale.strategies.cluster import CPU_STREAMS, Cluster
-from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.trace import Source
-
-ONE_STREAM = (tuple(Lane),)
 
 
 def run(written: Written, cluster: Cluster) -> list[tuple[str, int, int, int]]:
@@ -134,41 +130,6 @@ def test_a_long_cycle_is_cut_short():
         replay(write("\n".join(sends + receives), ranks, "ring").schedule, gpus(ranks), NsCosts())
     assert str(error.value).startswith("schedule 'ring' deadlocks: task 0 (SEND@COMM of rank 0, collective 0) waits for task 1 (")
     assert str(error.value).endswith("task 5 (SEND@COMM of rank 5, collective 5) waits for 3 more")
-
-
-@st.composite
-def schedules(draw: st.DrawFn) -> Schedule:
-    ranks = draw(st.integers(1, 4))
-    rows: list[tuple[int, Op, int, Lane, int, int]] = []  # position, op, rank, lane, ns or bytes, collective
-    for event in range(draw(st.integers(1, 14))):
-        work = st.integers(0, 9)
-        lane = st.sampled_from(list(Lane))
-        if draw(st.booleans()):
-            members = draw(st.lists(st.integers(0, ranks - 1), min_size=1, unique=True))
-            op = draw(st.sampled_from([Op.ALLREDUCE, Op.ALLTOALL, Op.ALLGATHER, Op.SEND]))
-            late = draw(st.integers(0, 9)) == 0  # now and then ranks meet their collectives in different orders
-            for rank in members:
-                position = draw(st.integers(event, event + 3)) if late else event
-                rows.append((position, op, rank, draw(lane), draw(work), event))
-        else:
-            rows.append(
-                (
-                    event,
-                    draw(st.sampled_from([Op.H2D, Op.AGGREGATE, Op.FETCH, Op.OPTIMIZE])),
-                    draw(st.integers(0, ranks - 1)),
-                    draw(lane),
-                    draw(work),
-                    -1,
-                )
-            )
-    rows.sort(key=lambda row: row[0])
-    builder, iteration = Builder("random", ranks), 0
-    for i, (_, op, rank, lane, work, collective) in enumerate(rows):
-        deps = draw(st.lists(st.integers(0, i - 1), max_size=3)) if i and (collective < 0 or draw(st.integers(0, 3)) == 0) else []
-        iteration += draw(st.integers(0, 5)) == 0
-        site = {"rank": rank, "order": i, "flops": work, "bytes": work, "collective": collective, "iteration": iteration}
-        builder.add(op, lane, site, {"kernels": draw(st.integers(0, 4))}, after=[np.array([dep]) for dep in deps])
-    return builder.finish()
 
 
 @settings(max_examples=150, deadline=None)

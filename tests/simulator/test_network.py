@@ -12,7 +12,9 @@ from chronoscale.strategies.cluster import Cluster, Device, Link
 from chronoscale.strategies.trace import Source
 
 DEVICE = Device("d", 1e9, 1e12, 1e12, Link(1e9, 0.0), 0.0)
-CLUSTER = Cluster("c", DEVICE, 2, 2, Link(100e9, 2e-6), Link(10e9, 5e-6), "specified by hand")  # intra: 100 B/ns, inter: 10 B/ns
+CLUSTER = Cluster(
+    "c", DEVICE, 2, 2, Link(100e9, 2e-6), Link(10e9, 5e-6), "specified by hand", collectives="alpha-beta"
+)  # intra: 100 B/ns, inter: 10 B/ns
 
 
 def ns(text: str, ranks: int = 4) -> list[int]:
@@ -33,7 +35,7 @@ def test_ring_all_reduce_across_nodes():
 
 def test_rails_of_a_cluster_of_eight_gpus_a_machine():
     """1 GB over 2 x 8 GPUs: 37.9 ms on one ring, 5.1 on eight rails."""
-    cluster = replace(presets.cluster("h200"), nodes=2)
+    cluster = replace(presets.cluster("h200"), nodes=2, collectives="alpha-beta")
     schedule = write("r: ALLREDUCE@COMM all bytes=1000000000", 16).schedule
     assert network.times(schedule, cluster)[1][0] == round((2 * 15 * 1.4e-5 + 2 * 15 / 16 * 1e9 / (8 * 50e9)) * 1e9)
     narrow = replace(cluster, intra=Link(100e9, 1e-6))  # all rings cross the link inside a machine

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from notation import NsCosts, gpus, write
 
 from chronoscale.simulator.engine import replay
-from chronoscale.strategies.metrics import Summary, alone_ns, busy_ns, fidelity, imbalance, parallel_efficiency, time_by_op
+from chronoscale.strategies.metrics import Summary, alone_ns, busy_ns, imbalance, parallel_efficiency, time_by_op
 from chronoscale.strategies.schedule import COLLECTIVES, Lane
 from chronoscale.strategies.trace import Trace
 
@@ -76,14 +76,3 @@ def test_parallel_efficiency_is_throughput_a_gpu_over_the_smallest_run():
     assert parallel_efficiency({1: 8.0, 2: 5.0, 4: 2.0}) == {1: 1.0, 2: 0.8, 4: 1.0}
     assert parallel_efficiency({8: 1.0, 4: 2.0}) == {4: 1.0, 8: 1.0}
     assert parallel_efficiency({}) == {}
-
-
-def test_fidelity_joins_traces_of_one_schedule():
-    slower = replace(UNEVEN, end_ns=UNEVEN.start_ns + 2 * UNEVEN.duration_ns)
-    table = fidelity(UNEVEN, [slower, slower]).set_index("op")
-    assert table.error_pct.drop("TOTAL").tolist() == pytest.approx([-50.0] * 3)
-    assert table.predicted_ms["TOTAL"] == pytest.approx(80e-6)
-    assert table.error_pct["TOTAL"] == pytest.approx(100 * (80 / 110 - 1))  # the slower all-reduce ends at 30 + 2 * 40
-    assert table.spread_pct.tolist() == [0.0] * 4
-    with pytest.raises(ValueError, match="one schedule"):
-        fidelity(UNEVEN, [traced("b: BACKWARD@COMPUTE")])

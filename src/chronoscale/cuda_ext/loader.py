@@ -13,7 +13,7 @@ from chronoscale import cuda_ext
 from chronoscale.cuda_ext import devices
 from chronoscale.errors import MachineError
 
-ABI_VERSION = 9
+ABI_VERSION = 10
 DIRECTORY_VARIABLE = "CHRONOSCALE_LIBRARY_DIR"
 
 _Arguments = dict[str, list[Any]]
@@ -70,6 +70,11 @@ _CPU: _Arguments = {
         *[c_int64, *[c_void_p] * 3, c_int64, c_int64, c_void_p, c_int, c_void_p, c_void_p, c_int32],
         *[c_int64, c_void_p, c_void_p, c_int64, c_double, c_double, c_int, c_uint64, c_int, *[c_void_p] * 4],
     ],
+    "cs_replay": [
+        *[c_int64, c_int64, c_void_p, c_void_p, c_int64, *[c_void_p] * 3, c_int64, c_int64, *[c_void_p] * 5],
+        *[c_int64, *[c_void_p] * 6],
+    ],
+    "cs_launches": [c_int64, c_int64, c_int64, *[c_void_p] * 9, c_int64, *[c_void_p] * 6],
     "cs_caches": [c_int64, c_void_p, c_void_p, *[c_int64] * 3, c_void_p],
     "cs_stream_parts": [*[c_int64] * 3, *[c_void_p] * 3, c_int, c_double, *[c_void_p] * 7],
     "cs_bind": [c_int, c_void_p],

@@ -25,7 +25,7 @@ from chronoscale.harness.trained import FOLDER, result
 from chronoscale.reports.measured import Measured, Prediction, unsound
 from chronoscale.reports.report import Report
 from chronoscale.reports.stages import Staged
-from chronoscale.strategies.metrics import fidelity
+from chronoscale.strategies.fidelity import coverage, fidelity
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
@@ -103,15 +103,16 @@ def _executed(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[Me
                 scores=done[-1].scores,
                 losses=tuple(losses),
                 failed=unsound(losses),
-                prediction=_prediction(run, ranks, name, [one.trace for one in done]),
+                prediction=_prediction(run, schedule, name, [one.trace for one in done]),
             )
 
 
-def _prediction(run: Run, ranks: int, name: str, measured: Sequence[Trace]) -> Prediction | None:
-    if inventory.replayed(run, ranks, name):
+def _prediction(run: Run, schedule: Schedule, name: str, measured: Sequence[Trace]) -> Prediction | None:
+    if inventory.replayed(run, schedule.ranks, name):
         return None
-    predicted = Trace.load(run.folder / f"replay-{ranks}" / f"{name}.parquet")
-    return Prediction(fidelity(predicted, measured), predicted.device.rpartition("costs: ")[2], ", ".join(predicted.sources))
+    predicted = Trace.load(run.folder / f"replay-{schedule.ranks}" / f"{name}.parquet")
+    joined, costs = fidelity(predicted, measured, schedule.iteration), predicted.device.rpartition("costs: ")[2]
+    return Prediction(joined, costs, ", ".join(predicted.sources), coverage(predicted, measured))
 
 
 def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[Measured]:
@@ -134,4 +135,5 @@ def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[M
             gap=float("nan") if point.gap is None else point.gap,
             prepare_s=float("nan") if point.prepare_s is None else point.prepare_s,
             host_bytes=point.host_bytes,
+            busiest_link="" if point.link_utilisation is None else f"{point.busiest_link}, {100 * point.link_utilisation:.1f} %",
         )

@@ -17,7 +17,8 @@ class Point:
 
     peak_bytes: of the fullest rank's device. host_bytes: planned, of a rank. costs, cluster: by name; preset_gpus: that the cluster has.
     gap: of the schedule to its scheduler's bound, None where none planned. prepare_s: what happens once before the first epoch.
-    out_of_memory: why it does not fit, '' where it does. idle_ranks: `Schedule.idle`.
+    out_of_memory: why it does not fit, '' where it does. idle_ranks: `Schedule.idle`. busiest_link: by name, and link_utilisation, its mean
+    one, of 1; '' and None where no link was modelled.
     """
 
     strategy: str
@@ -33,6 +34,8 @@ class Point:
     prepare_s: float | None = None
     out_of_memory: str = ""
     idle_ranks: int = 0
+    busiest_link: str = ""
+    link_utilisation: float | None = None
 
     def save(self, folder: Path) -> None:
         """JSON, into the folder of the piece."""

@@ -1,4 +1,4 @@
-"""Publish: finished runs as reports, tables and timelines."""
+"""Publish: finished runs as reports and tables."""
 
 from __future__ import annotations
 
@@ -8,28 +8,22 @@ from pathlib import Path
 import pandas as pd
 
 from chronoscale.datasets.scores import SCORES
-from chronoscale.errors import UserError
 from chronoscale.harness import execution, simulation
 from chronoscale.harness.cell import Cell
 from chronoscale.harness.collected import collect
 from chronoscale.harness.families import family_of
 from chronoscale.harness.jobs import schedules
-from chronoscale.harness.runs import Run, write_text
+from chronoscale.harness.runs import Run
 from chronoscale.harness.started import of_run
-from chronoscale.harness.trained import FOLDER
-from chronoscale.kept import read_text
 from chronoscale.reports.breakdown import PARTS
 from chronoscale.reports.folder import write
 from chronoscale.reports.formats import number
-from chronoscale.reports.tables import breakdown, comparison, fidelity
-from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.trace import Trace
+from chronoscale.reports.tables import breakdown, comparison
 
 COLUMNS = (
     "strategy", "ranks", "epoch_s", "spread_s", "prepare_s", "speedup", "parallel_efficiency", *SCORES, "gap", "imbalance", "utilisation",
     "learning_rate", "sources", "failed",
 )  # fmt: skip
-PREDICTED = ("strategy", "ranks", "op", "predicted_ms", "measured_ms", "error_pct", "spread_pct", "sources")
 
 
 def compared(run: Run) -> pd.DataFrame:
@@ -44,12 +38,6 @@ def compared(run: Run) -> pd.DataFrame:
     found = {**execution.idle(run), **simulation.idle(run)}
     others = [key for key in SCORES if key in table][1:]
     return table[[name for name in COLUMNS if name in table and name not in others]].assign(idle_ranks=[found.get(key, 0) for key in keys])
-
-
-def fidelity_table(run: Run) -> pd.DataFrame:
-    """Predicted against measured of one run, per operation and in total."""
-    table = pd.concat([fidelity(section) for section in collect([run]).sections], ignore_index=True)
-    return table[[name for name in PREDICTED if name in table]]
 
 
 def parts(run: Run) -> pd.DataFrame:
@@ -79,28 +67,3 @@ def beside(table: pd.DataFrame, parts: pd.DataFrame) -> pd.DataFrame:
 def page(found: Sequence[Run], out: Path) -> Path:
     """The report as a folder; returns its index.html."""
     return write(collect(found), out)
-
-
-def chrome(run: Run, out: Path) -> list[Path]:
-    """Chrome-trace JSON of the first repeat of everything executed, of everything simulated, and of both planes of a training run."""
-    run.status  # noqa: B018 (refuses what is no run)
-    out.mkdir(parents=True, exist_ok=True)
-    written = []
-    for _, folder in run.numbered("ranks-"):
-        for name, schedule in schedules(folder).items():
-            written.append(_export(Trace.load(folder / f"{name}-r0.parquet"), schedule, out / f"{name}-{folder.name}.json"))
-    for folder in run.pieces("sim-"):
-        trace, schedule = Trace.load(folder / "trace.parquet"), Schedule.load(folder / "schedule.parquet")
-        written.append(_export(trace, schedule, out / f"{folder.name}.json"))
-    timeline = run.folder / FOLDER / "timeline.json"
-    if timeline.exists():
-        write_text(out / "stages.json", read_text(timeline, "timeline"))
-        written.append(out / "stages.json")
-    if not written:
-        raise UserError(f"{run.folder}: no traces to export")
-    return written
-
-
-def _export(trace: Trace, schedule: Schedule, path: Path) -> Path:
-    write_text(path, trace.chrome(schedule))
-    return path

@@ -19,13 +19,15 @@ from chronoscale.harness.profiles import simulated_costs
 from chronoscale.harness.runs import Run
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
+from chronoscale.simulator.links import LinkGraph
 from chronoscale.simulator.memory import check, peaks
+from chronoscale.simulator.traffic import Traffic, volumes
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.workload import Workload
 
 
 def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lambda _: None) -> None:
-    """A piece `sim-<gpus>-<strategy>` for every point: schedule, trace, and memory: peak bytes, or why it does not fit.
+    """A piece `sim-<gpus>-<strategy>` for every point: schedule, trace, bytes by link, and memory: peak bytes, or why it does not fit.
 
     Raises UserError before anything is planned for a schedule that this machine's memory does not hold; and where no point fits, which
     ends the run: it would not fit the next time. Warns of ranks without work.
@@ -53,6 +55,11 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
             note=schedule.note,
             idle_ranks=schedule.idle,
         )
+        links = LinkGraph.of(machines)
+        crossed = volumes(Traffic.of(schedule, machines, links), links, trace.span_ns)
+        if len(crossed):
+            point = replace(point, busiest_link=str(crossed["link"][0]), link_utilisation=float(crossed["utilisation"][0]))
+        crossed.to_csv(part / "links.csv", index=False)
         if planner.partitioned and (partition := works[gpus].partition) is not None:
             point = replace(point, partition=partition.origin)
         if planner.chunked and (chunking := works[gpus].chunking) is not None:

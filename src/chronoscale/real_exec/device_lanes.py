@@ -15,6 +15,7 @@ from chronoscale.real_exec.task import Task
 from chronoscale.strategies.schedule import Ints, Lane, Op
 
 Clock = Callable[[], int]  # ns
+HOST_WORK = (Op.FETCH,)  # operations of the host in whatever lane
 READINGS = 5  # of both clocks: the one that took least counts
 
 
@@ -75,7 +76,7 @@ class _Reading(NamedTuple):
 
 def on_host(task: Task) -> bool:
     """Whether the host itself does a row's work, in whatever lane: it is timed by the host's clock, and nothing of it is on a stream."""
-    return task.lane is Lane.HOST or task.op is Op.FETCH
+    return task.lane is Lane.HOST or task.op in HOST_WORK
 
 
 class DeviceLanes:

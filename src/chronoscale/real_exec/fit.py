@@ -27,6 +27,7 @@ CANDIDATES: Mapping[Op, tuple[str, ...]] = {
     Op.RECONSTRUCT: ("eq16", "rows-edges"),
 }
 DENSE = ("work", "bytes")
+LEAST = 4  # samples of a curve
 HELD_OUT = 0.25  # share of samples
 WIDE = 0.10  # relative standard deviation over repeats that draws a warning (REAL's profiler rejects such noise)
 
@@ -73,8 +74,8 @@ def fit(table: pd.DataFrame, device: str, fingerprint: Mapping[str, str], seed: 
 
 def _fit_one(op: Op, lane: str, width: int, part: pd.DataFrame, seed: int) -> Fit:
     distinct = pd.DataFrame(part.groupby([*RANGED], as_index=False)["ns"].median())
-    if len(part) < 4:
-        raise UserError(f"profile: {op.name} at width {width} has {len(part)} samples, at least 4 are needed")
+    if len(part) < LEAST:
+        raise UserError(f"profile: {op.name} at width {width} has {len(part)} samples, at least {LEAST} are needed")
     sample = distinct if len(distinct) >= 8 else part
     order = np.random.default_rng(seed).permutation(len(sample))
     cut = max(int(len(sample) * HELD_OUT), 1)

@@ -15,6 +15,7 @@ from chronoscale.datasets.scores import present
 from chronoscale.errors import NotFiniteError
 from chronoscale.real_exec.lanes import Lanes
 from chronoscale.real_exec.program import Program
+from chronoscale.real_exec.ranges import ranged
 from chronoscale.real_exec.soundness import HELP, Unsound
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.schedule import Ints, Schedule
@@ -47,7 +48,7 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
     program.begin()
     program.collective.barrier()
     try:
-        start, end = lanes.run(program.tasks, program.run)
+        start, end = lanes.run(program.tasks, ranged(program.run))
         program.check()
     except Unsound as found:
         raise NotFiniteError(_blame(found, schedule, program, program.finish().losses, during)) from None

@@ -17,7 +17,7 @@ PARTS: Mapping[str, tuple[Op, ...]] = {
     "gather": (Op.GATHER, Op.FETCH, Op.MATERIALISE, Op.REMAP),
     "transfer": (Op.H2D, Op.D2H, Op.COPY),
     "memory": (Op.MEMORY_READ, Op.MEMORY_UPDATE, Op.MEMORY_WRITE),
-    "layers": (Op.AGGREGATE, Op.INCREMENT, Op.RECONSTRUCT, Op.TRANSFORM, Op.TEMPORAL, Op.FORWARD),
+    "layers": (Op.AGGREGATE, Op.INCREMENT, Op.RECONSTRUCT, Op.TRANSFORM, Op.TEMPORAL, Op.FORWARD, Op.COMPUTE),
     "backward": (Op.BACKWARD,),
     "optimiser": (Op.OPTIMIZE,),
     "communication": tuple(sorted(COLLECTIVES)),

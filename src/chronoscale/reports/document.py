@@ -28,7 +28,7 @@ def _section(part: Part) -> list[str]:
     answered = [
         f"- {a.ranks} rank{'s' * (a.ranks != 1)}: **{_plain(a.names)}** {_plain(sentence(a, part.stands_on))}" for a in part.answers
     ]
-    said += ["\n".join(answered), part.evidence]
+    said += ["\n".join(answered), part.evidence, part.ordered]
     for name, shown in part.readings.items():
         said += [f"### {HEADINGS[name]}", shown.same, to_markdown(shown.table, shown.marked), MARKED if shown.marked else ""]
     return said + [f"![{_plain(one.title)}](figures/{one.name}.svg)\n\n{_plain(one.caption)}" for one in part.drawings]
@@ -54,6 +54,7 @@ def _data(part: Part) -> dict[str, Any]:
         "work": dict(section.setting.work),
         "place": dict(section.setting.place),
         "answers": found,
+        "order": part.ordered,
         "not_compared": [
             {"strategy": one.strategy, "ranks": one.ranks, "run": one.run, "why": one.failed} for one in section.runs if one.failed
         ]

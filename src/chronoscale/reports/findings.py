@@ -12,7 +12,8 @@ from chronoscale.reports.formats import around, number, seconds
 from chronoscale.reports.measured import EXTRAPOLATED, Measured
 from chronoscale.reports.report import Report
 from chronoscale.reports.section import Section
-from chronoscale.reports.tables import speedup
+from chronoscale.reports.tables import predicted, speedup
+from chronoscale.strategies.ranking import pairs, rank_correlation
 
 REPEATS = 5  # the fewest that make a measured figure
 WIDE = 0.1  # relative spread from which a measurement is unstable
@@ -165,6 +166,20 @@ def _ranks(part: list[Answer]) -> str:
     return f"on {_counts([part[0].ranks])}" if len(part) == 1 else f"from {part[0].ranks} to {part[-1].ranks} ranks"
 
 
+def ordered(section: Section) -> str:
+    """How many pairs of strategies were predicted in the order that they were measured in; '' where no two were predicted."""
+    said = []
+    for (name, ranks), runs in predicted(section).items():
+        ranked = [run.ranked for run in runs if run.ranked is not None]
+        if found := pairs(ranked):
+            whose = f"{name}, {_counts([ranks])}" if len({run for run, _ in predicted(section)}) > 1 else _counts([ranks])
+            decided = [pair for pair in found if pair.order in ("right", "wrong")]
+            right, tau = sum(pair.order == "right" for pair in decided), number(rank_correlation(ranked), 2)
+            left = f", {len(found) - len(decided)} not told apart by the repeats" if len(decided) < len(found) else ""
+            said.append(f"on {whose} {right} of {len(decided)} pairs right{left} (Kendall’s τ {tau})")
+    return f"Order of strategies: {'; '.join(said)}." if said else ""
+
+
 def cautions(report: Report) -> list[str]:
     """The report's notes, and what its own numbers warn of, section by section."""
     found = list(report.notes)
@@ -190,6 +205,15 @@ def _cautions(section: Section) -> list[str]:
         if runs:
             which = "all simulated figures" if len(runs) == len(simulated) else f"the simulated figures of {_names(section, runs)}"
             found.append(f"{ORIGIN[word].capitalize()}: {which}.")
+    for (_, ranks), joined in predicted(section).items():
+        ranked = [run.ranked for run in joined if run.ranked is not None]
+        for pair in (pair for pair in pairs(ranked) if pair.order == "wrong"):
+            found.append(
+                f"Predicted in the wrong order on {_counts([ranks])}: {pair.slower} takes {pair.measured:.3f} times as long as "
+                f"{pair.faster}, predicted {pair.predicted:.3f} times."
+            )
+        covered = [(section.label(run), run.prediction.coverage) for run in joined if run.prediction is not None]
+        found += [f"{label} on {_counts([ranks])}: {known}." for label, known in covered if not known.whole]
     idle = [run for run in section.runs if run.summary.imbalance == float("inf")]
     if idle:
         found.append(f"At least one rank has no work (imbalance ∞): {_names(section, idle)}.")

@@ -11,7 +11,9 @@ import pandas as pd
 from chronoscale.reports.breakdown import Breakdown
 from chronoscale.reports.setting import Kind, Setting
 from chronoscale.reports.timeline import Timeline, iteration_slice
+from chronoscale.strategies.fidelity import TOTAL, Coverage
 from chronoscale.strategies.metrics import Summary, time_by_op
+from chronoscale.strategies.ranking import Ranked
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Source, Trace
 
@@ -20,18 +22,26 @@ EXTRAPOLATED = Source.EXTRAPOLATED.name.lower()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prediction:
-    """What a replay of an executed schedule predicted: a frame of `metrics.fidelity`, the costs' name, where durations come from."""
+    """What a replay of an executed schedule predicted: a frame of `fidelity.fidelity`, the costs' name, where durations come from, and what
+    was compared."""
 
     frame: pd.DataFrame
     costs: str
     sources: str
+    coverage: Coverage
 
     @property
     def error_pct(self) -> float:
         """Of the whole epoch."""
-        return next(
-            (float(error) for op, error in zip(self.frame["op"], self.frame["error_pct"], strict=True) if op == "TOTAL"), float("nan")
-        )
+        return self._total("error_pct")
+
+    @property
+    def epoch_s(self) -> float:
+        """Of what was compared."""
+        return self._total("predicted_ms") / 1e3
+
+    def _total(self, column: str) -> float:
+        return next((float(value) for op, value in zip(self.frame["op"], self.frame[column], strict=True) if op == TOTAL), float("nan"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +52,7 @@ class Measured:
     its scheduler's bound (`Schedule.gap`), NaN where no scheduler planned. prepare_s: what happens once before the first epoch; NaN where a
     strategy prepares nothing by itself. host_bytes: planned, of a rank (`Schedule.host`). scores: of the validation that ended the last
     epoch, by key; none without one. losses: one value a step. prediction: of the same schedule, where it was replayed. failed: why its
-    figures compare with nothing, '' where they do.
+    figures compare with nothing, '' where they do. busiest_link: with its mean utilisation, in words; '' where none was modelled.
     """
 
     setting: Setting
@@ -57,6 +67,7 @@ class Measured:
     losses: tuple[float, ...] = ()
     prediction: Prediction | None = None
     failed: str = ""
+    busiest_link: str = ""
 
     @classmethod
     def of(cls, setting: Setting, traces: Sequence[Trace], schedule: Schedule | None = None) -> Measured:
@@ -81,6 +92,14 @@ class Measured:
     def breakdown(self) -> Breakdown:
         """What its epoch is made of."""
         return Breakdown.of(self.op_seconds, self.ranks, self.summary.epoch_s)
+
+    @property
+    def ranked(self) -> Ranked | None:
+        """Its epoch, predicted and measured; None where nothing was predicted."""
+        if self.prediction is None:
+            return None
+        found = self.summary
+        return Ranked(self.strategy, self.prediction.epoch_s, found.epoch_s, found.spread_s, found.repeats)
 
     @property
     def extrapolated(self) -> bool:

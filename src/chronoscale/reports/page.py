@@ -32,11 +32,12 @@ def html(report: Report, found: Sequence[Part]) -> str:
 
 def _section(part: Part) -> str:
     """Answers, figures, tables, predictions, timelines of what compares."""
-    fidelity = "".join(map(_figure, part.fidelity)) + _table(part, "fidelity")
+    joined = ("fidelity", "order", "coverage")
+    fidelity = "".join(map(_figure, part.fidelity)) + _proof(part.ordered) + "".join(_table(part, name) for name in joined)
     return (
         f'<section>\n<h2><span class="kind">{part.section.kind}</span> {escape(part.section.title.removeprefix(f"{part.section.kind}: "))}'
         f"</h2>\n{_proof(part.same)}{_answers(part)}{''.join(map(_figure, part.figures))}"
-        f"{''.join(_table(part, name) for name in part.readings if name != 'fidelity')}{fidelity}"
+        f"{''.join(_table(part, name) for name in part.readings if name not in joined)}{fidelity}"
         f"{'<h3>Timelines</h3>' * bool(part.timelines)}{''.join(map(_figure, part.timelines))}</section>"
     )
 

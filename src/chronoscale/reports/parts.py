@@ -9,7 +9,7 @@ import pandas as pd
 
 from chronoscale.reports import figures
 from chronoscale.reports.drawing import Drawing
-from chronoscale.reports.findings import Answer, answers, basis, evidence, headline
+from chronoscale.reports.findings import Answer, answers, basis, evidence, headline, ordered
 from chronoscale.reports.report import Report
 from chronoscale.reports.section import Section
 from chronoscale.reports.setting import told
@@ -20,6 +20,8 @@ HEADINGS = {
     "time_by_op": "Seconds in each operation, summed over ranks",
     "breakdown": "Parts of the epoch, mean of the ranks (lanes overlap, communication includes waiting)",
     "fidelity": "Prediction against measurement",
+    "order": "Order of strategies, predicted against measured",
+    "coverage": "What was compared",
     "stages": "Stages of training",
     "errors": "Test period",
 }
@@ -27,8 +29,9 @@ HEADINGS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """headline: its one sentence. stands_on: of each claim. same: what all its results share. figures, fidelity, timelines: in the order of
-    reading. tables: with every column; readings: as they are read."""
+    """headline: its one sentence. ordered: whether strategies were predicted in the order in which they were measured. stands_on: of each
+    claim. same: what all its results share. figures, fidelity, timelines: in the order of reading. tables: with every column; readings: as
+    they are read."""
 
     section: Section
     headline: str
@@ -36,6 +39,7 @@ class Part:
     answers: list[Answer]
     same: str
     evidence: str
+    ordered: str
     figures: list[Drawing]
     fidelity: list[Drawing]
     timelines: list[Drawing]
@@ -62,6 +66,7 @@ def _part(section: Section, report: Report) -> Part:
         answers(section),
         told(tuple((name, value) for name, value in section.setting.facts if name not in named)),
         evidence(section.runs),
+        ordered(section),
         figures.figures(section),
         figures.fidelity(section),
         figures.timelines(section),

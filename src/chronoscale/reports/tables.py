@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import Any, NamedTuple, Protocol
 
 import pandas as pd
@@ -13,12 +14,13 @@ from chronoscale.reports.formats import Marked
 from chronoscale.reports.measured import EXTRAPOLATED, Measured
 from chronoscale.reports.section import Section
 from chronoscale.strategies.metrics import parallel_efficiency
+from chronoscale.strategies.ranking import Pair, pairs, rank_correlation
 from chronoscale.strategies.schedule import Op
 
 NAN = float("nan")
 HEARD = {"sources": "durations"}
-MEASURED = ("measured_ms", "spread_pct", *SCORES)  # no prediction, also where others of a row are
-RARE = ("prepare_s", "gap", "host_bytes", "failed")  # columns of families and strategies that have them
+MEASURED = ("measured_ms", "spread_pct", "measured_ratio", "pair_spread", *SCORES)  # no prediction, also where others of a row are
+RARE = ("prepare_s", "gap", "host_bytes", "failed", "busiest_link")  # columns of families and strategies that have them
 
 
 class Timed(Protocol):
@@ -56,8 +58,8 @@ def comparison(section: Section) -> pd.DataFrame:
     """One row a result, ordered by ranks, strategy, run.
 
     speedup: over the section's baseline on the same ranks, NaN where it did not run. parallel_efficiency: against the curve's smallest run.
-    Both NaN for a result that `failed`. prepare_s, scores, gap, host_bytes, failed: as in `Measured`, columns where any is known.
-    Seconds and bytes as in `Summary`; efficiency and utilisation are shares of 1.
+    Both NaN for a result that `failed`. prepare_s, scores, gap, host_bytes, busiest_link, failed: as in `Measured`, columns where any is
+    known. Seconds and bytes as in `Summary`; efficiency and utilisation are shares of 1.
     """
     rows, shown = [], present(run.scores for run in section.runs)
     shares = {label: efficiency(section.curve(label)) for label in section.labels}
@@ -86,6 +88,7 @@ def comparison(section: Section) -> pd.DataFrame:
                     "h2d_bytes": found.h2d_bytes,
                     "host_bytes": run.host_bytes,
                     "collective_s": found.collective_s,
+                    "busiest_link": run.busiest_link,
                     "sources": found.sources,
                     "device": found.device,
                 }
@@ -132,7 +135,7 @@ def breakdown(section: Section) -> pd.DataFrame:
 
 
 def fidelity(section: Section) -> pd.DataFrame:
-    """Predictions against what was measured, under one another: the frames of `metrics.fidelity`, whose they are in front."""
+    """Predictions against what was measured, under one another: the frames of `fidelity.fidelity`, whose they are in front."""
     frames = []
     for runs in section.by_ranks().values():
         for run in runs:
@@ -144,6 +147,44 @@ def fidelity(section: Section) -> pd.DataFrame:
     table = pd.concat(frames, ignore_index=True)
     front = ["strategy", "ranks", *_origin(section, "")]
     return table[front + [name for name in table.columns if name not in front]]
+
+
+def predicted(section: Section) -> dict[tuple[str, int], list[Measured]]:
+    """Sound results that were replayed, by run and number of ranks: what a run measured in turn compares best."""
+    found: dict[tuple[str, int], list[Measured]] = {}
+    for ranks, runs in section.by_ranks(section.sound).items():
+        for run in runs:
+            if run.prediction is not None:
+                found.setdefault((run.run, ranks), []).append(run)
+    return found
+
+
+def order(section: Section) -> pd.DataFrame:
+    """Each pair of strategies that one run has measured and predicted: which is faster, by how much, and whether the prediction agrees
+    (`ranking.Pair`); kendall_tau: over all strategies on as many ranks. No rows where there are no two."""
+    rows: list[dict[str, Any]] = []
+    for (name, ranks), runs in predicted(section).items():
+        ranked = [run.ranked for run in runs if run.ranked is not None]
+        whose = {"ranks": ranks, **_origin(section, name), "kendall_tau": rank_correlation(ranked)}
+        rows += [{"faster": pair.faster, "slower": pair.slower, **whose, **_ratios(pair)} for pair in pairs(ranked)]
+    return pd.DataFrame(rows)
+
+
+def _ratios(pair: Pair) -> dict[str, Any]:
+    return {"measured_ratio": pair.measured, "pair_spread": pair.spread, "predicted_ratio": pair.predicted, "order": pair.order}
+
+
+def coverage(section: Section) -> pd.DataFrame:
+    """What predictions and measurements were compared on (`fidelity.Coverage`), one row a result."""
+    rows = []
+    for (name, ranks), runs in predicted(section).items():
+        for run in runs:
+            if (prediction := run.prediction) is not None:
+                found = asdict(prediction.coverage)
+                texts = {key: ", ".join(value) if isinstance(value, tuple) else value for key, value in found.items()}
+                rows.append({"strategy": run.strategy, "ranks": ranks, **_origin(section, name), **texts})
+    table = pd.DataFrame(rows)
+    return table.drop(columns=[key for key in ("unmeasured", "unpredicted", "unsampled") if key in table and (table[key] == "").all()])
 
 
 def stages(section: Section) -> pd.DataFrame:
@@ -179,6 +220,8 @@ TABLES = {
     "time_by_op": time_by_op,
     "breakdown": breakdown,
     "fidelity": fidelity,
+    "order": order,
+    "coverage": coverage,
     "stages": stages,
     "errors": tested,
 }
@@ -203,7 +246,7 @@ def reading(section: Section, table: pd.DataFrame) -> Reading:
     """Columns of text, and the repeats, that are the same in several rows are said once; what the section's title says is not repeated."""
     weak = [EXTRAPOLATED in str(value) for value in table["sources"]] if "sources" in table else []
     texts = [str(name) for name in table.columns if not pd.api.types.is_numeric_dtype(table[name]) or name == "repeats"]
-    kept = {"strategy", "op", *(["sources"] if any(weak) else [])}
+    kept = {"strategy", "op", "faster", "slower", *(["sources"] if any(weak) else [])}
     known = {"kind", "dataset", "model", "device", *(name for name, _ in section.apart)}
     same = [name for name in texts if name not in kept and table[name].nunique(dropna=False) == 1]
     alike = [name for name in same if len(table) > 1 or name in known]

@@ -1,37 +1,36 @@
-"""Engine: a schedule replayed on a modelled cluster, as SimPy processes."""
+"""Engine: a schedule replayed on a modelled cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from typing import Literal
 
 import numpy as np
-import simpy
+from numpy.typing import NDArray
 
+from chronoscale.cuda_ext import replay as native
 from chronoscale.simulator import network
 from chronoscale.simulator.deadlock import deadlock
 from chronoscale.simulator.launches import Launches
-from chronoscale.simulator.timeline import Timeline
-from chronoscale.strategies.cluster import Cluster
+from chronoscale.simulator.processes import starts
+from chronoscale.simulator.shares import Shares
+from chronoscale.simulator.timeline import Timeline, streams_of
+from chronoscale.strategies.cluster import Cluster, Device
 from chronoscale.strategies.costs import CostModel, durations
 from chronoscale.strategies.schedule import Ints, Schedule
 from chronoscale.strategies.trace import Trace
 
-
-class Moment(simpy.Event):
-    """An event whose time can be known before it comes."""
-
-    def at(self, time: int) -> None:
-        """Trigger at `time` (ns), not before now."""
-        self._ok, self._value = True, None
-        self.env.schedule(self, delay=time - self.env.now)
+Engine = Literal["native", "simpy"]
 
 
-def replay(schedule: Schedule, cluster: Cluster, costs: CostModel) -> Trace:
+def replay(schedule: Schedule, cluster: Cluster, costs: CostModel, engine: Engine = "native") -> Trace:
     """The trace of `schedule` on the first `schedule.ranks` devices of `cluster`.
 
     Rows of a stream run in row order; a row starts when its stream is free and its dependencies have ended. Rows of one collective
     start together when the last of them could, and take the network model's time. On a device whose kernels a host launches, one thread
     for all streams of a rank, no row starts before its launches allow (`launches`). Times are whole nanoseconds from 0.
+
+    engine: "native", or SimPy's processes, which mean the same to the nanosecond; where no native library was built SimPy takes over, with
+    a warning.
 
     Raises UserError when the cluster has too few devices, when `costs` does not know a row, and when ranks wait for one another in a
     cycle.
@@ -40,83 +39,47 @@ def replay(schedule: Schedule, cluster: Cluster, costs: CostModel) -> Trace:
     ns, source = durations(costs, schedule)
     joined, joined_ns = network.times(schedule, cluster)
     ns[joined], source[joined] = joined_ns, network.origin(cluster)
-    timeline = Timeline.of(schedule, cluster.device, ns, Launches.of(schedule, ns, costs.launch_ns))
-    start = starts(timeline)
+    launches = Launches.of(schedule, ns, costs.launch_ns)
+    begin, end = times(schedule, cluster.device, ns, launches, None, engine)
+    device = f"{cluster.device.name} ({cluster.name}), costs: {costs.name}"
+    return Trace.of(schedule, begin, end, source, device)
+
+
+def times(
+    schedule: Schedule, device: Device, ns: Ints, launches: Launches | None, shares: Shares | None, engine: Engine = "native"
+) -> tuple[Ints, Ints]:
+    """Start and end (ns) of rows that take `ns` alone, int64 [n] each. Raises UserError when ranks wait for one another in a cycle."""
+    if engine == "native" and (found := _native(schedule, device, ns, launches, shares)) is not None and (found[0] >= 0).all():
+        return found
+    takes = None if shares is None else _taking(schedule, shares, ns)
+    timeline = Timeline.of(schedule, device, ns, launches, takes)
+    begun, start = starts(timeline, shares, None if takes is None else np.where(timeline.first >= 0, takes[timeline.first], False))
     if (start < 0).any():
         raise deadlock(schedule, timeline, start)
-    begin = timeline.begin(start)
-    device = f"{cluster.device.name} ({cluster.name}), costs: {costs.name}"
-    return Trace.of(schedule, begin, begin + ns, source, device)
+    return timeline.begin(begun), timeline.begin(start) + ns
 
 
-def starts(timeline: Timeline) -> Ints:
-    """When each segment starts (ns), int64 [segments]; -1 for those that never do.
-
-    One process a stream. It runs ahead on its own clock for as long as the times that it needs are known, and meets the simulation's
-    clock only where it has to wait: for a segment that has not started, or for the other ranks of a collective. Segments are not
-    delayed once they start, so running ahead changes no result; it saves an event a row.
-    """
-    env = simpy.Environment()
-    start = [-1] * len(timeline)
-    length, collective, missing = timeline.length_ns.tolist(), timeline.collective.tolist(), timeline.members.tolist()
-    turn, held, leads = timeline.turn.tolist(), timeline.held_ns.tolist(), _leads(timeline)
-    wait_ptr, awaited, lag = timeline.wait_ptr.tolist(), timeline.awaited.tolist(), timeline.lag_ns.tolist()
-    lag_launched = timeline.lag_launched_ns.tolist()
-    latest = [0] * len(missing)
-    started: dict[int, Moment] = {}  # of segments that someone waits for
-    complete: dict[int, Moment] = {}  # of collectives that someone waits in
-
-    def run(first: int, last: int) -> Generator[simpy.Event, None, None]:
-        free, wait = 0, wait_ptr[first]
-        for segment in range(first, last):
-            begin, stop = free, wait_ptr[segment + 1]
-            while wait < stop:
-                other = awaited[wait]
-                if start[other] < 0:
-                    if other not in started:
-                        started[other] = Moment(env)
-                    yield started[other]
-                ready = start[other] + lag[wait]
-                if turn[other] >= 0:
-                    ready = max(ready, start[turn[other]] + lag_launched[wait])
-                if ready > begin:
-                    begin = ready
-                wait += 1
-            host = turn[segment]
-            if host >= 0:
-                if start[host] < 0:
-                    if host not in started:
-                        started[host] = Moment(env)
-                    yield started[host]
-                begin = max(begin, start[host] + leads[segment])
-            group = collective[segment]
-            if group >= 0:
-                missing[group] -= 1
-                latest[group] = max(latest[group], begin)
-                if missing[group]:
-                    if group not in complete:
-                        complete[group] = Moment(env)
-                    yield complete[group]
-                elif group in complete:
-                    complete.pop(group).at(latest[group])
-                begin = latest[group]
-            start[segment] = begin
-            free = begin + length[segment]
-            if host >= 0:
-                free = max(free, start[host] + held[segment])
-            if segment in started:
-                started.pop(segment).at(begin)
-
-    for first, last in timeline.bounds:
-        env.process(run(first, last))
-    env.run()
-    return np.array(start, np.int64)
+def _native(schedule: Schedule, device: Device, ns: Ints, launches: Launches | None, shares: Shares | None) -> tuple[Ints, Ints] | None:
+    collective, groups = schedule.collective, int(schedule.collective.max(initial=-1)) + 1
+    if groups > 2 * len(schedule):
+        numbers, index = np.unique(collective, return_inverse=True)
+        collective, groups = index - int(numbers[0] < 0), len(numbers)
+    streams = streams_of(schedule, device)
+    rows = native.Lines(schedule.ranks * len(device.streams), streams, ns, groups, collective, schedule.dep_ptr, schedule.dep)
+    turns = taken = None
+    if launches is not None:
+        turns = native.Turns(schedule.ranks, launches.turn, launches.after_ns, launches.rank, launches.length_ns, launches.gate)
+    if shares is not None:
+        taken = native.Taken(len(shares.names), shares.delay_ns, shares.ptr, shares.resource, shares.share)
+    return native.replay(rows, turns, taken)
 
 
-def _leads(timeline: Timeline) -> list[int]:
-    """How long after its turn's start a segment starts, at least; ns a segment."""
-    rows = timeline.first >= 0
-    leads = np.zeros(len(timeline), np.int64)
-    leads[rows] = timeline.launched_ns[timeline.first[rows]]
-    found: list[int] = leads.tolist()
-    return found
+def _taking(schedule: Schedule, shares: Shares, ns: Ints) -> NDArray[np.bool_]:
+    """Which rows share resources, all of a collective as its first: bool [n]."""
+    takes = shares.take(ns)
+    rows = np.flatnonzero(schedule.collective >= 0)
+    _, index = np.unique(schedule.collective[rows], return_inverse=True)
+    any_ = np.zeros(len(rows) and int(index.max()) + 1, bool)
+    np.logical_or.at(any_, index, takes[rows])
+    takes[rows] = any_[index]
+    return takes

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from chronoscale.cuda_ext import replay as native
 from chronoscale.strategies.costs import overlapped
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 
@@ -35,6 +36,15 @@ class Launches:
         """Of rows `ns` long, int64 [n], whose kernels take the host `launch_ns` each; None where nothing is launched."""
         if not launch_ns or not schedule.kernels.any():
             return None
+        columns = schedule.rank, schedule.lane, schedule.iteration, schedule.kernels, ns, on_host(schedule), schedule.op == Op.OPTIMIZE
+        launched = native.Launched(*columns, schedule.dep_ptr, schedule.dep)
+        if (found := native.turns(launched, schedule.ranks, len(Lane), launch_ns)) is not None:
+            return cls(*found[1:])
+        return cls.in_numpy(schedule, ns, launch_ns)
+
+    @classmethod
+    def in_numpy(cls, schedule: Schedule, ns: Ints, launch_ns: int) -> Launches:
+        """The same without the native library."""
         order = np.argsort(schedule.rank, kind="stable")
         rank, iteration = schedule.rank[order].astype(np.int64), schedule.iteration[order].astype(np.int64)
         own = rank * (max(schedule.iterations, 1) + 1)  # rows of an earlier iteration among those of a later one belong to its turn

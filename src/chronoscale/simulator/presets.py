@@ -6,14 +6,18 @@ from dataclasses import replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from chronoscale import documents
 from chronoscale.errors import UserError, unknown
 from chronoscale.mistakes import mistake
+from chronoscale.simulator.links import LinkGraph
+from chronoscale.simulator.nccl import merged
 from chronoscale.strategies.cluster import CPU_STREAMS, Cluster, Device, Link
+from chronoscale.strategies.topology import Bandwidth, Topology
+from chronoscale.strategies.tuning import Tuning
 
 _DATA = resources.files("chronoscale.simulator")
 SUFFIXES = (".yaml", ".yml")  # of files; presets have none
@@ -24,8 +28,8 @@ class _Entry(BaseModel):
 
 
 class _Link(_Entry):
-    bandwidth: float = Field(gt=0)
-    latency_s: float = Field(ge=0)
+    bandwidth: Bandwidth
+    latency_s: float = Field(ge=0, le=1)
 
     def link(self) -> Link:
         return Link(self.bandwidth, self.latency_s)
@@ -62,6 +66,14 @@ class _Cluster(_Entry):
     inter: _Link
     host_memory: float = Field(float("inf"), gt=0)  # bytes a node
     engine: _Link | None = None
+    topology: Topology | None = None
+    collectives: Literal["nccl", "alpha-beta"] = "nccl"
+    nccl: Tuning | None = None  # those of NCCL's constants that are others here
+
+    @field_validator("nccl", mode="before")
+    @classmethod
+    def _completed(cls, value: Any) -> Any:
+        return merged(value)
 
 
 _E = TypeVar("_E", bound=_Entry)
@@ -106,7 +118,13 @@ def _cluster(name: str, path: Traversable) -> Cluster:
         figures = _read(_DATA / "devices" / f"{figures}.yaml", _Device)
     links = entry.intra.link(), entry.inter.link()
     engine = None if entry.engine is None else entry.engine.link()
-    return Cluster(name, figures.device(), entry.nodes, entry.gpus_per_node, *links, entry.origin, entry.host_memory, engine)
+    found = Cluster(name, figures.device(), entry.nodes, entry.gpus_per_node, *links, entry.origin, entry.host_memory, engine)
+    found = replace(found, topology=entry.topology, collectives=entry.collectives, tuning=entry.nccl)
+    try:
+        LinkGraph.of(found)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    return found
 
 
 def scaled(cluster: Cluster, gpus: int) -> Cluster:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from chronoscale.datasets.arrays import Int32
 from chronoscale.simulator.launches import AT_ONCE, Launches
 from chronoscale.strategies.cluster import Device
 from chronoscale.strategies.schedule import Ints, Lane, Schedule
@@ -20,7 +21,8 @@ class Timeline:
 
     A segment begins at a row that waits for another stream, joins a collective, is the first of its turn (`launches.Launches`), or is its
     stream's first. The rows after it follow without a gap but for their launches, so the start of the segment and that of its turn give
-    the start of each of them: the later of `offset_ns` after the one and `launched_ns` after the other. Segments of one stream are
+    the start of each of them: the later of `offset_ns` after the one and `launched_ns` after the other. What shares resources
+    (`shares.Shares`), so that its end is not known when it starts, is a segment alone. Segments of one stream are
     numbered in order. Behind the segments of rows come the turns of hosts, in streams of their own: g segments that hold no rows.
     """
 
@@ -40,11 +42,12 @@ class Timeline:
     lag_launched_ns: Ints  # [w] ... and how long after its turn's start, at least
 
     @classmethod
-    def of(cls, schedule: Schedule, device: Device, ns: Ints, launches: Launches | None = None) -> Timeline:
-        """Rows of `schedule`, each `ns` long (int64 [n]), in the streams of `device`, whose host launches them as `launches` says."""
-        streams = len(device.streams)
-        stream_of = np.array([device.stream_of(lane) for lane in Lane])
-        stream = schedule.rank * np.int64(streams) + stream_of[schedule.lane]
+    def of(
+        cls, schedule: Schedule, device: Device, ns: Ints, launches: Launches | None = None, takes: NDArray[np.bool_] | None = None
+    ) -> Timeline:
+        """Rows of `schedule`, each `ns` long (int64 [n]), in the streams of `device`, whose host launches them as `launches` says; `takes`
+        bool [n]: those that share resources, all of a collective alike."""
+        streams, stream = len(device.streams), streams_of(schedule, device)
         row = np.argsort(_narrow(stream), kind="stable")
         waiter = np.repeat(np.arange(len(schedule)), np.diff(schedule.dep_ptr))
         across = stream[waiter] != stream[schedule.dep]
@@ -56,6 +59,11 @@ class Timeline:
         begins[row[1:][np.diff(stream[row]) != 0]] = True
         if launches is not None:
             begins[row[1:][np.diff(launches.turn[row]) != 0]] = True
+        if takes is not None:
+            begins |= takes
+            begins[row[1:][takes[row[:-1]]]] = True
+            if launches is not None:  # what shares starts when it is known to: rows before one that is launched are known without it
+                begins |= launches.after_ns > AT_ONCE
         first = row[begins[row]]
         segment = np.empty_like(row)
         segment[row] = np.cumsum(begins[row]) - 1
@@ -85,7 +93,7 @@ class Timeline:
             length_ns=offset[last] + ns[last],
             turn=np.full(len(first), -1, np.int64) if launches is None else len(first) + launches.turn[first],
             held_ns=launched[last] + ns[last],
-            stream=stream[first],
+            stream=stream[first].astype(np.int64),
             collective=collective,
             members=members,
             wait_ptr=np.concatenate([np.zeros(1, np.int64), np.cumsum(waits)]),
@@ -130,6 +138,12 @@ class Timeline:
         return list(pairwise(edges))
 
 
-def _narrow(stream: Ints) -> NDArray[np.integer]:
+def streams_of(schedule: Schedule, device: Device) -> Int32:
+    """In which FIFO each row runs, int32 [n]: rank * streams of the device + stream."""
+    stream_of = np.array([device.stream_of(lane) for lane in Lane], np.int32)
+    return schedule.rank * np.int32(len(device.streams)) + stream_of[schedule.lane]
+
+
+def _narrow(stream: Int32) -> NDArray[np.integer]:
     """The same numbers in the smallest type: NumPy sorts 16-bit keys by radix, ten times faster than 64-bit ones."""
     return stream.astype(np.min_scalar_type(int(stream.max()))) if len(stream) else stream

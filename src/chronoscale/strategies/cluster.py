@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 from chronoscale.errors import UserError
 from chronoscale.strategies.schedule import Lane
+from chronoscale.strategies.topology import Topology
+from chronoscale.strategies.tuning import Tuning
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,8 @@ class Cluster:
     `gather`, `exchange`: what all-gathers and all-to-alls take, where they were measured for themselves; None: as others. `host_memory`:
     bytes a machine, shared by its devices' ranks. `engine`: fetching spread data through a data engine such as Dask: latency a request,
     each served by one scheduler for the whole cluster, and bandwidth of a rank's connection; None where the cluster has none.
+    `topology`: the links that bytes cross; None: what the two bandwidths let one suppose. `collectives`: how long they take, as NCCL builds
+    them or by alpha-beta; fitted links are alpha-beta always. `tuning`: NCCL's constants, None: as NCCL has them.
     """
 
     name: str
@@ -82,6 +87,9 @@ class Cluster:
     engine: Link | None = None
     gather: Link | None = None
     exchange: Link | None = None
+    topology: Topology | None = None
+    collectives: Literal["nccl", "alpha-beta"] = "nccl"
+    tuning: Tuning | None = None
 
     def __post_init__(self) -> None:
         if self.nodes < 1 or self.gpus_per_node < 1:

@@ -98,31 +98,3 @@ def parallel_efficiency(epoch_s: Mapping[int, float]) -> dict[int, float]:
         return {}
     base = min(epoch_s)
     return {ranks: epoch_s[base] * base / (seconds * ranks) for ranks, seconds in sorted(epoch_s.items())}
-
-
-def fidelity(predicted: Trace, measured: Sequence[Trace]) -> pd.DataFrame:
-    """Per operation and in total: predicted and measured ms, error %, and the spread of the repeats in %, which no error can beat.
-
-    Operations are sums over tasks of the same schedule; the total is the epoch's span. Raises ValueError when the traces are of
-    different schedules.
-    """
-    rows = []
-    for trace in measured:
-        if len(trace) != len(predicted) or (trace.op != predicted.op).any() or (trace.rank != predicted.rank).any():
-            raise ValueError("fidelity joins traces of one schedule")
-    for op in (Op(code) for code in np.unique(predicted.op)):
-        times = np.array([trace.duration_ns[trace.op == op].sum() for trace in measured]) / 1e6
-        rows.append((op.name, predicted.duration_ns[predicted.op == op].sum() / 1e6, times))
-    rows.append(("TOTAL", predicted.span_ns / 1e6, np.array([trace.span_ns for trace in measured]) / 1e6))
-    return pd.DataFrame(
-        [
-            {
-                "op": name,
-                "predicted_ms": value,
-                "measured_ms": float(np.median(times)),
-                "error_pct": 100 * (value / float(np.median(times)) - 1) if np.median(times) > 0 else float("nan"),
-                "spread_pct": 100 * float(np.std(times) / np.median(times)) if len(times) > 1 and np.median(times) > 0 else float("nan"),
-            }
-            for name, value, times in rows
-        ]
-    )

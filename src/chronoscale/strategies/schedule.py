@@ -45,6 +45,7 @@ class Op(IntEnum):
     SEND = 21
     RECV = 22
     COPY = 23
+    COMPUTE = 24  # whatever a trace of another tool computes
 
 
 class Lane(IntEnum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 
@@ -77,6 +77,10 @@ class Trace:
     def sources(self) -> tuple[str, ...]:
         """Origins of the durations in this trace, in words."""
         return tuple(Source(value).name.lower() for value in np.unique(self.source))
+
+    def take(self, rows: Ints) -> Trace:
+        """The given entries, by their places."""
+        return replace(self, **{name: getattr(self, name)[rows] for name in TRACE_COLUMNS})
 
     def save(self, path: Path) -> None:
         """Parquet with the run's identity in its metadata."""

@@ -26,11 +26,15 @@ class Commands(LazyGroup):
     entries = {  # noqa: RUF012
         "profile": Entry(f"{_HERE}.loop:profile", "Measure operations on this device, fit cost curves, report their held-out error."),
         "bench": Entry(f"{_HERE}.loop:bench", "Train with every strategy for real, on every rank count (torchrun for several)."),
-        "validate": Entry(f"{_HERE}.loop:validate", "Execute and replay the same schedules; print the error per operation and in total."),
+        "validate": Entry(
+            f"{_HERE}.loop:validate", "Execute and replay the same schedules; print the error per operation, iteration and in total."
+        ),
         "simulate": Entry(f"{_HERE}.loop:simulate", "Replay every strategy on every number of GPUs of the cluster."),
         "train": Entry(f"{_HERE}.train:train", "Train, resumable after any epoch."),
         "report": Entry(f"{_HERE}.report:report", "One HTML page over runs, with tables as CSV and Markdown and figures as SVG and PNG."),
-        "trace": Entry(f"{_HERE}.report:trace", "Export the traces of a run for a timeline viewer."),
+        "trace": Entry(f"{_HERE}.report:trace", "Export the traces of a run for a timeline viewer or another simulator."),
+        "replay": Entry(f"{_HERE}.exchange:replay", "Replay a Chakra execution trace on a cluster."),
+        "kineto": Entry(f"{_HERE}.exchange:kineto", "Read traces of torch.profiler: a table by name, a trace, samples, costs."),
         "demo": Entry(f"{_HERE}.report:demo", "The whole loop on generated data. Minutes on two cores."),
         "reproduce": Entry(
             f"{_HERE}.reproduce:reproduce", "A paper's figure or table, published beside ours. Without a number: what there is."

@@ -13,6 +13,7 @@ from chronoscale.harness.cli.session import begin, end
 from chronoscale.harness.profiles import measure
 from chronoscale.harness.runs import Run
 from chronoscale.harness.started import of_run
+from chronoscale.harness.validated import Validated
 
 
 def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
@@ -35,11 +36,16 @@ def bench(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = N
 
 
 def validate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
-    """Execute and replay the same schedules; print the error per operation and in total, beside the spread of the repeats."""
+    """Execute and replay the same schedules; print the error per operation, iteration and in total, beside the spread of the repeats."""
     if run := _executed("validate", file, root, as_json, seed, dry_run):
         with stage("replaying"):
             execution.rehearse(of_run(run), run)
-        end(run, publish.fidelity_table(run), "predicted against measured", as_json)
+        found = Validated.of(run)
+        if not as_json:
+            say(found.coverage, "what was compared", as_json)
+            if len(found.order):
+                say(found.order, "pairs of strategies, the one that is measured to be faster first", as_json)
+        end(run, found.records() if as_json else found.table, "predicted against measured", as_json, [found.said] if found.said else [])
 
 
 def _executed(command: str, file: Path, root: Path, as_json: bool, seed: int | None, dry_run: bool) -> Run | None:

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from chronoscale.errors import UserError
 from chronoscale.harness import demonstration, publish
 from chronoscale.harness.cli.options import RUNS, AsJson, Root
 from chronoscale.harness.cli.output import err, stage
+from chronoscale.harness.exported import export
 from chronoscale.harness.runs import Run
 from chronoscale.reports.folder import DATA
 
@@ -30,13 +30,13 @@ def report(
 def trace(
     folder: Annotated[Path, typer.Argument(help="A run.", show_default=False)],
     out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("traces"),
-    form: Annotated[str, typer.Option("--format", help="perfetto: Chrome trace-event JSON.")] = "perfetto",
+    form: Annotated[
+        str, typer.Option("--format", help="perfetto (Chrome trace-event JSON), chakra (execution traces), or simgrid (a script).")
+    ] = "perfetto",
     as_json: AsJson = False,
 ) -> None:
-    """Export the traces of a run for a timeline viewer."""
-    if form != "perfetto":
-        raise UserError(f"--format: unknown format '{form}'; valid: perfetto")
-    written = publish.chrome(Run(folder), out)
+    """Export the traces of a run for a timeline viewer or another simulator."""
+    written = export(Run(folder), form, out)
     typer.echo(json.dumps([str(path) for path in written]) if as_json else "\n".join(str(path) for path in written))
 
 

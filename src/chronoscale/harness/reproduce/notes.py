@@ -11,8 +11,8 @@ from chronoscale.strategies.real.ilp import GAP, UNNEEDED
 
 SIMULATED = (
     "Simulated. Durations are specified: a datasheet roofline, each kind of work at its own share of peak (strategies/roofline.yaml), "
-    f"{presets.cluster('h200').device.launch_s * 1e6:g} µs of one host thread a kernel, an alpha-beta network with all-reduces between "
-    "nodes on rails; no multi-GPU machine has confirmed them.",
+    f"{presets.cluster('h200').device.launch_s * 1e6:g} µs of one host thread a kernel, collectives by NCCL's own model of "
+    "rings and trees; no multi-GPU machine has confirmed them.",
     "Datasets are generated stand-ins whose mean counts are those of Table 3 (`reproduce real --table 3`); none of the "
     "originals is at hand.",
     "As published: a map holds the changed edges alone and increments the sums (REAL eq. 3-4), though other edges' weights change, too. "

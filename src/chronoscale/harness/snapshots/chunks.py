@@ -13,19 +13,12 @@ import numpy as np
 from chronoscale.datasets.snapshots.chunks import Chunks, chunked
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import ChronoscaleWarning
+from chronoscale.harness.cache import cache_folder
 from chronoscale.harness.runs import Run
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
 from chronoscale.kept import read_array
 
-VARIABLE = "CHRONOSCALE_CACHE"
 HOW = b"METIS, recursive bisection of the union of all snapshots, balanced by nodes"
-
-
-def cache_folder() -> Path:
-    """$CHRONOSCALE_CACHE, else `chronoscale` in the user's folder of caches."""
-    if named := os.environ.get(VARIABLE):
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "chronoscale"
 
 
 def kept(run: Run, sequence: SnapshotSequence, count: int) -> Path:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from chronoscale.datasets import catalogue, convert, store
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
-from chronoscale.datasets.snapshots.statistics import statistics_of
+from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 from chronoscale.harness.open import opened
 from chronoscale.harness.runs import Run
+from chronoscale.harness.snapshots import counted
 from chronoscale.harness.snapshots.experiment import SnapshotData, SnapshotExperiment
 from chronoscale.harness.streams.refusal import refused
 from chronoscale.strategies.signals.forecasters import FORECASTERS
@@ -88,9 +90,16 @@ def _shape(experiment: SnapshotExperiment, classes: int) -> ModelShape:
 def workload(experiment: SnapshotExperiment) -> Workload:
     """Statistics, model shape and hyper-parameters. Raises UserError as `snapshots` and `shape`."""
     classes = _unscaled(experiment).num_classes if experiment.task.classifies else 0
-    stats = statistics_of(streamed(experiment)).scaled(experiment.dataset.scale)
+    stats = _counted(experiment).scaled(experiment.dataset.scale)
     _enough(experiment, len(stats.edges))
     return Workload(experiment.dataset.label, stats, _shape(experiment, classes), experiment.hyper)
+
+
+def _counted(experiment: SnapshotExperiment) -> SnapshotStatistics:
+    """Those of a dataset by name that is read anew each time lie where the name finds them."""
+    if generated(experiment.dataset) or experiment.dataset.files:
+        return counted.statistics(experiment, partial(streamed, experiment))
+    return statistics_of(streamed(experiment))
 
 
 def _enough(experiment: SnapshotExperiment, found: int) -> None:

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define CS_ABI_VERSION 9
+#define CS_ABI_VERSION 10
 #define CS_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
@@ -96,6 +96,27 @@ CS_API int cs_band_matching(int64_t n, int64_t width, const double* weight, int3
 // falling to 0, is taken.
 CS_API int cs_exchange(int64_t n, const double* times, int64_t width, const double* reuse, int64_t gpus, double alpha,
                        double pull, double threshold, int64_t work, uint64_t seed, int32_t* mate, double* out_makespan);
+
+// Replay of a schedule's `count` rows (below 2^31 with streams and hosts): when each starts and ends, ns from 0; -1 where it never does. Rows
+// of one stream run in their order, each `ns` long, from when those of dep [dep_ptr[i], dep_ptr[i + 1]) have ended; rows of one collective
+// (null, or -1: none; below `groups`) begin together. turns > 0: row i is of host turn[i] and starts no earlier than after[i] behind its
+// turn's start (-2^60 or less: whenever); turns stand together by host and start one after another, length[t] each, and not before row
+// gate[t] (-1: none) has ended. ptr not null: what row i (of a collective its first) does beyond delay[i] takes share [ptr[i], ptr[i + 1])
+// of resources, multiples of 2^-30, and slows down by max-min fairness where they are asked for more than they are.
+CS_API int cs_replay(int64_t count, int64_t streams, const int32_t* stream, const int64_t* ns, int64_t groups, const int64_t* collective,
+                     const int64_t* dep_ptr, const int64_t* dep, int64_t turns, int64_t hosts, const int64_t* turn, const int64_t* after,
+                     const int64_t* host, const int64_t* length, const int64_t* gate, int64_t resources, const int64_t* delay,
+                     const int64_t* ptr, const int32_t* resource, const double* share, int64_t* out_start, int64_t* out_end);
+
+// Turns of hosts, one a rank, that launch the kernels of `count` rows in their order, launch_ns each, for cs_replay: row i is of turn
+// out_turn[i] and starts out_after[i] behind its turn's start or later (-2^60: it has no kernels). A turn ends with an iteration (the next
+// one's gate is the last optimiser's step, `steps`, of the iteration before the last), and before a row that is not on_host, has kernels, and
+// waits, by dep or behind the row before it in its lane, for a row on_host of its rank that no launch of the rank has waited for. Room for
+// 2 * count turns, of which there are out_turns[0].
+CS_API int cs_launches(int64_t count, int64_t hosts, int64_t lanes, const int32_t* rank, const uint8_t* lane, const int32_t* iteration,
+                       const int64_t* kernels, const int64_t* ns, const uint8_t* on_host, const uint8_t* steps, const int64_t* dep_ptr,
+                       const int64_t* dep, int64_t launch_ns, int64_t* out_turn, int64_t* out_after, int64_t* out_host,
+                       int64_t* out_length, int64_t* out_gate, int64_t* out_turns);
 
 // T-CSR (TGL, section 4.1): row v holds the events of node v in their order, with the node at the other end: those that it sends and,
 // `both`, those that it receives; one that it sends to itself once. Events come in blocks, of which the first is number `first`, below

@@ -32,8 +32,8 @@ PGT_DCRNN = ModelChoice("pgt-dcrnn", WIDTH)
 
 SIMULATED = (
     "Simulated on Polaris as clusters/polaris.yaml describes it: a datasheet roofline of an A100 at 60 % of peak, "
-    f"{presets.cluster('polaris').device.launch_s * 1e6:g} µs of one host thread a kernel, an alpha-beta network with all-reduces between "
-    "nodes on rails, Dask's 1 ms a request and 1 GB/s a worker, the last two assumed. No multi-GPU machine has confirmed the figures.",
+    f"{presets.cluster('polaris').device.launch_s * 1e6:g} µs of one host thread a kernel, collectives by NCCL's own model of "
+    "rings and trees, Dask's 1 ms a request and 1 GB/s a worker, the last two assumed. No multi-GPU machine has confirmed the figures.",
     "Counts are Table 1's at 8 bytes a value, window and horizon 12; edges are not printed, 10 a sensor are assumed.",
 )
 

@@ -1,0 +1,276 @@
+// Replay of a schedule: when its rows start and end, to the nanosecond as simulator/processes.py has it.
+//
+// Rows of known length need no clock. A stream runs ahead for as long as the ends that it waits for are known, also future ones, since
+// nothing delays a row once it runs; whoever comes to know an end wakes the streams that wait for it. A stream waits for one thing at a time,
+// so that those that wait for the same are a list with one link a stream. Rows that share resources end when the clock says.
+#include <algorithm>
+#include <limits>
+#include <queue>
+#include <vector>
+
+#include "pool.h"
+#include "sharing.h"
+
+namespace {
+
+constexpr int32_t kNone = -1;
+constexpr int64_t kAtOnce = -(int64_t{1} << 60);  // of a row that nobody launches
+
+struct Rows {
+  int64_t count, streams, groups;
+  const int32_t* stream;
+  const int64_t *ns, *collective, *dep_ptr, *dep;
+};
+
+struct Hosts {
+  int64_t turns, count;
+  const int64_t *turn, *after, *host, *length, *gate;
+};
+
+struct Event {
+  int64_t time;
+  int32_t stream;
+  uint32_t version;  // of an end; 0: the row enters
+  bool operator>(const Event& other) const { return time > other.time; }
+};
+
+class Replay {
+ public:
+  Replay(const Rows& rows, const Hosts& hosts, const cs::Takes& takes, int64_t* start, int64_t* end)
+      : rows_(rows), hosts_(hosts), sharing_(takes, rows.streams), start_(start), end_(end), next_(rows.count, kNone),
+        waiting_(rows.count, kNone), line_(rows.streams), link_(rows.streams + hosts.count, kNone), group_(rows.groups),
+        began_(hosts.turns, -1), turn_waiting_(hosts.turns, kNone), host_(hosts.count) {}
+
+  void run() {
+    std::fill(start_, start_ + rows_.count, -1);
+    std::fill(end_, end_ + rows_.count, -1);
+    line_up();
+    drain();
+    while (!events_.empty()) {
+      const int64_t now = events_.top().time;
+      while (!events_.empty() && events_.top().time == now) {
+        const Event e = events_.top();
+        events_.pop();
+        if (!e.version) {
+          const int64_t row = line_[e.stream].taken;
+          sharing_.enter(e.stream, row, rows_.ns[row], now);
+        } else if (e.version == sharing_.version(e.stream)) {
+          sharing_.leave(e.stream);
+          over(e.stream, now);
+          drain();
+        }
+      }
+      sharing_.settle(now, [&](int32_t s, int64_t time) { events_.push({time, s, sharing_.version(s)}); });
+    }
+  }
+
+ private:
+  struct Line {
+    int64_t row = -1, at = 0, ready = 0, taken = -1;  // the next row, its next dependency, from when on it may start; what shares
+  };
+  struct Group {
+    int64_t first = -1, latest = 0;
+    int32_t missing = 0, joined = kNone;
+  };
+  struct Host {
+    int64_t turn = 0, end = 0, free = 0;
+  };
+
+  void line_up() {
+    std::vector<int64_t> last(rows_.streams, -1);
+    for (int64_t i = 0; i < rows_.count; ++i) {
+      const int32_t s = rows_.stream[i];
+      if (last[s] < 0) line_[s].row = i, line_[s].at = rows_.dep_ptr[i]; else next_[last[s]] = static_cast<int32_t>(i);
+      last[s] = i;
+      if (rows_.collective && rows_.collective[i] >= 0) {
+        Group& g = group_[rows_.collective[i]];
+        if (g.first < 0) g.first = i;
+        ++g.missing;
+      }
+    }
+    for (int64_t t = hosts_.turns - 1; t >= 0; --t) {  // a host's turns stand together
+      Host& h = host_[hosts_.host[t]];
+      if (!h.end) h.end = t + 1;
+      h.turn = t;
+    }
+    for (int64_t s = rows_.streams + hosts_.count - 1; s >= 0; --s) work_.push_back(static_cast<int32_t>(s));
+  }
+
+  void drain() {
+    while (!work_.empty()) {
+      const int32_t one = work_.back();
+      work_.pop_back();
+      if (one < rows_.streams) advance(one); else launch(one);
+    }
+  }
+
+  void wait(int32_t& waiting, int32_t one) {
+    link_[one] = waiting;
+    waiting = one;
+  }
+
+  void wake(int32_t& waiting) {
+    for (int32_t one = waiting; one != kNone; one = link_[one]) work_.push_back(one);
+    waiting = kNone;
+  }
+
+  // A host's turns, for as long as it knows when they start.
+  void launch(int32_t one) {
+    Host& h = host_[one - rows_.streams];
+    for (; h.turn < h.end; ++h.turn) {
+      const int64_t gate = hosts_.gate[h.turn];
+      if (gate >= 0 && end_[gate] < 0) return wait(waiting_[gate], one);
+      const int64_t begin = gate >= 0 ? std::max(h.free, end_[gate]) : h.free;
+      began_[h.turn] = begin;
+      h.free = begin + hosts_.length[h.turn];
+      wake(turn_waiting_[h.turn]);
+    }
+  }
+
+  // A stream's rows, for as long as it knows when they start and end.
+  void advance(int32_t s) {
+    Line& line = line_[s];
+    while (line.row >= 0) {
+      const int64_t i = line.row;
+      for (const int64_t stop = rows_.dep_ptr[i + 1]; line.at < stop; ++line.at) {
+        const int64_t d = rows_.dep[line.at];
+        if (end_[d] < 0) return wait(waiting_[d], s);
+        line.ready = std::max(line.ready, end_[d]);
+      }
+      if (hosts_.turns && hosts_.after[i] > kAtOnce) {
+        const int64_t turn = hosts_.turn[i];
+        if (began_[turn] < 0) return wait(turn_waiting_[turn], s);
+        line.ready = std::max(line.ready, began_[turn] + hosts_.after[i]);
+      }
+      int64_t owner = i;
+      if (rows_.collective && rows_.collective[i] >= 0) {
+        Group& g = group_[rows_.collective[i]];
+        g.latest = std::max(g.latest, line.ready);
+        if (--g.missing) return wait(g.joined, s);
+        line.ready = g.latest;
+        owner = g.first;
+      }
+      if (sharing_.taken(owner, rows_.ns[owner])) return take(s, owner);
+      finish(s, line.ready);
+    }
+  }
+
+  // What the row at the head of s, the last of its collective that came, shares; events of a collective are its first row's stream's.
+  void take(int32_t s, int64_t owner) {
+    const int64_t begin = line_[s].ready;
+    const int32_t at = rows_.stream[owner];
+    if (rows_.collective && rows_.collective[owner] >= 0) {
+      Group& g = group_[rows_.collective[owner]];
+      wait(g.joined, s);
+      for (int32_t one = g.joined; one != kNone; one = link_[one]) start_[line_[one].row] = begin;
+    }
+    start_[owner] = begin;
+    line_[at].taken = owner;
+    events_.push({begin + sharing_.delay(owner), at, 0});
+  }
+
+  // What stream s shared is over.
+  void over(int32_t s, int64_t now) {
+    const int64_t row = line_[s].taken;
+    if (!rows_.collective || rows_.collective[row] < 0) {
+      close(s, now);
+      return work_.push_back(s);
+    }
+    Group& g = group_[rows_.collective[row]];
+    for (int32_t one = g.joined, next; one != kNone; one = next) {
+      next = link_[one];
+      close(one, now);
+      work_.push_back(one);
+    }
+  }
+
+  // The row at the head of s runs from `begin` on for as long as it takes; with it the collective that it completes.
+  void finish(int32_t s, int64_t begin) {
+    const int64_t i = line_[s].row;
+    if (rows_.collective && rows_.collective[i] >= 0) {
+      Group& g = group_[rows_.collective[i]];
+      for (int32_t one = g.joined, next; one != kNone; one = next) {
+        next = link_[one];
+        start_[line_[one].row] = begin;
+        close(one, begin + rows_.ns[line_[one].row]);
+        work_.push_back(one);
+      }
+    }
+    start_[i] = begin;
+    close(s, begin + rows_.ns[i]);
+  }
+
+  void close(int32_t s, int64_t end) {
+    Line& line = line_[s];
+    end_[line.row] = end;
+    wake(waiting_[line.row]);
+    line.ready = end;
+    line.row = next_[line.row];
+    line.at = line.row < 0 ? 0 : rows_.dep_ptr[line.row];
+  }
+
+  Rows rows_;
+  Hosts hosts_;
+  cs::Sharing sharing_;
+  int64_t *start_, *end_;
+  std::vector<int32_t> next_, waiting_;  // of rows: the stream's next one; who waits for its end
+  std::vector<Line> line_;
+  std::vector<int32_t> link_;
+  std::vector<Group> group_;
+  std::vector<int64_t> began_;
+  std::vector<int32_t> turn_waiting_;
+  std::vector<Host> host_;
+  std::vector<int32_t> work_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<Event>> events_;
+};
+
+bool below(const int64_t* numbers, int64_t count, int64_t least, int64_t most) {
+  return std::all_of(numbers, numbers + count, [&](int64_t v) { return least <= v && v < most; });
+}
+
+bool sound(const Rows& r, const Hosts& h) {
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  if (r.count < 0 || r.count >= most || r.streams < 0 || r.groups < 0 || h.turns < 0 || h.count < 0 || r.streams + h.count >= most) return false;
+  if (r.count && (!r.stream || !r.ns || !r.dep_ptr || (r.dep_ptr[r.count] && !r.dep) || (h.turns && (!h.turn || !h.after)))) return false;
+  if (h.turns && (!h.host || !h.length || !h.gate || !below(h.host, h.turns, 0, h.count) || !below(h.gate, h.turns, -1, r.count))) return false;
+  if (r.collective && !below(r.collective, r.count, -1, r.groups)) return false;
+  for (int64_t t = 1; t < h.turns; ++t) {
+    if (h.host[t] < h.host[t - 1]) return false;
+  }
+  for (int64_t i = 0; i < r.count; ++i) {
+    if (r.stream[i] < 0 || r.stream[i] >= r.streams || r.ns[i] < 0 || r.dep_ptr[i] > r.dep_ptr[i + 1]) return false;
+    if (h.turns && (h.turn[i] < 0 || h.turn[i] >= h.turns)) return false;
+    for (int64_t p = r.dep_ptr[i]; p < r.dep_ptr[i + 1]; ++p) {
+      if (r.dep[p] < 0 || r.dep[p] >= r.count) return false;
+    }
+  }
+  return true;
+}
+
+bool sound(const Rows& r, const cs::Takes& t) {
+  if (!t.ptr) return true;
+  if (!t.delay || t.ptr[0] || (t.ptr[r.count] && (!t.resource || !t.share))) return false;
+  for (int64_t i = 0; i < r.count; ++i) {
+    if (t.ptr[i] > t.ptr[i + 1] || t.delay[i] < 0) return false;
+    for (int64_t p = t.ptr[i]; p < t.ptr[i + 1]; ++p) {
+      if (t.resource[p] < 0 || t.resource[p] >= t.resources || !(t.share[p] > 0 && t.share[p] <= 1)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+int cs_replay(int64_t count, int64_t streams, const int32_t* stream, const int64_t* ns, int64_t groups, const int64_t* collective,
+              const int64_t* dep_ptr, const int64_t* dep, int64_t turns, int64_t hosts, const int64_t* turn, const int64_t* after,
+              const int64_t* host, const int64_t* length, const int64_t* gate, int64_t resources, const int64_t* delay, const int64_t* ptr,
+              const int32_t* resource, const double* share, int64_t* out_start, int64_t* out_end) {
+  const Rows rows{count, streams, groups, stream, ns, collective, dep_ptr, dep};
+  const Hosts launching{turns, hosts, turn, after, host, length, gate};
+  const cs::Takes takes{resources, delay, ptr, resource, share};
+  if (!sound(rows, launching) || !sound(rows, takes) || (count && (!out_start || !out_end))) return CS_ERROR_ARGUMENT;
+  return cs::guarded([&] {
+    Replay(rows, launching, takes, out_start, out_end).run();
+    return CS_OK;
+  });
+}

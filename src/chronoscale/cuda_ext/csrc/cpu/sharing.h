@@ -1,0 +1,68 @@
+// Resources that activities share: who slows whom down, as simulator/sharing.py has it, sum for sum.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace cs {
+
+// Of row i: entries [ptr[i], ptr[i + 1]) of resource and share, of the resource's capacity while it runs alone; delay[i] ns at its start in
+// which it takes nothing. Shares are multiples of 2^-30.
+struct Takes {
+  int64_t resources;
+  const int64_t* delay;
+  const int64_t* ptr;
+  const int32_t* resource;
+  const double* share;
+};
+
+// Activities of a stream each, at most one at a time: progressive filling (max-min fairness) among those that a full resource joins.
+class Sharing {
+ public:
+  Sharing(const Takes& takes, int64_t streams);
+
+  bool taken(int64_t row, int64_t ns) const { return takes_.ptr && takes_.ptr[row] < takes_.ptr[row + 1] && takes_.delay[row] < ns; }
+  int64_t delay(int64_t row) const { return takes_.delay[row]; }
+  void enter(int32_t stream, int64_t row, int64_t ns, int64_t now);
+  void leave(int32_t stream);
+  uint32_t version(int32_t stream) const { return of_[stream].version; }
+
+  // After all that enters and leaves at `now`: ends(stream, time) of those whose speed has changed.
+  template <class F>
+  void settle(int64_t now, F ends) {
+    if (entered_.empty() && dirty_.empty()) return;
+    gather();
+    fill();
+    for (const int32_t s : joined_) {
+      if (set(of_[s], now)) ends(s, of_[s].end);
+      of_[s].joined = false;
+    }
+    for (const int32_t r : full_) in_[r].seen = false;
+  }
+
+ private:
+  struct Activity {
+    int64_t row = -1, since = 0, end = 0;
+    double left = 0, speed = 0, next = 0, cap = 0;
+    uint32_t version = 0;
+    bool joined = false;
+  };
+  struct Resource {
+    int64_t load = 0;  // in units of 2^-30
+    double room = 0, slope = 0, level = 0;
+    bool over = false, dirty = false, seen = false;
+    std::vector<int32_t> streams;
+  };
+
+  void gather();
+  void fill();
+  void join(int32_t stream);
+  static bool set(Activity& a, int64_t now);
+
+  Takes takes_;
+  std::vector<Activity> of_;
+  std::vector<Resource> in_;
+  std::vector<int32_t> entered_, dirty_, joined_, full_;
+};
+
+}  // namespace cs

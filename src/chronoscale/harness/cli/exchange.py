@@ -1,0 +1,58 @@
+"""Exchange: what other tools have traced."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import typer
+
+from chronoscale.harness.cell import record
+from chronoscale.harness.cli.options import AsJson
+from chronoscale.harness.cli.output import err, say, stage
+from chronoscale.harness.describe import fits
+from chronoscale.harness.foreign import replayed, taken
+
+SHOWN = 20  # names on the terminal, those that take longest
+
+
+def replay(
+    files: Annotated[list[Path], typer.Argument(help="A Chakra execution trace, a file a rank.", metavar="FILE...", show_default=False)],
+    cluster: Annotated[str, typer.Option(help="A cluster's name, or its file (YAML).")] = "h200",
+    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("replayed"),
+    as_json: AsJson = False,
+) -> None:
+    """Replay a Chakra execution trace on a cluster: computation as it was recorded, the network as the cluster's."""
+    with stage("replaying"):
+        table = replayed(files, cluster, out)
+    say(table, f"recorded, and replayed on {cluster}", as_json)
+    err.print(f"schedule, trace, timeline: {out}")
+
+
+def kineto(
+    files: Annotated[list[Path], typer.Argument(help="Traces of torch.profiler.", metavar="FILE...", show_default=False)],
+    schedule: Annotated[Path | None, typer.Option(help="What was executed: its rows are the samples.", show_default=False)] = None,
+    device: Annotated[str, typer.Option(help="What it ran on; a GPU tells its name.", show_default=False)] = "",
+    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("kineto"),
+    as_json: AsJson = False,
+) -> None:
+    """Read traces of torch.profiler: what took how long by name, a trace, samples, and costs where there are enough."""
+    with stage("reading"):
+        found = taken(files, schedule, device, out)
+    curves = None if found.costs is None else fits(found.costs)
+    if as_json:
+        rows = {"names": _records(found.names), "fits": [] if curves is None else _records(curves)}
+        typer.echo(json.dumps({**rows, "said": found.said}))
+    else:
+        say(found.names.head(SHOWN), "by name; calls of the host hold those inside them", as_json)
+        if curves is not None:
+            say(curves, "fitted costs", as_json)
+    for line in found.said:
+        err.print(line, highlight=False, markup=False)
+    err.print(f"written: {out}")
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, object]]:
+    return [record({str(key): value for key, value in row.items()}) for row in table.to_dict("records")]

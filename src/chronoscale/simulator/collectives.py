@@ -1,0 +1,106 @@
+"""Collectives: the communication rows of a schedule, those of one operation together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from chronoscale.datasets.arrays import Bool, UInt8
+from chronoscale.strategies.costs import Floats
+from chronoscale.strategies.schedule import COLLECTIVES, Ints, Op, Schedule
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Collectives of one operation among the same ranks. index: which, int64 [c]; ranks: ascending, [p]; moved: bytes, int64 [p, c]."""
+
+    op: Op
+    index: Ints
+    ranks: Ints
+    moved: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Costs:
+    """Of each collective: seconds in all and without its bytes, float64 [c]; what share of what crosses a link is data; is it a tree?"""
+
+    seconds: Floats
+    latency_s: Floats
+    wire: Floats
+    tree: Bool
+
+    @classmethod
+    def unknown(cls, count: int) -> Costs:
+        """Before anything is put there: infinite."""
+        return cls(np.full(count, np.inf), np.zeros(count), np.ones(count), np.zeros(count, bool))
+
+    def put(self, index: Ints, seconds: Floats, latency_s: Floats | float, wire: float = 1.0, tree: bool = False) -> None:
+        """Where it is less than what stands there."""
+        better = seconds < self.seconds[index]
+        at = index[better]
+        self.seconds[at] = seconds[better]
+        self.latency_s[at] = np.broadcast_to(latency_s, seconds.shape)[better]
+        self.wire[at], self.tree[at] = wire, tree
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Collectives:
+    """c collectives with r rows; SEND stands for messages."""
+
+    row: Ints  # [r] of the schedule; members of a collective stand together, ranks ascending
+    rank: Ints  # [r]
+    moved: Ints  # [r] bytes
+    begin: Ints  # [c] where each begins
+    size: Ints  # [c] ranks of each
+    op: UInt8  # [c]
+
+    @classmethod
+    def of(cls, schedule: Schedule) -> Collectives:
+        """Raises ValueError when a communication row has no collective id, or another row has one."""
+        row = np.flatnonzero(schedule.collective >= 0)
+        communicates = np.isin(schedule.op, [int(op) for op in COLLECTIVES])
+        if wrong := np.flatnonzero(communicates != (schedule.collective >= 0)).tolist():
+            task = wrong[0]
+            raise ValueError(
+                f"schedule '{schedule.name}': task {task} is {Op(schedule.op[task]).name} with collective id {schedule.collective[task]}"
+            )
+        row = row[np.argsort(schedule.collective[row] * schedule.ranks + schedule.rank[row], kind="stable")]
+        begin = np.flatnonzero(np.diff(schedule.collective[row], prepend=-1))
+        op = np.where(schedule.op[row[begin]] == Op.RECV, np.uint8(Op.SEND), schedule.op[row[begin]])
+        return cls(row, schedule.rank[row].astype(np.int64), schedule.bytes[row], begin, np.diff(begin, append=len(row)), op)
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+    def first(self) -> Ints:
+        """The first row of each, int64 [c]."""
+        first: Ints = np.minimum.reduceat(self.row, self.begin) if len(self) else self.row
+        return first
+
+    def messages(self, schedule: Schedule) -> tuple[Ints, Ints, Ints]:
+        """Which collectives are a SEND and its RECV, the rank that sends, the rank that receives; int64 [m] each.
+
+        Raises ValueError where more rows are joined.
+        """
+        if (more := np.flatnonzero((self.op == Op.SEND) & (self.size > 2))).size:
+            task = self.row[self.begin[more[0]]]
+            raise ValueError(f"schedule '{schedule.name}': task {task} is a message of {self.size[more[0]]} rows, expected SEND and RECV")
+        index = np.flatnonzero((self.op == Op.SEND) & (self.size == 2))
+        begin = self.begin[index]
+        later = (schedule.op[self.row[begin]] == Op.RECV).astype(np.int64)
+        return index, self.rank[begin + later], self.rank[begin + 1 - later]
+
+    def groups(self) -> Iterator[Group]:
+        """All that several ranks take part in, messages aside."""
+        index = np.flatnonzero((self.size > 1) & (self.op != Op.SEND))
+        if not len(index):
+            return
+        mark = np.random.default_rng(0).integers(2**63, size=int(self.rank.max()) + 1)  # sets of ranks by the sum of their marks
+        key = np.add.reduceat(mark[self.rank], self.begin)[index] * 31 + self.op[index]
+        _, group = np.unique(key, return_inverse=True)
+        order = np.argsort(group, kind="stable")
+        for part in np.split(index[order], np.cumsum(np.bincount(group))[:-1]):
+            begin, ranks = self.begin[part], np.arange(self.size[part[0]])[:, None]
+            yield Group(Op(self.op[part[0]]), part, self.rank[begin[0] + ranks[:, 0]], self.moved[begin + ranks])

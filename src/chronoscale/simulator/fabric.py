@@ -1,0 +1,125 @@
+"""Fabric: switches between machines, and the way from each machine to each other one."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components, shortest_path
+
+from chronoscale.datasets.arrays import Int32
+from chronoscale.errors import UserError
+from chronoscale.strategies.costs import Floats
+from chronoscale.strategies.schedule import Ints
+from chronoscale.strategies.topology import Cable, Dragonfly, Fabric, LeafSpine
+
+INFINITE = float("inf")  # from a machine to its switch: the network cards are what limits there
+MACHINE = re.compile(r"node (\d+)")
+FAR = 3.0  # hops that a link between groups counts for: two of them are no way where one will do, with a hop at either end
+
+
+class _Joined(NamedTuple):
+    """Two ends; length in hops."""
+
+    a: str
+    b: str
+    bandwidth: float
+    length: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Routes:
+    """Links between switches, two for each cable (one a direction), and the links that each machine's bytes cross to each other one.
+
+    names: [l]; bandwidth: bytes/s, float64 [l]; route: int32 [machines, machines, hops], -1 where a way is shorter.
+    """
+
+    names: tuple[str, ...]
+    bandwidth: Floats
+    route: Int32
+
+    @classmethod
+    def of(cls, fabric: Fabric, nodes: int, node_bandwidth: float) -> Routes:
+        """Shortest ways, by hops. node_bandwidth: bytes/s of all network cards of a machine.
+
+        Raises UserError where cables leave a machine out, do not connect all, or join two ends twice.
+        """
+        if fabric.leaf_spine is not None:
+            cables = _leaf_spine(fabric.leaf_spine, nodes, node_bandwidth)
+        elif fabric.dragonfly is not None:
+            cables = _dragonfly(fabric.dragonfly, nodes)
+        else:
+            cables = [_Joined(*cable.ends, cable.bandwidth) for cable in _checked(fabric.cables or (), nodes)]
+        return _routed(cables, nodes)
+
+
+def _leaf_spine(keys: LeafSpine, nodes: int, node_bandwidth: float) -> list[_Joined]:
+    leaf = [f"leaf {node // keys.nodes_per_leaf}" for node in range(nodes)]
+    up = keys.nodes_per_leaf * node_bandwidth / keys.oversubscription
+    below = [_Joined(f"node {node}", name, INFINITE) for node, name in enumerate(leaf)]
+    return below + [_Joined(name, "spine", up) for name in dict.fromkeys(leaf)]
+
+
+def _dragonfly(keys: Dragonfly, nodes: int) -> list[_Joined]:
+    routers = keys.routers_per_group
+    count = -(-nodes // keys.nodes_per_router)
+    groups = -(-count // routers)
+    name = [[f"router {group}.{router}" for router in range(routers)] for group in range(groups)]
+    at = [divmod(node // keys.nodes_per_router, routers) for node in range(nodes)]
+    cables = [_Joined(f"node {node}", name[group][router], INFINITE) for node, (group, router) in enumerate(at)]
+    for group in name:
+        cables += [_Joined(group[a], group[b], keys.local_bandwidth) for a in range(routers) for b in range(a + 1, routers)]
+    ends = [(a, b) for a in range(groups) for b in range(a + 1, groups)]
+    return cables + [_Joined(name[a][b % routers], name[b][a % routers], keys.global_bandwidth, FAR) for a, b in ends]
+
+
+def _checked(cables: tuple[Cable, ...], nodes: int) -> tuple[Cable, ...]:
+    known = {int(found[1]) for cable in cables for end in cable.ends if (found := MACHINE.fullmatch(end))}
+    if missing := sorted(set(range(nodes)) - known):
+        raise UserError(f"topology.fabric.cables: node {missing[0]} has no cable, of {nodes} nodes (numbered from 0)")
+    pairs = Counter(frozenset(cable.ends) for cable in cables)
+    for ends, times in pairs.items():
+        if times > 1 or len(ends) < 2:
+            said = "to itself" if len(ends) < 2 else "twice; one cable stands for all between two ends"
+            raise UserError(f"topology.fabric.cables: {' and '.join(sorted(ends))} joined {said}")
+    return cables
+
+
+def _routed(cables: list[_Joined], nodes: int) -> Routes:
+    place = {f"node {node}": node for node in range(nodes)}
+    for end in (end for cable in cables for end in (cable.a, cable.b)):
+        place.setdefault(end, len(place))
+    a, b = np.array([(place[cable.a], place[cable.b]) for cable in cables], np.int64).reshape(-1, 2).T
+    source, target = np.concatenate([a, b]), np.concatenate([b, a])
+    pairs = csr_matrix(([cable.length for cable in cables] * 2, (source, target)), (len(place), len(place)))
+    _, part = connected_components(pairs, directed=False)
+    if len(apart := np.flatnonzero(part[:nodes] != part[0])):
+        raise UserError(f"topology.fabric.cables: not connected: no way leads from node 0 to node {apart[0]}")
+    _, before = shortest_path(pairs, indices=np.arange(nodes), return_predecessors=True)
+    bandwidth = np.array([cable.bandwidth for cable in cables] * 2)
+    ends = [(cable.a, cable.b) for cable in cables] + [(cable.b, cable.a) for cable in cables]
+    counted = np.flatnonzero(np.isfinite(bandwidth))
+    link = np.full(len(bandwidth), -1, np.int64)
+    link[counted] = np.arange(len(counted))
+    names = tuple(f"{ends[i][0]} to {ends[i][1]}" for i in counted)
+    return Routes(names, bandwidth[counted], _walked(before, nodes, link, source * len(place) + target, len(place)))
+
+
+def _walked(before: Ints, nodes: int, link: Ints, key: Ints, places: int) -> Int32:
+    """Links on the way from every machine to every other one, last first."""
+    order = np.argsort(key)
+    unique, link = key[order], link[order]
+    start, here = np.divmod(np.arange(nodes * nodes), nodes)
+    hops = []
+    while (moving := here != start).any():
+        previous = np.where(moving, before[start, here], here)
+        crossed = link[np.searchsorted(unique, np.where(moving, previous * places + here, unique[0]))]
+        hops.append(np.where(moving, crossed, -1))
+        here = previous
+    found = np.stack(hops, axis=-1) if hops else np.empty((nodes * nodes, 0), np.int64)
+    found = found[:, (found >= 0).any(axis=0)]
+    return found.reshape(nodes, nodes, -1).astype(np.int32)

@@ -1,0 +1,50 @@
+"""Shares: what rows take of resources that they have in common with others, such as a device's memory or a link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from chronoscale.datasets.arrays import Int32
+from chronoscale.strategies.costs import Floats
+from chronoscale.strategies.schedule import Ints
+
+UNIT = 2.0**-30  # shares are multiples of it, so that sums of them are exact
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shares:
+    """Of n rows, by row: entries ptr[i] to ptr[i + 1], each a resource and the share of its capacity that the row takes while it runs
+    alone, 0 < share <= 1. In its first `delay_ns` a row takes nothing (a link's latency). A collective's stand at its first row. `names`:
+    of the resources, for reports.
+
+    Where more is asked of a resource than there is, those that ask get equal parts of it, or less where they need less or are held up
+    elsewhere (max-min fairness: `sharing.speeds`); a row then takes longer, as much as it is slowed down.
+    """
+
+    ptr: Ints  # [n + 1]
+    resource: Int32
+    share: Floats
+    delay_ns: Ints  # [n]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, row: Ints, resource: Int32, share: Floats, delay_ns: Ints, streams: Int32, names: tuple[str, ...]) -> Shares | None:
+        """From entries [k] of rows, in any order, each at most once a resource; streams int32 [n]: of which FIFO a row is. None where no
+        resource can be asked for more than it has: what one FIFO does, it does in turn."""
+        share = np.clip(np.rint(share / UNIT), 1, 1 / UNIT) * UNIT
+        most = pd.Series(share).groupby(streams[row].astype(np.int64) * len(names) + resource, sort=False).max()
+        short = np.bincount(most.index.to_numpy() % len(names), most.to_numpy(), len(names)) > 1
+        kept = np.flatnonzero(short[resource])
+        if not len(kept):
+            return None
+        kept = kept[np.lexsort((resource[kept], row[kept]))]
+        ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(row[kept], minlength=len(streams)))])
+        return cls(ptr, resource[kept].astype(np.int32), share[kept], delay_ns, names)
+
+    def take(self, ns: Ints) -> NDArray[np.bool_]:
+        """Which rows, `ns` long, take any: bool [n]."""
+        return (np.diff(self.ptr) > 0) & (self.delay_ns < ns)

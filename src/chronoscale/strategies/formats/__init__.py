@@ -1,0 +1,1 @@
+"""Formats that schedules and traces are exchanged in with other tools."""

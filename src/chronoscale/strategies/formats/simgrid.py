@@ -1,0 +1,102 @@
+"""SimGrid out: a trace as a platform, its rows, and a script that replays them with SimGrid (simgrid.org) 4.1."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as xml
+
+import numpy as np
+
+from chronoscale.strategies.cluster import Cluster, Link
+from chronoscale.strategies.formats.groups import before, gaps
+from chronoscale.strategies.schedule import Ints, Op, Schedule
+from chronoscale.strategies.trace import Trace
+
+DOCTYPE = '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
+SPEED = 1e9  # operations a second of every host: a row is as many operations as it takes ns
+SCRIPT = Path(__file__).with_name("simgrid_replay.py")
+PLATFORM, ROWS, REPLAY = "platform.xml", "rows.json", "replay.py"
+
+
+def write(trace: Trace, schedule: Schedule, cluster: Cluster, folder: Path) -> list[Path]:
+    """`platform.xml`, `rows.json` and `replay.py` in `folder`, which is made.
+
+    A row takes the time that it took, and starts as long after it could (`gaps`) as it did: the replay ends when the trace ends,
+    if SimGrid orders the rows as we do. Raises ValueError for a trace that has not every row of its schedule.
+    """
+    if not np.array_equal(trace.task, np.arange(len(schedule))):
+        raise ValueError(f"trace of '{trace.strategy}': a replay needs every row of its schedule")
+    folder.mkdir(parents=True, exist_ok=True)
+    prior = before(schedule, cluster.device.streams)
+    texts = {
+        PLATFORM: platform(cluster, schedule.ranks),
+        ROWS: json.dumps(_rows(trace, schedule, prior), separators=(",", ":")),
+        REPLAY: SCRIPT.read_text(),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    return [folder / name for name in texts]
+
+
+def platform(cluster: Cluster, ranks: int) -> str:
+    """XML of the first `ranks` devices: a host a rank, `rank-<n>`, with a core for each FIFO, joined by a link of its own to its machine's
+    switch and by another, its share of the network card, to what joins machines. A link has half the latency: two make a way."""
+    root = xml.Element("platform", version="4.1")
+    zone = xml.SubElement(root, "zone", id="cluster", routing="Dijkstra")
+    routes: list[tuple[str, str, tuple[str, ...]]] = []
+    nodes = -(-ranks // cluster.gpus_per_node)
+    for rank in range(ranks):
+        xml.SubElement(zone, "host", id=f"rank-{rank}", speed=f"{SPEED:.0f}f", core=str(len(cluster.device.streams)))
+    for node in range(nodes):
+        xml.SubElement(zone, "router", id=f"node-{node}")
+    if nodes > 1:
+        xml.SubElement(zone, "router", id="network")
+    for rank in range(ranks):
+        _link(zone, f"intra-{rank}", cluster.intra)
+        routes.append((f"rank-{rank}", f"node-{rank // cluster.gpus_per_node}", (f"intra-{rank}",)))
+        if nodes > 1:
+            _link(zone, f"inter-{rank}", cluster.inter)
+            routes.append((f"rank-{rank}", "network", (f"inter-{rank}", "fabric")))
+    if nodes > 1:  # as wide as can be: it makes ways between machines longer than those inside, which have to be taken where there are
+        _link(zone, "fabric", Link(cluster.inter.bandwidth * ranks, 0.0), "FATPIPE")
+    for source, target, links in routes:
+        for there, (begin, end) in (("UP", (source, target)), ("DOWN", (target, source))):
+            route = xml.SubElement(zone, "route", src=begin, dst=end, symmetrical="NO")
+            for link in links if there == "UP" else links[::-1]:
+                xml.SubElement(route, "link_ctn", {"id": link} | ({} if link == "fabric" else {"direction": there}))
+    xml.indent(root)
+    return DOCTYPE + xml.tostring(root, encoding="unicode") + "\n"
+
+
+def _link(zone: xml.Element, name: str, link: Link, policy: str = "SPLITDUPLEX") -> None:
+    values = {"bandwidth": f"{link.bandwidth!r}Bps", "latency": f"{link.latency_s / 2!r}s", "sharing_policy": policy}
+    xml.SubElement(zone, "link", {"id": name, **values})
+
+
+def _rows(trace: Trace, schedule: Schedule, prior: Ints) -> dict[str, object]:
+    """What the script reads. `after`: rows of other FIFOs that a row waits for."""
+    fifos: list[dict[str, object]] = []
+    of: dict[int, list[int]] = {}
+    for row, earlier in enumerate(prior.tolist()):
+        if earlier < 0:
+            of[row] = []
+            fifos.append({"rank": int(schedule.rank[row]), "rows": of[row]})
+        else:
+            of[row] = of[earlier]
+        of[row].append(row)
+    wait, took = gaps(trace, schedule, prior).tolist(), trace.duration_ns.tolist()
+    columns = zip(schedule.op.tolist(), schedule.rank.tolist(), schedule.collective.tolist(), schedule.bytes.tolist(), strict=True)
+    rows = [
+        {
+            "op": Op(op).name,
+            "rank": rank,
+            "ns": took[row],
+            "gap_ns": wait[row],
+            "collective": collective,
+            "bytes": size,
+            "after": [dep for dep in dict.fromkeys(schedule.dependencies(row).tolist()) if of[dep] is not of[row]],
+        }
+        for row, (op, rank, collective, size) in enumerate(columns)
+    ]
+    return {"strategy": trace.strategy, "device": trace.device, "span_ns": trace.span_ns, "fifos": fifos, "rows": rows}

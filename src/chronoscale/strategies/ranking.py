@@ -1,0 +1,61 @@
+"""Ranking: whether predictions put strategies in the order that measurements do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Literal, NamedTuple
+
+from scipy.stats import kendalltau
+
+Order = Literal["right", "wrong", "within spread", "one repeat"]
+
+
+class Ranked(NamedTuple):
+    """A strategy's epoch, predicted and measured (the median), and the spread of the repeats (`Summary.spread_s`)."""
+
+    strategy: str
+    predicted_s: float
+    measured_s: float
+    spread_s: float
+    repeats: int
+
+
+class Pair(NamedTuple):
+    """Two strategies; `slower` takes no less measured time. Ratios: slower over faster. spread: of both together, relative to the faster.
+
+    order: "right" or "wrong" where the measured difference exceeds the spread of both; where it does not, measurements have no order
+    that a prediction could miss, and with one repeat nobody knows their spread.
+    """
+
+    faster: str
+    slower: str
+    measured: float
+    predicted: float
+    spread: float
+    order: Order
+
+
+def pairs(found: Sequence[Ranked]) -> list[Pair]:
+    """Of all strategies, each pair once; those without a measured or predicted time are left out."""
+    timed = [one for one in found if one.measured_s > 0 and one.predicted_s > 0]
+    return [_pair(*sorted(two, key=lambda one: one.measured_s)) for two in combinations(timed, 2)]
+
+
+def _pair(faster: Ranked, slower: Ranked) -> Pair:
+    spread = faster.spread_s + slower.spread_s
+    order: Order = "right" if faster.predicted_s < slower.predicted_s else "wrong"
+    if min(faster.repeats, slower.repeats) < 2:
+        order = "one repeat"
+    elif slower.measured_s - faster.measured_s <= spread:
+        order = "within spread"
+    ratios = slower.measured_s / faster.measured_s, slower.predicted_s / faster.predicted_s
+    return Pair(faster.strategy, slower.strategy, *ratios, spread / faster.measured_s, order)
+
+
+def rank_correlation(found: Sequence[Ranked]) -> float:
+    """Kendall's tau-b between predicted and measured epochs, from -1 (reversed) to 1 (the same order); NaN for fewer than two strategies,
+    and where all are alike. It counts differences within the spread, too: `pairs` says which mean something."""
+    if len(found) < 2:
+        return float("nan")
+    return float(kendalltau([one.predicted_s for one in found], [one.measured_s for one in found]).statistic)

@@ -1,0 +1,99 @@
+"""Topology: what joins a cluster's devices, memories and machines, as the `topology` of a cluster file says it.
+
+Bandwidths are bytes/s in one direction. What a file leaves out is not modelled: without `host` its memory is never full, without
+`switches` every GPU has lanes of its own to its host, without `fabric` no switch between machines is ever full.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+
+def _of_bytes(value: float) -> float:
+    if not value >= 1e6:  # nor a number that is none
+        raise ValueError("expected bytes/s in one direction, at least 1e6 (400 Gb/s are 50.0e+9)")
+    return value
+
+
+Bandwidth = Annotated[float, AfterValidator(_of_bytes)]
+
+
+class _Keys(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Host(_Keys):
+    """Memory of a machine's processors; devices are spread evenly over the sockets, in order."""
+
+    memory_bandwidth: Bandwidth  # of one socket, reading and writing together
+    sockets: int = Field(1, ge=1)
+
+
+class Switches(_Keys):
+    """PCIe switches of a machine, `gpus` and `nics` on each, in order."""
+
+    count: int = Field(ge=1)
+    gpus: int = Field(ge=1)
+    nics: int = Field(0, ge=0)
+    bandwidth: Bandwidth  # of a switch's link to the host
+
+
+class LeafSpine(_Keys):
+    """Leaf switches of `nodes_per_leaf` machines, all of which the spine joins.
+
+    oversubscription: what a leaf's machines can send together over what goes up to the spine.
+    """
+
+    nodes_per_leaf: int = Field(ge=1)
+    oversubscription: float = Field(1.0, ge=1)
+
+
+class Dragonfly(_Keys):
+    """Routers of `nodes_per_router` machines in groups; every two routers of a group are joined, and every two groups.
+
+    The link between groups a and b lies at router b mod `routers_per_group` of a, and the other way round. Routes are shortest ones (Kim,
+    Dally, Scott, Abts; ISCA 2008: minimal routing).
+    """
+
+    nodes_per_router: int = Field(ge=1)
+    routers_per_group: int = Field(ge=1)
+    local_bandwidth: Bandwidth  # between two routers
+    global_bandwidth: Bandwidth  # between two groups
+
+
+class Cable(_Keys):
+    """Joins two ends; "node 3" is a machine, any other name a switch."""
+
+    ends: Annotated[tuple[str, str], Field(strict=False)]
+    bandwidth: Bandwidth
+
+
+class Fabric(_Keys):
+    """What joins machines, in one of three ways."""
+
+    leaf_spine: LeafSpine | None = None
+    dragonfly: Dragonfly | None = None
+    cables: Annotated[tuple[Cable, ...], Field(strict=False)] | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Fabric:
+        if sum(way is not None for way in (self.leaf_spine, self.dragonfly, self.cables)) != 1:
+            raise ValueError("expected one of leaf_spine, dragonfly and cables")
+        return self
+
+
+class Topology(_Keys):
+    """peer: what joins devices of a machine, NVLink (each has its whole bandwidth to any other, as through NVSwitch) or PCIe.
+
+    nics: of a machine, spread evenly over its devices, in order; together they have the `inter` bandwidth of all devices. gpudirect: a
+    network card reads a device's memory; otherwise what it sends is written to the host's memory first, and read from there.
+    """
+
+    peer: Literal["nvlink", "pcie"]
+    nics: int = Field(ge=1)
+    gpudirect: bool = True
+    host: Host | None = None
+    switches: Switches | None = None
+    fabric: Fabric | None = None

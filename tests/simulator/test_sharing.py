@@ -1,0 +1,171 @@
+"""Rows that share resources: closed forms, an oracle by linear programs, and both engines alike to the nanosecond."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from notation import NsCosts, gpus, write
+from random_schedules import ONE_STREAM, schedules
+from scipy.optimize import linprog
+
+from chronoscale.errors import UserError
+from chronoscale.simulator import engine, network
+from chronoscale.simulator.launches import Launches
+from chronoscale.simulator.shares import Shares
+from chronoscale.simulator.sharing import speeds
+from chronoscale.simulator.timeline import streams_of
+from chronoscale.strategies.cluster import CPU_STREAMS
+from chronoscale.strategies.costs import durations
+from chronoscale.strategies.schedule import Lane, Op, Schedule
+
+TWO = "a: H2D@H2D ns=100\nb: AGGREGATE@COMPUTE ns=60"
+
+
+def shares(schedule: Schedule, entries: list[tuple[int, int, float]], delay: dict[int, int] | None = None, streams=None) -> Shares | None:
+    """entries: row, resource, share."""
+    device = gpus(schedule.ranks, streams=streams).device
+    row, resource, share = (np.array(column) for column in zip(*entries, strict=True)) if entries else (np.zeros(0, np.int64),) * 3
+    late = np.zeros(len(schedule), np.int64)
+    for one, ns in (delay or {}).items():
+        late[one] = ns
+    names = tuple(f"resource {i}" for i in range(int(resource.max(initial=-1)) + 1))
+    return Shares.of(row, resource.astype(np.int32), share.astype(float), late, streams_of(schedule, device), names)
+
+
+def run(schedule: Schedule, taken: Shares | None, streams=None, launch_ns: int = 0) -> list[tuple[int, int]]:
+    """Start and end of each row, the same by both engines."""
+    cluster = gpus(schedule.ranks, streams=streams)
+    ns, _ = durations(NsCosts(launch_ns), schedule)
+    rows, joined = network.times(schedule, cluster)
+    ns[rows] = joined
+    launches = Launches.of(schedule, ns, launch_ns)
+    start, end = engine.times(schedule, cluster.device, ns, launches, taken)
+    again, ended = engine.times(schedule, cluster.device, ns, launches, taken, "simpy")
+    assert (start.tolist(), end.tolist()) == (again.tolist(), ended.tolist())
+    return list(zip(start.tolist(), end.tolist(), strict=True))
+
+
+def test_what_fits_is_not_slowed_down():
+    schedule = write(TWO).schedule
+    assert shares(schedule, [(0, 0, 0.5), (1, 0, 0.5)]) is None
+    assert shares(write("a: H2D@H2D\nb: H2D@H2D").schedule, [(0, 0, 1.0), (1, 0, 1.0)]) is None, "one FIFO does them in turn"
+    assert shares(schedule, []) is None
+
+
+def test_equal_parts_of_what_is_asked_for_twice():
+    schedule = write(TWO).schedule
+    assert run(schedule, shares(schedule, [(0, 0, 1.0), (1, 0, 1.0)])) == [(0, 160), (0, 120)]
+    # b needs a fifth, and has it; a runs at 0.8 for 60 ns, then alone
+    assert run(schedule, shares(schedule, [(0, 0, 1.0), (1, 0, 0.2)])) == [(0, 112), (0, 60)]
+    # both are held to a half: a at 0.5, b at 0.5 / 0.8 for 96 ns, then a alone
+    assert run(schedule, shares(schedule, [(0, 0, 1.0), (1, 0, 0.8)])) == [(0, 148), (0, 96)]
+
+
+def test_a_full_resource_joins_those_on_others():
+    text = "a: H2D@H2D ns=100\nc: D2H@D2H ns=100\nx: COPY@COMPUTE2 ns=30\nb: AGGREGATE@COMPUTE ns=40 <- x"
+    schedule = write(text).schedule
+    # a and c at 2/3 until b comes to a's other resource: then a and b at 1/2, which leaves c 3/4; b gone, a and c at 2/3 again
+    assert run(schedule, shares(schedule, [(0, 0, 1.0), (0, 1, 0.5), (1, 1, 1.0), (3, 0, 1.0)])) == [(0, 160), (0, 140), (0, 30), (30, 110)]
+
+
+def test_a_delay_takes_nothing():
+    schedule = write(TWO).schedule
+    assert run(schedule, shares(schedule, [(0, 0, 1.0), (1, 0, 1.0)], {0: 60})) == [(0, 100), (0, 60)]
+    assert run(schedule, shares(schedule, [(0, 0, 1.0), (1, 0, 1.0)], {0: 30})) == [(0, 130), (0, 90)]
+    assert run(schedule, shares(schedule, [(0, 0, 1.0), (1, 0, 1.0)], {0: 100})) == [(0, 100), (0, 60)], "all of it is delay"
+
+
+def test_many_on_one_link():
+    ranks = 8
+    schedule = write("h: H2D@H2D ns=1000", ranks).schedule
+    assert run(schedule, shares(schedule, [(i, 0, 0.5) for i in range(ranks)])) == [(0, 4000)] * ranks
+
+
+def test_rows_behind_wait_for_the_end():
+    schedule = write("a: H2D@H2D ns=100\nb: AGGREGATE@COMPUTE ns=100\nc: TRANSFORM@COMPUTE ns=5 <- a\nd: COPY@HOST ns=1 <- b").schedule
+    assert run(schedule, shares(schedule, [(0, 0, 1.0), (1, 0, 1.0)])) == [(0, 200), (0, 200), (200, 205), (200, 201)]
+
+
+def test_a_collective_is_slowed_down_for_all_its_ranks():
+    written = write("r: ALLREDUCE@COMM all bytes=100\nh: H2D@H2D ns=50 rank=1\no: OPTIMIZE@COMPUTE ns=1 <- r", ranks=2)
+    taken = shares(written.schedule, [(0, 0, 1.0), (written.row["h/1"], 0, 1.0)])
+    assert run(written.schedule, taken) == [(0, 150), (0, 150), (0, 100), (150, 151), (150, 151)]
+
+
+@st.composite
+def activities(draw: st.DrawFn) -> list[dict[int, float]]:
+    count = draw(st.integers(1, 4))
+    share = st.integers(1, 16).map(lambda n: n / 16)
+    return draw(st.lists(st.dictionaries(st.integers(0, count - 1), share, min_size=1), min_size=1, max_size=6))
+
+
+@settings(max_examples=200, deadline=None)
+@given(activities())
+def test_speeds_are_the_fairest(of):
+    """Lexicographic max-min by linear programs: raise the lowest level, fix whom it cannot rise for, go on."""
+    cap = np.array([max(one.values()) for one in of])
+    resources = sorted({resource for one in of for resource in one})
+    takes = np.array([[one.get(resource, 0.0) for one in of] for resource in resources])
+    fixed: dict[int, float] = {}
+    while len(fixed) < len(of):
+
+        def most(of_one: int | None, level: float) -> float:  # of the level of all that are open, or of one with the others at `level`
+            open_ = [i for i in range(len(of)) if i not in fixed]
+            target = np.zeros(len(of) + 1)
+            target[-1 if of_one is None else of_one] = -1
+            floor = np.zeros((len(open_), len(of) + 1))
+            for k, i in enumerate(open_):
+                floor[k, i], floor[k, -1] = -1, 1 / cap[i] if of_one is None else 0
+            below = np.zeros(len(open_)) if of_one is None else -np.array([min(level / cap[i], 1.0) for i in open_])
+            if of_one is None:  # an activity that has all it needs holds nobody back
+                bounds = [(fixed[i], fixed[i]) if i in fixed else (0, 1) for i in range(len(of))] + [(0, min(cap[i] for i in open_))]
+            else:
+                bounds = [(fixed[i], fixed[i]) if i in fixed else (0, 1) for i in range(len(of))] + [(0, 0)]
+            room = np.hstack([takes, np.zeros((len(resources), 1))])
+            found = linprog(
+                target, np.vstack([room, floor]), np.concatenate([np.ones(len(resources)) + 1e-12, below + 1e-12]), bounds=bounds
+            )
+            assert found.success, found.message
+            return -float(found.fun)
+
+        level = most(None, 0.0)
+        for i in [i for i in range(len(of)) if i not in fixed]:
+            if most(i, level) <= level / cap[i] + 1e-9 or level >= cap[i] - 1e-9:
+                fixed[i] = min(level / cap[i], 1.0)
+    assert speeds(of) == pytest.approx([fixed[i] for i in range(len(of))], abs=1e-7)
+
+
+@st.composite
+def shared(draw: st.DrawFn) -> tuple[Schedule, list[tuple[int, int, float]], dict[int, int]]:
+    schedule = draw(schedules())
+    first = {group: int(np.flatnonzero(schedule.collective == group)[0]) for group in np.unique(schedule.collective).tolist() if group >= 0}
+    rows = st.integers(0, len(schedule) - 1).map(lambda row: first.get(int(schedule.collective[row]), row))
+    entries = draw(st.dictionaries(st.tuples(rows, st.integers(0, 3)), st.integers(1, 12).map(lambda n: n / 12), max_size=16))
+    return schedule, [(row, resource, share) for (row, resource), share in entries.items()], draw(st.dictionaries(rows, st.integers(0, 4)))
+
+
+@settings(max_examples=300, deadline=None)
+@given(shared(), st.sampled_from([None, CPU_STREAMS, ONE_STREAM]), st.sampled_from([0, 1, 4]))
+def test_engines_mean_the_same(case, streams, launch_ns):
+    schedule, entries, delay = case
+    try:
+        spans = run(schedule, shares(schedule, entries, delay, streams), streams, launch_ns)
+    except UserError as error:
+        assert "deadlocks" in str(error)
+        return
+    alone = run(schedule, None, streams, launch_ns)
+    for (start, end), (_, first) in zip(spans, alone, strict=True):
+        assert end >= start and end - start >= 0 and (entries or (start, end) == (_, first))
+
+
+def test_work_is_neither_lost_nor_made():
+    """On one resource that is asked for too much all the time, the last ends when all of the work is done, whatever the order."""
+    rng = np.random.default_rng(0)
+    lines = [f"{lane}{i}: H2D@{lane} ns={rng.integers(1_000, 9_000)}" for lane in Lane.__members__ for i in range(20)]
+    schedule = write("\n".join(lines)).schedule
+    spans = run(schedule, shares(schedule, [(i, 0, 1.0) for i in range(len(schedule))]))
+    total = int(schedule.flops.sum())
+    assert max(end for _, end in spans) == pytest.approx(total, abs=len(schedule)), "within a ns a row, by rounding"
+    assert Op.H2D in schedule.op
