@@ -49,6 +49,7 @@ from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Part, Whole
+from chronoscale.real_exec.snapshots.windows import remap
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.task import Task
 from chronoscale.strategies import kernels
@@ -123,7 +124,7 @@ class Coded(kernels.Kernels):
 
 def _counted(program: Program) -> list[int]:
     with emulated():
-        return counted(program)
+        return [count.kernels for count in counted(program)]
 
 
 def learned(program: Program) -> Program:
@@ -196,6 +197,7 @@ def snapshots(folder: Path) -> Iterator[dict[str, int | str]]:
 
 def blocks() -> Iterator[dict[str, int | str]]:
     """Windows that shrink or not, that predict their newest snapshot or every one, on one rank and as one of two."""
+    remap.kept_ids = remap.sorted_ids  # as on a GPU
     sequence = GrowthGraph.rmat(60, 880, 8, 0.1, 1).sequence().without_self_edges()  # one segment; at every level remote rows are read
     chunks = Chunks((np.arange(sequence.num_nodes) % BLOCKED).astype(np.int32), BLOCKED)
     ways = [(name, layers) for name, layers in product(MODELS, (1, 2, 3)) if MODELS[name].spatial == "gcn"]

@@ -53,7 +53,9 @@ def test_a_step_by_hand(layers):
     row = schedule.tasks(Op.TEMPORAL)[0]
     assert schedule.flops[row] == 2 * (N * HIDDEN * (2 * 2 * 4 * HIDDEN + 4 * 4))
     assert schedule.alloc[row] == 2 * (4 + 2 + 2) * N * HIDDEN * 4
-    assert schedule.bytes[row] - schedule.alloc[row] == 2 * 2 * N * HIDDEN * 4
+    numbers = 2 * (25 * HIDDEN + HIDDEN) + 8 * HIDDEN  # an LSTM's step, a first one's zeros; h and c of both are laid side by side
+    weights = 2 * 4 * 2 * (HIDDEN * HIDDEN + HIDDEN)
+    assert schedule.bytes[row] == pytest.approx(4 * (N * numbers + weights), rel=0.05)
 
 
 @pytest.mark.parametrize("reuse", [Reuse(), Reuse(pipeline=True), Reuse(snapshots=True), Reuse(snapshots=True, groups=True)])

@@ -5,7 +5,7 @@ They take tensors that ops.py has checked: contiguous, of the dtypes said there,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -18,7 +18,8 @@ from chronoscale.cuda_ext.loader import cpu_library, cuda_library
 from chronoscale.cuda_ext.reference import UNFIT, Ends, Factors, summed
 from chronoscale.errors import MachineError, UserError
 
-launches = 0  # calls so far; each is one kernel, softmax two where rows may be long
+Listener = Callable[[str, tuple[float | None, ...], "Cuda"], None]
+listeners: list[Listener] = []  # told of every call; each is one kernel, softmax two where rows may be long
 ARGUMENT = 1
 _KINDS = {torch.float32: "f32", torch.float64: "f64", torch.bfloat16: "bf16"}
 _CAUSES = {ARGUMENT: "an argument is out of range", 2: "out of memory", 3: "no driver or device", 4: "the launch failed"}
@@ -144,8 +145,8 @@ def call(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: Cuda) 
 
 def status(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: Cuda) -> int:
     """What a kernel, named with its kind, answers: 0 or ARGUMENT. Raises MachineError for the rest."""
-    global launches
-    launches += 1
+    for listener in listeners:
+        listener(name, arguments, cuda)
     library: Any = cuda_library() if on_cuda(x) else cpu_library()
     found = _enqueue(library, name, x, arguments, cuda) if on_cuda(x) else getattr(library, f"cs_{name}")(*arguments)
     if found > ARGUMENT:

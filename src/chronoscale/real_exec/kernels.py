@@ -2,8 +2,8 @@
 
 What dispatches differently on CUDA is counted as it is there:
 
-- an LSTM or GRU cell is two products and one fused kernel, backwards one kernel and the bias' sum beside the products (ATen, RNN.cpp and
-  cuda/RNN.cu);
+- an LSTM or GRU cell is two products and one fused kernel, backwards one kernel and the bias' sum (a GRU's two) beside the products (ATen,
+  RNN.cpp and cuda/RNN.cu);
 - the optimiser updates all parameters at once (torch's default on CUDA, `foreach`); its step counters stay on the host;
 - a tensor sent to the device, or brought back, is one copy;
 - dropout is one kernel (ATen, Dropout.cpp), backwards one product, which dispatches;
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,21 +26,24 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from chronoscale.cuda_ext import native
+from chronoscale.real_exec.moved import moved, moved_natively, nbytes
 from chronoscale.real_exec.program import Program
 
 _QUIET = ("empty", "new_empty", "empty_like", "empty_strided", "_unsafe_view", "detach", "alias", "lift_fresh", "_local_scalar_dense")
+_TOLD = ("_record_function_enter_new", "_record_function_exit")  # to the profiler
 _READS = (Tensor.__bool__, Tensor.__int__)
 
 
 class Counter(TorchDispatchMode):
-    """`count`: kernels of everything that ran inside `with`."""
+    """`count`: kernels of everything that ran inside `with`; `bytes`: that they read and write in device memory (`moved`)."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.count, self._calls = 0, _Calls(self)
+        self.count, self.bytes, self._calls = 0, 0, _Calls(self)
 
     def __enter__(self) -> Counter:
-        self._native = native.launches
+        _running.append(self)
+        native.listeners.append(self._native)
         self._calls.__enter__()  # type: ignore[no-untyped-call]
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
@@ -48,7 +51,12 @@ class Counter(TorchDispatchMode):
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)  # type: ignore[no-untyped-call]
         self._calls.__exit__(*error)  # type: ignore[no-untyped-call]
-        self.count += native.launches - self._native
+        native.listeners.remove(self._native)
+        _running.remove(self)
+
+    def _native(self, name: str, arguments: tuple[Any, ...], cuda: native.Cuda) -> None:
+        self.count += 1
+        self.bytes += moved_natively(name, arguments, cuda)
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -56,8 +64,14 @@ class Counter(TorchDispatchMode):
         name = func.overloadpacket.__name__
         tensors = [value for value in tree_leaves((args, kwargs)) if isinstance(value, Tensor)]
         steps = name.startswith("_foreach") and all(value.dim() == 0 for value in tensors)  # of an optimiser
-        self.count += not (func.is_view or name in _QUIET or steps)
-        return func(*args, **(kwargs or {}))
+        made = func(*args, **(kwargs or {}))
+        if not (func.is_view or name in (*_QUIET, *_TOLD) or steps):
+            self.count += 1
+            self.bytes += moved(func, args, kwargs or {}, made)
+        return made
+
+
+_running: list[Counter] = []  # the last one counts: a gradient belongs to the row that asks for it
 
 
 class _Calls(TorchFunctionMode):
@@ -71,17 +85,19 @@ class _Calls(TorchFunctionMode):
         if func in (torch.lstm_cell, torch.gru_cell):
             return _cell(func, self._counter, *args)
         if func is Tensor.to and isinstance(args[1], (str, torch.device)):
-            return _uncounted(self._counter, 1, lambda: func(*args, **(kwargs or {})))
+            return _uncounted(self._counter, 1, 0, lambda: func(*args, **(kwargs or {})))
         if func is Tensor.cpu:
-            return _uncounted(self._counter, 1, lambda: func(*args))
+            return _uncounted(self._counter, 1, 0, lambda: func(*args))
         if func is functional.dropout:
             return _dropped(self._counter, *args, **(kwargs or {}))
-        self._counter.count -= func in _READS
+        if func in _READS:
+            self._counter.count -= 1
         return func(*args, **(kwargs or {}))
 
 
 def _dropped(counter: Counter, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
-    return _uncounted(counter, int(training and 0 < p < 1), lambda: functional.dropout(x, p, training, inplace))
+    drops = int(training and 0 < p < 1)
+    return _uncounted(counter, drops, drops * (2 * nbytes([x]) + x.numel()), lambda: functional.dropout(x, p, training, inplace))
 
 
 def _cell(func: Any, counter: Counter, x: Tensor, state: Any, of_input: Tensor, of_state: Tensor, *biases: Tensor) -> Any:
@@ -93,13 +109,16 @@ def _cell(func: Any, counter: Counter, x: Tensor, state: Any, of_input: Tensor, 
 
 
 class _Fused(torch.autograd.Function):
-    """What follows a cell's products: one kernel forwards, two backwards."""
+    """What follows a cell's products: one kernel forwards, two backwards, of a GRU three."""
 
     @staticmethod
     def forward(ctx: Any, func: Any, counter: Counter, *values: Tensor) -> tuple[Tensor, ...]:
-        ctx.func, ctx.counter = func, counter
+        ctx.func = func
         ctx.save_for_backward(*values)
-        made: tuple[Tensor, ...] = _uncounted(counter, 1, lambda: _finished(func, *values))
+        kept = 4 if func is torch.lstm_cell else 5  # values an entry of the state: gates after their activations, a GRU's state and h_n
+        read = nbytes(values)
+        made: tuple[Tensor, ...] = _uncounted(counter, 1, read, lambda: _finished(func, *values))
+        counter.bytes += nbytes(made) + kept * nbytes(made[:1])
         return made
 
     @staticmethod
@@ -110,13 +129,17 @@ class _Fused(torch.autograd.Function):
                 made = _finished(ctx.func, *values)
             return torch.autograd.grad(made, values, grads, allow_unused=True)
 
-        return None, None, *_uncounted(ctx.counter, 2, found)
+        state, lstm = ctx.saved_tensors[2], ctx.func is torch.lstm_cell
+        given = (2 if lstm else 1) + (4 + 2 if lstm else 5)  # gradients, what was kept; an LSTM's memory before and after
+        into = (4 + 4 + 1) if lstm else (6 + 6 + 1)  # gates, written and summed up for the bias; the state before
+        return None, None, *_uncounted(_running[-1], 2 if lstm else 3, (given + into) * nbytes([state]), found)
 
 
-def _uncounted(counter: Counter, kernels: int, run: Callable[[], Any]) -> Any:
-    before = counter.count
+def _uncounted(counter: Counter, kernels: int, size: int, run: Callable[[], Any]) -> Any:
+    """What `run` returns, taken for so many kernels that move `size` bytes."""
+    before = counter.count + kernels, counter.bytes + size
     made = run()
-    counter.count = before + kernels
+    counter.count, counter.bytes = before
     return made
 
 
@@ -133,14 +156,21 @@ def _finished(func: Any, of_input: Tensor, of_state: Tensor, last: Tensor, *bias
     return ((1 - update) * candidate + update * last,)
 
 
-def counted(program: Program) -> list[int]:
-    """Kernels of each of a program's tasks, in order. Runs one pass of the program, on this rank alone."""
+class Counts(NamedTuple):
+    """Of a row: kernels, and bytes that they move."""
+
+    kernels: int
+    bytes: int
+
+
+def counted(program: Program) -> list[Counts]:
+    """Of each of a program's tasks, in order. Runs one pass of the program, on this rank alone."""
     counts = []
     program.begin()
     for task in program.tasks:
         with Counter() as counter:
             program.run(task)
-        counts.append(counter.count)
+        counts.append(Counts(counter.count, counter.bytes))
     program.finish()
     return counts
 

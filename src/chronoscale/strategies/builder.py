@@ -44,7 +44,7 @@ class Builder:
     def __init__(
         self, name: str, ranks: int, resident: int = 0, kind: str = "groups", host: int = 0, feeding: str = "", kernels: Kernels = SINGLE
     ) -> None:
-        """As the fields of `Schedule`; `kernels` counts those of every block that does not say how many it has."""
+        """As the fields of `Schedule`; `kernels` counts those of every block that does not say how many it has, and what they move."""
         self.kernels = kernels
         self.name, self.ranks, self.resident, self.kind, self.host, self.feeding = name, ranks, resident, kind, host, feeding
         self._blocks: list[dict[str, NDArray[np.generic]]] = []
@@ -66,6 +66,8 @@ class Builder:
         values |= {"op": int(op), "lane": int(lane)}
         if "kernels" not in values:
             values["kernels"] = self.kernels.rows(op, lane, values)
+        if "bytes" not in values:
+            values["bytes"] = self.kernels.moved(op, lane, values)
         sites = np.broadcast(np.asarray(values["rank"]), order).size
         chosen = np.arange(sites) if where is None else np.flatnonzero(where)
         handles = np.full(sites, NONE, np.int64)

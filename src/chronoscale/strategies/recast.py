@@ -69,6 +69,8 @@ class Recast:
             raise ValueError(f"schedule '{self._schedule.name}': block {number}, {op.name} of {sites} sites, was not built")
         if "kernels" not in values:
             values["kernels"] = self.kernels.rows(op, lane, values)
+        if "bytes" not in values:
+            values["bytes"] = self.kernels.moved(op, lane, values)
         given = {name: np.asarray(values.get(name, 0)) for name in CHANGING}
         self._added.append({name: one[:1] if one.strides == (0,) else one for name, one in given.items()})
         return block.handles

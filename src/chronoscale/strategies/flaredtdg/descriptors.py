@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from chronoscale.strategies.flaredtdg.kernels import RETURNS, told
 from chronoscale.strategies.flaredtdg.sites import Sites
 from chronoscale.strategies.flaredtdg.turns import Slot
-from chronoscale.strategies.kernels import Kernels
+from chronoscale.strategies.kernels import DESCRIPTORS, Kernels
 from chronoscale.strategies.schedule import Ints, Op
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Columns
@@ -25,8 +26,7 @@ class Descriptors(Sites):
         cells, at, layer = self.cells, self.region(slot.step, int(self.level[slot.step])), slot.layer
         end = len(self.level) - 1
         if slot.op is Op.REMAP:
-            whole, part = cells.transfer(self.region(slot.step, 0)), cells.transfer(at)
-            return {**part, "bytes": whole["bytes"] + 2 * part["bytes"]}
+            return {name: size for name, size in cells.transfer(at).items() if name != "bytes"}
         if slot.op is Op.BACKWARD:
             row = cells.backward(at, layer, slot.step == 0, slot.step == end, received=False)
             own = FP32 * working(self.workload.model, at.rows, layer)
@@ -91,8 +91,24 @@ class Descriptors(Sites):
     def launched(self, slot: Slot, kernels: Kernels) -> Ints:
         """Kernels of a row of the window, on every site."""
         name = RETURNS[slot.op] if slot.back and slot.communicates else slot.op.name
+        return kernels.count(name, **self._told(slot))
+
+    def moved(self, slot: Slot, row: Columns, kernels: Kernels) -> Ints:
+        """Bytes of a row of the window that computes, on every site."""
+        sizes, end = {name: row.get(name, 0) for name in DESCRIPTORS}, len(self.level) - 1
+        came = 0 if slot.op is Op.REMAP or slot.step == end else int(self.level[slot.step + 1])  # what there is of it, before it shrinks
+        whole = self.region(slot.step, came)
+        beside = {"earlier": self._rows(slot.step - 1), "after": self._rows(slot.step + 1), "entries": whole.edges, "vertices": whole.rows}
+        return kernels.bytes(slot.op.name, **self._told(slot), **sizes, **beside)
+
+    def _rows(self, step: int) -> Ints:
+        """Own rows of a step's snapshot; none beyond the window."""
+        inside = 0 <= step < len(self.level)
+        return self.region(step, int(self.level[step])).rows if inside else np.zeros(len(self.newest) * self.ranks, np.int64)
+
+    def _told(self, slot: Slot) -> dict[str, ArrayLike]:
         variables = told(self.level, slot.step, slot.layer, self.per_rank(self.first), self.shrinks)
-        return kernels.count(name, **variables, top=slot.layer == self.workload.model.layers - 1)
+        return {**variables, "top": slot.layer == self.workload.model.layers - 1}
 
     def resident(self) -> int:
         """Parameters, gradients and moments, and the states that windows inherit: one row a node, or a layer's weights."""

@@ -41,7 +41,8 @@ class Plan(Descriptors):
         here = {**self.site(), "order": order, "step": slot.step, "layer": slot.layer}
         memory = {"alloc": row["alloc"] + takes, "free": row["free"] + gives, "kernels": self.launched(slot, builder.kernels)}
         if not slot.communicates:
-            return builder.add(op, Lane.COMPUTE, here, row, memory, after=after)
+            moved = {"bytes": self.moved(slot, row, builder.kernels)}
+            return builder.add(op, Lane.COMPUTE, here, row, memory, moved, after=after)
         ids = {"collective": exchange + self.per_rank(np.arange(len(self.newest)))}
         return builder.add(op, Lane.COMM, here, row, memory, ids, after=after)
 
@@ -89,7 +90,7 @@ class Plan(Descriptors):
         if self.ranks > 1:
             ids: Site = {"collective": self.per_rank(np.arange(len(self.newest))), "bytes": parameters * FP32}
             ends = [builder.add(Op.ALLREDUCE, Lane.COMM, here, ids, after=ends)]
-        update = {"bytes": 7 * parameters * FP32, "rows": parameters, "flops": 10 * parameters}  # Adam, as in `lowering`
+        update = {"rows": parameters, "flops": 10 * parameters}
         step = builder.add(Op.OPTIMIZE, Lane.COMPUTE, here, update, after=ends)
         for handle in came.values():
             builder.link(handle, np.concatenate([np.full(AHEAD * self.ranks, NONE, np.int64), step])[: len(step)])

@@ -55,8 +55,8 @@ def benefit(workload: Workload, costs: CostModel) -> Benefit:
 def _span(lowering: Lowering, first: Ints, second: Ints | None, shift: int, costs: CostModel) -> Floats:
     timer, zero = Timer(len(first), costs, lowering.kernels), np.zeros(len(first), np.int64)
     paired = np.full(len(first), second is not None)
-    ahead = lowering.emit(timer, Sites(first, zero, zero, zero, zero, paired, zero, zero, zero, zero, zero + NONE))
+    ahead = lowering.emit(timer, Sites(first, zero, zero, zero, zero, paired, zero, zero, zero, zero, zero, zero + NONE))
     if second is not None:
-        shared = ahead.rows, ahead.edges, ahead.kernels, ahead.last
+        shared = ahead.rows, ahead.edges, ahead.kernels, ahead.moved, ahead.last
         lowering.emit(timer, Sites(second, zero, zero + SLOTS, zero, zero + shift, ~paired, zero, *shared))
     return timer.span

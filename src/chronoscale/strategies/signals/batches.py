@@ -15,7 +15,7 @@ from chronoscale.strategies.builder import NONE, Builder, Columns
 from chronoscale.strategies.kernels import SINGLE
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.signals.feeding import Feeding
-from chronoscale.strategies.signals.forecasters import forward_bytes, forward_flops, saved_bytes
+from chronoscale.strategies.signals.forecasters import forward_flops, saved_bytes
 from chronoscale.strategies.signals.kernels import kernels_of
 from chronoscale.strategies.signals.stores import FP64, Batches
 from chronoscale.strategies.workload import Workload
@@ -77,12 +77,14 @@ def _phase(builder: Builder, workload: Workload, feeding: Feeding, deal: Deal, s
     shape = (model, data.sensors, data.edges, count, windows.window, windows.horizon)
     saved = np.asarray(saved_bytes(*shape), np.int64) * (step == TRAIN)
     work: Columns = {"nodes": data.sensors, "edges": data.edges, "rows": count * data.sensors, "width": model.hidden}
-    forward: Columns = {**work, "flops": forward_flops(*shape), "bytes": forward_bytes(*shape), "alloc": saved}
+    told = {**{name: work[name] for name in ("nodes", "edges", "rows")}, "batch": count, "later": step != TRAIN}
+    moved = [builder.kernels.bytes(op.name, **told) for op in (Op.FORWARD, Op.BACKWARD)]
+    forward: Columns = {**work, "flops": forward_flops(*shape), "bytes": moved[0], "alloc": saved}
     over: Columns = {"free": 0 if step == TRAIN else held}
     last = builder.add(Op.FORWARD, Lane.COMPUTE, site, forward, over, where=batches.there, after=after)
     updated = last
     if step == TRAIN:
-        twice: Columns = {**work, "flops": 2 * np.asarray(forward_flops(*shape)), "bytes": 2 * np.asarray(forward_bytes(*shape))}
+        twice: Columns = {**work, "flops": 2 * np.asarray(forward_flops(*shape)), "bytes": moved[1]}
         last = builder.add(Op.BACKWARD, Lane.COMPUTE, site, twice, {"free": held + saved}, where=batches.there)
         updated = _update(builder, workload, site, unit, last)
     computed = np.concatenate([before.computed, last.reshape(-1, ranks)])
@@ -103,5 +105,5 @@ def _update(builder: Builder, workload: Workload, site: Columns, unit: Ints, bac
     if builder.ranks > 1:
         reduced: Columns = {"collective": unit, "bytes": parameters * FP32 + 2 * FP32}
         ready = builder.add(Op.ALLREDUCE, Lane.COMM, site, reduced, after=(backward,))
-    moved: Columns = {"bytes": 7 * parameters * FP32, "rows": parameters, "flops": 10 * parameters}  # Adam reads four values, writes three
-    return builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, moved, after=(ready,))
+    taken: Columns = {"rows": parameters, "flops": 10 * parameters}
+    return builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, taken, after=(ready,))

@@ -20,8 +20,14 @@ def kernels_of(workload: Workload, ranks: int) -> Kernels:
         "window": hyper.window,
         "horizon": hyper.horizon,
         "layers": model.layers,
+        "above": model.layers - 1,
         "hops": model.hops,
         "steps": 0,
         "spread": int(ranks > 1),
+        "inputs": model.inputs,
+        "hidden": model.hidden,
+        "heads": model.heads,
+        "calendar": model.calendar,
+        "parameters": model.parameters,
     }
     return Kernels.counted("windows", name_of(workload), sizes)

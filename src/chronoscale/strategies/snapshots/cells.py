@@ -15,12 +15,12 @@ import numpy as np
 from chronoscale.strategies.builder import NONE, Blocks
 from chronoscale.strategies.builder import Columns as Site
 from chronoscale.strategies.schedule import Ints, Lane, Op
-from chronoscale.strategies.snapshots.rows import ENTRY, FP32, SCORE, Columns
+from chronoscale.strategies.snapshots.rows import FP32, SCORE, Columns
 from chronoscale.strategies.workload import ModelShape
 
 MADE = {Op.AGGREGATE: "sum", Op.TRANSFORM: "dense", Op.TEMPORAL: "gates"}  # a stage's result, by its name in memory
 
-_NOTHING = dict.fromkeys(("edges", "rows", "width", "bytes", "flops"), np.zeros(1, np.int64))
+_NOTHING = dict.fromkeys(("edges", "rows", "width", "flops"), np.zeros(1, np.int64))
 
 
 def stages(model: ModelShape, layer: int) -> tuple[Op, ...]:
@@ -216,25 +216,24 @@ class Cells:
             "summary": at.summary * width * FP32,
         }
 
-    def _flops_bytes(self, op: Op, at: Region, layer: int, forward: bool) -> tuple[Ints, Ints]:
+    def _flops(self, op: Op, at: Region, layer: int, forward: bool) -> Ints:
         model, width, hidden = self.model, self.model.width(layer), self.model.hidden
         entries = at.edges + at.rows
         if op is Op.TRANSFORM:
-            return 2 * at.rows * width * hidden, at.rows * (width + hidden) * FP32
+            return 2 * at.rows * width * hidden
         if op is Op.TEMPORAL:
             rows, across = (np.full_like(at.rows, hidden), width) if model.evolves_weights else (at.rows, hidden)
-            return model.depth * rows * across * 4 * model.gates * (across + 1), rows * across * (model.stepped + 2 * model.depth) * FP32
+            return model.depth * rows * across * 4 * model.gates * (across + 1)
         if model.transforms_first:
-            return entries * (2 * hidden + SCORE), entries * ((hidden + 1) * FP32 + FP32) + 3 * at.rows * (hidden + 3) * FP32
-        scored = at.rows * width * (model.summarises and forward)
-        return 2 * entries * width + 2 * scored, entries * (width * FP32 + ENTRY) + at.rows * width * FP32 + scored * FP32
+            return entries * (2 * hidden + SCORE)
+        return 2 * entries * width + 2 * at.rows * width * (model.summarises and forward)
 
     def _work(self, ops: list[Op], at: Region, layer: int, takes: Iterable[str], gives: Iterable[str], passes: int = 1) -> Columns:
         """One row for several stages. A gradient pass does a stage's work twice, for inputs and for weights; features have no gradient."""
         once = {Op.TRANSFORM: layer == 0, Op.AGGREGATE: not self.model.transforms_first}  # no gradient of features, of fixed weights
         times = [1 if once.get(op, False) else passes for op in ops]
-        parts = [self._flops_bytes(op, at, layer, passes == 1) for op in ops]
-        flops, moved = (sum((n * part[i] for n, part in zip(times, parts, strict=True)), np.zeros(1, np.int64)) for i in (0, 1))
+        parts = [self._flops(op, at, layer, passes == 1) for op in ops]
+        flops = sum((n * part for n, part in zip(times, parts, strict=True)), np.zeros(1, np.int64))
         evolves = self.model.evolves_weights and ops == [Op.TEMPORAL]
         rows = np.full_like(at.rows, self.model.hidden) if evolves else at.rows
         inner = [Op.AGGREGATE] if self.model.transforms_first else []  # stages that read hidden features in every layer
@@ -242,10 +241,10 @@ class Cells:
         width = self.model.hidden if hidden else self.model.width(layer)
         width *= self.model.depth if ops == [Op.TEMPORAL] else 1
         edges = (at.edges + at.rows) * (Op.AGGREGATE in ops)
-        return self._row(at, layer, takes, gives, width=width, rows=rows, edges=edges, bytes=moved, flops=flops)
+        return self._row(at, layer, takes, gives, width=width, rows=rows, edges=edges, flops=flops)
 
     def _row(self, at: Region, layer: int, takes: Iterable[str] = (), gives: Iterable[str] = (), **work: Ints | int) -> Columns:
-        """`work`: descriptors of a schedule's columns, 0 where left out."""
+        """`work`: descriptors of a schedule's columns, 0 where left out; a computation's bytes were counted (`strategies.kernels`)."""
         sizes, none = self._sizes(at, layer), np.zeros_like(at.rows)
         return {
             "nodes": at.rows + at.halo,
@@ -263,7 +262,7 @@ def synchronise(builder: Blocks, parameters: int, first: Ints, last: Ints, opens
     iterations are numbered from 1.
     """
     iterations, ranks, slots = first.shape
-    update = {"bytes": 7 * parameters * FP32, "rows": parameters, "flops": 10 * parameters}  # Adam, as in `lowering`
+    update = {"rows": parameters, "flops": 10 * parameters}
     before = np.full((1, ranks), NONE, np.int64)
     if opens:
         steps: Site = {"rank": np.arange(ranks), "iteration": 0, "order": -1, "kernels": 0}

@@ -16,5 +16,13 @@ def kernels_of(workload: Workload, kind: str = "groups", ranks: int = 1) -> Kern
     """Of schedules of a kind that is executed. Raises UserError for another family, and for a model that was not counted."""
     workload.snapshots  # noqa: B018 (refuses other families)
     model, steps = workload.model, workload.hyper.group_size
-    sizes = {"steps": steps, "own": steps, "above": model.layers - 1, "deep": int(model.layers > 1), "spread": int(ranks > 1)}
-    return Kernels.counted(kind, structure(model), sizes)
+    sizes = {
+        "steps": steps,
+        "links": steps - 1,
+        "own": steps,
+        "above": model.layers - 1,
+        "deep": int(model.layers > 1),
+        "spread": int(ranks > 1),
+    }
+    widths = {"inputs": model.inputs, "hidden": model.hidden, "outputs": model.outputs, "parameters": model.parameters}
+    return Kernels.counted(kind, structure(model), {**sizes, **widths})

@@ -51,9 +51,9 @@ class Sites:
     """Where groups go; int64 [n] each but `keeps`.
 
     `shift` > 0: the group starts that many snapshots after the first group of its rank and iteration and shares the rest with it.
-    `keeps` bool [n]: a later group still needs this one's snapshots. `inherits`, `rows`, `edges`, `kernels`: device bytes, transformed
-    rows and attended edges of such snapshots, freed and given their gradient by this group's end, and that gradient's kernels. `gate`:
-    handles that its first transfer waits for (-1: none).
+    `keeps` bool [n]: a later group still needs this one's snapshots. `inherits`, `rows`, `edges`, `kernels`, `moved`: device bytes,
+    transformed rows and attended edges of such snapshots, freed and given their gradient by this group's end, and that gradient's kernels
+    and bytes. `gate`: handles that its first transfer waits for (-1: none).
     """
 
     unit: Ints
@@ -66,13 +66,14 @@ class Sites:
     rows: Ints
     edges: Ints
     kernels: Ints
+    moved: Ints
     gate: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Emitted:
     """Handles int64 [n] of rows that others wait for (`reads`: the first that reads parameters where no aggregation comes before it);
-    device bytes that a group's own snapshots hold, rows transformed for them, edges attended, and kernels of their gradient."""
+    device bytes that a group's own snapshots hold, rows transformed for them, edges attended, and kernels and bytes of their gradient."""
 
     first: Ints
     reads: Ints
@@ -82,6 +83,7 @@ class Emitted:
     rows: Ints
     edges: Ints
     kernels: Ints
+    moved: Ints
 
 
 @dataclass(slots=True)
@@ -95,6 +97,7 @@ class _Loaded:
     rows: Ints
     edges: Ints
     kernels: Ints
+    moved: Ints
 
 
 class Lowering:
@@ -140,7 +143,7 @@ class Lowering:
         """The first layer of the sites' `own` snapshots, up to what later snapshots and groups can reuse."""
         rows, model = self.rows, self.workload.model
         none, zero = np.full(len(snapshot), NONE, np.int64), np.zeros(len(snapshot), np.int64)
-        done = _Loaded(none, none, none, zero, zero, zero, zero)
+        done = _Loaded(none, none, none, zero, zero, zero, zero, zero)
         everything = np.full(len(snapshot), rows.nodes)
         # Without reuse every snapshot brings its features, which go once they are aggregated; with it they stay with the group, and so
         # does the sum that increments go on from. Attention aggregates transformed features; the weight gradient needs the raw ones.
@@ -177,6 +180,8 @@ class Lowering:
             done.arrived, done.ready = np.where(mask, h2d, done.arrived), np.where(mask, ready, done.ready)
             done.held, done.rows, done.edges = done.held + mask * held, done.rows + mask * dense, done.edges + mask * edges
             done.kernels = done.kernels + mask * self.kernels.count(CARRIED, partial=incremental, features=features)
+            sizes = {name: summed[name] for name in ("nodes", "rows", "edges")}
+            done.moved = done.moved + mask * self.kernels.bytes(CARRIED, partial=incremental, features=features, **sizes)
         return done
 
     def emit(self, sink: Sink, at: Sites) -> Emitted:
@@ -185,7 +190,7 @@ class Lowering:
         start = self.workload.group_start(at.unit)
         site: Columns = {"rank": at.rank, "order": at.order, "iteration": at.iteration, "unit": at.unit}
         first, reads = np.full(len(start), NONE, np.int64), np.full(len(start), NONE, np.int64)
-        held, active, carried, attended, kernels = (np.zeros(len(start), np.int64) for _ in range(5))
+        held, active, carried, attended, fresh, kernels, moved = (np.zeros(len(start), np.int64) for _ in range(7))
         everything = np.full(len(start), rows.nodes)
         below: list[Ints] = []
         for layer in range(model.layers):
@@ -204,7 +209,9 @@ class Lowering:
                     ready, passing = loaded.ready, 0 if self.reuse.snapshots else rows.features
                     first, reads = np.where(first < 0, loaded.arrived, first), np.where(reads < 0, loaded.reads, reads)
                     held = held + loaded.held
-                    carried, attended, kernels = carried + loaded.rows, attended + loaded.edges, kernels + loaded.kernels
+                    carried, attended = carried + loaded.rows, attended + loaded.edges
+                    fresh = fresh + own * rows.edges(snapshot)
+                    kernels, moved = kernels + loaded.kernels, moved + loaded.moved
                 else:
                     summed, dense = rows.aggregate(snapshot, model.hidden), rows.transform(everything, model.hidden)
                     ready = below[step]
@@ -233,11 +240,18 @@ class Lowering:
         freed = active + at.inherits + held * ~at.keeps
         done = rows.backward(start, at.rows + carried * ~at.keeps, at.edges + attended * ~at.keeps)
         later: Columns = {"order": at.order + 2} if self.reuse.pipeline else {}
-        launched = self.kernels.count(Op.BACKWARD.name, own=np.where(at.shift > 0, at.shift, size)) + at.kernels + kernels * ~at.keeps
         beside = Back.BESIDE if self.reuse.pipeline else Back.ALONE
-        ends: Columns = {"free": freed + done["alloc"], "kernels": launched, "variant": beside}
+        brought = np.where(at.shift > 0, at.shift, size)
+        launched = self.kernels.count(Op.BACKWARD.name, own=brought) + at.kernels + kernels * ~at.keeps
+        whole = self.kernels.bytes(Op.BACKWARD.name, own=brought, nodes=rows.nodes, edges=done["edges"], fresh=fresh)
+        ends: Columns = {
+            "free": freed + done["alloc"],
+            "kernels": launched,
+            "bytes": whole + at.moved + moved * ~at.keeps,
+            "variant": beside,
+        }
         backward = sink.add(Op.BACKWARD, Lane.COMPUTE, site, done, ends, later, after=(below[-1],))
-        return Emitted(first, reads, below[-1], backward, held, carried, attended, kernels)
+        return Emitted(first, reads, below[-1], backward, held, carried, attended, kernels, moved)
 
 
 def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, costs: CostModel, forms: Forms | None = None) -> Schedule:
@@ -259,12 +273,12 @@ def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, cos
     done = Emitted(*(np.full(len(lead), NONE, np.int64) for _ in fields(Emitted)))
     for slot in (0, 1):
         g = np.flatnonzero(placement.slot == slot)
-        columns = (done.held, done.rows, done.edges, done.kernels)
-        inherits, dense, attended, launched = (np.where(shift[g] > 0, column[lead[g]], 0) for column in columns)
+        columns = (done.held, done.rows, done.edges, done.kernels, done.moved)
+        inherits, dense, attended, launched, moved = (np.where(shift[g] > 0, column[lead[g]], 0) for column in columns)
         order = placement.iteration[g] * SLOTS + slot
         open_ = np.full(len(g), NONE, np.int64)  # linked below: the gate of one iteration is the end of the last
         at = (g, placement.rank[g], order, placement.iteration[g], shift[g], keeps[g])
-        sites = Sites(*at, inherits, dense, attended, launched, open_)
+        sites = Sites(*at, inherits, dense, attended, launched, moved, open_)
         rows = lowering.emit(builder, sites)
         for field in fields(Emitted):
             getattr(done, field.name)[g] = getattr(rows, field.name)
@@ -289,8 +303,7 @@ def _synchronise(builder: Builder, at: Placement, parameters: int, reuse: Reuse,
         ready[at.site[g]] = done.backward[g]
     if ranks > 1:
         ready = builder.add(Op.ALLREDUCE, Lane.COMM, site, {"collective": iteration, "bytes": parameters * FP32}, after=(ready,))
-    moved = 7 * parameters * FP32  # Adam: reads parameter, gradient, two moments; writes three
-    update = {"bytes": moved, "rows": parameters, "flops": 10 * parameters}
+    update = {"rows": parameters, "flops": 10 * parameters}
     step = builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, update, after=(ready,))
     previous = at.previous()
     has = previous >= 0

@@ -1,8 +1,8 @@
 """Row descriptors of snapshot groups: how much work each operation is, counted from statistics alone.
 
 `flops` counts multiplications and additions of the mathematics: a sum over e entries of width w is 2 e w, a product [r, w] x [w, h] is
-2 r w h; an attention entry adds SCORE for its score and exponential. `bytes` of a transfer are exactly what is moved; `bytes` of a
-computation are its operands and results, each read or written once. All counts are int64.
+2 r w h; an attention entry adds SCORE for its score and exponential. `bytes` of a transfer are exactly what is moved; those of a
+computation were counted (`strategies.kernels`). All counts are int64.
 """
 
 from __future__ import annotations
@@ -138,8 +138,7 @@ class Rows:
         edges, rows = self.edges(snapshot), np.full_like(snapshot, self.nodes)
         if self.attends:
             return self._attend(edges, rows, rows)
-        moved = edges * (width * FP32 + ENTRY) + rows * width * FP32
-        return self._work(edges, rows, width, moved, 2 * edges * width, kept * rows * width * FP32)
+        return self._work(edges, rows, width, 2 * edges * width, kept * rows * width * FP32)
 
     def increment(self, snapshot: Ints) -> Columns:
         """Incremental aggregation of the first layer (REAL eq. 3, 7-8). GCN leaves the touched rows, and all rows where weights evolve and
@@ -149,45 +148,42 @@ class Rows:
             return self._attend(edges, rows, np.full_like(rows, self.nodes))
         width, whole = self.workload.model.inputs, self.workload.model.evolves_weights
         result = np.full_like(rows, self.nodes) if whole else rows
-        moved = edges * (width * FP32 + ENTRY) + (2 * rows + (2 if whole else 1) * result) * width * FP32
-        return self._work(edges, rows, width, moved, 2 * edges * width, result * width * FP32)
+        return self._work(edges, rows, width, 2 * edges * width, result * width * FP32)
 
     def _attend(self, edges: Ints, rows: Ints, result: Ints) -> Columns:
         hidden = self.workload.model.hidden
-        moved = edges * ((hidden + 1) * FP32 + FP32) + (2 * rows + result) * (hidden + 3) * FP32
         # sums, outputs, a row's denominator, maximum and reference; weights for the gradient
         held = (result * (2 * hidden + 3) + edges) * FP32
-        return self._work(edges, rows, hidden, moved, edges * (2 * hidden + SCORE), held)
+        return self._work(edges, rows, hidden, edges * (2 * hidden + SCORE), held)
 
     def transform(self, rows: Ints, width: int, into: bool = False) -> Columns:
         """Dense transformation of `rows` rows to the hidden width; the result has a row for every node. `into`: those are put into a copy
         of the last snapshot's."""
         hidden = self.workload.model.hidden
-        moved = rows * (width + hidden) * FP32
-        done = self._work(np.zeros_like(rows), rows, width, moved, 2 * rows * width * hidden, self.nodes * hidden * FP32)
+        done = self._work(np.zeros_like(rows), rows, width, 2 * rows * width * hidden, self.nodes * hidden * FP32)
         return {**done, "variant": np.full_like(rows, Dense.INTO if into else Dense.WHOLE)}
 
     def rebuild(self, snapshot: Ints) -> Columns:
         """The adjacency of a snapshot from its predecessor's and the edge map (REAL §4.3)."""
         edges = self.edges(snapshot) + self.workload.snapshots.changed_edges[snapshot]
         rows, size = np.full_like(edges, self.nodes), self.graph(snapshot)
-        return self._work(edges, rows, 0, 2 * size, np.zeros_like(edges), size)
+        return self._work(edges, rows, 0, np.zeros_like(edges), size)
 
     def copy(self) -> Columns:
         """Node representations handed from one stage of a pipeline to the next on the device."""
         size = self.nodes * self.workload.model.hidden * FP32 * np.ones(1, np.int64)
-        return self._work(0 * size, self.nodes + 0 * size, self.workload.model.hidden, 2 * size, 0 * size, size)
+        return self._work(0 * size, self.nodes + 0 * size, self.workload.model.hidden, 0 * size, size)
 
     def recurrence(self, layer: int) -> Columns:
         """One step of the recurrence: on every node, or on the columns of a layer's evolving weights."""
         model = self.workload.model
         rows, width = (model.hidden, model.width(layer)) if model.evolves_weights else (self.nodes, model.hidden)
         saved = rows * width * model.stepped * FP32
-        read, scored = (self.nodes * model.width(layer), 2 * self.nodes * model.width(layer)) if model.summarises else (0, 0)
+        scored = 2 * self.nodes * model.width(layer) * model.summarises
         one = np.ones(1, np.int64)
         across = model.depth * width
         flops = rows * across * (4 * model.gates * width + 4 * model.gates) + scored
-        return self._work(0 * one, rows * one, across, (saved + (2 * rows * across + read) * FP32) * one, flops * one, saved * one)
+        return self._work(0 * one, rows * one, across, flops * one, saved * one)
 
     def backward(self, start: Ints, rows: Ints, edges: Ints) -> Columns:
         """A group's backward pass: twice the forward of recurrences and upper layers, the transposed aggregations above layer 1, and what
@@ -202,16 +198,13 @@ class Rows:
         anew = size * nodes if model.evolves_weights else 0  # transformed by every group for itself
         flops = size * (cells + upper * 4 * nodes * hidden * hidden) + upper * total * per_edge
         flops = flops + 2 * (rows + anew) * model.inputs * hidden + edges * per_edge
-        states = size * sum(2 * int(self.recurrence(layer)["bytes"][0]) for layer in recurrent)
-        states += size * upper * 4 * nodes * hidden * FP32
-        moved = states + (upper * total + edges) * (hidden * FP32 + ENTRY) + (rows + anew) * (model.inputs + hidden) * FP32
         turned = size * 8 * (nodes + 1) + 16 * total if upper or self.attends else 0  # transposes, with the order they were sorted in
         own = FP32 * max(int(working(model, nodes, layer)) for layer in range(model.layers))
-        return self._work(total, nodes * size + rows, hidden, moved, flops, turned + own)
+        return self._work(total, nodes * size + rows, hidden, flops, turned + own)
 
-    def _work(self, edges: Ints, rows: Ints, width: int, moved: Ints, flops: Ints, alloc: Ints | int) -> Columns:
+    def _work(self, edges: Ints, rows: Ints, width: int, flops: Ints, alloc: Ints | int) -> Columns:
         same = np.zeros_like(edges)
         return {
             "nodes": same + self.nodes, "edges": edges, "rows": rows, "width": same + width,
-            "bytes": same + moved, "flops": same + flops, "alloc": same + alloc,
+            "flops": same + flops, "alloc": same + alloc,
         }  # fmt: skip

@@ -53,6 +53,6 @@ def state(builder: Builder, phase: Phase, known: tuple[Columns, tuple[Ints, ...]
         more: Columns = {"kernels": builder.kernels.count(STATE)}  # the same tensors
         arrived = builder.add(Op.GATHER, Lane.COMPUTE, compute, sizes, more, where=there, after=(arrived,))
     flops, written = update_work(shape, work.nodes)
-    rows = {"nodes": work.nodes, "rows": work.nodes, "width": shape.memory, "bytes": written}
+    rows = {"nodes": work.nodes, "rows": work.nodes, "width": shape.memory}
     costs: Columns = {"flops": flops, "alloc": written // 2 * (phase.step == TRAIN)}
     return builder.add(Op.MEMORY_UPDATE, Lane.COMPUTE, compute, rows, costs, where=there, after=(arrived,)), size

@@ -14,12 +14,13 @@ from chronoscale.strategies.streams.work import class_work, embed_work, layer_wo
 
 
 def forward(builder: Builder, phase: Batches[Any], site: Columns, ready: Ints, held: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
-    """Layers over the levels, and the scores: the last row, and flops, bytes and bytes saved for backward of all, each [batches]. held:
-    bytes that the batch has on the device."""
-    shape, work, there = phase.shape, phase.work, phase.work.events > 0
+    """Layers over the levels, and the scores: the last row, and of all flops, bytes that their gradient moves and bytes saved for it, each
+    [batches]. held: bytes that the batch has on the device."""
+    shape, work, there, kernels = phase.shape, phase.work, phase.work.events > 0, builder.kernels
     flops, size = update_work(shape, work.nodes) if shape.memory else np.zeros((2, len(work)), np.int64)
     saved = size // 2 * (phase.step == TRAIN)  # what is written is kept, and read once more in the forward pass
-    total = [flops, size, saved]
+    moved = kernels.bytes(gradient(Op.MEMORY_UPDATE), rows=work.nodes) if shape.memory else np.zeros(len(work), np.int64)
+    total = [flops, moved, saved]
     for layer in range(shape.layers):
         levels = range(shape.layers - layer)
         parts = [
@@ -36,22 +37,30 @@ def forward(builder: Builder, phase: Batches[Any], site: Columns, ready: Ints, h
             "rows": targets.sum(1),
             "layer": layer,
         }
-        costs: Columns = {"width": shape.width(layer), "flops": flops, "bytes": size, "alloc": saved}
+        told = {"upper": layer > 0, "later": phase.step != TRAIN, "filled": work.sampled[:, levels].sum(1), "width": shape.width(layer)}
+        told |= {name: sizes[name] for name in ("nodes", "edges", "rows")}
+        moved = kernels.bytes(Op.AGGREGATE.name, **told)
+        costs: Columns = {"width": shape.width(layer), "flops": flops, "bytes": moved, "alloc": saved}
         builder.add(Op.AGGREGATE, Lane.COMPUTE, site, sizes, costs, where=there, after=(ready,) * (not layer and not shape.memory))
-        total = [done + more for done, more in zip(total, (flops, size, saved), strict=True)]
-    told = class_work(shape, work.events) if shape.outputs else score_work(shape, work.roots - work.events, work.events)
-    flops, size = (one + other for one, other in zip(embed_work(shape, work.roots), told, strict=True))
+        total = [done + more for done, more in zip(total, (flops, kernels.bytes(gradient(Op.AGGREGATE), **told), saved), strict=True)]
+    scored = class_work(shape, work.events) if shape.outputs else score_work(shape, work.roots - work.events, work.events)
+    flops = embed_work(shape, work.roots)[0] + scored[0]
     over: Columns = {"free": held}
-    sizes = {"nodes": work.roots, "rows": work.roots, "width": shape.hidden, "flops": flops, "bytes": size}
+    sizes = {"nodes": work.roots, "rows": work.roots, "width": shape.hidden, "flops": flops}
     last = builder.add(Op.FORWARD, Lane.COMPUTE, site, sizes, over if phase.step == VALIDATE else {}, where=there)
-    return last, (total[0] + flops, total[1] + size, total[2])
+    return last, (total[0] + flops, total[1] + kernels.bytes(gradient(Op.FORWARD), rows=work.roots), total[2])
+
+
+def gradient(op: Op) -> str:
+    """The law of what the gradient pass of such rows moves."""
+    return f"{op.name}_GRADIENT"
 
 
 def backward(builder: Builder, phase: Batches[Any], site: Columns, total: tuple[Ints, Ints, Ints], held: Ints) -> Ints:
     """Of what `forward` has computed; `held` as there."""
-    work, (flops, size, saved) = phase.work, total
+    work, (flops, moved, saved) = phase.work, total
     whole: Columns = {"nodes": work.nodes, "edges": work.targets.sum(1), "rows": work.roots, "width": phase.shape.hidden}
-    back: Columns = {"flops": 2 * flops, "bytes": 2 * size, "free": held + saved}
+    back: Columns = {"flops": 2 * flops, "bytes": moved, "free": held + saved}
     return builder.add(Op.BACKWARD, Lane.COMPUTE, site, whole, back, where=work.events > 0)
 
 
@@ -61,5 +70,5 @@ def update(builder: Builder, phase: Batches[Any], site: Columns, backward: Ints,
     if phase.ranks > 1:
         reduced: Columns = {"collective": collective, "bytes": parameters * FP32}
         ready = builder.add(Op.ALLREDUCE, Lane.COMM, site, reduced, after=(backward,))
-    moved: Columns = {"bytes": 7 * parameters * FP32, "rows": parameters, "flops": 10 * parameters}  # Adam reads four values, writes three
-    return ready, builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, moved, after=(ready,))
+    taken: Columns = {"rows": parameters, "flops": 10 * parameters}
+    return ready, builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, taken, after=(ready,))

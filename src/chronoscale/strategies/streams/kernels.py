@@ -38,5 +38,14 @@ def kernels_of(workload: Workload, ranks: int, feeding: Feeding) -> Kernels:
         "compressed": int(feeding.compressed),
         "cached": int(bool(feeding.placement)),
         "changing": int(bool(feeding.placement) and PLACEMENTS[feeding.placement].dynamic),
+        "hidden": shape.hidden,
+        "time": shape.time,
+        "slot": shape.slot,
+        "heads": shape.heads,
+        "mail": shape.mail,
+        "mails": shape.mails,
+        "given": shape.features,
+        "outputs": shape.outputs,
+        "parameters": shape.parameters,
     }
     return Kernels.counted("events", name_of(shape, feeding), sizes)

@@ -75,7 +75,7 @@ def batches(builder: Builder, phase: SpreadPhase) -> Unit:
     fetched, opened, brought = _fetch(line, phase, (sent, asked), builder.kernels.count(STATE))
     held = held + brought
     flops, written = update_work(phase.shape, work.nodes)
-    rows: Columns = {"nodes": work.nodes, "rows": work.nodes, "width": phase.shape.memory, "bytes": written}
+    rows: Columns = {"nodes": work.nodes, "rows": work.nodes, "width": phase.shape.memory}
     costs: Columns = {"flops": flops, "alloc": written // 2 * (phase.step == TRAIN)}
     after = (sent, fetched[0], fetched[1])
     updated = line.add(Op.MEMORY_UPDATE, Lane.COMPUTE, phase.place(BEGIN), rows, costs, where=there, after=after)

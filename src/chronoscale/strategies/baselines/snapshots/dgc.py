@@ -68,8 +68,8 @@ class _Chunks:
     def __init__(self, model: DGC, workload: Workload, ranks: int) -> None:
         self.dgc, self.workload, self.ranks = model, workload, ranks
         self.shape: ModelShape = workload.model
-        self.batches, self.work = Batches(workload, ranks), Work(workload.model)
-        self.builder = Builder(model.name, ranks, 4 * self.shape.parameters * FP32, model.kind, kernels=kernels_of(workload))
+        self.batches, self.work = Batches(workload, ranks), Work(workload.model, kernels := kernels_of(workload))
+        self.builder = Builder(model.name, ranks, 4 * self.shape.parameters * FP32, model.kind, kernels=kernels)
         iterations = len(self.batches.first)
         iteration = np.repeat(np.arange(iterations), ranks)
         unit = np.repeat(self.batches.first, ranks)

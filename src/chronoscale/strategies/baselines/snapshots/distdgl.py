@@ -10,6 +10,7 @@ from chronoscale.errors import UserError
 from chronoscale.strategies.builder import NONE, Blocks, Builder
 from chronoscale.strategies.builder import Columns as Site
 from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.kernels import DESCRIPTORS
 from chronoscale.strategies.recast import Recast
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.cells import Cells, Region, stages, synchronise
@@ -142,9 +143,11 @@ class _Parts:
                     row = {**cells.halo_gradient(at, layer), "kernels": kernels.count("RETURN")}
                     before = self._together(Op.ALLTOALL, here, row, before[0])
                 if cells.splits:
+                    half = cells.backward_transform(at, layer)
                     row = {
-                        **cells.backward_transform(at, layer),
+                        **half,
                         "kernels": kernels.count("BACKWARD_TRANSFORM", upper=layer > 0),
+                        "bytes": kernels.bytes("BACKWARD_TRANSFORM", upper=layer > 0, **{name: half[name] for name in DESCRIPTORS}),
                     }
                     before = (self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=before),)
                 if cells.gathers and layer:

@@ -153,8 +153,8 @@ def _reckoned(workload: Workload, ranks: int, first: Choice, count: int) -> tupl
 
 def _lowered(workload: Workload, ranks: int, hops: list[Hops], host: int) -> Schedule:
     """The rows of an epoch; a site is a rank and iteration."""
-    model, work, sites = workload.model, Work(workload.model), len(hops[0].inputs)
-    kernels = kernels_of(workload)
+    model, kernels, sites = workload.model, kernels_of(workload), len(hops[0].inputs)
+    work = Work(model, kernels)
     builder = Builder(DynaHB.name, ranks, 4 * model.parameters * FP32, DynaHB.kind, host, kernels=kernels)
     iteration = np.arange(sites) // ranks
     site: Columns = {"rank": np.arange(sites) % ranks, **dict.fromkeys(("iteration", "order", "unit"), iteration)}

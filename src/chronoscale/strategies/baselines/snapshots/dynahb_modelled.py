@@ -80,8 +80,9 @@ class ModelledDynaHB(SnapshotStrategy):
         workload.snapshots  # noqa: B018 (refuses other families)
         if ranks < 1:
             raise UserError(f"at least one GPU is needed, got {ranks}")
-        model, work, batches = workload.model, Work(workload.model), Batches(workload, ranks)
-        builder = Builder(self.name, ranks, 4 * model.parameters * FP32, self.kind, kernels=kernels_of(workload))
+        model, kernels, batches = workload.model, kernels_of(workload), Batches(workload, ranks)
+        work = Work(model, kernels)
+        builder = Builder(self.name, ranks, 4 * model.parameters * FP32, self.kind, kernels=kernels)
         iterations = len(batches.first)
         iteration, groups = np.repeat(np.arange(iterations), ranks), np.repeat(batches.groups, ranks)
         site: Columns = {

@@ -8,8 +8,9 @@ import numpy as np
 
 from chronoscale.datasets.snapshots.csr import WeightedCSR
 from chronoscale.strategies.costs import Floats
-from chronoscale.strategies.schedule import Ints
-from chronoscale.strategies.snapshots.rows import ENTRY, FP32, Columns
+from chronoscale.strategies.kernels import Kernels
+from chronoscale.strategies.schedule import Ints, Lane, Op
+from chronoscale.strategies.snapshots.rows import FP32, Columns
 from chronoscale.strategies.workload import ModelShape, Workload
 
 
@@ -56,9 +57,12 @@ def distinct(pool: Ints, draws: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Row descriptors of a share: `rows` vertices int64 [n], `edges` stored entries with self-loops int64 [n]; columns int64 [n]."""
+    """Row descriptors of a share: `rows` vertices int64 [n], `edges` stored entries with self-loops int64 [n]; columns int64 [n].
+
+    What a row moves is counted of groups that are executed (`kernels`)."""
 
     model: ModelShape
+    kernels: Kernels
 
     def load(self, rows: Ints, edges: Ints, features: Ints) -> Columns:
         """H2D of a share's adjacency and of `features` rows of input."""
@@ -74,34 +78,34 @@ class Work:
         return {"nodes": features, "edges": sum(edges, 0 * features), "rows": rows[0], "bytes": moved, "alloc": moved}
 
     def aggregate(self, rows: Ints, edges: Ints, width: int) -> Columns:
-        """Sums over in-neighbours; with attention, three more values an edge are written and read (score, softmax, weight)."""
+        """Sums over in-neighbours; attention writes and reads three more values an edge (score, softmax, weight)."""
         scores = 3 * FP32 * edges * (self.model.spatial == "gat")
-        moved = edges * (width * FP32 + ENTRY) + rows * width * FP32 + scores
-        return _work(edges, rows, width, moved, 2 * edges * width + 3 * scores, rows * width * FP32)
+        return self._work(Op.AGGREGATE, edges, rows, width, 2 * edges * width + 3 * scores, rows * width * FP32)
 
     def transform(self, rows: Ints, width: int) -> Columns:
         """Dense transformation to the hidden width."""
         hidden = self.model.hidden
-        return _work(0 * rows, rows, width, rows * (width + hidden) * FP32, 2 * rows * width * hidden, rows * hidden * FP32)
+        return self._work(Op.TRANSFORM, 0 * rows, rows, width, 2 * rows * width * hidden, rows * hidden * FP32)
 
     def recurrence(self, rows: Ints, width: int) -> Columns:
         """One step of the recurrence: on `rows` vertices of the hidden width, or on the columns of evolving weights."""
         gates, across = self.model.gates, self.model.depth * width
         saved = rows * width * self.model.stepped * FP32
         flops = rows * across * (4 * gates * width + 4 * gates)
-        return _work(0 * rows, rows, across, saved + 2 * rows * across * FP32, flops, saved)
+        return self._work(Op.TEMPORAL, 0 * rows, rows, across, flops, saved)
 
     def optimize(self) -> Columns:
-        """Adam: reads parameter, gradient, two moments; writes three."""
+        """Of an optimiser's step."""
         count = np.full(1, self.model.parameters, np.int64)
-        return {"bytes": 7 * count * FP32, "rows": count, "flops": 10 * count}
+        return {"rows": count, "flops": 10 * count}
+
+    def _work(self, op: Op, edges: Ints, rows: Ints, width: int, flops: Ints, alloc: Ints) -> Columns:
+        found = _columns(edges, rows, width, flops, alloc)
+        return {**found, "bytes": self.kernels.moved(op, Lane.COMPUTE, {**found, "step": 1})}
 
 
-def _work(edges: Ints, rows: Ints, width: int, moved: Ints, flops: Ints, alloc: Ints) -> Columns:
-    same = np.zeros_like(rows)
-    return {
-        "nodes": rows, "edges": edges, "rows": rows, "width": same + width, "bytes": moved, "flops": flops, "alloc": alloc,
-    }  # fmt: skip
+def _columns(edges: Ints, rows: Ints, width: int, flops: Ints, alloc: Ints) -> Columns:
+    return {"nodes": rows, "edges": edges, "rows": rows, "width": np.zeros_like(rows) + width, "flops": flops, "alloc": alloc}
 
 
 @dataclass(slots=True)
@@ -131,5 +135,5 @@ class Owed:
 
     def columns(self, width: int) -> Columns:
         """Descriptors of the BACKWARD row."""
-        found = _work(self.edges, self.rows, width, self.bytes, self.flops, 0 * self.rows)
-        return {**found, "free": self.free}
+        found = _columns(self.edges, self.rows, width, self.flops, 0 * self.rows)
+        return {**found, "bytes": self.bytes, "free": self.free}
