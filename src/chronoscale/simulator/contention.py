@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Int32
-from chronoscale.simulator.shares import Shares
+from chronoscale.simulator.shares import Shares, short
 from chronoscale.simulator.timeline import streams_of
 from chronoscale.simulator.traffic import Crossed
 from chronoscale.strategies.cluster import Cluster
@@ -26,25 +26,26 @@ def contention(schedule: Schedule, cluster: Cluster, costs: CostModel, ns: Ints,
     Resources: memory and SMs of each rank's device, then the links.
     """
     streams = streams_of(schedule, cluster.device)
-    parts = [_crossing(crossed, ns, schedule.ranks), *_computing(schedule, costs, streams, len(cluster.device.streams))]
+    parts = [*_computing(schedule, costs, streams, len(cluster.device.streams)), _crossing(crossed, ns, streams, schedule.ranks)]
     row, resource, share = (np.concatenate([part[i] for part in parts]) for i in range(3))
     delay = np.zeros(len(schedule), np.int64)
     delay[crossed.traffic.row] = crossed.traffic.latency_ns
     names = tuple(f"GPU {rank} {what}" for what in OF_A_DEVICE for rank in range(schedule.ranks))
-    return Shares.of(row, resource.astype(np.int32), share, delay, streams, (*names, *crossed.links.names))
+    return Shares.by_row(row, resource, share, delay, (*names, *crossed.links.names))
 
 
-def _crossing(crossed: Crossed, ns: Ints, ranks: int) -> tuple[Ints, Ints, Floats]:
+def _crossing(crossed: Crossed, ns: Ints, streams: Int32, ranks: int) -> tuple[Ints, Int32, Floats]:
     links, traffic = crossed
     place = np.repeat(np.arange(len(traffic.row)), np.diff(traffic.ptr))
     row = traffic.row[place]
     moving_s = np.maximum(ns[row] - traffic.latency_ns[place], 1) / 1e9
     share = traffic.bytes / moving_s / links.bandwidth[traffic.link]
-    used = share > 0  # a host's memory without a stated bandwidth is no limit
-    return row[used], len(OF_A_DEVICE) * ranks + traffic.link[used].astype(np.int64), share[used]
+    used = np.flatnonzero(share > 0)  # a host's memory without a stated bandwidth is no limit
+    used = used[short(streams[row[used]], traffic.link[used], share[used], len(links))]
+    return row[used], traffic.link[used] + np.int32(len(OF_A_DEVICE) * ranks), share[used]
 
 
-def _computing(schedule: Schedule, costs: CostModel, streams: Int32, lanes: int) -> list[tuple[Ints, Ints, Floats]]:
+def _computing(schedule: Schedule, costs: CostModel, streams: Int32, lanes: int) -> list[tuple[Ints, Int32, Floats]]:
     found = [np.zeros(len(schedule)) for _ in OF_A_DEVICE]
     for code in np.unique(schedule.op):
         if Op(code) not in COLLECTIVES:
@@ -52,12 +53,12 @@ def _computing(schedule: Schedule, costs: CostModel, streams: Int32, lanes: int)
             for column, share in zip(found, costs.occupies(schedule, rows), strict=True):
                 column[rows] = share
     asked = [np.flatnonzero(_short(share, schedule, streams, lanes)) for share in found]
-    return [(rows, which * schedule.ranks + schedule.rank[rows].astype(np.int64), found[which][rows]) for which, rows in enumerate(asked)]
+    return [(rows, schedule.rank[rows] + np.int32(which * schedule.ranks), found[which][rows]) for which, rows in enumerate(asked)]
 
 
 def _short(share: Floats, schedule: Schedule, streams: Int32, lanes: int) -> NDArray[np.bool_]:
     """Rows that ask for some of what their rank's streams together may ask for more of than there is."""
     most = np.zeros(schedule.ranks * lanes)
     np.maximum.at(most, streams, share)
-    short = most.reshape(schedule.ranks, lanes).sum(axis=1) > 1
-    return np.asarray((share > 0) & short[schedule.rank])
+    wanted = most.reshape(schedule.ranks, lanes).sum(axis=1) > 1
+    return np.asarray((share > 0) & wanted[schedule.rank])

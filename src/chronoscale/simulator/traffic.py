@@ -12,6 +12,7 @@ from chronoscale.datasets.arrays import Int32
 from chronoscale.simulator import network
 from chronoscale.simulator.collectives import Collectives, Costs, Group
 from chronoscale.simulator.links import LinkGraph
+from chronoscale.simulator.network import Joined
 from chronoscale.simulator.patterns import Kind, Patterns, crossed
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import Floats
@@ -37,17 +38,17 @@ class Traffic:
     bytes: Floats  # [u]
 
     @classmethod
-    def of(cls, schedule: Schedule, cluster: Cluster, links: LinkGraph) -> Traffic:
-        """Collectives, and copies between devices and their host. None on links that were fitted: what was measured has it in.
-
-        links: of `cluster`. Raises ValueError as `network.times`.
+    def of(cls, schedule: Schedule, cluster: Cluster, joined: Joined | None = None) -> Traffic:
+        """Collectives (`joined`, where they are at hand), and copies between devices and their host. None on links that were fitted: what
+        was measured has it in. Raises ValueError as `network.times`.
         """
         if network.origin(cluster) is Source.FITTED or cluster.device.on_host:
             return cls._joined([])
-        patterns, found = Patterns(links), Collectives.of(schedule)
+        patterns = network.patterns(cluster)
+        links, (found, costs) = patterns.graph, joined or Joined.of(schedule, cluster)
         parts = [_copies(schedule, cluster, links, op) for op in (Op.H2D, Op.D2H)]
         if len(found):
-            costs, first = network.costs(found, schedule, cluster, patterns), found.first()
+            first = found.first()
             for group in found.groups():
                 for tree in (False, True):
                     if (mine := costs.tree[group.index] == tree).any():
@@ -73,10 +74,9 @@ class Crossed(NamedTuple):
     traffic: Traffic
 
     @classmethod
-    def of(cls, schedule: Schedule, cluster: Cluster) -> Crossed:
-        """Raises ValueError as `Traffic.of`."""
-        links = LinkGraph.of(cluster)
-        return cls(links, Traffic.of(schedule, cluster, links))
+    def of(cls, schedule: Schedule, cluster: Cluster, joined: Joined | None = None) -> Crossed:
+        """As `Traffic.of`, which says what it raises."""
+        return cls(network.patterns(cluster).graph, Traffic.of(schedule, cluster, joined))
 
 
 def _ns(seconds: Floats) -> Ints:
