@@ -23,26 +23,52 @@ Crowd::Crowd(const Takes& takes, int64_t rows, const int64_t* ns) : takes_(takes
 bool Crowd::grow(const int64_t* start, const int64_t* end, bool lingers) {
   const int64_t before = count_, most = static_cast<int64_t>(takers_.size());
   if (before == most) return false;
-  line_up(start, end);
-  in_.assign(takes_.resources, {});
-  for (const Begin& b : begins_) {
-    for (int64_t p = takes_.ptr[b.row]; p < takes_.ptr[b.row + 1]; ++p) {
-      enter(in_[takes_.resource[p]], {end[b.row], units(takes_.share[p]), b.row}, b.time, lingers);
-    }
+  begins_.clear();
+  for (const int32_t i : takers_) {
+    if (end[i] >= 0) begins_.push_back({start[i] + takes_.delay[i], i});
   }
+  in_.assign(takes_.resources, {});
+  sweep(end, lingers, false);
+  const auto ordered = [&](int32_t number) { return !in_[number].disordered; };
+  const auto gone = std::remove_if(begins_.begin(), begins_.end(), [&](const Begin& b) {
+    return std::all_of(takes_.resource + takes_.ptr[b.row], takes_.resource + takes_.ptr[b.row + 1], ordered);
+  });
+  begins_.erase(gone, begins_.end());
+  sort();
+  sweep(end, lingers, true);
   if (count_ > before && (++turn_ == kTurns || 2 * count_ > most)) std::for_each(takers_.begin(), takers_.end(), [&](int32_t i) { add(i); });
   return count_ > before;
 }
 
-// Those that run, in the order in which they begin to take what they take.
-void Crowd::line_up(const int64_t* start, const int64_t* end) {
-  begins_.clear();
-  int64_t last = 0;
-  for (const int32_t i : takers_) {
-    if (end[i] < 0) continue;
-    begins_.push_back({start[i] + takes_.delay[i], i});
-    last = std::max(last, begins_.back().time);
+// Those that overlap, found in the order of begins_: schedules mostly list rows as they run. Then, with begins_ sorted, those on resources for
+// which it was not the order in which rows begin to take of them.
+void Crowd::sweep(const int64_t* end, bool lingers, bool sorted) {
+  for (const Begin& b : begins_) {
+    for (int64_t p = takes_.ptr[b.row]; p < takes_.ptr[b.row + 1]; ++p) {
+      Resource& r = in_[takes_.resource[p]];
+      if (!sorted && b.time < r.last) r = Resource{true};
+      if (r.disordered != sorted) continue;
+      r.last = b.time;
+      r.active.push_back({end[b.row], units(takes_.share[p]), b.row});
+      r.load += r.active.back().units;
+      if (r.load > kWhole) settle(r, lingers);
+    }
   }
+}
+
+// Those that are over go, and the others are in one another's way if they still ask for too much.
+void Crowd::settle(Resource& r, bool lingers) {
+  size_t left = 0;
+  for (const Active& a : r.active) {
+    if (a.end + (lingers && among_[a.row]) > r.last) r.active[left++] = a; else r.load -= a.units;
+  }
+  r.active.resize(left);
+  if (r.load > kWhole) std::for_each(r.active.begin(), r.active.end(), [&](const Active& a) { add(a.row); });
+}
+
+void Crowd::sort() {
+  int64_t last = 0;
+  for (const Begin& b : begins_) last = std::max(last, b.time);
   spare_.resize(begins_.size());
   for (int shift = 0; shift < 63 && last >> shift; shift += kDigit) {
     std::array<size_t, (1 << kDigit) + 1> place{};
@@ -52,18 +78,6 @@ void Crowd::line_up(const int64_t* start, const int64_t* end) {
     for (const Begin& b : begins_) spare_[place[digit(b)]++] = b;
     begins_.swap(spare_);
   }
-}
-
-void Crowd::enter(Resource& r, const Active& one, int64_t now, bool lingers) {
-  r.active.push_back(one);
-  r.load += one.units;
-  if (r.load <= kWhole) return;
-  size_t left = 0;
-  for (const Active& a : r.active) {
-    if (a.end + (lingers && among_[a.row]) > now) r.active[left++] = a; else r.load -= a.units;
-  }
-  r.active.resize(left);
-  if (r.load > kWhole) std::for_each(r.active.begin(), r.active.end(), [&](const Active& a) { add(a.row); });
 }
 
 void Crowd::add(int64_t row) {

@@ -30,12 +30,14 @@ class Crowd {
     int32_t row;
   };
   struct Resource {
-    int64_t load = 0;  // of those in `active`, some of which are over
+    bool disordered = false;
+    int64_t last = 0, load = 0;  // of those in `active`, some of which are over: when one began, units
     std::vector<Active> active;
   };
 
-  void line_up(const int64_t* start, const int64_t* end);
-  void enter(Resource& r, const Active& one, int64_t now, bool lingers);
+  void sweep(const int64_t* end, bool lingers, bool sorted);
+  void settle(Resource& r, bool lingers);
+  void sort();
   void add(int64_t row);
 
   Takes takes_;

@@ -204,6 +204,17 @@ class Replay {
     close(s, begin + rows_.ns[i]);
   }
 
+  // All that is known of a row that its stream comes to after the next one: by the clock, rows of all streams take turns.
+  void fetch(int32_t i) const {
+    for (const int64_t* column : {rows_.ns, rows_.dep_ptr, static_cast<const int64_t*>(start_), static_cast<const int64_t*>(end_)}) {
+      __builtin_prefetch(column + i);
+    }
+    __builtin_prefetch(&next_[i]);
+    __builtin_prefetch(&waiting_[i]);
+    if (rows_.collective) __builtin_prefetch(rows_.collective + i);
+    if (hosts_.turns) __builtin_prefetch(hosts_.turn + i), __builtin_prefetch(hosts_.after + i);
+  }
+
   void close(int32_t s, int64_t end) {
     Line& line = line_[s];
     end_[line.row] = end;
@@ -211,6 +222,7 @@ class Replay {
     line.ready = end;
     line.row = next_[line.row];
     line.at = line.row < 0 ? 0 : rows_.dep_ptr[line.row];
+    if (line.row >= 0 && next_[line.row] >= 0) fetch(next_[line.row]);
   }
 
   Rows rows_;
