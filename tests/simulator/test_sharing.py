@@ -99,22 +99,32 @@ def test_what_is_slowed_down_comes_into_the_way_of_others():
     assert found[1:6] == [(0, 190), (0, 120), (0, 130), (130, 210), (999, 1000)]
 
 
+def test_what_would_end_as_another_begins_still_meets_it():
+    """At 7 ns a has half a ns left, which without b would be rounded to none; b takes half of what there is until a ends."""
+    text = "w: COPY@HOST ns=999\na: H2D@H2D ns=4\nc: COPY@D2H ns=5\nx: COPY@COMPUTE ns=7\nb: AGGREGATE@COMPUTE ns=50\n" + ALONE
+    schedule = write(text).schedule
+    found = run(schedule, shares(schedule, [(1, 0, 1.0), (2, 0, 0.7), *((row, 0, 1.0) for row in range(4, 25))]))
+    assert found[1:5] == [(0, 8), (0, 7), (0, 7), (7, 58)]
+
+
 def test_rows_may_be_listed_in_another_order_than_they_run():
-    text = "w: COPY@HOST ns=999\nb: AGGREGATE@COMPUTE ns=60\na: H2D@H2D ns=100 <- w\nc: TEMPORAL@COMPUTE2 ns=60\nv: COPY@D2H ns=2000\n"
-    schedule = write(text + ALONE).schedule
-    found = run(schedule, shares(schedule, [(row, 0, 1.0) for row in (1, 2, 3, *range(5, 25))]))
-    assert found[1:4] == [(0, 120), (999, 1099), (0, 120)] and found[-1] == (2019, 2020)
+    """a before c, which meets b long before a begins; also by the last digits of when they begin, a stands before c."""
+    text = "w: COPY@HOST ns=8192\nb: AGGREGATE@COMPUTE ns=60\na: H2D@H2D ns=100 <- w\nx: COPY@COMPUTE2 ns=5\nc: TEMPORAL@COMPUTE2 ns=60\n"
+    schedule = write(text + "v: COPY@D2H ns=9000\n" + ALONE).schedule
+    found = run(schedule, shares(schedule, [(row, 0, 1.0) for row in (1, 2, 4, *range(6, 26))]))
+    assert found[1:5] == [(0, 115), (8192, 8292), (0, 5), (5, 120)] and found[-1] == (9019, 9020)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_few_of_many_in_one_anothers_way(seed):
+@pytest.mark.parametrize("longest", [7, 9000])
+@pytest.mark.parametrize("seed", range(4))
+def test_few_of_many_in_one_anothers_way(seed, longest):
     """Long FIFOs whose rows seldom meet, so that most of them are replayed without a clock."""
     rng, ranks, count = np.random.default_rng(seed), 3, 240
     lanes = [Lane.H2D.name, Lane.COMPUTE.name, Lane.COMPUTE2.name, Lane.D2H.name]
     lines = []
     for i in range(count):
         after = f" <- r{rng.integers(max(0, i - 9), i)}?" if i and rng.random() < 0.4 else ""
-        lines.append(f"r{i}: COPY@{rng.choice(lanes)} ns={rng.integers(1, 7)} rank={rng.integers(ranks)}{after}")
+        lines.append(f"r{i}: COPY@{rng.choice(lanes)} ns={rng.integers(1, longest)} rank={rng.integers(ranks)}{after}")
     schedule = write("\n".join(lines), ranks).schedule
     taking = np.flatnonzero(rng.random(count) < 0.9).tolist()
     entries = {(row, int(rng.integers(3))): rng.choice([0.1, 0.2, 1 / 3, 0.7]) for row in taking for _ in range(2)}
