@@ -88,7 +88,7 @@ class Changing:
         free = np.isin(schedule.op[rows], [Op.INCREMENT, Op.RECONSTRUCT])
         return np.where(dear, 100, np.where(free, 1, 10 + 40 * full)).astype(np.int64), Source.SPECIFIED
 
-    def occupies(self, schedule, rows):
+    def occupies(self, schedule, rows, ns):
         return np.zeros(len(rows)), np.zeros(len(rows))
 
 

@@ -76,7 +76,7 @@ class NsCosts:
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         return schedule.flops[rows], Source.MEASURED
 
-    def occupies(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Floats]:
+    def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
         return np.zeros(len(rows)), np.zeros(len(rows))
 
 

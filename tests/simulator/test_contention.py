@@ -26,7 +26,7 @@ FREE = replace(H200, contention=False)
 class Half(NsCosts):
     """Every row of a device takes `nodes` % of its memory and `edges` % of its SMs."""
 
-    def occupies(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Floats]:
+    def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
         here = schedule.lane[rows] != Lane.HOST
         return schedule.nodes[rows] / 100 * here, schedule.edges[rows] / 100 * here
 

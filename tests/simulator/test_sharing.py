@@ -58,6 +58,49 @@ def test_rows_behind_wait_for_the_end():
     assert run(schedule, shares(schedule, [(0, 0, 1.0), (1, 0, 1.0)])) == [(0, 200), (0, 200), (200, 205), (200, 201)]
 
 
+ALONE = "\n".join(f"z{i}: COPY@D2H ns=1 <- {f'z{i - 1}' if i else 'w'}" for i in range(20))  # that nobody is in the way of
+
+
+def test_what_is_slowed_down_comes_into_the_way_of_others():
+    """Of c, which begins when a would have ended if it had not met b."""
+    text = "w: COPY@HOST ns=999\na: H2D@H2D ns=100\nb: AGGREGATE@COMPUTE ns=60\nx: COPY@COMPUTE2 ns=130\nc: COPY@COMPUTE2 ns=50\n" + ALONE
+    schedule = write(text).schedule
+    found = run(schedule, shares(schedule, [(row, 0, 1.0) for row in (1, 2, *range(4, 25))]))
+    assert found[1:6] == [(0, 190), (0, 120), (0, 130), (130, 210), (999, 1000)]
+
+
+def test_what_would_end_as_another_begins_still_meets_it():
+    """At 7 ns a has half a ns left, which without b would be rounded to none; b takes half of what there is until a ends."""
+    text = "w: COPY@HOST ns=999\na: H2D@H2D ns=4\nc: COPY@D2H ns=5\nx: COPY@COMPUTE ns=7\nb: AGGREGATE@COMPUTE ns=50\n" + ALONE
+    schedule = write(text).schedule
+    found = run(schedule, shares(schedule, [(1, 0, 1.0), (2, 0, 0.7), *((row, 0, 1.0) for row in range(4, 25))]))
+    assert found[1:5] == [(0, 8), (0, 7), (0, 7), (7, 58)]
+
+
+def test_rows_may_be_listed_in_another_order_than_they_run():
+    """a before c, which meets b long before a begins; also by the last digits of when they begin, a stands before c."""
+    text = "w: COPY@HOST ns=8192\nb: AGGREGATE@COMPUTE ns=60\na: H2D@H2D ns=100 <- w\nx: COPY@COMPUTE2 ns=5\nc: TEMPORAL@COMPUTE2 ns=60\n"
+    schedule = write(text + "v: COPY@D2H ns=9000\n" + ALONE).schedule
+    found = run(schedule, shares(schedule, [(row, 0, 1.0) for row in (1, 2, 4, *range(6, 26))]))
+    assert found[1:5] == [(0, 115), (8192, 8292), (0, 5), (5, 120)] and found[-1] == (9019, 9020)
+
+
+@pytest.mark.parametrize("longest", [7, 9000])
+@pytest.mark.parametrize("seed", range(4))
+def test_few_of_many_in_one_anothers_way(seed, longest):
+    """Long FIFOs whose rows seldom meet, so that most of them are replayed without a clock."""
+    rng, ranks, count = np.random.default_rng(seed), 3, 240
+    lanes = [Lane.H2D.name, Lane.COMPUTE.name, Lane.COMPUTE2.name, Lane.D2H.name]
+    lines = []
+    for i in range(count):
+        after = f" <- r{rng.integers(max(0, i - 9), i)}?" if i and rng.random() < 0.4 else ""
+        lines.append(f"r{i}: COPY@{rng.choice(lanes)} ns={rng.integers(1, longest)} rank={rng.integers(ranks)}{after}")
+    schedule = write("\n".join(lines), ranks).schedule
+    taking = np.flatnonzero(rng.random(count) < 0.9).tolist()
+    entries = {(row, int(rng.integers(3))): rng.choice([0.1, 0.2, 1 / 3, 0.7]) for row in taking for _ in range(2)}
+    run(schedule, shares(schedule, [(row, resource, share) for (row, resource), share in entries.items()], {3: 2, 50: 1}))
+
+
 def test_a_collective_is_slowed_down_for_all_its_ranks():
     written = write("r: ALLREDUCE@COMM all bytes=100\nh: H2D@H2D ns=50 rank=1\no: OPTIMIZE@COMPUTE ns=1 <- r", ranks=2)
     taken = shares(written.schedule, [(0, 0, 1.0), (written.row["h/1"], 0, 1.0)])

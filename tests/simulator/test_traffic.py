@@ -18,7 +18,7 @@ H200 = presets.cluster("h200")
 def crossed(schedule: Schedule, cluster: Cluster) -> tuple[Traffic, dict[int, dict[str, float]]]:
     """By row, bytes by link."""
     graph = LinkGraph.of(cluster)
-    traffic = Traffic.of(schedule, cluster, graph)
+    traffic = Traffic.of(schedule, cluster)
     found = {}
     for i, row in enumerate(traffic.row.tolist()):
         part = slice(traffic.ptr[i], traffic.ptr[i + 1])
@@ -44,7 +44,7 @@ def test_no_link_needs_longer_than_the_row_lasts(op, size, ranks):
     for cluster in (H200, presets.cluster("polaris"), presets.cluster("a40-ib"), presets.cluster("a40-10g")):
         cluster = presets.scaled(cluster, 32)
         graph = LinkGraph.of(cluster)
-        traffic = Traffic.of(schedule, cluster, graph)
+        traffic = Traffic.of(schedule, cluster)
         rows, ns = network.times(schedule, cluster)
         assert traffic.row.tolist() == [rows.min()]
         busy = traffic.bytes / graph.bandwidth[traffic.link] * 1e9
@@ -58,7 +58,7 @@ def test_no_link_needs_longer_than_a_message_lasts(size, target):
     for name in ("h200", "a40-10g"):
         cluster = presets.scaled(presets.cluster(name), 10)
         graph = LinkGraph.of(cluster)
-        traffic = Traffic.of(schedule, cluster, graph)
+        traffic = Traffic.of(schedule, cluster)
         lasts = network.times(schedule, cluster)[1][0] - traffic.latency_ns[0]
         assert (traffic.bytes / graph.bandwidth[traffic.link]).max() * 1e9 == pytest.approx(lasts, abs=1)
 
@@ -101,7 +101,7 @@ def test_groups_of_ranks_beside_one_another():
 def test_fitted_links_and_cpus_have_no_traffic():
     schedule = write("h: H2D@H2D bytes=10\nr: ALLREDUCE@COMM all bytes=10 <- h", 2).schedule
     from_fit = replace(H200, origin="fitted on this machine")
-    traffic = Traffic.of(schedule, from_fit, LinkGraph.of(from_fit))
+    traffic = Traffic.of(schedule, from_fit)
     assert (len(traffic.row), traffic.ptr.tolist(), len(traffic.link)) == (0, [0], 0)
     assert volumes(Crossed(LinkGraph.of(from_fit), traffic), 10).empty
 

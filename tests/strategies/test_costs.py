@@ -12,7 +12,7 @@ from notation import write
 from chronoscale.errors import UserError
 from chronoscale.strategies.calibrated import Calibrated
 from chronoscale.strategies.cluster import Device, Link
-from chronoscale.strategies.costs import FORMS, DatasheetCosts, Fit, FittedCosts, overlapped
+from chronoscale.strategies.costs import FORMS, CostModel, DatasheetCosts, Fit, FittedCosts, Floats, overlapped
 from chronoscale.strategies.roofline import kinds
 from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
 from chronoscale.strategies.trace import Source
@@ -87,6 +87,11 @@ def test_costs_say_what_they_assume() -> None:
     assert names == ["d datasheet, roofline by operation", "d datasheet, 60% of peak", "d datasheet, roofline by operation, CUDA graphs"]
 
 
+def taken(costs: CostModel, row: Schedule) -> tuple[Floats, Floats]:
+    """Of the one row that there is, while it is alone."""
+    return costs.occupies(row, np.array([0]), costs.predict(row, np.array([0]))[0])
+
+
 @pytest.mark.parametrize(
     ("row", "shares"),
     [
@@ -99,19 +104,19 @@ def test_costs_say_what_they_assume() -> None:
     ],
 )
 def test_what_a_row_takes_of_a_device_while_it_is_alone(row: Schedule, shares: tuple[float, float]) -> None:
-    memory, sms = DatasheetCosts(CHIP, efficiency=1.0).occupies(row, np.array([0]))
+    memory, sms = taken(DatasheetCosts(CHIP, efficiency=1.0), row)
     assert (memory[0], sms[0]) == pytest.approx(shares, abs=1e-9)
-    assert DatasheetCosts(DEVICE, efficiency=1.0).occupies(row, np.array([0]))[1].tolist() == [0.0]  # of SMs that nobody has counted
+    assert taken(DatasheetCosts(DEVICE, efficiency=1.0), row)[1].tolist() == [0.0]  # of SMs that nobody has counted
 
 
 def test_fitted_costs_know_shares_of_a_gpu_whose_peaks_are_known() -> None:
     row = replace(aggregate(1000), bytes=np.array([5600]), rows=np.array([20]))  # 2,800 ns
-    assert [part.tolist() for part in COSTS.occupies(row, np.array([0]))] == [[0.0], [0.0]]
+    assert [part.tolist() for part in taken(COSTS, row)] == [[0.0], [0.0]]
     gpu = replace(COSTS, launch_ns=5, peaks=CHIP)
-    assert np.concatenate(gpu.occupies(row, np.array([0]))) == pytest.approx([0.5, 160 / 400])
-    assert replace(gpu, launch_ns=0).occupies(row, np.array([0]))[0].tolist() == [0.0]
+    assert np.concatenate(taken(gpu, row)) == pytest.approx([0.5, 160 / 400])
+    assert taken(replace(gpu, launch_ns=0), row)[0].tolist() == [0.0]
     guess = Calibrated(COSTS, DatasheetCosts(CHIP, efficiency=1.0), 2.0)
-    assert guess.occupies(row, np.array([0]))[0] == pytest.approx([0.5])  # twice what the guess alone would take
+    assert taken(guess, row)[0] == pytest.approx([0.5])  # twice what the guess alone would take
 
 
 def test_kernels_are_launched_by_the_host_or_take_a_moment_in_a_graph() -> None:

@@ -116,7 +116,7 @@ class Even:
     def predict(self, schedule, rows):
         return np.full(len(rows), 10), Source.SPECIFIED
 
-    def occupies(self, schedule, rows):
+    def occupies(self, schedule, rows, ns):
         return np.zeros(len(rows)), np.zeros(len(rows))
 
 

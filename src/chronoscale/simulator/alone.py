@@ -34,9 +34,10 @@ class Alone:
         """Raises UserError when the cluster has too few devices, and when `costs` does not know a row."""
         cluster.link(schedule.ranks)  # refuses too few devices
         ns, source = durations(costs, schedule)
-        joined, joined_ns = network.times(schedule, cluster)
-        ns[joined], source[joined] = joined_ns, network.origin(cluster)
-        crossed = Crossed.of(schedule, cluster) if cluster.contention else None
+        joined = network.Joined.of(schedule, cluster)
+        rows, taken = joined.times()
+        ns[rows], source[rows] = taken, network.origin(cluster)
+        crossed = Crossed.of(schedule, cluster, joined) if cluster.contention else None
         shares = None if crossed is None else contention(schedule, cluster, costs, ns, crossed)
         return cls(ns, source, costs.launch_ns, crossed, shares)
 

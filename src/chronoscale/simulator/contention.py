@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Int32
-from chronoscale.simulator.shares import Shares
+from chronoscale.simulator.shares import Shares, short
 from chronoscale.simulator.timeline import streams_of
 from chronoscale.simulator.traffic import Crossed
 from chronoscale.strategies.cluster import Cluster, Device
@@ -20,7 +20,7 @@ from chronoscale.strategies.costs import CostModel, Floats
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Op, Schedule
 
 OF_A_DEVICE = ("memory", "SMs")
-Entries = tuple[Ints, Ints, Floats, Floats]  # rows, resources, shares, and what the rows demand
+Entries = tuple[Ints, Int32, Floats]  # rows, resources, shares
 
 
 def contention(schedule: Schedule, cluster: Cluster, costs: CostModel, ns: Ints, crossed: Crossed) -> Shares | None:
@@ -29,48 +29,46 @@ def contention(schedule: Schedule, cluster: Cluster, costs: CostModel, ns: Ints,
     Resources: memory and SMs of each rank's device, then the links.
     """
     streams = streams_of(schedule, cluster.device)
-    parts = [_crossing(crossed, cluster.device, ns, schedule.ranks), *_computing(schedule, costs, streams, len(cluster.device.streams))]
-    row, resource, share, demanded = (np.concatenate([part[i] for part in parts]) for i in range(4))
-    demand = np.zeros(len(schedule))
-    np.maximum.at(demand, row, demanded)
+    computing, demand = _computing(schedule, costs, ns, streams, len(cluster.device.streams))
+    parts = [*computing, _crossing(crossed, cluster.device, ns, streams, schedule.ranks, demand)]
+    row, resource, share = (np.concatenate([part[i] for part in parts]) for i in range(3))
     delay = np.zeros(len(schedule), np.int64)
     delay[crossed.traffic.row] = crossed.traffic.latency_ns
     names = tuple(f"GPU {rank} {what}" for what in OF_A_DEVICE for rank in range(schedule.ranks))
-    return Shares.of(
-        row, resource.astype(np.int32), share, delay, np.where(demand > 0, demand, 1.0), streams, (*names, *crossed.links.names)
-    )
+    return Shares.by_row(row, resource, share, delay, np.where(demand > 0, demand, 1.0), (*names, *crossed.links.names))
 
 
-def _crossing(crossed: Crossed, device: Device, ns: Ints, ranks: int) -> Entries:
+def _crossing(crossed: Crossed, device: Device, ns: Ints, streams: Int32, ranks: int, demand: Floats) -> Entries:
+    """Entries of what crosses links; `demand`, float64 [n], is filled in."""
     links, traffic = crossed
-    place = np.repeat(np.arange(len(traffic.row)), np.diff(traffic.ptr))
+    place, there = np.repeat(np.arange(len(traffic.row)), np.diff(traffic.ptr)), np.diff(traffic.ptr) > 0
     row = traffic.row[place]
-    moving_s = np.maximum(ns[row] - traffic.latency_ns[place], 1) / 1e9
-    rate = traffic.bytes / moving_s
+    rate = traffic.bytes / (np.maximum(ns[row] - traffic.latency_ns[place], 1) / 1e9)
+    if there.any():
+        demand[traffic.row[there]] = np.maximum.reduceat(rate, traffic.ptr[:-1][there]) / device.memory_bandwidth
     share = rate / links.bandwidth[traffic.link]
-    used = share > 0  # a host's memory without a stated bandwidth is no limit
-    return row[used], len(OF_A_DEVICE) * ranks + traffic.link[used].astype(np.int64), share[used], rate[used] / device.memory_bandwidth
+    used = np.flatnonzero(share > 0)  # a host's memory without a stated bandwidth is no limit
+    used = used[short(streams[row[used]], traffic.link[used], share[used], len(links))]
+    return row[used], traffic.link[used] + np.int32(len(OF_A_DEVICE) * ranks), share[used]
 
 
-def _computing(schedule: Schedule, costs: CostModel, streams: Int32, lanes: int) -> list[Entries]:
+def _computing(schedule: Schedule, costs: CostModel, ns: Ints, streams: Int32, lanes: int) -> tuple[list[Entries], Floats]:
+    """Entries of memories and of SMs, and what rows demand of those, float64 [n]."""
     found = [np.zeros(len(schedule)) for _ in OF_A_DEVICE]
     for code in np.unique(schedule.op):
         if Op(code) not in COLLECTIVES:
             rows = schedule.tasks(Op(code))
-            for column, share in zip(found, costs.occupies(schedule, rows), strict=True):
+            for column, share in zip(found, costs.occupies(schedule, rows, ns[rows]), strict=True):
                 column[rows] = share
-    short = [np.where(_short(share, schedule, streams, lanes), share, 0.0) for share in found]
-    most = np.maximum(*short)
-    asked = [np.flatnonzero(share) for share in short]
-    return [
-        (rows, which * schedule.ranks + schedule.rank[rows].astype(np.int64), short[which][rows], most[rows])
-        for which, rows in enumerate(asked)
-    ]
+    wanted = [np.where(_wanted(share, schedule, streams, lanes), share, 0.0) for share in found]
+    asked = [np.flatnonzero(share) for share in wanted]
+    parts = [(rows, schedule.rank[rows] + np.int32(which * schedule.ranks), wanted[which][rows]) for which, rows in enumerate(asked)]
+    return parts, np.maximum(*wanted)
 
 
-def _short(share: Floats, schedule: Schedule, streams: Int32, lanes: int) -> NDArray[np.bool_]:
-    """Rows that ask for some of what their rank's streams together may ask for more of than there is."""
+def _wanted(share: Floats, schedule: Schedule, streams: Int32, lanes: int) -> NDArray[np.bool_]:
+    """Rows of ranks whose streams together may ask for more than there is, bool [n]."""
     most = np.zeros(schedule.ranks * lanes)
     np.maximum.at(most, streams, share)
-    short = most.reshape(schedule.ranks, lanes).sum(axis=1) > 1
-    return np.asarray((share > 0) & short[schedule.rank])
+    found: NDArray[np.bool_] = (most.reshape(schedule.ranks, lanes).sum(axis=1) > 1)[schedule.rank]
+    return found

@@ -39,6 +39,9 @@ take part cost nothing; one rank alone takes no time.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import NamedTuple
+
 import numpy as np
 
 from chronoscale.simulator.collectives import Collectives, Costs
@@ -51,22 +54,38 @@ from chronoscale.strategies.trace import Source
 
 
 def times(schedule: Schedule, cluster: Cluster) -> tuple[Ints, Ints]:
-    """Rows that take part in collectives and how long each lasts (ns), both int64 [rows].
-
-    Raises ValueError when a communication row has no collective id, or another row has one.
-    """
-    found = Collectives.of(schedule)
-    if not len(found):
-        return found.row, np.zeros(0, np.int64)
-    ns = np.rint(costs(found, schedule, cluster).seconds * 1e9).astype(np.int64)
-    return found.row, np.repeat(ns, found.size)
+    """Rows that take part in collectives and how long each lasts (ns), both int64 [rows]. Raises ValueError as `Joined.of`."""
+    return Joined.of(schedule, cluster).times()
 
 
-def costs(found: Collectives, schedule: Schedule, cluster: Cluster, patterns: Patterns | None = None) -> Costs:
-    """What every collective takes; `patterns`: of the cluster's links, where they are at hand."""
+class Joined(NamedTuple):
+    """The collectives of a schedule, and what each takes."""
+
+    found: Collectives
+    costs: Costs
+
+    @classmethod
+    def of(cls, schedule: Schedule, cluster: Cluster) -> Joined:
+        """Raises ValueError when a communication row has no collective id, or another row has one."""
+        found = Collectives.of(schedule)
+        return cls(found, costs(found, schedule, cluster) if len(found) else Costs.unknown(0))
+
+    def times(self) -> tuple[Ints, Ints]:
+        """As `times` of this module."""
+        return self.found.row, np.repeat(np.rint(self.costs.seconds * 1e9).astype(np.int64), self.found.size)
+
+
+def costs(found: Collectives, schedule: Schedule, cluster: Cluster) -> Costs:
+    """What every collective takes."""
     if origin(cluster) is Source.FITTED or cluster.collectives == "alpha-beta":
         return alpha_beta(found, cluster)
-    return Model.of(cluster, patterns or Patterns(LinkGraph.of(cluster))).costs(found, schedule)
+    return Model.of(cluster, patterns(cluster)).costs(found, schedule)
+
+
+@lru_cache(maxsize=1)  # schedules of several strategies are replayed on one cluster
+def patterns(cluster: Cluster) -> Patterns:
+    """Over the links of `cluster`. Raises UserError as `LinkGraph.of`."""
+    return Patterns(LinkGraph.of(cluster))
 
 
 def origin(cluster: Cluster) -> Source:

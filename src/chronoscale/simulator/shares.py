@@ -39,16 +39,29 @@ class Shares:
     ) -> Shares | None:
         """From entries [k] of rows, in any order, each at most once a resource; streams int32 [n]: of which FIFO a row is. None where no
         resource can be asked for more than it has: what one FIFO does, it does in turn."""
-        share = np.clip(np.rint(share / UNIT), 1, 1 / UNIT) * UNIT
-        most = pd.Series(share).groupby(streams[row].astype(np.int64) * len(names) + resource, sort=False).max()
-        short = np.bincount(most.index.to_numpy() % len(names), most.to_numpy(), len(names)) > 1
-        kept = np.flatnonzero(short[resource])
-        if not len(kept):
+        kept = short(streams[row], resource, share, len(names))
+        return cls.by_row(row[kept], resource[kept], share[kept], delay_ns, demand, names)
+
+    @classmethod
+    def by_row(cls, row: Ints, resource: Int32, share: Floats, delay_ns: Ints, demand: Floats, names: tuple[str, ...]) -> Shares | None:
+        """The same, of entries that are all kept."""
+        if not len(row):
             return None
-        kept = kept[np.lexsort((resource[kept], row[kept]))]
-        ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(row[kept], minlength=len(streams)))])
-        return cls(ptr, resource[kept].astype(np.int32), share[kept], delay_ns, demand, names)
+        order = np.argsort(row, kind="stable")
+        ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(row, minlength=len(delay_ns)))])
+        return cls(ptr, resource[order].astype(np.int32), _whole(share[order]), delay_ns, demand, names)
 
     def take(self, ns: Ints) -> NDArray[np.bool_]:
         """Which rows, `ns` long, take any: bool [n]."""
         return (np.diff(self.ptr) > 0) & (self.delay_ns < ns)
+
+
+def short(stream: Int32, resource: Int32, share: Floats, resources: int) -> Ints:
+    """Entries of resources that FIFOs together can ask for more of than there is, int64 [any]; `stream` int32 [k]: each entry's FIFO."""
+    most = pd.Series(_whole(share)).groupby(stream.astype(np.int64) * resources + resource, sort=False).max()
+    return np.flatnonzero((np.bincount(most.index.to_numpy() % resources, most.to_numpy(), resources) > 1)[resource])
+
+
+def _whole(share: Floats) -> Floats:
+    """In units."""
+    return np.clip(np.rint(share / UNIT), 1, 1 / UNIT) * UNIT

@@ -13,12 +13,11 @@ from chronoscale.simulator.carried import Carried, resumed
 from chronoscale.simulator.collectives import Collectives, Costs
 from chronoscale.simulator.contention import contention
 from chronoscale.simulator.launches import Launches
-from chronoscale.simulator.links import LinkGraph
 from chronoscale.simulator.lockstep import Lockstep
 from chronoscale.simulator.memory import admit
-from chronoscale.simulator.patterns import Patterns
+from chronoscale.simulator.network import Joined
 from chronoscale.simulator.tally import Tally
-from chronoscale.simulator.traffic import Crossed, Known, Traffic, crossing, utilised
+from chronoscale.simulator.traffic import Crossed, crossing, utilised
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.metrics import Summary
@@ -64,19 +63,19 @@ class _Shape:
     def fits(self, schedule: Schedule) -> bool:
         return schedule.op is self.schedule.op and schedule.dep is self.schedule.dep
 
-    def known(self, schedule: Schedule, cluster: Cluster, patterns: Patterns) -> Known:
+    def joined(self, schedule: Schedule, cluster: Cluster) -> Joined:
         """What its collectives take."""
         found = replace(self.collectives, moved=schedule.bytes[self.collectives.row])
-        return Known(patterns, found, network.costs(found, schedule, cluster, patterns) if len(found) else Costs.unknown(0))
+        return Joined(found, network.costs(found, schedule, cluster) if len(found) else Costs.unknown(0))
 
-    def alone(self, schedule: Schedule, cluster: Cluster, costs: CostModel, known: Known) -> tuple[Ints, set[Source]]:
+    def alone(self, schedule: Schedule, cluster: Cluster, costs: CostModel, joined: Joined) -> tuple[Ints, set[Source]]:
         """What each row takes, ns, and where that is from; as `engine.replay` has it."""
         ns, sources = np.zeros(len(schedule), np.int64), set()
         for rows in self.tasks:
             ns[rows], source = costs.predict(schedule, rows)
             sources.add(source)
-        if len(known.found):
-            ns[known.found.row] = np.repeat(np.rint(known.costs.seconds * 1e9).astype(np.int64), known.found.size)
+        if len(joined.found):
+            rows, ns[rows] = joined.times()
             sources.add(network.origin(cluster))
         return ns, sources
 
@@ -88,8 +87,8 @@ def stream(stretches: Iterable[Stretch], cluster: Cluster, costs: CostModel) -> 
 
     Raises UserError as `engine.replay`, ValueError where iterations overlap.
     """
-    links, shape = LinkGraph.of(cluster), None
-    patterns, moved = Patterns(links), np.zeros(len(links))
+    links, shape = network.patterns(cluster).graph, None
+    moved = np.zeros(len(links))
     for stretch in stretches:
         schedule = stretch.schedule
         if shape is None:
@@ -97,17 +96,17 @@ def stream(stretches: Iterable[Stretch], cluster: Cluster, costs: CostModel) -> 
             carried, tally = Carried.nothing(schedule.ranks), Tally(schedule)
         if shape is None or not shape.fits(schedule):
             shape = _Shape.of(schedule, cluster)
-        known = shape.known(schedule, cluster, patterns)
-        ns, sources = shape.alone(schedule, cluster, costs, known)
+        joined = shape.joined(schedule, cluster)
+        ns, sources = shape.alone(schedule, cluster, costs, joined)
         shares = None
         if cluster.contention:
-            shares = contention(schedule, cluster, costs, ns, Crossed(links, Traffic.of(schedule, cluster, links, known)))
+            shares = contention(schedule, cluster, costs, ns, Crossed.of(schedule, cluster, joined))
         if shape.lockstep is not None and shares is None:
             begin, end, carried = shape.lockstep.replay(schedule, ns, costs.launch_ns, carried)
         else:
             launches = Launches.of(schedule, ns, costs.launch_ns)
             begin, end, carried = resumed(stretch, cluster.device, ns, launches, carried, shares)
         tally.add(stretch, begin, end, sources, shape.lockstep is not None)
-        moved += crossing(schedule, cluster, known)
+        moved += crossing(schedule, cluster, joined)
     device = f"{cluster.device.name} ({cluster.name}), costs: {costs.name}"
     return Streamed(tally, cluster, tally.summary(device), tally.op_seconds, utilised(moved, links, tally.span_ns))

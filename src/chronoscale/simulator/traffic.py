@@ -12,6 +12,7 @@ from chronoscale.datasets.arrays import Int32
 from chronoscale.simulator import network
 from chronoscale.simulator.collectives import Collectives, Costs, Group
 from chronoscale.simulator.links import LinkGraph
+from chronoscale.simulator.network import Joined
 from chronoscale.simulator.patterns import Kind, Patterns, crossed
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import Floats
@@ -19,14 +20,6 @@ from chronoscale.strategies.schedule import Ints, Op, Schedule
 from chronoscale.strategies.trace import Source
 
 PATTERN: dict[Op, Kind] = {Op.ALLREDUCE: "ring", Op.ALLGATHER: "gather", Op.ALLTOALL: "exchange"}
-
-
-class Known(NamedTuple):
-    """What a schedule's collectives are, and what each takes."""
-
-    patterns: Patterns
-    found: Collectives
-    costs: Costs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,17 +38,14 @@ class Traffic:
     bytes: Floats  # [u]
 
     @classmethod
-    def of(cls, schedule: Schedule, cluster: Cluster, links: LinkGraph, known: Known | None = None) -> Traffic:
-        """Collectives, and copies between devices and their host. None on links that were fitted: what was measured has it in.
-
-        links: of `cluster`; `known`: of the schedule. Raises ValueError as `network.times`.
+    def of(cls, schedule: Schedule, cluster: Cluster, joined: Joined | None = None) -> Traffic:
+        """Collectives (`joined`, where they are at hand), and copies between devices and their host. None on links that were fitted: what
+        was measured has it in. Raises ValueError as `network.times`.
         """
         if network.origin(cluster) is Source.FITTED or cluster.device.on_host:
             return cls._joined([])
-        if known is None:
-            patterns, found = Patterns(links), Collectives.of(schedule)
-            known = Known(patterns, found, network.costs(found, schedule, cluster, patterns) if len(found) else Costs.unknown(0))
-        patterns, found, costs = known
+        patterns = network.patterns(cluster)
+        links, (found, costs) = patterns.graph, joined or Joined.of(schedule, cluster)
         parts = [_copies(schedule, cluster, links, op) for op in (Op.H2D, Op.D2H)]
         if len(found):
             first = found.first()
@@ -84,10 +74,9 @@ class Crossed(NamedTuple):
     traffic: Traffic
 
     @classmethod
-    def of(cls, schedule: Schedule, cluster: Cluster) -> Crossed:
-        """Raises ValueError as `Traffic.of`."""
-        links = LinkGraph.of(cluster)
-        return cls(links, Traffic.of(schedule, cluster, links))
+    def of(cls, schedule: Schedule, cluster: Cluster, joined: Joined | None = None) -> Crossed:
+        """As `Traffic.of`, which says what it raises."""
+        return cls(network.patterns(cluster).graph, Traffic.of(schedule, cluster, joined))
 
 
 def slowest(crossed: Crossed) -> tuple[Ints, Ints]:
@@ -144,17 +133,17 @@ def loads(traffic: Traffic, links: LinkGraph) -> Floats:
     return np.asarray(np.bincount(traffic.link, weights=traffic.bytes, minlength=len(links)), np.float64)
 
 
-def crossing(schedule: Schedule, cluster: Cluster, known: Known) -> Floats:
+def crossing(schedule: Schedule, cluster: Cluster, joined: Joined) -> Floats:
     """`loads` of the traffic of a schedule, not made row by row: float64 [links]."""
-    links = known.patterns.graph
+    patterns = network.patterns(cluster)
+    links, (found, costs) = patterns.graph, joined
     moved = np.zeros(len(links))
     if network.origin(cluster) is Source.FITTED or cluster.device.on_host:
         return moved
-    found, costs = known.found, known.costs
     for group in found.groups():
         for tree in (False, True):
             if (mine := costs.tree[group.index] == tree).any():
-                pattern = known.patterns.of("tree" if tree else PATTERN[group.op], group.ranks)
+                pattern = patterns.of("tree" if tree else PATTERN[group.op], group.ranks)
                 moved[pattern.link] += pattern.total(group.moved[:, mine], costs.wire[group.index[mine]])
     for op, way in ((Op.H2D, links.to_device), (Op.D2H, links.to_host)):
         row, ways = schedule.tasks(op), way(np.arange(schedule.ranks))

@@ -32,7 +32,7 @@ class Unknown:
         """As in `CostModel`."""
         self._asked()
 
-    def occupies(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Floats]:
+    def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
         """As in `CostModel`."""
         self._asked()
 
@@ -62,9 +62,9 @@ class Asked:
         self.note(schedule, rows)
         return self.costs.predict(schedule, rows)
 
-    def occupies(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Floats]:
+    def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
         """As in `CostModel`."""
-        return self.costs.occupies(schedule, rows)
+        return self.costs.occupies(schedule, rows, ns)
 
     def note(self, schedule: Schedule, rows: Ints | None = None) -> None:
         """Rows of a schedule, by default all, as if they had been asked for."""

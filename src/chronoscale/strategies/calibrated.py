@@ -34,11 +34,9 @@ class Calibrated:
         """The fitted curves': what a run's epochs have shown holds what launching took."""
         return self.fitted.launch_ns
 
-    def occupies(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Floats]:
-        """The guess's, whose bytes move in the time that rows take here."""
-        memory, sms = self.rough.occupies(schedule, rows)
-        taken, guessed = (costs.predict(schedule, rows)[0] for costs in (self, self.rough))
-        return np.minimum(memory * guessed / np.maximum(taken, 1), 1.0), sms
+    def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
+        """The guess's."""
+        return self.rough.occupies(schedule, rows, ns)
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         ns, source = np.zeros(len(rows), np.int64), Source.FITTED

@@ -42,9 +42,9 @@ class CostModel(Protocol):
         """Durations in ns, int64 [len(rows)], of rows that share one op; and their origin. Called once an op."""
         ...
 
-    def occupies(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Floats]:
-        """Shares of the device's memory bandwidth and of its SMs that such rows take while they run alone, float64 [len(rows)] each, from 0
-        to 1; zeros where unknown."""
+    def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
+        """Shares of the device's memory bandwidth and of its SMs that such rows, `ns` long (int64 [len(rows)]), take while they run alone,
+        float64 [len(rows)] each, from 0 to 1; zeros where unknown."""
         ...
 
 
@@ -109,8 +109,8 @@ class DatasheetCosts:
             seconds = self._worked(schedule, rows) + schedule.kernels[rows] * (self.device.graph_s if self.launch == "graph" else 0.0)
         return np.rint(seconds * 1e9).astype(np.int64), Source.SPECIFIED
 
-    def occupies(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Floats]:
-        return occupied(self.device, schedule, rows, self.predict(schedule, rows)[0])
+    def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
+        return occupied(self.device, schedule, rows, ns)
 
     def _worked(self, schedule: Schedule, rows: Ints) -> Floats:
         if self.efficiency is None and len(rows):
@@ -253,10 +253,10 @@ class FittedCosts:
             ns[chosen] = np.rint(np.maximum(values, 0)).astype(np.int64)
         return ns, source
 
-    def occupies(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Floats]:
+    def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
         if self.peaks is None or not self.launch_ns:  # on a CPU, ranks that are busy side by side are fitted for themselves
             return np.zeros(len(rows)), np.zeros(len(rows))
-        return occupied(self.peaks, schedule, rows, self.predict(schedule, rows)[0])
+        return occupied(self.peaks, schedule, rows, ns)
 
     def of(self, curve: Curve) -> Fit:
         """The fit of a curve. Raises UserError where there is none."""

@@ -53,7 +53,7 @@ class RecordedCosts:
             raise UserError(f"costs {self.name}: they are durations of the rows of '{trace.strategy}', and of no other schedule")
         return self.gap_ns[rows] + trace.duration_ns[rows], Source(int(trace.source[rows].max()))
 
-    def occupies(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Floats]:
+    def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
         """Shares of memory bandwidth and SMs, float64 [rows]: unknown, so that rows slow nothing down."""
         return np.zeros(len(rows)), np.zeros(len(rows))
 

@@ -153,7 +153,7 @@ def test_a_trace_of_another_tool_is_replayed_by_hand(tmp_path):
     found = replay(schedule, gpus(2), costs)
     assert found.start_ns.tolist() == [0, 30_000, 34_000] * 2 and found.span_ns == 39_000
     assert found.device.endswith("costs: recorded on as traced in model.0.et")
-    memory, sms = costs.occupies(schedule, np.arange(4))
+    memory, sms = costs.occupies(schedule, np.arange(4), np.ones(4, np.int64))
     assert memory.tolist() == sms.tolist() == [0.0] * 4
     with pytest.raises(UserError, match="durations of the rows of 'model', and of no other schedule"):
         costs.predict(schedule.take(np.arange(3)), np.arange(3))

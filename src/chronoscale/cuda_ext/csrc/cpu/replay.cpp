@@ -2,13 +2,15 @@
 //
 // Rows of known length need no clock. A stream runs ahead for as long as the ends that it waits for are known, also future ones, since
 // nothing delays a row once it runs; whoever comes to know an end wakes the streams that wait for it. A stream waits for one thing at a time,
-// so that those that wait for the same are a list with one link a stream. Rows that share resources end when the clock says.
+// so that those that wait for the same are a list with one link a stream. Rows that share resources end when the clock says; of those that
+// may, only they do that are in one another's way, which replays before have told.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <queue>
 #include <vector>
 
+#include "crowd.h"
 #include "pool.h"
 #include "sharing.h"
 
@@ -37,12 +39,13 @@ struct Event {
 
 class Replay {
  public:
-  Replay(const Rows& rows, const Hosts& hosts, const cs::Takes& takes, int64_t* start, int64_t* end)
-      : rows_(rows), hosts_(hosts), sharing_(takes, rows.streams), start_(start), end_(end), next_(rows.count, kNone),
+  Replay(const Rows& rows, const Hosts& hosts, const cs::Takes& takes, const cs::Crowd& crowd, int64_t* start, int64_t* end)
+      : rows_(rows), hosts_(hosts), crowd_(crowd), sharing_(takes, rows.streams), start_(start), end_(end), next_(rows.count, kNone),
         waiting_(rows.count, kNone), line_(rows.streams), link_(rows.streams + hosts.count, kNone), group_(rows.groups),
         began_(hosts.turns, -1), turn_waiting_(hosts.turns, kNone), host_(hosts.count) {}
 
-  void run() {
+  // Whether a row that shares has ended at an instant at which its speed was settled.
+  bool run() {
     std::fill(start_, start_ + rows_.count, -1);
     std::fill(end_, end_ + rows_.count, -1);
     line_up();
@@ -63,6 +66,7 @@ class Replay {
       }
       sharing_.settle(now, [&](int32_t s, int64_t time) { events_.push({time, s, sharing_.version(s)}); });
     }
+    return sharing_.lingers();
   }
 
  private:
@@ -151,7 +155,7 @@ class Replay {
         line.ready = g.latest;
         owner = g.first;
       }
-      if (sharing_.taken(owner, rows_.ns[owner])) return take(s, owner);
+      if (crowd_.has(owner)) return take(s, owner);
       finish(s, line.ready);
     }
   }
@@ -201,6 +205,17 @@ class Replay {
     close(s, begin + rows_.ns[i]);
   }
 
+  // All that is known of a row that its stream comes to after the next one: by the clock, rows of all streams take turns.
+  void fetch(int32_t i) const {
+    for (const int64_t* column : {rows_.ns, rows_.dep_ptr, static_cast<const int64_t*>(start_), static_cast<const int64_t*>(end_)}) {
+      __builtin_prefetch(column + i);
+    }
+    __builtin_prefetch(&next_[i]);
+    __builtin_prefetch(&waiting_[i]);
+    if (rows_.collective) __builtin_prefetch(rows_.collective + i);
+    if (hosts_.turns) __builtin_prefetch(hosts_.turn + i), __builtin_prefetch(hosts_.after + i);
+  }
+
   void close(int32_t s, int64_t end) {
     Line& line = line_[s];
     end_[line.row] = end;
@@ -208,10 +223,12 @@ class Replay {
     line.ready = end;
     line.row = next_[line.row];
     line.at = line.row < 0 ? 0 : rows_.dep_ptr[line.row];
+    if (line.row >= 0 && next_[line.row] >= 0) fetch(next_[line.row]);
   }
 
   Rows rows_;
   Hosts hosts_;
+  const cs::Crowd& crowd_;
   cs::Sharing sharing_;
   int64_t *start_, *end_;
   std::vector<int32_t> next_, waiting_;  // of rows: the stream's next one; who waits for its end
@@ -272,7 +289,11 @@ int cs_replay(int64_t count, int64_t streams, const int32_t* stream, const int64
   const cs::Takes takes{resources, delay, demand, ptr, resource, share};
   if (!sound(rows, launching) || !sound(rows, takes) || (count && (!out_start || !out_end))) return CS_ERROR_ARGUMENT;
   return cs::guarded([&] {
-    Replay(rows, launching, takes, out_start, out_end).run();
+    cs::Crowd crowd(takes, count, ns);
+    bool lingers = false;
+    do {
+      lingers = Replay(rows, launching, takes, crowd, out_start, out_end).run();
+    } while (crowd.grow(out_start, out_end, lingers));
     return CS_OK;
   });
 }

@@ -6,14 +6,6 @@
 
 namespace cs {
 
-namespace {
-
-constexpr int64_t kWhole = int64_t{1} << 36;
-
-int64_t units(double share) { return static_cast<int64_t>(share * static_cast<double>(kWhole)); }
-
-}  // namespace
-
 Sharing::Sharing(const Takes& takes, int64_t streams) : takes_(takes) {
   if (!takes.ptr) return;
   of_.resize(streams);
@@ -127,6 +119,7 @@ bool Sharing::set(Activity& a, int64_t now) {
   a.since = now;
   a.speed = a.next;
   a.end = now + std::max<int64_t>(0, std::llrint(a.left / a.speed));
+  lingers_ |= a.end == now;
   ++a.version;
   return true;
 }

@@ -17,16 +17,20 @@ struct Takes {
   const double* share;
 };
 
+constexpr int64_t kWhole = int64_t{1} << 36;  // a resource, in units of shares
+
+inline int64_t units(double share) { return static_cast<int64_t>(share * static_cast<double>(kWhole)); }
+
 // Activities of a stream each, at most one at a time: progressive filling (max-min fairness) among those that a full resource joins.
 class Sharing {
  public:
   Sharing(const Takes& takes, int64_t streams);
 
-  bool taken(int64_t row, int64_t ns) const { return takes_.ptr && takes_.ptr[row] < takes_.ptr[row + 1] && takes_.delay[row] < ns; }
   int64_t delay(int64_t row) const { return takes_.delay[row]; }
   void enter(int32_t stream, int64_t row, int64_t ns, int64_t now);
   void leave(int32_t stream);
   uint32_t version(int32_t stream) const { return of_[stream].version; }
+  bool lingers() const { return lingers_; }  // whether an activity has ended at an instant at which its speed was settled
 
   // After all that enters and leaves at `now`: ends(stream, time) of those whose speed has changed.
   template <class F>
@@ -49,7 +53,7 @@ class Sharing {
     bool joined = false;
   };
   struct Resource {
-    int64_t load = 0;  // in units of 2^-36
+    int64_t load = 0;  // in units
     double room = 0, slope = 0, level = 0;
     bool over = false, dirty = false, seen = false;
     std::vector<int32_t> streams;
@@ -58,12 +62,13 @@ class Sharing {
   void gather();
   void fill();
   void join(int32_t stream);
-  static bool set(Activity& a, int64_t now);
+  bool set(Activity& a, int64_t now);
 
   Takes takes_;
   std::vector<Activity> of_;
   std::vector<Resource> in_;
   std::vector<int32_t> entered_, dirty_, joined_, full_;
+  bool lingers_ = false;
 };
 
 }  // namespace cs

@@ -83,9 +83,9 @@ class ServerCosts:
             seconds = seconds * self.rates.operators
         return np.rint(seconds * 1e9).astype(np.int64), source
 
-    def occupies(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Floats]:
+    def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
         """As in `CostModel`."""
-        return occupied(self.rates.cluster.device, schedule, rows, self.predict(schedule, rows)[0])
+        return occupied(self.rates.cluster.device, schedule, rows, ns)
 
     def _device(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Source]:
         ns, source = DatasheetCosts(self.rates.cluster.device, self.rates.efficiency).predict(schedule, rows)

@@ -1,0 +1,88 @@
+#include "crowd.h"
+
+#include <algorithm>
+#include <array>
+
+namespace cs {
+
+namespace {
+
+constexpr int kDigit = 11;  // bits that are sorted by at a time
+constexpr int kTurns = 4;   // after so many all that take anything are in: replays that only find more cost more than they save
+
+}  // namespace
+
+Crowd::Crowd(const Takes& takes, int64_t rows, const int64_t* ns) : takes_(takes) {
+  if (!takes.ptr) return;
+  for (int64_t i = 0; i < rows; ++i) {
+    if (takes.ptr[i] < takes.ptr[i + 1] && takes.delay[i] < ns[i]) takers_.push_back(static_cast<int32_t>(i));
+  }
+  if (!takers_.empty()) among_.resize(rows);
+}
+
+bool Crowd::grow(const int64_t* start, const int64_t* end, bool lingers) {
+  const int64_t before = count_, most = static_cast<int64_t>(takers_.size());
+  if (before == most) return false;
+  begins_.clear();
+  for (const int32_t i : takers_) {
+    if (end[i] >= 0) begins_.push_back({start[i] + takes_.delay[i], i});
+  }
+  in_.assign(takes_.resources, {});
+  sweep(end, lingers, false);
+  const auto ordered = [&](int32_t number) { return !in_[number].disordered; };
+  const auto gone = std::remove_if(begins_.begin(), begins_.end(), [&](const Begin& b) {
+    return std::all_of(takes_.resource + takes_.ptr[b.row], takes_.resource + takes_.ptr[b.row + 1], ordered);
+  });
+  begins_.erase(gone, begins_.end());
+  sort();
+  sweep(end, lingers, true);
+  if (count_ > before && (++turn_ == kTurns || 2 * count_ > most)) std::for_each(takers_.begin(), takers_.end(), [&](int32_t i) { add(i); });
+  return count_ > before;
+}
+
+// Those that overlap, found in the order of begins_: schedules mostly list rows as they run. Then, with begins_ sorted, those on resources for
+// which it was not the order in which rows begin to take of them.
+void Crowd::sweep(const int64_t* end, bool lingers, bool sorted) {
+  for (const Begin& b : begins_) {
+    for (int64_t p = takes_.ptr[b.row]; p < takes_.ptr[b.row + 1]; ++p) {
+      Resource& r = in_[takes_.resource[p]];
+      if (!sorted && b.time < r.last) r = Resource{true};
+      if (r.disordered != sorted) continue;
+      r.last = b.time;
+      r.active.push_back({end[b.row], units(takes_.share[p]), b.row});
+      r.load += r.active.back().units;
+      if (r.load > kWhole) settle(r, lingers);
+    }
+  }
+}
+
+// Those that are over go, and the others are in one another's way if they still ask for too much.
+void Crowd::settle(Resource& r, bool lingers) {
+  size_t left = 0;
+  for (const Active& a : r.active) {
+    if (a.end + (lingers && among_[a.row]) > r.last) r.active[left++] = a; else r.load -= a.units;
+  }
+  r.active.resize(left);
+  if (r.load > kWhole) std::for_each(r.active.begin(), r.active.end(), [&](const Active& a) { add(a.row); });
+}
+
+void Crowd::sort() {
+  int64_t last = 0;
+  for (const Begin& b : begins_) last = std::max(last, b.time);
+  spare_.resize(begins_.size());
+  for (int shift = 0; shift < 63 && last >> shift; shift += kDigit) {
+    std::array<size_t, (1 << kDigit) + 1> place{};
+    const auto digit = [&](const Begin& b) { return static_cast<size_t>(b.time >> shift) & ((1 << kDigit) - 1); };
+    for (const Begin& b : begins_) ++place[digit(b) + 1];
+    for (size_t d = 0; d < 1 << kDigit; ++d) place[d + 1] += place[d];
+    for (const Begin& b : begins_) spare_[place[digit(b)]++] = b;
+    begins_.swap(spare_);
+  }
+}
+
+void Crowd::add(int64_t row) {
+  count_ += !among_[row];
+  among_[row] = 1;
+}
+
+}  // namespace cs
