@@ -3,7 +3,8 @@
     python benchmarks/bench_simulator.py [GPUS ...]
 
 Prints Markdown: medians of repeats, with the range of the whole, which is `engine.replay`: durations, network, launches, the native engine,
-the trace. SimPy replays up to 500,000 tasks. GPUS of 0 stands for more than 10^7 tasks on 1,024: PSG, the snapshots over and over.
+the trace; and of the whole with contention, for which traffic and shares are made and the native engine replays rows that share. SimPy
+replays up to 500,000 tasks, none of which share. GPUS of 0 stands for more than 10^7 tasks on 1,024: PSG, the snapshots over and over.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.snapshots.statistics import COLUMNS
 from chronoscale.real_exec.environment import device_name
 from chronoscale.simulator import network, presets
+from chronoscale.simulator.contention import contention
 from chronoscale.simulator.engine import replay, times
 from chronoscale.simulator.launches import Launches
+from chronoscale.simulator.traffic import Crossed
 from chronoscale.strategies.costs import DatasheetCosts, durations
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.workload import ModelShape, Workload
@@ -34,7 +37,7 @@ from chronoscale.strategies.workload import ModelShape, Workload
 GPUS, NAMES = (4, 16, 64, 256, 1024, 4096, 0), ("psg", "blad", "real-g+")
 LARGE, TURNS = 1024, 33  # more than 10^7 tasks: GPUs, and how often the snapshots come
 REPEATS, SIMPY_TASKS = 5, 500_000
-STEPS = ("durations", "network", "launches", "native", "SimPy")
+STEPS = ("plan", "durations", "network", "launches", "native", "SimPy", "traffic", "shares", "shared")
 P = ParamSpec("P")
 Result = TypeVar("Result")
 
@@ -57,14 +60,19 @@ def measure(name: str, work: Workload, gpus: int) -> None:
         ns[rows] = joined
         launches = timed("launches", Launches.of, schedule, ns, costs.launch_ns)
         timed("native", times, schedule, cluster.device, ns, launches, None)
+        crossed = timed("traffic", Crossed.of, schedule, cluster, network.Joined.of(schedule, cluster))
+        shares = timed("shares", contention, schedule, cluster, costs, ns, crossed)
+        timed("shared", times, schedule, cluster.device, ns, launches, shares)
+        timed("alone", replay, schedule, replace(cluster, contention=False), costs)
         timed("whole", replay, schedule, cluster, costs)
         if len(schedule) <= SIMPY_TASKS:
             timed("SimPy", times, schedule, cluster.device, ns, launches, None, "simpy")
     middle = {step: statistics.median(found) for step, found in seconds.items()}
     steps = " | ".join(f"{middle[step]:.3f}" if step in middle else "" for step in STEPS)
-    whole = f"{middle['whole']:.3f} ({min(seconds['whole']):.3f}–{max(seconds['whole']):.3f})"
-    rates = " | ".join(f"{len(schedule) / middle[step] / 1e6:.1f}" for step in ("whole", "native"))
-    print(f"| {name} | {gpus:,} | {len(schedule):,} | {middle['plan']:.2f} | {steps} | {whole} | {rates} |", flush=True)
+    wholes = [f"{middle[step]:.3f} ({min(seconds[step]):.3f}–{max(seconds[step]):.3f})" for step in ("alone", "whole")]
+    rates = [f"{len(schedule) / middle[step] / 1e6:.1f}" for step in ("alone", "whole")]
+    figures = [f"{name} | {gpus:,} | {len(schedule):,} | {steps}", *(cell for pair in zip(wholes, rates, strict=True) for cell in pair)]
+    print(f"| {' | '.join(figures)} |", flush=True)
 
 
 def main() -> None:
@@ -73,8 +81,9 @@ def main() -> None:
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "simpy"))
     device, kernels = device_name(torch.device("cpu")), versions()["cpu"]
     print(f"{device}, one core, Python {platform.python_version()}, {packages}, native kernels {kernels}, {REPEATS} repeats; seconds\n")
-    print("| strategy | GPUs | tasks | plan | durations | network | launches | native | SimPy | whole | 10⁶ tasks/s | of the kernel |")
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    steps = " | ".join(STEPS)
+    print(f"| strategy | GPUs | tasks | {steps} | whole, alone | 10⁶ tasks/s | whole, contention | 10⁶ tasks/s |")
+    print("|---|" + "---:|" * (len(STEPS) + 6))
     for gpus in [int(one) for one in sys.argv[1:]] or GPUS:
         for name in NAMES if gpus else ("psg",):
             many = stats if gpus else replace(stats, **{column: np.tile(getattr(stats, column), TURNS) for column in COLUMNS})
