@@ -380,3 +380,14 @@ def test_an_uncertain_first_is_compared_draw_by_draw(advised, capsys):
     assert "first ahead in" in capsys.readouterr().out
     command("report", "runs/small-advise-1")
     assert "Bars: nine tenths of the draws." in Path("report/index.html").read_text()
+
+
+def test_hours_are_of_a_candidates_own_epochs(advised):
+    points = advised(strategies=["psg"], gpus=[1], epochs=100, advise={"grid": {"epochs": [10, 20]}})["points"]
+    hours = {one["settings"]["epochs"]: one["gpu_hours"] for one in points}
+    assert hours[10] == pytest.approx(10 * points[0]["epoch_s"] / 3600, rel=1e-9) and hours[20] == pytest.approx(2 * hours[10], rel=1e-9)
+
+
+def test_trainings_that_fail_are_not_ranked(experiment, capsys):
+    command("advise", experiment(strategies=["psg"], gpus=[1], failures={"mtbf_s": 5}), expect=2)
+    assert "failures: trainings that nothing interrupts are ranked; leave the key out here" in capsys.readouterr().err.replace("\n", " ")

@@ -144,7 +144,9 @@ def test_a_profile_of_long_epochs_keeps_to_its_budget(experiment, jobs, capsys):
         command("profile", experiment(name, strategies=["psg"], profile_epochs=epochs))
         taken.append({one.label for one in jobs.pop().items})
         said = " ".join(capsys.readouterr().err.split())
-        over = re.search(r"profile: 2 passes over what 1 rank need take about \d+ epochs, profile_epochs: 0.001 asks for fewer", said)
+        over = re.search(
+            r"profile: 2 passes over what 1 rank has to know take about \d+ epochs, more than profile_epochs: 0.001; fewer", said
+        )
         assert (over is not None) == (epochs < 1)
     assert taken[0] < taken[1] and not any("delta" in label for label in taken[0] | taken[1])  # nobody increments
 

@@ -220,7 +220,9 @@ def test_figure_11() -> None:
     line = table.loc["executed", "wikitalk"]
     assert rows.loc["SlimCache, executed", "ours_mean"] == pytest.approx(line["fast-none"] / line["fast-sc"])
     paced = table.loc["nothing ahead, computing as slow as printed"]
-    assert (paced["fast-none"] > paced["fast-sc"]).all() and paced["fast-sc"].to_numpy() == pytest.approx(paced["fast-sc-te-ta"].to_numpy())
+    assert (paced["fast-none"] > paced["fast-sc"]).all() and paced["fast-sc"].to_numpy() == pytest.approx(
+        paced["fast-sc-te-ta"].to_numpy(), rel=1e-3
+    )
     assert rows.loc["compression engine, executed, share of an epoch", "ours_mean"] < 0.5
     assert any("bound" in note for note in found.notes)
 

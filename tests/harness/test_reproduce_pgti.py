@@ -70,7 +70,7 @@ def test_scaling_has_the_shape_of_figure_7() -> None:
     dist, ddp = ([cases.DEFAULT.epoch(name, gpus) for gpus in GPUS] for name in ("dist-index", "ddp"))
     assert (np.diff(dist) < 0).all() and (np.array(ddp) > dist).all()
     over = [cases.DEFAULT.over(gpus) for gpus in GPUS]
-    assert (np.diff(over) > 0).all() and over[0] < 2.5 and over[-1] > 10
+    assert (np.diff(over) > 0).all() and over[0] < 2.5 and over[-1] > 9
     assert cases.DEFAULT.epoch("gpu-index", 1) / dist[3] == pytest.approx(32, rel=0.01)
     assert ddp[-1] > min(ddp), "requests to one scheduler outgrow what ranks share"
 

@@ -172,3 +172,21 @@ def test_few_samples_are_told_by_operation(experiment, capsys):
 def test_keys_are_documented():
     found = check({"dataset": "x", "uncertainty": {"classes": [{"share": 0.5, "speed": 0.8}]}}, "t")
     assert found.uncertainty.stated.classes[0].speed == 0.8 and not found.uncertainty.stated.random
+
+
+def test_a_training_that_never_ends_has_no_duration(experiment, capsys):
+    command("simulate", experiment(strategies=["psg"], gpus=[1], epochs=2, failures={"mtbf_s": 1e-9, "draws": 2}), "--json")
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["ended"] == "endless" and row.get("training_s") is None and row.get("training_high_s") is None
+
+
+def test_a_failure_after_the_training_is_refused(experiment, capsys):
+    command("simulate", experiment(strategies=["psg"], gpus=[1], epochs=2, failures={"tasks": [{"epoch": 2, "task": 0}]}), expect=2)
+    assert "failures.tasks: epoch 2: the training has 2 (epochs), numbered from 0" in one_line(capsys)
+
+
+def test_runs_with_and_without_contention_are_apart(experiment, capsys):
+    for shared in (True, False):
+        command("simulate", experiment("shared" if shared else "alone", strategies=["psg"], gpus=[2], contention=shared))
+    command("report", "runs/shared-simulate-1", "runs/alone-simulate-1")
+    assert "contention none" in Path("report/report.md").read_text().replace("**", "").replace(": ", " ")

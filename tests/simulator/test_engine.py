@@ -201,3 +201,10 @@ def test_any_number_of_ranks(ranks):
     written = write("h: H2D@H2D\nf: FORWARD@COMPUTE <- h\nr: ALLREDUCE@COMM all bytes=0 <- f\no: OPTIMIZE@COMPUTE <- r", ranks=ranks)
     trace = replay(written.schedule, gpus(ranks), NsCosts())
     assert len(trace) == 4 * ranks and trace.span_ns == 30
+
+
+def test_times_that_no_clock_holds_are_refused():
+    """Units mistaken by a factor of a billion, not a clock that goes round."""
+    schedule = write(f"a: AGGREGATE@COMPUTE ns={2**62}\nb: AGGREGATE@COMPUTE ns={2**62}").schedule
+    with pytest.raises(UserError, match=r"^schedule 'test': its rows take more than 146 years; see the units of the cluster's figures$"):
+        replay(schedule, gpus(1), NsCosts())

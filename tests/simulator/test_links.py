@@ -19,7 +19,10 @@ from chronoscale.strategies.topology import Fabric, Topology
 
 def written(folder, **changes):
     """A cluster file like the preset h200, with keys replaced, also at depth ("topology.nics")."""
-    entry = yaml.safe_load((resources.files("chronoscale.simulator") / "clusters" / "h200.yaml").read_text())
+    data = resources.files("chronoscale.simulator")
+    entry = yaml.safe_load((data / "clusters" / "h200.yaml").read_text())
+    if any(key.startswith("device.") for key in changes):
+        entry["device"] = yaml.safe_load((data / "devices" / f"{entry['device']}.yaml").read_text())
     for key, value in changes.items():
         *above, last = key.split(".")
         place = entry
@@ -157,9 +160,21 @@ APART = [{"ends": [f"node {a}", f"node {b}"], "bandwidth": 1e9} for a, b in ((0,
         ({"topology.peer": "nvswitch"}, "topology.peer: expected 'nvlink' or 'pcie' (got 'nvswitch')"),
         ({"topology.host.memory_bandwidth": 307.2}, "topology.host.memory_bandwidth: expected bytes/s in one direction, at least 1e6"),
         ({"inter.bandwidth": 400}, "inter.bandwidth: expected bytes/s in one direction, at least 1e6 (400 Gb/s are 50.0e+9) (got 400)"),
-        ({"intra.bandwidth": float("nan")}, "intra.bandwidth: expected bytes/s in one direction"),
+        ({"intra.bandwidth": float("nan")}, "intra.bandwidth: expected a finite number (got nan)"),
         ({"inter.latency_s": -1e-6}, "inter.latency_s: expected at least 0 (got -1e-06)"),
         ({"intra.latency_s": 3.4}, "intra.latency_s: expected at most 1 (got 3.4)"),
+        ({"topology.nics": 16}, "topology.nics: expected at most one for each of gpus_per_node 8 (got 16)"),
+        (
+            {"topology.fabric": {"leaf_spine": {"nodes_per_leaf": 1, "oversubscription": float("inf")}}},
+            "topology.fabric.leaf_spine.oversubscription: expected a finite",
+        ),
+        ({"origin": "fitted to what our lab has"}, "origin: 'fitted' is said of links that a profile has measured; say where"),
+        ({"device.memory_bandwidth": 4.8}, "device.memory_bandwidth: expected bytes/s in one direction, at least 1e6"),
+        ({"device.flops": 67.0}, "device.flops: expected at least"),
+        ({"device.memory": 141.0}, "device.memory: expected at least"),
+        ({"device.launch_s": 5.0}, "device.launch_s: expected at most 0.01 (got 5.0)"),
+        ({"device.launch_s": float("inf")}, "device.launch_s: expected"),
+        ({"host_memory": 2048}, "host_memory: expected at least"),
         ({"collectives": "nncl"}, "collectives: expected 'nccl' or 'alpha-beta' (got 'nncl')"),
         ({"nccl": {"speed": {"ring": {"ll": 2}}}}, "nccl.speed.ring.ll: expected at most 1 (got 2)"),
         ({"nccl": {"message_ll": 1}}, "unknown key 'nccl.message_ll'; did you mean 'nccl.message_ll_bytes'?"),

@@ -192,3 +192,15 @@ def test_a_form_follows_what_it_reads_and_nothing_else(form: str) -> None:
         READS[form].split(), key=names.index
     )
     assert sorted(FORMS[form].reads) == sorted(READS[form].split())
+
+
+def test_rows_of_the_host_are_the_hosts_beside_rows_of_the_device() -> None:
+    """One operation in two lanes: rows gathered by the host and on the device."""
+    both = write("a: GATHER@HOST\nb: GATHER@COMPUTE").schedule
+    both = replace(both, bytes=np.full(2, 1000), flops=np.zeros(2, np.int64))
+    assert DatasheetCosts(DEVICE, efficiency=0.5).predict(both, np.array([0, 1]))[0].tolist() == [700 + 500, 500]
+
+
+def test_what_no_datasheet_knows_is_refused() -> None:
+    with pytest.raises(UserError, match=r"no datasheet says what SAMPLE takes a device \(strategies/roofline.yaml\)"):
+        DatasheetCosts(CHIP).predict(one("SAMPLE", "COMPUTE", bytes=1), np.array([0]))

@@ -21,7 +21,13 @@ def test_a_pair_by_hand():
 
 @pytest.mark.parametrize(
     ("predicted", "spread", "repeats", "order"),
-    [(1.1, 0.4, 5, "right"), (0.9, 0.4, 5, "wrong"), (1.0, 0.4, 5, "wrong"), (0.9, 0.5, 5, "within spread"), (1.1, 0.0, 1, "one repeat")],
+    [
+        (1.1, 0.4, 5, "right"),
+        (0.9, 0.4, 5, "wrong"),
+        (1.0, 0.4, 5, "predicted alike"),
+        (0.9, 0.5, 5, "within spread"),
+        (1.1, 0.0, 1, "one repeat"),
+    ],
 )
 def test_only_differences_beyond_the_spread_of_repeats_have_an_order(predicted, spread, repeats, order):
     """Measured: 2 and 3 s; the spreads of both are added up."""

@@ -105,7 +105,10 @@ def measure(experiment: Experiment, run: Run, folder: Path, told: Told = lambda 
         tables.append(table)
         costs.save(folder / f"costs-{ranks}.json")
     pd.concat(tables, ignore_index=True).to_parquet(folder / "profile.parquet")
-    watch.noise(timed, share(max(experiment.ranks), experiment.threads)).save(folder)
+    noise = watch.noise(timed, share(max(experiment.ranks), experiment.threads))
+    noise.save(folder)
+    if noise.told:
+        warnings.warn(f"profile: {noise.told}", ChronoscaleWarning, stacklevel=2)
     (folder / PROBED).write_text(json.dumps(asdict(Profiled(sorted(planners(experiment)), run.folder.name, *begun))))
     shutil.rmtree(work)
 
@@ -136,8 +139,10 @@ def chosen(
     budget = Budget(asked.ranges, allowed, sheet(experiment), anything)
     taken = budget.within(found)
     if (epochs := budget.spent_ns * passes / max(epoch_ns, 1)) > experiment.profile_epochs and epoch_ns:
-        said = f"profile: {passes} passes over what {ranks} rank{'s' * (ranks > 1)} need take about {epochs:.0f} epochs"
-        warnings.warn(f"{said}, profile_epochs: {experiment.profile_epochs:g} asks for fewer", ChronoscaleWarning, stacklevel=2)
+        whose = f"{ranks} rank{'s have' if ranks > 1 else ' has'}"
+        said = f"profile: {passes} passes over what {whose} to know take about {epochs:.0f} epochs, more than profile_epochs: "
+        said += f"{experiment.profile_epochs:g}; fewer repeats or strategies take less"
+        warnings.warn(said, ChronoscaleWarning, stacklevel=2)
     return taken
 
 

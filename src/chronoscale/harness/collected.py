@@ -157,4 +157,5 @@ def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[M
             effects=point.effects,
             idle=point.idle_ranks,
             few=point.few,
+            there=point.preset_gpus,
         )

@@ -21,6 +21,9 @@ def endured(experiment: Experiment, schedule: Schedule, trace: Trace, epoch: Cal
     asked = experiment.failures
     if asked is None:
         return None
+    for at in asked.tasks:
+        if at.epoch >= experiment.epochs:
+            raise UserError(f"failures.tasks: epoch {at.epoch}: the training has {experiment.epochs} (epochs), numbered from 0")
     plan = asked.plan(max(schedule.iterations, 1))
     points = Points.of(plan, schedule, trace)
 

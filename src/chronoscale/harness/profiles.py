@@ -15,6 +15,7 @@ from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.calibration import PROBED, Profiled, Told, measure
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.machine import this_device
+from chronoscale.harness.noise import PASSES, Noise
 from chronoscale.harness.planners import planned, planners
 from chronoscale.harness.runs import Run
 from chronoscale.harness.started import find, of_run
@@ -59,7 +60,9 @@ def fitted(experiment: Experiment, run: Run, ranks: int, told: Told = lambda _: 
     if not folder.exists():
         same = known(experiment, run.folder.parent)
         if same is not None:
-            warnings.warn(Profiled.read(same.folder / "profile").told(), ChronoscaleWarning, stacklevel=2)
+            noise = Noise.of(same.folder / "profile")
+            quiet = "" if noise is None or not noise.told else f"; {noise.told}"
+            warnings.warn(Profiled.read(same.folder / "profile").told() + quiet, ChronoscaleWarning, stacklevel=2)
         make = partial(_copy, same.folder / "profile") if same else partial(measure, experiment, run, told=told)
         run.piece("profile", make)
     return FittedCosts.load(folder / f"costs-{ranks}.json", extrapolate=True)
@@ -71,13 +74,15 @@ def of_file(experiment: Experiment) -> FittedCosts:
 
 
 def known(experiment: Experiment, root: Path) -> Run | None:
-    """The newest run in `root` that profiled the same experiment on this machine, for its strategies or more."""
+    """The newest run in `root` that profiled the same experiment on this machine, for its strategies or more, in as many passes."""
     key, wanted, newest = experiment.digest(*experiment.work, *PROFILED), set(planners(experiment)), None
     hashes = fingerprints(experiment.modules)
     for run in find(root):
         if (run.folder / "profile" / PROBED).exists():
             earlier = of_run(run)
             same = earlier.digest(*earlier.work, *PROFILED) == key and set(earlier.ranks) >= set(experiment.ranks)
+            passed = Noise.of(run.folder / "profile")
+            same = same and (passed is None or passed.passes >= min(experiment.repeats, PASSES))
             if same and _here(run, this_device(experiment)) and run.environment.items() >= hashes.items() and wanted <= _knows(run):
                 newest = run
     return newest

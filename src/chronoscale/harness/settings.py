@@ -33,6 +33,10 @@ def simulated(run: Run, experiment: Experiment, point: Point, device: str) -> Se
     """Of one simulated `point`; `device`: of its trace."""
     found = run.environment
     place = {"device": device.partition(" (")[0], "cluster": point.cluster, "costs": point.costs}
+    if not experiment.contention:
+        place["contention"] = "none"
+    if point.summary is not None:  # one replay, of what is certain
+        return Setting("simulated", _work(experiment, found), _known({**place, "chronoscale": found.get("chronoscale", "")}))
     if stated := str(experiment.uncertainty.stated):
         place["uncertainty"] = f"{stated}{f' ({len(point.draws_s)} draws)' * bool(point.draws_s)}"
     if experiment.failures is not None:

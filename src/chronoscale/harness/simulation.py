@@ -21,7 +21,9 @@ from chronoscale.harness.runs import Run
 from chronoscale.harness.simulated import simulated
 from chronoscale.simulator import presets
 from chronoscale.simulator.assumptions import effects
+from chronoscale.simulator.links import LinkGraph
 from chronoscale.simulator.traffic import volumes
+from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Workload
@@ -36,6 +38,7 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
     ends the run: it would not fit the next time. Warns of ranks without work.
     """
     cluster = presets.cluster(experiment.cluster)
+    _joined(experiment.cluster, presets.scaled(cluster, max(experiment.gpus)))
     costs, asked = simulated_costs(experiment, cluster), planners(experiment)
     work = family_of(experiment).workload(experiment)
     aside = affordable(asked, work, experiment.gpus)
@@ -74,6 +77,14 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
     if all(point.out_of_memory for point in _points(run)):
         run.finish()
         raise UserError("; ".join(refused(run)))
+
+
+def _joined(name: str, cluster: Cluster) -> None:
+    """Raises UserError where a file's fabric does not join as many machines."""
+    try:
+        LinkGraph.of(cluster)
+    except UserError as error:
+        raise UserError(f"{name}: {cluster.gpus} GPUs are {cluster.nodes} nodes: {error}") from None
 
 
 def partitioned(experiment: Experiment, work: Workload, run: Run | None = None) -> Mapping[int, Workload]:

@@ -179,7 +179,9 @@ def ordered(section: Section) -> str:
             whose = f"{name}, {_counts([ranks])}" if len({run for run, _ in predicted(section)}) > 1 else _counts([ranks])
             decided = [pair for pair in found if pair.order in ("right", "wrong")]
             right, tau = sum(pair.order == "right" for pair in decided), number(rank_correlation(ranked), 2)
-            left = f", {len(found) - len(decided)} not told apart by the repeats" if len(decided) < len(found) else ""
+            alike = sum(pair.order == "predicted alike" for pair in found)
+            left = f", {rest} not told apart by the repeats" if (rest := len(found) - len(decided) - alike) else ""
+            left += f", {alike} predicted alike" if alike else ""
             said.append(f"on {whose} {right} of {len(decided)} pairs right{left} (Kendall’s τ {tau})")
     return f"Order of strategies: {'; '.join(said)}." if said else ""
 

@@ -20,9 +20,12 @@ def idle(ranks: int, count: int) -> str:
 
 
 def marks(run: Measured) -> str:
-    """Where its durations come from, ranks without work, and samples that are too few; '' where nothing limits it."""
+    """Where its durations come from, ranks without work, GPUs that the cluster has not, and samples that are too few; '' for nothing that
+    limits it."""
     found = [ORIGIN.get(source, source) for source in run.summary.sources.split(", ")]
     found.append(idle(run.ranks, run.idle))
+    if 0 < run.there < run.ranks:
+        found.append(f"{run.ranks:,} GPUs of a cluster of {run.there:,}")
     if run.kind == "executed" and run.summary.repeats < REPEATS:
         found.append(f"{run.summary.repeats} repeat{'s' * (run.summary.repeats > 1)}")
     if run.few:

@@ -13,10 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from chronoscale.simulator.draws import spans
+from chronoscale.simulator.links import topology
 from chronoscale.simulator.uncertainty import Stragglers, Uncertainty
 from chronoscale.strategies.cluster import Cluster, Device, Link
 from chronoscale.strategies.costs import CostModel, DatasheetCosts
 from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.topology import Topology
 
 DRAWS = 5  # replays of what differs from draw to draw; their median counts
 
@@ -67,7 +69,18 @@ def _memory(times: float) -> Change:
 
 
 def _bus(bandwidth: float, latency: float = 1.0) -> Change:
-    return _device(lambda device: replace(device, h2d=_link(device.h2d, bandwidth, latency)))
+    def changed(one: Supposed) -> Supposed:
+        found = _device(lambda device: replace(device, h2d=_link(device.h2d, bandwidth, latency)))(one)
+        return found._replace(cluster=replace(found.cluster, topology=_switched(found.cluster.topology, bandwidth)))
+
+    return changed
+
+
+def _switched(keys: Topology | None, bandwidth: float) -> Topology | None:
+    """With PCIe switches' links to the host as much faster."""
+    if keys is None or keys.switches is None:
+        return keys
+    return keys.model_copy(update={"switches": keys.switches.model_copy(update={"bandwidth": keys.switches.bandwidth * bandwidth})})
 
 
 def _network(bandwidth: float, latency: float = 1.0) -> Change:
@@ -78,8 +91,8 @@ def _inside(bandwidth: float, latency: float = 1.0) -> Change:
     return lambda one: one._replace(cluster=replace(one.cluster, intra=_link(one.cluster.intra, bandwidth, latency)))
 
 
-def _alone(one: Supposed) -> Supposed:
-    return one._replace(cluster=replace(one.cluster, contention=False))
+def _sharing(contention: bool) -> Change:
+    return lambda one: one._replace(cluster=replace(one.cluster, contention=contention))
 
 
 def _link(link: Link, bandwidth: float, latency: float) -> Link:
@@ -120,7 +133,7 @@ ASSUMPTIONS = (
     ),
     Assumption("bandwidth inside a node", "× 0.5", "× 1", _LINE, _inside(0.5), None),
     Assumption("latency inside a node", "× 0.5", "× 2", _FACTOR, _inside(1.0, 0.5), _inside(1.0, 2.0)),
-    Assumption("contention", "none", "as modelled", "rows side by side, each as if it ran alone", _alone, None),
+    Assumption("contention", "none", "as modelled", "rows side by side, each as if it ran alone", _sharing(False), _sharing(True)),
     Assumption("jitter of rows", "none", "20 %", "stated, not measured", None, _uncertain(jitter=0.2)),
     Assumption("sway of ranks", "none", "20 %", "stated, not measured", None, _uncertain(sway=0.2)),
     Assumption(
@@ -157,7 +170,8 @@ def effects(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty:
 
     Raises UserError as `replay`.
     """
-    plain = Supposed(cluster, costs, Uncertainty(classes=uncertainty.classes))
+    joined = replace(cluster, topology=topology(cluster))  # what is supposed of links is not to move with what is changed
+    plain = Supposed(joined, costs, Uncertainty(classes=uncertainty.classes))
     epoch_s = _epoch_s(schedule, plain, seed)
 
     def ends(one: Assumption) -> Effect:

@@ -31,12 +31,16 @@ class Endured:
     @classmethod
     def of(cls, outcomes: Sequence[Outcome], epochs: int) -> Endured:
         """Of one draw or more."""
-        spans = np.array([one.ns for one in outcomes])
-        middle = outcomes[int(np.argsort(spans, kind="stable")[(len(spans) - 1) // 2])]
-        low, high = (float(np.quantile(spans, q)) / 1e9 for q in (0.05, 0.95))
+        trained = sorted((one for one in outcomes if one.ended == "trained"), key=lambda one: one.ns)
+        spans = [one.ns / 1e9 for one in trained] or [float("nan")]
+        low, middle, high = spans[0], spans[(len(spans) - 1) // 2], spans[-1]
+        if trained:
+            low, high = (float(np.quantile(spans, q)) for q in (0.05, 0.95))
+        whose = trained[(len(trained) - 1) // 2] if trained else None
+        lost, writing = (float("nan"), float("nan")) if whose is None else (whose.lost_ns / 1e9, whose.writing_ns / 1e9)
         failures, ranks = float(np.mean([one.failures for one in outcomes])), min(one.ranks for one in outcomes)
         ended = dict(Counter(str(one.ended) for one in outcomes).most_common())
-        return cls(epochs, middle.ns / 1e9, low, high, middle.lost_ns / 1e9, middle.writing_ns / 1e9, failures, ranks, ended)
+        return cls(epochs, middle, low, high, lost, writing, failures, ranks, ended)
 
     @property
     def told(self) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.cuda_ext import replay as native
+from chronoscale.errors import UserError
 from chronoscale.simulator.alone import Alone
 from chronoscale.simulator.deadlock import deadlock
 from chronoscale.simulator.launches import Launches
@@ -20,6 +21,7 @@ from chronoscale.strategies.schedule import Ints, Schedule
 from chronoscale.strategies.trace import Trace
 
 Engine = Literal["native", "simpy"]
+LONGEST = 2.0**62  # ns
 
 
 def replay(schedule: Schedule, cluster: Cluster, costs: CostModel, engine: Engine = "native") -> Trace:
@@ -50,7 +52,10 @@ def place(cluster: Cluster, costs: CostModel) -> str:
 def times(
     schedule: Schedule, device: Device, ns: Ints, launches: Launches | None, shares: Shares | None, engine: Engine = "native"
 ) -> tuple[Ints, Ints]:
-    """Start and end (ns) of rows that take `ns` alone, int64 [n] each. Raises UserError when ranks wait for one another in a cycle."""
+    """Start and end (ns) of rows that take `ns` alone, int64 [n] each. Raises UserError when ranks wait for one another in a cycle, and for
+    times that a clock of nanoseconds does not hold."""
+    if ns.sum(dtype=np.float64) + (0.0 if launches is None else launches.length_ns.sum(dtype=np.float64)) > LONGEST:
+        raise UserError(f"schedule '{schedule.name}': its rows take more than 146 years; see the units of the cluster's figures")
     if engine == "native" and (found := _native(schedule, device, ns, launches, shares)) is not None and (found[0] >= 0).all():
         return found
     takes = None if shares is None else _taking(schedule, shares, ns)

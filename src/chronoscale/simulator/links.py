@@ -45,10 +45,12 @@ class LinkGraph:
     def of(cls, cluster: Cluster) -> LinkGraph:
         """Of all machines of `cluster`. Raises UserError naming the key where parts of its topology do not fit, or are not connected."""
         keys, gpus = topology(cluster), cluster.gpus_per_node
+        if keys.nics > gpus:
+            raise UserError(f"topology.nics: expected at most one for each of gpus_per_node {gpus} (got {keys.nics})")
         if keys.switches is not None:
             _check(keys.switches, gpus, keys.nics)
         card = cluster.inter.bandwidth * gpus / keys.nics
-        bus = max(cluster.device.h2d.bandwidth, card, cluster.intra.bandwidth if keys.peer == "pcie" else 0.0)
+        bus = max(cluster.device.h2d.bandwidth, cluster.inter.bandwidth, cluster.intra.bandwidth if keys.peer == "pcie" else 0.0)
         port = "NVLink" if keys.peer == "nvlink" else "PCIe peer"
         up = 0.0 if keys.switches is None else keys.switches.bandwidth
         host = float("inf") if keys.host is None else keys.host.memory_bandwidth

@@ -79,7 +79,7 @@ class Model:
             if group.op is Op.ALLREDUCE:
                 self._trees(group, result)
         self._messages(found, schedule, result)
-        result.seconds[np.isinf(result.seconds)] = 0.0
+        result.seconds[found.size == 1] = 0.0
         return result
 
     def hop_s(self, across: bool, algorithm: Algorithm, protocol: Protocol) -> float:

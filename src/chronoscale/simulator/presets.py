@@ -6,7 +6,7 @@ from dataclasses import replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -24,7 +24,11 @@ SUFFIXES = (".yaml", ".yml")  # of files; presets have none
 
 
 class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+Bytes = Annotated[float, Field(ge=1e4)]  # no gigabytes
+Soon = Annotated[float, Field(ge=0, le=1e-2)]  # s: what is done once a kernel
 
 
 class _Link(_Entry):
@@ -41,12 +45,12 @@ class _Bus(_Link):
 
 class _Device(_Entry):
     name: str
-    memory: float = Field(gt=0)
-    flops: float = Field(gt=0)
-    memory_bandwidth: float = Field(gt=0)
-    launch_s: float = Field(ge=0)
-    graph_s: float = Field(0.0, ge=0)
-    memory_latency_s: float = Field(0.0, ge=0)
+    memory: Bytes
+    flops: float = Field(ge=1e9)  # FLOP/s: 67 TFLOP/s are 67.0e+12
+    memory_bandwidth: Bandwidth
+    launch_s: Soon
+    graph_s: Soon = 0.0
+    memory_latency_s: Soon = 0.0
     sms: int = Field(0, ge=0)
     threads: int = Field(0, ge=0)  # of an SM
     h2d: _Bus
@@ -64,7 +68,7 @@ class _Cluster(_Entry):
     gpus_per_node: int = Field(ge=1)
     intra: _Link
     inter: _Link
-    host_memory: float = Field(float("inf"), gt=0)  # bytes a node
+    host_memory: Bytes | None = None  # a node
     engine: _Link | None = None
     topology: Topology | None = None
     collectives: Literal["nccl", "alpha-beta"] = "nccl"
@@ -116,6 +120,8 @@ def read(path: Path) -> Cluster:
 
 def _cluster(name: str, path: Traversable) -> Cluster:
     entry = _read(path, _Cluster)
+    if entry.origin.startswith("fitted"):
+        raise UserError(f"{path}: origin: 'fitted' is said of links that a profile has measured; say where the figures are from")
     figures = entry.device
     if isinstance(figures, str):
         if figures not in _stems("devices"):
@@ -123,7 +129,16 @@ def _cluster(name: str, path: Traversable) -> Cluster:
         figures = _read(_DATA / "devices" / f"{figures}.yaml", _Device)
     links = entry.intra.link(), entry.inter.link()
     engine = None if entry.engine is None else entry.engine.link()
-    found = Cluster(name, figures.device(), entry.nodes, entry.gpus_per_node, *links, entry.origin, entry.host_memory, engine)
+    found = Cluster(
+        name,
+        figures.device(),
+        entry.nodes,
+        entry.gpus_per_node,
+        *links,
+        entry.origin,
+        float("inf") if entry.host_memory is None else entry.host_memory,
+        engine,
+    )
     found = replace(found, topology=entry.topology, collectives=entry.collectives, tuning=entry.nccl)
     try:
         LinkGraph.of(found)

@@ -100,13 +100,14 @@ class DatasheetCosts:
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         op = Op(schedule.op[rows[0]]) if len(rows) else Op.AGGREGATE
         moved = schedule.bytes[rows].astype(np.float64)
-        on_host = len(rows) > 0 and bool((schedule.lane[rows] == Lane.HOST).all())
-        if op is Op.FETCH and not on_host:
+        on_host = schedule.lane[rows] == Lane.HOST
+        if op is Op.FETCH and len(rows) and not on_host.all():
             return self._fetched(schedule, rows), Source.SPECIFIED
-        if op in (Op.H2D, Op.D2H) or on_host:  # datasheets name no host memory: taken to keep up with the bus
-            seconds = self.device.h2d.latency_s + moved / (self.device.h2d.bandwidth * self.device.copied)
-        else:
-            seconds = self._worked(schedule, rows) + schedule.kernels[rows] * (self.device.graph_s if self.launch == "graph" else 0.0)
+        on_bus = on_host | (op in (Op.H2D, Op.D2H))  # datasheets name no host memory: taken to keep up with the bus
+        seconds = self.device.h2d.latency_s + moved / (self.device.h2d.bandwidth * self.device.copied)
+        if not on_bus.all():
+            starts = schedule.kernels[rows] * (self.device.graph_s if self.launch == "graph" else 0.0)
+            seconds = np.where(on_bus, seconds, self._worked(schedule, rows) + starts)
         return np.rint(seconds * 1e9).astype(np.int64), Source.SPECIFIED
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from scipy.stats import kendalltau
 
-Order = Literal["right", "wrong", "within spread", "one repeat"]
+Order = Literal["right", "wrong", "predicted alike", "within spread", "one repeat"]
 
 
 class Ranked(NamedTuple):
@@ -45,6 +45,8 @@ def pairs(found: Sequence[Ranked]) -> list[Pair]:
 def _pair(faster: Ranked, slower: Ranked) -> Pair:
     spread = faster.spread_s + slower.spread_s
     order: Order = "right" if faster.predicted_s < slower.predicted_s else "wrong"
+    if faster.predicted_s == slower.predicted_s:  # strategies may plan the same rows
+        order = "predicted alike"
     if min(faster.repeats, slower.repeats) < 2:
         order = "one repeat"
     elif slower.measured_s - faster.measured_s <= spread:

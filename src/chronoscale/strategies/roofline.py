@@ -17,6 +17,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from chronoscale.errors import UserError
 from chronoscale.strategies.cluster import Device
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 
@@ -44,7 +45,9 @@ def kinds() -> Mapping[Op, Kind]:
 
 def seconds(device: Device, schedule: Schedule, rows: Ints) -> Floats:
     """Of rows that share one operation of the device, float64 [len(rows)]."""
-    kind = kinds().get(Op(schedule.op[rows[0]]), Kind(1.0, 1.0, False))
+    op = Op(schedule.op[rows[0]])
+    if (kind := kinds().get(op)) is None:
+        raise UserError(f"schedule '{schedule.name}': no datasheet says what {op.name} takes a device (strategies/roofline.yaml)")
     reached = np.full(len(rows), kind.bandwidth)
     if kind.rows:
         size = schedule.width[rows] * FP32

@@ -47,7 +47,7 @@ class LeafSpine(_Keys):
     """
 
     nodes_per_leaf: int = Field(ge=1)
-    oversubscription: float = Field(1.0, ge=1)
+    oversubscription: float = Field(1.0, ge=1, allow_inf_nan=False)
 
 
 class Dragonfly(_Keys):

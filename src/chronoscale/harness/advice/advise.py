@@ -39,6 +39,8 @@ def advise(
 
     Raises UserError for data that cannot be planned with, and where nothing ranks, which ends the run; MachineError as `sweep`.
     """
+    if experiment.failures is not None:
+        raise UserError("failures: trainings that nothing interrupts are ranked; leave the key out here, and `simulate` the first with it")
     asked = candidates(experiment)
     run.write(ASKED, [asdict(one) for one in asked])
     tasks = {i: Task.of(experiment, one) for i, one in enumerate(asked) if not (run.folder / piece(i)).exists()}

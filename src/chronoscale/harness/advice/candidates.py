@@ -23,10 +23,12 @@ ELSEWHERE = {
     "strategies": "they are compared anyway",
     "advise": "it cannot vary itself",
     "name": "it changes nothing that is simulated",
+    "failures": "trainings that nothing interrupts are ranked",
     "modules": "one file has one set of them",
 }  # keys that no grid varies, and why
 EXECUTED = (
-    "ranks", "repeats", "warmup", "threads", "device", "transfer_thread", "bus", "network", "network_latency", "topology", "memory",
+    "ranks", "repeats", "warmup", "attempts", "profile_epochs", "threads", "device", "transfer_thread", "bus", "network", "network_latency",
+    "topology", "memory",
 )  # fmt: skip
 
 

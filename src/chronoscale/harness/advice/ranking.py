@@ -75,9 +75,10 @@ def _choice(experiment: Experiment, candidate: Candidate, verdict: Verdict) -> C
     if point is None:
         return Choice(candidate, verdict, why=verdict.refused)
     objective, prices = experiment.advise.objective, price(experiment, candidate.cluster)
+    epochs = int(candidate.settings.get("epochs", experiment.epochs))
 
     def taken(epoch_s: float) -> tuple[float, float]:
-        hours = (experiment.epochs * epoch_s + (point.prepare_s or 0.0)) / 3600
+        hours = (epochs * epoch_s + (point.prepare_s or 0.0)) / 3600
         values = {
             "time": epoch_s,
             "memory": float(point.peak_bytes),

@@ -68,6 +68,7 @@ def simulate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed 
         simulation.simulate(experiment, run, told)
     table, resting = publish.compared(run), publish.resting(run)
     if not as_json and len(resting):
-        say(resting, f"what the answers on {max(experiment.gpus)} GPUs rest on: the epoch at both ends of an assumption", as_json)
+        which = f"what the answers on {max(experiment.gpus)} GPUs rest on"
+        say(resting, f"{which}: the epoch, without what is uncertain, at both ends of an assumption", as_json)
     shown = publish.assumed(table, resting) if as_json else table
     end(run, shown, f"simulated on {experiment.cluster}", as_json, [*simulation.streamed(run), *simulation.refused(run)])

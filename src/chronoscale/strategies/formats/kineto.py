@@ -150,7 +150,7 @@ def _shape(category: str, name: str, track: str, first: str, calls: Lane) -> tup
     if category == COPIED:
         return next((found for begin, found in COPIES.items() if name.startswith(begin)), (Op.COPY, Lane.COMPUTE))
     if category == KERNEL and name.startswith(NCCL):
-        return next((op for word, op in COLLECTIVES.items() if word in name), Op.ALLREDUCE), Lane.COMM
+        return next((op for word, op in COLLECTIVES.items() if word in name), Op.COMPUTE), Lane.COMM
     return Op.COMPUTE, Lane.COMPUTE if track == first else Lane.COMPUTE2
 
 
