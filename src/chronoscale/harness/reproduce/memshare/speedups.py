@@ -96,7 +96,7 @@ def cause(rival: str) -> str:
         "tgl-dist": f"what crosses 10 Gb/s follows from the cut, and stand-ins have no communities; the rest is {UNKNOWN}",
         "mspipe": "theirs fetches and aggregates through the host, by another cut than ours; "
         f"our mspipe is our tgl-dist with stale memory, so no slower; the rest is {UNKNOWN}",
-        "disttgl": f"ours copies memory at the bus's rate and has no contention of the host; the rest is {UNKNOWN}",
+        "disttgl": f"ours copies memory at the bus's rate; the rest is {UNKNOWN}",
     }
     return known[rival]
 
