@@ -13,7 +13,6 @@ import argparse
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping
-from itertools import combinations
 from pathlib import Path
 
 import pandas as pd
@@ -46,15 +45,16 @@ ALLOWED = {1: 3.0, 2: 5.0}  # %, of the median run
 Said = Callable[[str], None]
 
 
-def measured(root: Path, given: Mapping[str, object], number: int, own: bool) -> pd.DataFrame:
-    """The totals of one run: strategy, ranks, predicted_ms, measured_ms, error_pct, spread_pct, sources, noise."""
+def measured(root: Path, given: Mapping[str, object], number: int, own: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The totals of one run (strategy, ranks, predicted_ms, measured_ms, error_pct, spread_pct, sources, noise), and its pairs of
+    strategies (`harness.validated`)."""
     experiment = check({**SAME, **given, "name": f"run{number}"}, "bench")
     run, _ = start(root, "validate", experiment, runs.as_given(experiment), fingerprint(this_device(experiment)))
     execution.execute(experiment, run, replayed=True, probed=lambda one: own or _generated(one))
     execution.rehearse(experiment, run)
     run.finish()
-    table = Validated.of(run).table
-    return table[table["op"] == "TOTAL"].assign(run=number, noise=table.get("noise", ""))
+    found = Validated.of(run)
+    return found.table[found.table["op"] == "TOTAL"].assign(run=number, noise=found.table.get("noise", "")), found.order
 
 
 def _generated(one: Candidate) -> bool:
@@ -79,23 +79,10 @@ def row(found: pd.DataFrame) -> str:
     return " | ".join(cells)
 
 
-def order(found: pd.DataFrame) -> tuple[int, int]:
-    """Pairs of strategies in one run on one number of ranks whose measured difference exceeds both spreads: in how many the predicted order
-    is the measured one, and how many there are."""
-    right = told = 0
-    for _, part in found.groupby(["run", "ranks"]):
-        for (_, a), (_, b) in combinations(part.iterrows(), 2):
-            apart = a["measured_ms"] - b["measured_ms"]
-            if abs(apart) > max(one["measured_ms"] * one["spread_pct"] / 100 for one in (a, b)):
-                told += 1
-                right += (apart > 0) == (a["predicted_ms"] > b["predicted_ms"])
-    return right, told
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5, help="of each setting")
-    parser.add_argument("--settings", type=int, default=len(SETTINGS), help="how many of them")
+    parser.add_argument("--settings", type=int, default=len(SETTINGS), help="how many of them, the last ones")
     parser.add_argument("--own", action="store_true", help="let probes be windows of the dataset, too")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # the table says what is not to be believed
@@ -104,15 +91,15 @@ def main() -> None:
     )
     print("|---|---|---:|---|---:|---:|---|---|---|---|", flush=True)
     orders = []
-    for setting, given in list(SETTINGS.items())[: options.settings]:
+    for setting, given in list(SETTINGS.items())[-options.settings :]:
         with tempfile.TemporaryDirectory() as folder:
-            tables = [measured(Path(folder), given, number, options.own) for number in range(options.runs)]
-        found = pd.concat(tables, ignore_index=True)
+            made = [measured(Path(folder), given, number, options.own) for number in range(options.runs)]
+        found, pairs = (pd.concat([one[part] for one in made], ignore_index=True) for part in (0, 1))
         for (ranks, name), part in found.groupby(["ranks", "strategy"], sort=True):
             print(f"| {setting} | {name} | {ranks} | {row(part)} |", flush=True)
-        orders.append((setting, *order(found)))
-    for setting, right, told in orders:
-        print(f"\n{setting}: of {told} pairs whose measured epochs differ by more than the spread, {right} are predicted in that order.")
+        orders.append((setting, pairs["order"].value_counts()))
+    for setting, count in orders:
+        print(f"\n{setting}: pairs of strategies, {', '.join(f'{number} {name}' for name, number in count.items())}.")
     where = fingerprint(this_device(check({**SAME, **next(iter(SETTINGS.values()))}, "bench")))
     print(f"\n{where['device']}, {where['cores']} cores, torch {where['torch']}; spread: standard deviation over {SAME['repeats']} passes.")
 
