@@ -89,7 +89,7 @@ def test_it_says_what_scikit_learn_says(table: pd.DataFrame) -> None:
 
 def test_times_that_follow_from_sizes_are_learned(learned: Predictor) -> None:
     """Of another draw of chunks than any that was profiled, communication among them."""
-    assert all(one.median < 0.05 for one in learned.held_out), learned.held_out
+    assert all(one.median < 0.07 for one in learned.held_out), learned.held_out
     assert {one.kind for one in learned.held_out} >= {"ALLTOALL@COMM", "REMAP@HOST", "REMAP@COMPUTE", "BACKWARD@COMPUTE", "H2D@H2D"}
     schedule = IN_ORDER.plan(work(7), 2, UNUSED)
     off = np.abs(told(learned, schedule) - took(schedule)) / took(schedule)
