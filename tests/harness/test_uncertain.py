@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from command_line import command, one_line
 
@@ -190,3 +191,12 @@ def test_runs_with_and_without_contention_are_apart(experiment, capsys):
         command("simulate", experiment("shared" if shared else "alone", strategies=["psg"], gpus=[2], contention=shared))
     command("report", "runs/shared-simulate-1", "runs/alone-simulate-1")
     assert "contention none" in Path("report/report.md").read_text().replace("**", "").replace(": ", " ")
+
+
+def test_the_busiest_links_stand_in_the_report(experiment, capsys):
+    command("simulate", experiment(strategies=["psg"], gpus=[1, 16]))
+    command("report", "runs/small-simulate-1")
+    told, counted = pd.read_csv("report/tables/links.csv"), pd.read_csv("runs/small-simulate-1/sim-00016-psg/links.csv")
+    assert set(told["ranks"]) == {16} and told["link"].tolist() == counted["link"].tolist()[:5]
+    assert told["link_bytes"].tolist() == counted["bytes"].tolist()[:5] and told["mean_use"].between(0, 1).all()
+    assert "The busiest links on the most GPUs" in Path("report/report.md").read_text()

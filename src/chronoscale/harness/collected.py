@@ -127,6 +127,13 @@ def _prediction(run: Run, schedule: Schedule, name: str, measured: Sequence[Trac
     return Prediction(joined, costs, ", ".join(predicted.sources), coverage(predicted, measured))
 
 
+def _links(folder: Path) -> pd.DataFrame | None:
+    """What crossed a simulated point's links, where any was modelled."""
+    file = folder / "links.csv"
+    found = pd.read_csv(file) if file.exists() else pd.DataFrame()
+    return found if len(found) else None
+
+
 def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[Measured]:
     notes += refused(run)
     for gpus, name in product(experiment.gpus, inventory.strategies(run, experiment)):
@@ -158,4 +165,5 @@ def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[M
             idle=point.idle_ranks,
             few=point.few,
             there=point.preset_gpus,
+            links=_links(folder),
         )

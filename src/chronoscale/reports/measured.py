@@ -70,7 +70,8 @@ class Measured:
     figures compare with nothing, '' where they do. draws_s: the epoch of a simulation in every draw of what is uncertain; the summary is
     of the middle one, its spread and repeats are the draws'. endured: a training whose devices fail, None where none do.
     effects: of assumptions on the epoch, where they were tried. idle: ranks without work. few: operations whose costs rest on too few
-    samples. there: GPUs that a simulated cluster has, 0 where executed.
+    samples. there: GPUs that a simulated cluster has, 0 where executed. links:
+    what crossed each, as `simulator.traffic.volumes`, where it is told.
     busiest_link: with its mean utilisation, in words; '' where none was modelled.
     """
 
@@ -93,6 +94,7 @@ class Measured:
     idle: int = 0
     few: tuple[str, ...] = ()
     there: int = 0
+    links: pd.DataFrame | None = None
 
     @classmethod
     def of(cls, setting: Setting, traces: Sequence[Trace], schedule: Schedule | None = None) -> Measured:

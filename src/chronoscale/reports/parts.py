@@ -18,6 +18,7 @@ from chronoscale.reports.tables import Reading, reading, tables
 HEADINGS = {
     "comparison": "Comparison",
     "assumptions": "What it rests on: the assumptions that matter most, each alone at both ends of its range",
+    "links": "The busiest links on the most GPUs, and how busy they are on average",
     "time_by_op": "Seconds in each operation, summed over ranks",
     "breakdown": "Parts of the epoch, mean of the ranks (lanes overlap, communication includes waiting)",
     "fidelity": "Prediction against measurement",

@@ -241,9 +241,25 @@ def tested(section: Section) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+LINKS = 5  # of a result: the busiest ones
+
+
+def links(section: Section) -> pd.DataFrame:
+    """One row a link, the busiest ones of each result on the most ranks that has any: bytes that crossed it, and its mean use (of 1)."""
+    most = max((run.ranks for run in section.runs), default=0)
+    rows = [
+        {"strategy": run.strategy, "ranks": run.ranks, **_origin(section, run.run), "link": link, "link_bytes": moved, "mean_use": used}
+        for run in section.runs
+        if run.links is not None and run.ranks == most
+        for link, moved, used in run.links.head(LINKS).itertuples(index=False)
+    ]
+    return pd.DataFrame(rows)
+
+
 TABLES = {
     "comparison": comparison,
     "assumptions": assumptions,
+    "links": links,
     "time_by_op": time_by_op,
     "breakdown": breakdown,
     "fidelity": fidelity,
@@ -273,7 +289,7 @@ def reading(section: Section, table: pd.DataFrame) -> Reading:
     """Columns of text, and the repeats, that are the same in several rows are said once; what the section's title says is not repeated."""
     weak = [EXTRAPOLATED in str(value) for value in table["sources"]] if "sources" in table else []
     texts = [str(name) for name in table.columns if not pd.api.types.is_numeric_dtype(table[name]) or name == "repeats"]
-    kept = {"strategy", "op", "assumption", "rests_on", "faster", "slower", *(["sources"] if any(weak) else [])}
+    kept = {"strategy", "op", "assumption", "link", "rests_on", "faster", "slower", *(["sources"] if any(weak) else [])}
     known = {"kind", "dataset", "model", "device", *(name for name, _ in section.apart)}
     same = [name for name in texts if name not in kept and table[name].nunique(dropna=False) == 1]
     alike = [name for name in same if len(table) > 1 or name in known]
