@@ -25,7 +25,7 @@ from chronoscale.harness.trained import FOLDER
 from chronoscale.real_exec.checkpoint import restore
 from chronoscale.reports.tables import tables
 
-UNREAD = (".lock", "experiment.yaml", "ranks-1.job.json")  # kept for people; nothing reads them again
+UNREAD = (".lock", "links.csv", "experiment.yaml", "ranks-1.job.json")  # kept for people; nothing reads them again
 WRONG = (None, {}, [], "x", -1, 1e300, True, [[1]], {"a": 1}, 10**30)
 
 

@@ -150,12 +150,11 @@ def test_a_simulation_says_which_link_is_busiest(experiment):
     command("simulate", experiment(gpus=[16], strategies=["psg"]))
     folder = Path("runs/small-simulate-1/sim-00016-psg")
     point, links = json.loads((folder / "point.json").read_text()), pd.read_csv(folder / "links.csv")
-    assert point["busiest_link"] == links["link"][0] and point["link_utilisation"] == pytest.approx(links["utilisation"][0])
+    busiest = point["links"][0]
+    assert busiest["link"] == links["link"][0] and busiest["utilisation"] == pytest.approx(links["utilisation"][0])
     assert (links["utilisation"].diff().dropna() <= 0).all() and links["bytes"].min() > 0
     command("report", "runs/small-simulate-1")
-    assert f"{point['busiest_link']}, {100 * point['link_utilisation']:.1f} %" in "".join(
-        path.read_text() for path in Path("report").rglob("*.csv")
-    )
+    assert f"{busiest['link']}, {100 * busiest['utilisation']:.1f} %" in "".join(path.read_text() for path in Path("report").rglob("*.csv"))
 
 
 def workers() -> list[int]:

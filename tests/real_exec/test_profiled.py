@@ -31,6 +31,7 @@ from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import Hyper, Workload
 
 
+@pytest.mark.filterwarnings("ignore:profile. repeats vary")  # as three passes of a busy machine do
 def test_a_profiled_epoch_gives_the_rows_that_the_trace_has(tmp_path):
     """Ranges hold rows, and rows little else: the profile's times are the interpreter's own, and both fit the same kinds of curves."""
     sequence = EvolvingGraph(300, 1500, snapshots=16, churn=0.1, seed=1).sequence().without_self_edges()

@@ -127,13 +127,6 @@ def _prediction(run: Run, schedule: Schedule, name: str, measured: Sequence[Trac
     return Prediction(joined, costs, ", ".join(predicted.sources), coverage(predicted, measured))
 
 
-def _links(folder: Path) -> pd.DataFrame | None:
-    """What crossed a simulated point's links, where any was modelled."""
-    file = folder / "links.csv"
-    found = pd.read_csv(file) if file.exists() else pd.DataFrame()
-    return found if len(found) else None
-
-
 def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[Measured]:
     notes += refused(run)
     for gpus, name in product(experiment.gpus, inventory.strategies(run, experiment)):
@@ -159,11 +152,10 @@ def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[M
             gap=float("nan") if point.gap is None else point.gap,
             prepare_s=float("nan") if point.prepare_s is None else point.prepare_s,
             host_bytes=point.host_bytes,
-            busiest_link="" if point.link_utilisation is None else f"{point.busiest_link}, {100 * point.link_utilisation:.1f} %",
             endured=point.endured,
             effects=point.effects,
             idle=point.idle_ranks,
             few=point.few,
             there=point.preset_gpus,
-            links=_links(folder),
+            links=point.links,
         )

@@ -10,6 +10,7 @@ from chronoscale.kept import read_json
 from chronoscale.reports.measured import Band
 from chronoscale.simulator.assumptions import Effect
 from chronoscale.simulator.endured import Endured
+from chronoscale.simulator.traffic import LinkUse
 from chronoscale.strategies.metrics import Summary
 
 FILE = "point.json"
@@ -24,8 +25,8 @@ class Point:
     out_of_memory: why it does not fit, '' where it does. idle_ranks: `Schedule.idle`. draws_s: the epoch in every draw, none where nothing
     is uncertain; the trace beside it is of the middle one. endured: a training whose devices fail, where any do.
     effects: of the assumptions that move the epoch, on the most GPUs of the experiment. few: operations whose costs rest on too
-    few samples. busiest_link: by name, and link_utilisation, its mean one, of 1; '' and None where no link was modelled. summary,
-    op_seconds: of a point that was streamed, what a trace would tell; None and none where schedule and trace lie beside it.
+    few samples. links: the busiest ones; none where no link was modelled. summary, op_seconds: of a point that was streamed, what a trace
+    would tell; None and none where schedule and trace lie beside it.
     """
 
     strategy: str
@@ -43,8 +44,7 @@ class Point:
     summary: Summary | None = None
     op_seconds: dict[str, float] = field(default_factory=dict)
     idle_ranks: int = 0
-    busiest_link: str = ""
-    link_utilisation: float | None = None
+    links: tuple[LinkUse, ...] = ()
     draws_s: tuple[float, ...] = ()
     endured: Endured | None = None
     effects: tuple[Effect, ...] = ()

@@ -17,7 +17,7 @@ from chronoscale.simulator.draws import Draws, middle
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.launches import Launches
 from chronoscale.simulator.memory import check, peaks
-from chronoscale.simulator.traffic import Crossed, volumes
+from chronoscale.simulator.traffic import Crossed, busiest, volumes
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel, DatasheetCosts
 from chronoscale.strategies.samples import few
@@ -49,6 +49,7 @@ def simulated(experiment: Experiment, planner: Strategy, work: Workload, gpus: i
     drawn = Draws.of(schedule, machines, costs, uncertain, experiment.seed)
     spans = np.array([drawn.span(k) for k in range(experiment.uncertainty.draws)] if uncertain.random else [0])
     trace = drawn.trace(chosen := middle(spans))
+    crossed = drawn.alone.crossed or Crossed.of(schedule, machines)
     point = Point(
         strategy=planner.name,
         gpus=gpus,
@@ -61,11 +62,9 @@ def simulated(experiment: Experiment, planner: Strategy, work: Workload, gpus: i
         note=schedule.note,
         idle_ranks=schedule.idle,
         few=few(costs, schedule),
+        links=busiest(volumes(crossed, trace.span_ns)),
         draws_s=tuple((spans / 1e9).tolist()) if uncertain.random else (),
     )
-    crossed = drawn.alone.crossed or Crossed.of(schedule, machines)
-    if len(busy := volumes(crossed, trace.span_ns)):
-        point = replace(point, busiest_link=str(busy["link"][0]), link_utilisation=float(busy["utilisation"][0]))
     if planner.partitioned and work.partition is not None:
         point = replace(point, partition=work.partition.origin)
     if planner.chunked and work.chunking is not None:

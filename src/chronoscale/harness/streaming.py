@@ -11,6 +11,7 @@ from chronoscale.harness.planners import stretches
 from chronoscale.harness.point import Point
 from chronoscale.simulator import presets
 from chronoscale.simulator.streamed import stream
+from chronoscale.simulator.traffic import busiest
 from chronoscale.simulator.uncertainty import NOTHING
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel
@@ -27,7 +28,6 @@ def point(experiment: Experiment, planner: Strategy, work: Workload, gpus: int, 
     ]
     left = f"{' and '.join(said)} left aside" if said else ""
     found = stream(stretches(planner, work, gpus, costs), machines, costs)
-    busiest = found.links.head(1)
     found.links.to_csv(part / "links.csv", index=False)
     try:
         found.check()
@@ -44,8 +44,7 @@ def point(experiment: Experiment, planner: Strategy, work: Workload, gpus: int, 
         preset_gpus=cluster.gpus,
         note=f"{found.rows:,} rows were streamed, iteration by iteration: figures are kept, no trace{'; ' * bool(left)}{left}",
         idle_ranks=found.tally.idle,
-        busiest_link="".join(busiest["link"]),
-        link_utilisation=float(busiest["utilisation"].iloc[0]) if len(busiest) else None,
+        links=busiest(found.links),
         partition="" if work.partition is None or not planner.partitioned else work.partition.origin,
         out_of_memory=out_of_memory,
         summary=found.summary,

@@ -14,6 +14,7 @@ from chronoscale.reports.setting import Kind, Setting
 from chronoscale.reports.timeline import Timeline, iteration_slice
 from chronoscale.simulator.assumptions import Effect
 from chronoscale.simulator.endured import Endured
+from chronoscale.simulator.traffic import LinkUse
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.fidelity import TOTAL, Coverage
 from chronoscale.strategies.metrics import Summary, time_by_op
@@ -70,9 +71,7 @@ class Measured:
     figures compare with nothing, '' where they do. draws_s: the epoch of a simulation in every draw of what is uncertain; the summary is
     of the middle one, its spread and repeats are the draws'. endured: a training whose devices fail, None where none do.
     effects: of assumptions on the epoch, where they were tried. idle: ranks without work. few: operations whose costs rest on too few
-    samples. there: GPUs that a simulated cluster has, 0 where executed. links:
-    what crossed each, as `simulator.traffic.volumes`, where it is told.
-    busiest_link: with its mean utilisation, in words; '' where none was modelled.
+    samples. there: GPUs that a simulated cluster has, 0 where executed. links: the busiest ones, where links are modelled.
     """
 
     setting: Setting
@@ -87,14 +86,13 @@ class Measured:
     losses: tuple[float, ...] = ()
     prediction: Prediction | None = None
     failed: str = ""
-    busiest_link: str = ""
     draws_s: tuple[float, ...] = ()
     endured: Endured | None = None
     effects: tuple[Effect, ...] = ()
     idle: int = 0
     few: tuple[str, ...] = ()
     there: int = 0
-    links: pd.DataFrame | None = None
+    links: tuple[LinkUse, ...] = ()
 
     @classmethod
     def of(cls, setting: Setting, traces: Sequence[Trace], schedule: Schedule | None = None) -> Measured:
@@ -132,6 +130,11 @@ class Measured:
         difference. NaN where they have not been drawn alike."""
         alike = len(self.draws_s) == len(other.draws_s) and self is not other and min(self.draws_s, default=0) > 0
         return Band.of(np.divide(other.draws_s, self.draws_s)) if alike else Band()
+
+    @property
+    def busiest_link(self) -> str:
+        """With its mean utilisation, in words; '' where none is modelled."""
+        return "".join(f"{one.link}, {100 * one.utilisation:.1f} %" for one in self.links[:1])
 
     @property
     def breakdown(self) -> Breakdown:

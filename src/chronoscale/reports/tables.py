@@ -241,17 +241,19 @@ def tested(section: Section) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-LINKS = 5  # of a result: the busiest ones
-
-
 def links(section: Section) -> pd.DataFrame:
     """One row a link, the busiest ones of each result on the most ranks that has any: bytes that crossed it, and its mean use (of 1)."""
     most = max((run.ranks for run in section.runs), default=0)
     rows = [
-        {"strategy": run.strategy, "ranks": run.ranks, **_origin(section, run.run), "link": link, "link_bytes": moved, "mean_use": used}
+        {
+            "strategy": run.strategy,
+            "ranks": run.ranks,
+            **_origin(section, run.run),
+        }
+        | {"link": one.link, "link_bytes": one.bytes, "mean_use": one.utilisation}
         for run in section.runs
-        if run.links is not None and run.ranks == most
-        for link, moved, used in run.links.head(LINKS).itertuples(index=False)
+        if run.ranks == most
+        for one in run.links
     ]
     return pd.DataFrame(rows)
 

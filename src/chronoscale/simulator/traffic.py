@@ -122,6 +122,15 @@ def _messages(found: Collectives, schedule: Schedule, first: Ints, costs: Costs,
     return Traffic(first[index], _ns(costs.latency_s[index]), ptr, link.astype(np.int32), moved[pair] * times)
 
 
+@dataclass(frozen=True, slots=True)
+class LinkUse:
+    """A row of `volumes`: a link by name, the bytes that crossed it, its mean utilisation (of 1)."""
+
+    link: str
+    bytes: float
+    utilisation: float
+
+
 def volumes(crossed: Crossed, span_ns: int) -> pd.DataFrame:
     """What crosses each link that is used in `span_ns`: columns link, bytes, utilisation (mean, of 1), the busiest first."""
     links, traffic = crossed
@@ -159,3 +168,8 @@ def utilised(moved: Floats, links: LinkGraph, span_ns: int) -> pd.DataFrame:
     order = np.argsort(-share, kind="stable")
     columns = {"link": [links.names[link] for link in used[order]], "bytes": moved[used][order], "utilisation": share[order]}
     return pd.DataFrame(columns)
+
+
+def busiest(volumes: pd.DataFrame, most: int = 5) -> tuple[LinkUse, ...]:
+    """The first rows of `volumes`."""
+    return tuple(LinkUse(link, moved, used) for link, moved, used in volumes.head(most).itertuples(index=False))
