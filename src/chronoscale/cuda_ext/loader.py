@@ -72,7 +72,7 @@ _CPU: _Arguments = {
     ],
     "cs_replay": [
         *[c_int64, c_int64, c_void_p, c_void_p, c_int64, *[c_void_p] * 3, c_int64, c_int64, *[c_void_p] * 5],
-        *[c_int64, *[c_void_p] * 7],
+        *[c_int64, *[c_void_p] * 8],
     ],
     "cs_launches": [*[c_int64] * 3, *[c_void_p] * 16],
     "cs_caches": [c_int64, c_void_p, c_void_p, *[c_int64] * 3, c_void_p],

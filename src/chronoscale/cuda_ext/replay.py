@@ -58,7 +58,8 @@ class Launched(NamedTuple):
 
 class Taken(NamedTuple):
     """What rows take of `resources` resources: row i, after its first delay[i] ns, the shares [ptr[i], ptr[i + 1]), multiples of 2^-36, for
-    its demand, in a unit that all have in common. A collective's are its first row's."""
+    its demand, in a unit that all have in common. A collective's are its first row's. crowd: rows that are expected to be in one
+    another's way (not 0), to which a replay adds those that were; a guess that changes no time."""
 
     resources: int
     delay: Int64  # [n]
@@ -66,6 +67,7 @@ class Taken(NamedTuple):
     ptr: Int64  # [n + 1]
     resource: NDArray[np.int32]
     share: NDArray[np.float64]
+    crowd: NDArray[np.uint8]  # [n]
 
 
 def turns(of: Launched, hosts: int, lanes: int) -> Turns | None:
@@ -111,12 +113,13 @@ def replay(lines: Lines, turns: Turns | None, taken: Taken | None) -> tuple[Int6
         require("ptr", taken.ptr, np.int64, rows + 1)
         require("resource", taken.resource, np.int32, int(taken.ptr[-1]))
         require("share", taken.share, np.float64, int(taken.ptr[-1]))
+        require("crowd", taken.crowd, np.uint8, rows)
     if (library := scheduler("schedules are replayed")) is None:
         return None
     waits = address(lines.collective), address(lines.dep_ptr), address(lines.dep)
     of = lines.streams, address(lines.stream), address(lines.ns), lines.groups, *waits
     launched = (0, 0, *[None] * 5) if turns is None else (groups, turns.hosts, *(address(array) for array in turns[1:]))
-    shared = (0, *[None] * 5) if taken is None else (taken.resources, *(address(array) for array in taken[1:]))
+    shared = (0, *[None] * 6) if taken is None else (taken.resources, *(address(array) for array in taken[1:]))
     start, end = np.empty(rows, np.int64), np.empty(rows, np.int64)
     status = library.cs_replay(rows, *of, *launched, *shared, address(start), address(end))
     if status == _ARGUMENT:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,12 @@ class Alone:
         [n]."""
         each = self.launch_ns if slower is None else np.rint(self.launch_ns * slower).astype(np.int64)
         return Launches.of(schedule, ns, each)
+
+    def beside(self, other: Alone) -> Alone:
+        """The same, knowing which rows were in one another's way in replays of `other`, of the same schedule: so may they be here."""
+        if self.shares is None or other.shares is None:
+            return self
+        return replace(self, shares=replace(self.shares, crowd=other.shares.crowd.copy()))
 
 
 def firsts(schedule: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chronoscale.simulator.draws import spans
+from chronoscale.simulator.alone import Alone
+from chronoscale.simulator.draws import Draws
 from chronoscale.simulator.links import topology
 from chronoscale.simulator.uncertainty import Stragglers, Uncertainty
 from chronoscale.strategies.cluster import Cluster, Device, Link
@@ -172,10 +173,18 @@ def effects(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty:
     """
     joined = replace(cluster, topology=topology(cluster))  # what is supposed of links is not to move with what is changed
     plain = Supposed(joined, costs, Uncertainty(classes=uncertainty.classes))
-    epoch_s = _epoch_s(schedule, plain, seed)
+    alone = Alone.of(schedule, joined, costs)
+    epoch_s = _epoch_s(schedule, plain, alone, seed)
+
+    def end_s(change: Change | None) -> float:
+        if change is None or (supposed := change(plain)) == plain:
+            return epoch_s
+        where, what, _ = supposed
+        same = where == joined and what is costs
+        return _epoch_s(schedule, supposed, alone if same else Alone.of(schedule, where, what).beside(alone), seed)
 
     def ends(one: Assumption) -> Effect:
-        low_s, high_s = (epoch_s if change is None else _epoch_s(schedule, change(plain), seed) for change in (one.lower, one.upper))
+        low_s, high_s = end_s(one.lower), end_s(one.upper)
         return Effect(one.name, one.low, one.high, one.source, epoch_s, low_s, high_s)
 
     known = isinstance(costs, DatasheetCosts)
@@ -183,6 +192,6 @@ def effects(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty:
     return tuple(one for one in found if one.size > 0)
 
 
-def _epoch_s(schedule: Schedule, supposed: Supposed, seed: int) -> float:
+def _epoch_s(schedule: Schedule, supposed: Supposed, alone: Alone, seed: int) -> float:
     draws = DRAWS if supposed.uncertainty.random else 1
-    return float(np.median(spans(schedule, *supposed, draws, seed))) / 1e9
+    return float(np.median(Draws.of(schedule, *supposed, seed, alone).spans(draws))) / 1e9

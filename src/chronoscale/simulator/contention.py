@@ -60,15 +60,18 @@ def _computing(schedule: Schedule, costs: CostModel, ns: Ints, streams: Int32, l
             rows = schedule.tasks(Op(code))
             for column, share in zip(found, costs.occupies(schedule, rows, ns[rows]), strict=True):
                 column[rows] = share
-    wanted = [np.where(_wanted(share, schedule, streams, lanes), share, 0.0) for share in found]
-    asked = [np.flatnonzero(share) for share in wanted]
-    parts = [(rows, schedule.rank[rows] + np.int32(which * schedule.ranks), wanted[which][rows]) for which, rows in enumerate(asked)]
-    return parts, np.maximum(*wanted)
+    parts, demand = [], np.zeros(len(schedule))
+    for which, share in enumerate(found):
+        if (wanted := _wanted(share, schedule.ranks, streams, lanes)).any():
+            rows = np.flatnonzero(wanted[schedule.rank] & (share > 0))
+            demand[rows] = np.maximum(demand[rows], share[rows])
+            parts.append((rows, schedule.rank[rows] + np.int32(which * schedule.ranks), share[rows]))
+    return parts, demand
 
 
-def _wanted(share: Floats, schedule: Schedule, streams: Int32, lanes: int) -> NDArray[np.bool_]:
-    """Rows of ranks whose streams together may ask for more than there is, bool [n]."""
-    most = np.zeros(schedule.ranks * lanes)
+def _wanted(share: Floats, ranks: int, streams: Int32, lanes: int) -> NDArray[np.bool_]:
+    """Ranks whose streams together may ask for more than there is, bool [ranks]."""
+    most = np.zeros(ranks * lanes)
     np.maximum.at(most, streams, share)
-    found: NDArray[np.bool_] = (most.reshape(schedule.ranks, lanes).sum(axis=1) > 1)[schedule.rank]
+    found: NDArray[np.bool_] = most.reshape(ranks, lanes).sum(axis=1) > 1
     return found

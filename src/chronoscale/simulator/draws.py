@@ -45,15 +45,18 @@ class Draws:
     slow: Floats | None
 
     @classmethod
-    def of(cls, schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty: Uncertainty, seed: int) -> Draws:
-        """Raises UserError as `replay`, and where costs that were not fitted are to say how much rows vary."""
+    def of(
+        cls, schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty: Uncertainty, seed: int, alone: Alone | None = None
+    ) -> Draws:
+        """alone: of the same schedule, cluster and costs, where it is at hand. Raises UserError as `replay`, and where costs that were not
+        fitted are to say how much rows vary."""
         jitter, sway = uncertainty.jitter, uncertainty.sway
         spread = spreads(costs, schedule) if jitter == "fitted" else jitter, swaying(costs) if sway == "fitted" else sway
         own = schedule.collective < 0
         computes = own & np.isin(schedule.lane, [Lane.COMPUTE, Lane.COMPUTE2])
         speeds = uncertainty.speeds(schedule.ranks)
         slow = np.where(computes, 1 / speeds[schedule.rank], 1.0) if (speeds != 1).any() else None
-        alone = Alone.of(schedule, cluster, costs)
+        alone = alone or Alone.of(schedule, cluster, costs)
         return cls(schedule, cluster, uncertainty, seed, alone, place(cluster, costs), *firsts(schedule), *spread, own, computes, slow)
 
     def factors(self, draw: int) -> tuple[Floats, Floats]:
@@ -93,6 +96,10 @@ class Draws:
         begin, end = self.times(draw)
         return int(end.max() - begin.min()) if len(end) else 0
 
+    def spans(self, draws: int) -> Ints:
+        """Of the first draws, int64 [draws]. Raises UserError as `times`."""
+        return np.array([self.span(draw) for draw in range(draws)], np.int64)
+
     def trace(self, draw: int) -> Trace:
         """Raises UserError as `times`."""
         return Trace.of(self.schedule, *self.times(draw), self.alone.source, self.place)
@@ -111,8 +118,7 @@ class Draws:
 
 def spans(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty: Uncertainty, draws: int, seed: int) -> Ints:
     """The epoch in each draw, ns, int64 [draws]. Raises UserError as `replay`."""
-    found = Draws.of(schedule, cluster, costs, uncertainty, seed)
-    return np.array([found.span(draw) for draw in range(draws)], np.int64)
+    return Draws.of(schedule, cluster, costs, uncertainty, seed).spans(draws)
 
 
 def middle(spans: Ints) -> int:

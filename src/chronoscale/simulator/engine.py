@@ -77,7 +77,7 @@ def _native(schedule: Schedule, device: Device, ns: Ints, launches: Launches | N
     if launches is not None:
         turns = native.Turns(schedule.ranks, launches.turn, launches.after_ns, launches.rank, launches.length_ns, launches.gate)
     if shares is not None:
-        taken = native.Taken(len(shares.names), shares.delay_ns, shares.demand, shares.ptr, shares.resource, shares.share)
+        taken = native.Taken(len(shares.names), shares.delay_ns, shares.demand, shares.ptr, shares.resource, shares.share, shares.crowd)
     return native.replay(rows, turns, taken)
 
 

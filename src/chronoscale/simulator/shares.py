@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from chronoscale.datasets.arrays import Int32
+from chronoscale.datasets.arrays import Int32, UInt8
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.schedule import Ints
 
@@ -20,7 +20,7 @@ class Shares:
     """Of n rows, by row: entries ptr[i] to ptr[i + 1], each a resource and the share of its capacity that the row takes while it runs
     alone, 0 < share <= 1. In its first `delay_ns` a row takes nothing (a link's latency). `demand`: what it then does alone in a unit that
     all have in common (of rows that move bytes: bytes/s), more than 0. A collective's stand at its first row. `names`: of the resources,
-    for reports.
+    for reports. `crowd`: which rows have been in one another's way in native replays so far (not 0): the next one begins with those.
 
     Where more is asked of a resource than there is, those that ask get equal parts of what they demand, or less where they need less or
     are held up elsewhere (max-min fairness: `sharing.speeds`); a row then takes longer, as much as it is slowed down.
@@ -32,6 +32,7 @@ class Shares:
     delay_ns: Ints  # [n]
     demand: Floats  # [n]
     names: tuple[str, ...]
+    crowd: UInt8  # [n]
 
     @classmethod
     def of(
@@ -49,7 +50,7 @@ class Shares:
             return None
         order = np.argsort(row, kind="stable")
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(row, minlength=len(delay_ns)))])
-        return cls(ptr, resource[order].astype(np.int32), _whole(share[order]), delay_ns, demand, names)
+        return cls(ptr, resource[order].astype(np.int32), _whole(share[order]), delay_ns, demand, names, np.zeros(len(delay_ns), np.uint8))
 
     def take(self, ns: Ints) -> NDArray[np.bool_]:
         """Which rows, `ns` long, take any: bool [n]."""

@@ -12,12 +12,16 @@ constexpr int kTurns = 4;   // after so many all that take anything are in: repl
 
 }  // namespace
 
-Crowd::Crowd(const Takes& takes, int64_t rows, const int64_t* ns) : takes_(takes) {
+Crowd::Crowd(const Takes& takes, int64_t rows, const int64_t* ns, const uint8_t* known) : takes_(takes) {
   if (!takes.ptr) return;
   for (int64_t i = 0; i < rows; ++i) {
     if (takes.ptr[i] < takes.ptr[i + 1] && takes.delay[i] < ns[i]) takers_.push_back(static_cast<int32_t>(i));
   }
-  if (!takers_.empty()) among_.resize(rows);
+  if (takers_.empty()) return;
+  among_.resize(rows);
+  for (const int32_t i : takers_) {
+    if (known && known[i]) add(i);
+  }
 }
 
 bool Crowd::grow(const int64_t* start, const int64_t* end, bool lingers) {
@@ -64,6 +68,10 @@ void Crowd::settle(Resource& r, bool lingers) {
   }
   r.active.resize(left);
   if (r.load > kWhole) std::for_each(r.active.begin(), r.active.end(), [&](const Active& a) { add(a.row); });
+}
+
+void Crowd::tell(uint8_t* known) const {
+  for (size_t i = 0; i < among_.size(); ++i) known[i] |= among_[i];
 }
 
 void Crowd::sort() {

@@ -12,13 +12,17 @@ namespace cs {
 // down: a replay in which only the rows of a crowd share, and that adds none to it, is that in which all share.
 class Crowd {
  public:
-  Crowd(const Takes& takes, int64_t rows, const int64_t* ns);
+  // known: null, or of each row whether it is among them from the start.
+  Crowd(const Takes& takes, int64_t rows, const int64_t* ns, const uint8_t* known);
 
   bool has(int64_t row) const { return !among_.empty() && among_[row]; }
 
   // Adds those of a replay; lingers: some of the crowd ended at an instant at which their speed had still been settled, so that they meet
   // whoever begins then. Whether there are any that it had not.
   bool grow(const int64_t* start, const int64_t* end, bool lingers);
+
+  // Sets what has been found, of each row.
+  void tell(uint8_t* known) const;
 
  private:
   struct Begin {

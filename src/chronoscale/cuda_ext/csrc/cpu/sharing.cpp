@@ -44,37 +44,43 @@ void Sharing::leave(int32_t stream) {
 }
 
 void Sharing::join(int32_t stream) {
-  if (of_[stream].joined) return;
-  of_[stream].joined = true;
+  if (of_[stream].round == round_) return;
+  of_[stream].round = round_;
   joined_.push_back(stream);
 }
 
-// All whose speed may change: those that enter, those on a resource that is or was full and has changed, and whoever a full one joins to them.
-void Sharing::gather() {
-  joined_.clear();
-  full_.clear();
-  for (const int32_t s : entered_) join(s);
+// Those that may change the speed of others or their own: who enters, and all on a resource that is or was full and has changed.
+void Sharing::seed() {
+  seeds_.swap(entered_);
   entered_.clear();
   for (const int32_t number : dirty_) {
     Resource& r = in_[number];
     const bool over = r.load > kWhole;
-    if (over || r.over) std::for_each(r.streams.begin(), r.streams.end(), [&](int32_t s) { join(s); });
+    if (over || r.over) seeds_.insert(seeds_.end(), r.streams.begin(), r.streams.end());
     r.over = over;
     r.dirty = false;
   }
   dirty_.clear();
+}
+
+// The speeds of a stream and of whoever full resources join to it: nobody else's depend on theirs.
+void Sharing::share(int32_t stream) {
+  joined_.clear();
+  full_.clear();
+  join(stream);
   for (size_t k = 0; k < joined_.size(); ++k) {
     const int64_t row = of_[joined_[k]].row;
     for (int64_t p = takes_.ptr[row]; p < takes_.ptr[row + 1]; ++p) {
       Resource& r = in_[takes_.resource[p]];
-      if (r.load <= kWhole || r.seen) continue;
-      r.seen = true;
+      if (r.load <= kWhole || full(r)) continue;
+      r.round = round_;
       r.room = 1;
       full_.push_back(takes_.resource[p]);
       for (const int32_t s : r.streams) join(s);
     }
   }
   std::sort(joined_.begin(), joined_.end(), [&](int32_t a, int32_t b) { return of_[a].row < of_[b].row; });
+  fill();
 }
 
 void Sharing::fill() {
@@ -88,7 +94,7 @@ void Sharing::fill() {
       level = std::min(level, a.demand);
       for (int64_t p = takes_.ptr[a.row]; p < takes_.ptr[a.row + 1]; ++p) {
         Resource& r = in_[takes_.resource[p]];
-        if (r.seen) r.slope += takes_.share[p] / a.demand;
+        if (full(r)) r.slope += takes_.share[p] / a.demand;
       }
     }
     for (const int32_t number : full_) {
@@ -101,13 +107,13 @@ void Sharing::fill() {
       if (a.next > 0) continue;
       const int64_t begin = takes_.ptr[a.row], end = takes_.ptr[a.row + 1];
       bool held = false;
-      for (int64_t p = begin; p < end; ++p) held |= in_[takes_.resource[p]].seen && in_[takes_.resource[p]].level <= level;
+      for (int64_t p = begin; p < end; ++p) held |= full(in_[takes_.resource[p]]) && in_[takes_.resource[p]].level <= level;
       if (a.demand > level && !held) continue;
       a.next = a.demand <= level ? 1 : level / a.demand;
       --open;
       for (int64_t p = begin; p < end; ++p) {
         Resource& r = in_[takes_.resource[p]];
-        if (r.seen) r.room -= takes_.share[p] * a.next;
+        if (full(r)) r.room -= takes_.share[p] * a.next;
       }
     }
   }

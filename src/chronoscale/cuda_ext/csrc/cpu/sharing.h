@@ -36,38 +36,43 @@ class Sharing {
   template <class F>
   void settle(int64_t now, F ends) {
     if (entered_.empty() && dirty_.empty()) return;
-    gather();
-    fill();
-    for (const int32_t s : joined_) {
-      if (set(of_[s], now)) ends(s, of_[s].end);
-      of_[s].joined = false;
+    seed();
+    ++round_;
+    for (const int32_t first : seeds_) {
+      if (of_[first].round == round_) continue;
+      share(first);
+      for (const int32_t s : joined_) {
+        if (set(of_[s], now)) ends(s, of_[s].end);
+      }
     }
-    for (const int32_t r : full_) in_[r].seen = false;
   }
 
  private:
   struct Activity {
-    int64_t row = -1, since = 0, end = 0;
+    int64_t row = -1, since = 0, end = 0, round = 0;
     double left = 0, speed = 0, next = 0, demand = 0;
     uint32_t version = 0;
-    bool joined = false;
   };
   struct Resource {
     int64_t load = 0;  // in units
     double room = 0, slope = 0, level = 0;
-    bool over = false, dirty = false, seen = false;
+    int64_t round = 0;
+    bool over = false, dirty = false;
     std::vector<int32_t> streams;
   };
 
-  void gather();
+  void seed();
+  void share(int32_t stream);
   void fill();
   void join(int32_t stream);
+  bool full(const Resource& r) const { return r.round == round_; }  // and of those that are being settled
   bool set(Activity& a, int64_t now);
 
   Takes takes_;
   std::vector<Activity> of_;
   std::vector<Resource> in_;
-  std::vector<int32_t> entered_, dirty_, joined_, full_;
+  std::vector<int32_t> entered_, dirty_, seeds_, joined_, full_;
+  int64_t round_ = 0;  // of settling: who and what has been joined in it
   bool lingers_ = false;
 };
 
