@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from notation import write
 from random_schedules import ONE_STREAM, schedules
@@ -99,6 +99,32 @@ def test_few_of_many_in_one_anothers_way(seed, longest):
     taking = np.flatnonzero(rng.random(count) < 0.9).tolist()
     entries = {(row, int(rng.integers(3))): rng.choice([0.1, 0.2, 1 / 3, 0.7]) for row in taking for _ in range(2)}
     run(schedule, shares(schedule, [(row, resource, share) for (row, resource), share in entries.items()], {3: 2, 50: 1}))
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 6), st.integers(1, 3), st.sampled_from([4, 30]), st.sampled_from([0, 3]))
+@example(2979342681, 6, 3, 30, 3)  # a host that waits for another region
+@example(1847342526, 6, 3, 4, 0)  # a row with half a ns left as another begins
+def test_ranks_that_meet_in_collectives_alone(seed, ranks, together, longest, launch_ns):
+    """Two or three ranks a resource, each region on a clock of its own between collectives of some of them, which may share, too."""
+    rng, lines, taking = np.random.default_rng(seed), list[str](), list[tuple[str, int, float]]()
+    often = rng.choice([0.02, 0.2])
+    for i in range(int(rng.integers(1, 60))):
+        joint = rng.random() < 0.15
+        members = np.flatnonzero(rng.random(ranks) < rng.choice([0.4, 1.0])) if joint else rng.integers(ranks, size=1)
+        members = members if len(members) else np.arange(ranks)
+        copies = [f"{op}@{lane} ns" for op, lane in (("COPY", "COMPUTE"), ("COPY", "COMPUTE2"), ("H2D", "H2D"), ("OPTIMIZE", "COMPUTE"))]
+        what = f"ALLREDUCE@COMM group={i} bytes" if joint else rng.choice(copies)
+        after = " ".join(f"r{k}?" for k in range(max(0, i - 8), i) if rng.random() < often)  # of the same rank
+        columns = f"rank={','.join(map(str, members))} kernels={rng.integers(4)} iteration={i // 12}"
+        lines.append(f"r{i}: {what}={rng.integers(longest)} {columns}{' <- ' * bool(after)}{after}")
+        if rng.random() < (0.2 if joint else 0.7):
+            taking.append(
+                (f"r{i}/{members[0]}", int(members[0]) // together * 2 + what.startswith("H2D"), float(rng.choice([1 / 3, 0.5, 0.7, 1.0])))
+            )
+    written = write("\n".join(lines), ranks)
+    taken = shares(written.schedule, [(written.row[name], resource, share) for name, resource, share in taking])
+    run(written.schedule, taken, launch_ns=launch_ns)
 
 
 def test_a_collective_is_slowed_down_for_all_its_ranks():

@@ -49,9 +49,7 @@ class Alone:
 
     def beside(self, other: Alone) -> Alone:
         """The same, knowing which rows were in one another's way in replays of `other`, of the same schedule: so may they be here."""
-        if self.shares is None or other.shares is None:
-            return self
-        return replace(self, shares=replace(self.shares, crowd=other.shares.crowd.copy()))
+        return replace(self, shares=None if self.shares is None else self.shares.beside(other.shares))
 
 
 def firsts(schedule: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Int32
+from chronoscale.simulator.links import LinkGraph
 from chronoscale.simulator.shares import Shares, short
 from chronoscale.simulator.timeline import streams_of
 from chronoscale.simulator.traffic import Crossed
@@ -41,15 +42,30 @@ def contention(schedule: Schedule, cluster: Cluster, costs: CostModel, ns: Ints,
 def _crossing(crossed: Crossed, device: Device, ns: Ints, streams: Int32, ranks: int, demand: Floats) -> Entries:
     """Entries of what crosses links; `demand`, float64 [n], is filled in."""
     links, traffic = crossed
-    place, there = np.repeat(np.arange(len(traffic.row)), np.diff(traffic.ptr)), np.diff(traffic.ptr) > 0
+    place = np.repeat(np.arange(len(traffic.row)), np.diff(traffic.ptr))
+    used = _several(streams[traffic.row[place]], traffic.link, links)[traffic.link]
+    asking = demand[traffic.row] > 0
+    asking[place[used]] = True
+    kept = np.flatnonzero(asking[place])  # all entries of rows that ask for anything: one on its way alone need not be looked at
+    if not len(kept):
+        return np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0)
+    place, link, used = place[kept], traffic.link[kept], used[kept]
     row = traffic.row[place]
-    rate = traffic.bytes / (np.maximum(ns[row] - traffic.latency_ns[place], 1) / 1e9)
-    if there.any():
-        demand[traffic.row[there]] = np.maximum.reduceat(rate, traffic.ptr[:-1][there]) / device.memory_bandwidth
-    share = rate / links.bandwidth[traffic.link]
-    used = np.flatnonzero(share > 0)  # a host's memory without a stated bandwidth is no limit
-    used = used[short(streams[row[used]], traffic.link[used], share[used], len(links))]
-    return row[used], traffic.link[used] + np.int32(len(OF_A_DEVICE) * ranks), share[used]
+    rate = traffic.bytes[kept] / (np.maximum(ns[row] - traffic.latency_ns[place], 1) / 1e9)
+    first = np.flatnonzero(np.diff(place, prepend=-1))
+    demand[row[first]] = np.maximum.reduceat(rate, first) / device.memory_bandwidth
+    share = rate / links.bandwidth[link]
+    found = np.flatnonzero(used & (share > 0))
+    found = found[short(streams[row[found]], link[found], share[found], len(links))]
+    return row[found], link[found] + np.int32(len(OF_A_DEVICE) * ranks), share[found]
+
+
+def _several(stream: Int32, link: Int32, links: LinkGraph) -> NDArray[np.bool_]:
+    """Links that more than one FIFO uses, bool [links]: what one does, it does in turn. Not a host's memory of no stated bandwidth."""
+    least, most = np.full(len(links), np.iinfo(np.int32).max, np.int32), np.full(len(links), -1, np.int32)
+    np.minimum.at(least, link, stream)
+    np.maximum.at(most, link, stream)
+    return np.asarray((most > least) & np.isfinite(links.bandwidth), np.bool_)
 
 
 def _computing(schedule: Schedule, costs: CostModel, ns: Ints, streams: Int32, lanes: int) -> tuple[list[Entries], Floats]:

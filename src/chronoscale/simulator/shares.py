@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -51,6 +51,10 @@ class Shares:
         order = np.argsort(row, kind="stable")
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(row, minlength=len(delay_ns)))])
         return cls(ptr, resource[order].astype(np.int32), _whole(share[order]), delay_ns, demand, names, np.zeros(len(delay_ns), np.uint8))
+
+    def beside(self, other: Shares | None) -> Shares:
+        """The same, to be replayed with the crowd of rows that are much like these, or of none."""
+        return self if other is None else replace(self, crowd=other.crowd.copy())
 
     def take(self, ns: Ints) -> NDArray[np.bool_]:
         """Which rows, `ns` long, take any: bool [n]."""

@@ -69,7 +69,7 @@ class Sharing:
                 self._users[resource].discard(row)
 
     def _touch(self, resources: Entries) -> None:
-        """Speeds are settled once an instant, when all that happens at it has."""
+        """Speeds are settled once an instant, when all that happens at it has: what is under way then ends later."""
         if not self._touched:
             moment = Moment(self._env)
             assert moment.callbacks is not None
@@ -85,7 +85,7 @@ class Sharing:
             if speed != one.speed:
                 one.left -= (now - one.since) * one.speed
                 one.since, one.speed, one.version = now, speed, one.version + 1
-                self._then(now + max(0, round(one.left / speed)), partial(self._leave, row, one.version))
+                self._then(now + max(1, round(one.left / speed)), partial(self._leave, row, one.version))
 
     def _joined(self) -> set[int]:
         """Those on a resource that somebody has come to or left, and whoever full ones join to them: nobody else's speed changes."""

@@ -17,7 +17,7 @@ from chronoscale.simulator.lockstep import Lockstep
 from chronoscale.simulator.memory import admit
 from chronoscale.simulator.network import Joined
 from chronoscale.simulator.tally import Tally
-from chronoscale.simulator.traffic import Crossed, crossing, utilised
+from chronoscale.simulator.traffic import Crossed, Traffic, crossing, utilised
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.metrics import Summary
@@ -95,12 +95,13 @@ def stream(stretches: Iterable[Stretch], cluster: Cluster, costs: CostModel) -> 
             cluster.link(schedule.ranks)  # refuses too few devices
             carried, tally = Carried.nothing(schedule.ranks), Tally(schedule)
         if shape is None or not shape.fits(schedule):
-            shape = _Shape.of(schedule, cluster)
+            shape, shares = _Shape.of(schedule, cluster), None
         joined = shape.joined(schedule, cluster)
         ns, sources = shape.alone(schedule, cluster, costs, joined)
-        shares = None
         if cluster.contention:
-            shares = contention(schedule, cluster, costs, ns, Crossed.of(schedule, cluster, joined))
+            traffic = Traffic.of(schedule, cluster, joined) if shape.lockstep is None else Traffic.copied(schedule, cluster)
+            found = contention(schedule, cluster, costs, ns, Crossed(links, traffic))  # in lockstep nothing runs beside a collective
+            shares = found and found.beside(shares)
         if shape.lockstep is not None and shares is None:
             begin, end, carried = shape.lockstep.replay(schedule, ns, costs.launch_ns, carried)
         else:

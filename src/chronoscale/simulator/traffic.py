@@ -42,11 +42,11 @@ class Traffic:
         """Collectives (`joined`, where they are at hand), and copies between devices and their host. None on links that were fitted: what
         was measured has it in. Raises ValueError as `network.times`.
         """
-        if network.origin(cluster) is Source.FITTED or cluster.device.on_host:
-            return cls._joined([])
+        parts = [cls.copied(schedule, cluster)]
+        if _measured(cluster):
+            return parts[0]
         patterns = network.patterns(cluster)
         links, (found, costs) = patterns.graph, joined or Joined.of(schedule, cluster)
-        parts = [_copies(schedule, cluster, links, op) for op in (Op.H2D, Op.D2H)]
         if len(found):
             first = found.first()
             for group in found.groups():
@@ -55,6 +55,12 @@ class Traffic:
                         parts.append(_together(group, mine, tree, first, costs, patterns))
             parts.append(_messages(found, schedule, first, costs, links))
         return cls._joined(parts)
+
+    @classmethod
+    def copied(cls, schedule: Schedule, cluster: Cluster) -> Traffic:
+        """Of copies between devices and their host alone."""
+        links = network.patterns(cluster).graph
+        return cls._joined([] if _measured(cluster) else [_copies(schedule, cluster, links, op) for op in (Op.H2D, Op.D2H)])
 
     @classmethod
     def _joined(cls, parts: list[Traffic]) -> Traffic:
@@ -87,6 +93,10 @@ def slowest(crossed: Crossed) -> tuple[Ints, Ints]:
     order = np.lexsort((took, place))
     last = order[np.cumsum(np.bincount(place, minlength=len(traffic.row)))[np.diff(traffic.ptr) > 0] - 1]
     return traffic.row[np.diff(traffic.ptr) > 0], traffic.link[last].astype(np.int64)
+
+
+def _measured(cluster: Cluster) -> bool:
+    return network.origin(cluster) is Source.FITTED or cluster.device.on_host
 
 
 def _ns(seconds: Floats) -> Ints:
@@ -147,7 +157,7 @@ def crossing(schedule: Schedule, cluster: Cluster, joined: Joined) -> Floats:
     patterns = network.patterns(cluster)
     links, (found, costs) = patterns.graph, joined
     moved = np.zeros(len(links))
-    if network.origin(cluster) is Source.FITTED or cluster.device.on_host:
+    if _measured(cluster):
         return moved
     for group in found.groups():
         for tree in (False, True):

@@ -8,7 +8,7 @@ namespace cs {
 namespace {
 
 constexpr int kDigit = 11;  // bits that are sorted by at a time
-constexpr int kTurns = 4;   // after so many all that take anything are in: replays that only find more cost more than they save
+constexpr int kTurns = 4;   // after so many, and when most are in, all are: replays that only find more cost more than they save
 
 }  // namespace
 
@@ -24,7 +24,7 @@ Crowd::Crowd(const Takes& takes, int64_t rows, const int64_t* ns, const uint8_t*
   }
 }
 
-bool Crowd::grow(const int64_t* start, const int64_t* end, bool lingers) {
+bool Crowd::grow(const int64_t* start, const int64_t* end) {
   const int64_t before = count_, most = static_cast<int64_t>(takers_.size());
   if (before == most) return false;
   begins_.clear();
@@ -32,21 +32,27 @@ bool Crowd::grow(const int64_t* start, const int64_t* end, bool lingers) {
     if (end[i] >= 0) begins_.push_back({start[i] + takes_.delay[i], i});
   }
   in_.assign(takes_.resources, {});
-  sweep(end, lingers, false);
+  sweep(end, false);
+  if (count_ > before && 2 * count_ > most) return fill();
   const auto ordered = [&](int32_t number) { return !in_[number].disordered; };
   const auto gone = std::remove_if(begins_.begin(), begins_.end(), [&](const Begin& b) {
     return std::all_of(takes_.resource + takes_.ptr[b.row], takes_.resource + takes_.ptr[b.row + 1], ordered);
   });
   begins_.erase(gone, begins_.end());
   sort();
-  sweep(end, lingers, true);
-  if (count_ > before && (++turn_ == kTurns || 2 * count_ > most)) std::for_each(takers_.begin(), takers_.end(), [&](int32_t i) { add(i); });
+  sweep(end, true);
+  if (count_ > before && (2 * count_ > most || ++turn_ == kTurns)) return fill();
   return count_ > before;
+}
+
+bool Crowd::fill() {
+  std::for_each(takers_.begin(), takers_.end(), [&](int32_t i) { add(i); });
+  return true;
 }
 
 // Those that overlap, found in the order of begins_: schedules mostly list rows as they run. Then, with begins_ sorted, those on resources for
 // which it was not the order in which rows begin to take of them.
-void Crowd::sweep(const int64_t* end, bool lingers, bool sorted) {
+void Crowd::sweep(const int64_t* end, bool sorted) {
   for (const Begin& b : begins_) {
     for (int64_t p = takes_.ptr[b.row]; p < takes_.ptr[b.row + 1]; ++p) {
       Resource& r = in_[takes_.resource[p]];
@@ -55,16 +61,16 @@ void Crowd::sweep(const int64_t* end, bool lingers, bool sorted) {
       r.last = b.time;
       r.active.push_back({end[b.row], units(takes_.share[p]), b.row});
       r.load += r.active.back().units;
-      if (r.load > kWhole) settle(r, lingers);
+      if (r.load > kWhole) settle(r);
     }
   }
 }
 
 // Those that are over go, and the others are in one another's way if they still ask for too much.
-void Crowd::settle(Resource& r, bool lingers) {
+void Crowd::settle(Resource& r) {
   size_t left = 0;
   for (const Active& a : r.active) {
-    if (a.end + (lingers && among_[a.row]) > r.last) r.active[left++] = a; else r.load -= a.units;
+    if (a.end > r.last) r.active[left++] = a; else r.load -= a.units;
   }
   r.active.resize(left);
   if (r.load > kWhole) std::for_each(r.active.begin(), r.active.end(), [&](const Active& a) { add(a.row); });

@@ -15,11 +15,11 @@ class Crowd {
   // known: null, or of each row whether it is among them from the start.
   Crowd(const Takes& takes, int64_t rows, const int64_t* ns, const uint8_t* known);
 
+  bool empty() const { return !count_; }
   bool has(int64_t row) const { return !among_.empty() && among_[row]; }
 
-  // Adds those of a replay; lingers: some of the crowd ended at an instant at which their speed had still been settled, so that they meet
-  // whoever begins then. Whether there are any that it had not.
-  bool grow(const int64_t* start, const int64_t* end, bool lingers);
+  // Adds those of a replay. Whether there are any that it had not.
+  bool grow(const int64_t* start, const int64_t* end);
 
   // Sets what has been found, of each row.
   void tell(uint8_t* known) const;
@@ -39,9 +39,10 @@ class Crowd {
     std::vector<Active> active;
   };
 
-  void sweep(const int64_t* end, bool lingers, bool sorted);
-  void settle(Resource& r, bool lingers);
+  void sweep(const int64_t* end, bool sorted);
+  void settle(Resource& r);
   void sort();
+  bool fill();
   void add(int64_t row);
 
   Takes takes_;

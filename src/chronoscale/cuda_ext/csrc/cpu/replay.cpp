@@ -7,75 +7,55 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <queue>
 #include <vector>
 
+#include "agenda.h"
 #include "crowd.h"
+#include "meetings.h"
+#include "plan.h"
 #include "pool.h"
+#include "regions.h"
 #include "sharing.h"
 
 namespace {
 
-constexpr int32_t kNone = -1;
-constexpr int64_t kAtOnce = -(int64_t{1} << 60);  // of a row that nobody launches
-
-struct Rows {
-  int64_t count, streams, groups;
-  const int32_t* stream;
-  const int64_t *ns, *collective, *dep_ptr, *dep;
-};
-
-struct Hosts {
-  int64_t turns, count;
-  const int64_t *turn, *after, *host, *length, *gate;
-};
-
-struct Event {
-  int64_t time;
-  int32_t stream;
-  uint32_t version;  // of an end; 0: the row enters
-  bool operator>(const Event& other) const { return time > other.time; }
-};
+using cs::Hosts;
+using cs::kNone;
+using cs::Meeting;
+using cs::Rows;
 
 class Replay {
  public:
-  Replay(const Rows& rows, const Hosts& hosts, const cs::Takes& takes, const cs::Crowd& crowd, int64_t* start, int64_t* end)
-      : rows_(rows), hosts_(hosts), crowd_(crowd), sharing_(takes, rows.streams), start_(start), end_(end), next_(rows.count, kNone),
-        waiting_(rows.count, kNone), line_(rows.streams), link_(rows.streams + hosts.count, kNone), group_(rows.groups),
-        began_(hosts.turns, -1), turn_waiting_(hosts.turns, kNone), host_(hosts.count) {}
+  Replay(const Rows& rows, const Hosts& hosts, const cs::Takes& takes, const cs::Crowd& crowd, const cs::Regions& regions, int64_t* start,
+         int64_t* end)
+      : rows_(rows), hosts_(hosts), crowd_(crowd), regions_(regions), agenda_(regions.count()), sharing_(takes, rows.streams),
+        meetings_(rows, regions), start_(start), end_(end), next_(rows.count, kNone), waiting_(rows.count, kNone), line_(rows.streams),
+        link_(rows.streams + hosts.count, kNone), began_(hosts.turns, -1), turn_waiting_(hosts.turns, kNone), host_(hosts.count) {}
 
-  // Whether a row that shares has ended at an instant at which its speed was settled.
-  bool run() {
+  void run() {
     std::fill(start_, start_ + rows_.count, -1);
     std::fill(end_, end_ + rows_.count, -1);
     line_up();
     drain();
-    while (!events_.empty()) {
-      const int64_t now = events_.top().time;
-      while (!events_.empty() && events_.top().time == now) {
-        const Event e = events_.top();
-        events_.pop();
-        if (!e.version) {
-          const int64_t row = line_[e.stream].taken;
-          sharing_.enter(e.stream, row, rows_.ns[row], now);
-        } else if (e.version == sharing_.version(e.stream)) {
-          sharing_.leave(e.stream);
-          over(e.stream, now);
-          drain();
-        }
+    const auto happen = [&](const cs::Event& e) {
+      if (!e.version) {
+        const int64_t row = line_[e.stream].taken;
+        sharing_.enter(e.stream, row, rows_.ns[row], e.time);
+      } else if (e.version == sharing_.version(e.stream)) {
+        sharing_.leave(e.stream);
+        over(e.stream, e.time);
+        drain();
       }
-      sharing_.settle(now, [&](int32_t s, int64_t time) { events_.push({time, s, sharing_.version(s)}); });
-    }
-    return sharing_.lingers();
+    };
+    const auto settle = [&](int64_t now) {
+      sharing_.settle(now, [&](int32_t s, int64_t time) { agenda_.push(regions_.of(s), {time, s, sharing_.version(s)}); });
+    };
+    agenda_.run([&](int32_t region, int64_t now) { return meetings_.clear(region, now, start_, crowd_); }, happen, settle);
   }
 
  private:
   struct Line {
     int64_t row = -1, at = 0, ready = 0, taken = -1;  // the next row, its next dependency, from when on it may start; what shares
-  };
-  struct Group {
-    int64_t first = -1, latest = 0;
-    int32_t missing = 0, joined = kNone;
   };
   struct Host {
     int64_t turn = 0, end = 0, free = 0;
@@ -87,11 +67,7 @@ class Replay {
       const int32_t s = rows_.stream[i];
       if (last[s] < 0) line_[s].row = i, line_[s].at = rows_.dep_ptr[i]; else next_[last[s]] = static_cast<int32_t>(i);
       last[s] = i;
-      if (rows_.collective && rows_.collective[i] >= 0) {
-        Group& g = group_[rows_.collective[i]];
-        if (g.first < 0) g.first = i;
-        ++g.missing;
-      }
+      if (rows_.joins(i)) meetings_.add(i);
     }
     for (int64_t t = hosts_.turns - 1; t >= 0; --t) {  // a host's turns stand together
       Host& h = host_[hosts_.host[t]];
@@ -135,6 +111,7 @@ class Replay {
   // A stream's rows, for as long as it knows when they start and end.
   void advance(int32_t s) {
     Line& line = line_[s];
+    if (regions_.count()) agenda_.touch(regions_.of(s));
     while (line.row >= 0) {
       const int64_t i = line.row;
       for (const int64_t stop = rows_.dep_ptr[i + 1]; line.at < stop; ++line.at) {
@@ -142,18 +119,17 @@ class Replay {
         if (end_[d] < 0) return wait(waiting_[d], s);
         line.ready = std::max(line.ready, end_[d]);
       }
-      if (hosts_.turns && hosts_.after[i] > kAtOnce) {
+      if (hosts_.launch(i)) {
         const int64_t turn = hosts_.turn[i];
         if (began_[turn] < 0) return wait(turn_waiting_[turn], s);
         line.ready = std::max(line.ready, began_[turn] + hosts_.after[i]);
       }
       int64_t owner = i;
-      if (rows_.collective && rows_.collective[i] >= 0) {
-        Group& g = group_[rows_.collective[i]];
-        g.latest = std::max(g.latest, line.ready);
-        if (--g.missing) return wait(g.joined, s);
-        line.ready = g.latest;
-        owner = g.first;
+      if (rows_.joins(i)) {
+        Meeting& m = meetings_.of(i);
+        if (!meetings_.join(s, i, line.ready)) return wait(m.joined, s);
+        line.ready = m.latest;
+        owner = m.first;
       }
       if (crowd_.has(owner)) return take(s, owner);
       finish(s, line.ready);
@@ -164,25 +140,24 @@ class Replay {
   void take(int32_t s, int64_t owner) {
     const int64_t begin = line_[s].ready;
     const int32_t at = rows_.stream[owner];
-    if (rows_.collective && rows_.collective[owner] >= 0) {
-      Group& g = group_[rows_.collective[owner]];
-      wait(g.joined, s);
-      for (int32_t one = g.joined; one != kNone; one = link_[one]) start_[line_[one].row] = begin;
+    if (rows_.joins(owner)) {
+      Meeting& m = meetings_.of(owner);
+      wait(m.joined, s);
+      for (int32_t one = m.joined; one != kNone; one = link_[one]) start_[line_[one].row] = begin;
     }
     start_[owner] = begin;
     line_[at].taken = owner;
-    events_.push({begin + sharing_.delay(owner), at, 0});
+    agenda_.push(regions_.of(at), {begin + sharing_.delay(owner), at, 0});
   }
 
   // What stream s shared is over.
   void over(int32_t s, int64_t now) {
     const int64_t row = line_[s].taken;
-    if (!rows_.collective || rows_.collective[row] < 0) {
+    if (!rows_.joins(row)) {
       close(s, now);
       return work_.push_back(s);
     }
-    Group& g = group_[rows_.collective[row]];
-    for (int32_t one = g.joined, next; one != kNone; one = next) {
+    for (int32_t one = meetings_.of(row).joined, next; one != kNone; one = next) {
       next = link_[one];
       close(one, now);
       work_.push_back(one);
@@ -192,9 +167,8 @@ class Replay {
   // The row at the head of s runs from `begin` on for as long as it takes; with it the collective that it completes.
   void finish(int32_t s, int64_t begin) {
     const int64_t i = line_[s].row;
-    if (rows_.collective && rows_.collective[i] >= 0) {
-      Group& g = group_[rows_.collective[i]];
-      for (int32_t one = g.joined, next; one != kNone; one = next) {
+    if (rows_.joins(i)) {
+      for (int32_t one = meetings_.of(i).joined, next; one != kNone; one = next) {
         next = link_[one];
         start_[line_[one].row] = begin;
         close(one, begin + rows_.ns[line_[one].row]);
@@ -207,17 +181,17 @@ class Replay {
 
   // All that is known of a row that its stream comes to after the next one: by the clock, rows of all streams take turns.
   void fetch(int32_t i) const {
-    for (const int64_t* column : {rows_.ns, rows_.dep_ptr, static_cast<const int64_t*>(start_), static_cast<const int64_t*>(end_)}) {
-      __builtin_prefetch(column + i);
-    }
+    rows_.fetch(i);
+    hosts_.fetch(i);
+    __builtin_prefetch(start_ + i);
+    __builtin_prefetch(end_ + i);
     __builtin_prefetch(&next_[i]);
     __builtin_prefetch(&waiting_[i]);
-    if (rows_.collective) __builtin_prefetch(rows_.collective + i);
-    if (hosts_.turns) __builtin_prefetch(hosts_.turn + i), __builtin_prefetch(hosts_.after + i);
   }
 
   void close(int32_t s, int64_t end) {
     Line& line = line_[s];
+    if (rows_.joins(line.row)) meetings_.leave(s);
     end_[line.row] = end;
     wake(waiting_[line.row]);
     line.ready = end;
@@ -229,17 +203,18 @@ class Replay {
   Rows rows_;
   Hosts hosts_;
   const cs::Crowd& crowd_;
+  const cs::Regions& regions_;  // none where nothing shares: nothing has to wait for a clock
+  cs::Agenda agenda_;
   cs::Sharing sharing_;
+  cs::Meetings meetings_;
   int64_t *start_, *end_;
   std::vector<int32_t> next_, waiting_;  // of rows: the stream's next one; who waits for its end
   std::vector<Line> line_;
   std::vector<int32_t> link_;
-  std::vector<Group> group_;
   std::vector<int64_t> began_;
   std::vector<int32_t> turn_waiting_;
   std::vector<Host> host_;
   std::vector<int32_t> work_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<Event>> events_;
 };
 
 bool below(const int64_t* numbers, int64_t count, int64_t least, int64_t most) {
@@ -290,10 +265,10 @@ int cs_replay(int64_t count, int64_t streams, const int32_t* stream, const int64
   if (!sound(rows, launching) || !sound(rows, takes) || (count && (!out_start || !out_end))) return CS_ERROR_ARGUMENT;
   return cs::guarded([&] {
     cs::Crowd crowd(takes, count, ns, crowded);
-    bool lingers = false;
     do {
-      lingers = Replay(rows, launching, takes, crowd, out_start, out_end).run();
-    } while (crowd.grow(out_start, out_end, lingers));
+      const cs::Regions regions(rows, launching, takes, crowd);
+      Replay(rows, launching, takes, crowd, regions, out_start, out_end).run();
+    } while (crowd.grow(out_start, out_end));
     if (crowded) crowd.tell(crowded);
     return CS_OK;
   });

@@ -124,8 +124,7 @@ bool Sharing::set(Activity& a, int64_t now) {
   a.left -= static_cast<double>(now - a.since) * a.speed;
   a.since = now;
   a.speed = a.next;
-  a.end = now + std::max<int64_t>(0, std::llrint(a.left / a.speed));
-  lingers_ |= a.end == now;
+  a.end = now + std::max<int64_t>(1, std::llrint(a.left / a.speed));
   ++a.version;
   return true;
 }

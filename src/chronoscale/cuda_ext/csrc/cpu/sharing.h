@@ -30,9 +30,9 @@ class Sharing {
   void enter(int32_t stream, int64_t row, int64_t ns, int64_t now);
   void leave(int32_t stream);
   uint32_t version(int32_t stream) const { return of_[stream].version; }
-  bool lingers() const { return lingers_; }  // whether an activity has ended at an instant at which its speed was settled
 
-  // After all that enters and leaves at `now`: ends(stream, time) of those whose speed has changed.
+  // After what enters and leaves at `now`: ends(stream, time) of those whose speed has changed. What is under way then ends later: who
+  // enters at `now` after that finds the same, and speeds are settled once more.
   template <class F>
   void settle(int64_t now, F ends) {
     if (entered_.empty() && dirty_.empty()) return;
@@ -73,7 +73,6 @@ class Sharing {
   std::vector<Resource> in_;
   std::vector<int32_t> entered_, dirty_, seeds_, joined_, full_;
   int64_t round_ = 0;  // of settling: who and what has been joined in it
-  bool lingers_ = false;
 };
 
 }  // namespace cs

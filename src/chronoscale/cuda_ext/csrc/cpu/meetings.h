@@ -1,0 +1,94 @@
+// Collectives: who has come, and what that says of when regions may reach one another, which they do through collectives alone.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "crowd.h"
+#include "plan.h"
+#include "regions.h"
+
+namespace cs {
+
+constexpr int32_t kNone = -1;
+
+struct Meeting {
+  int64_t first = -1, latest = 0;  // its first row; when the last that came could start
+  int32_t missing = 0, joined = kNone, part = kNone;  // the list of streams that have come; the last row's part
+};
+
+class Meetings {
+ public:
+  Meetings(const Rows& rows, const Regions& regions)
+      : rows_(rows), regions_(regions), of_(rows.groups), at_(rows.streams, -1), part_of_(regions.count() ? rows.count : 0),
+        horizon_(regions.count(), -1) {}
+
+  Meeting& of(int64_t row) { return of_[rows_.collective[row]]; }
+
+  // A row, in the order of rows. Those that are listed one after another and of one region are a part.
+  void add(int64_t row) {
+    Meeting& m = of(row);
+    if (m.first < 0) m.first = row;
+    ++m.missing;
+    if (!regions_.count()) return;
+    const int32_t region = regions_.of(rows_.stream[row]);
+    if (m.part == kNone || part_[m.part].region != region) {
+      m.part = static_cast<int32_t>(part_.size());
+      part_.push_back({region, 0});
+    }
+    part_of_[row] = m.part;
+    ++part_[m.part].missing;
+  }
+
+  // A stream whose row could start at `ready` has come. Whether all have.
+  bool join(int32_t stream, int64_t row, int64_t ready) {
+    Meeting& m = of(row);
+    m.latest = std::max(m.latest, ready);
+    at_[stream] = row;
+    if (regions_.count()) --part_[part_of_[row]].missing, horizon_[regions_.of(stream)] = -1;
+    return !--m.missing;
+  }
+
+  void leave(int32_t stream) { at_[stream] = -1; }
+
+  // Whether no other region can reach this one before `now`. start: of rows of which it is known.
+  bool clear(int32_t region, int64_t now, const int64_t* start, const Crowd& crowd) {
+    if (now > horizon_[region]) horizon_[region] = horizon(region, start, crowd);
+    return now <= horizon_[region];
+  }
+
+ private:
+  struct Part {
+    int32_t region, missing;
+  };
+
+  // The first time at which others may reach a region, which comes no nearer until a stream joins: by what all of a part have joined. Where
+  // some have not, it is they who are waited for.
+  int64_t horizon(int32_t region, const int64_t* start, const Crowd& crowd) {
+    int64_t first = std::numeric_limits<int64_t>::max();
+    for (const int32_t* s = regions_.begin(region); s != regions_.end(region); ++s) {
+      const int64_t row = at_[*s];
+      if (row < 0) continue;
+      const Meeting& m = of(row);
+      const bool here = crowd.has(m.first) && regions_.of(rows_.stream[m.first]) == region;  // its end is an event of this region
+      if (!m.missing) {
+        if (!here) first = std::min(first, start[row] + rows_.ns[row]);
+      } else if (!part_[part_of_[row]].missing) {
+        first = std::min(first, m.latest + (here ? 0 : rows_.ns[row]));
+      }
+    }
+    return first;
+  }
+
+  Rows rows_;
+  const Regions& regions_;
+  std::vector<Meeting> of_;
+  std::vector<int64_t> at_;  // of streams: the row that they have come to, -1
+  std::vector<Part> part_;
+  std::vector<int32_t> part_of_;  // of rows
+  std::vector<int64_t> horizon_;  // of regions, -1: not known
+};
+
+}  // namespace cs

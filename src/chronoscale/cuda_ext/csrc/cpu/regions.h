@@ -1,0 +1,31 @@
+// Streams whose rows wait for one another, are launched by one host, or share: a region, which others reach through collectives alone.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "crowd.h"
+#include "plan.h"
+#include "sharing.h"
+
+namespace cs {
+
+class Regions {
+ public:
+  // Only rows of the crowd share; none where there are none.
+  Regions(const Rows& rows, const Hosts& hosts, const Takes& takes, const Crowd& crowd);
+
+  int32_t count() const { return static_cast<int32_t>(first_.size()) - 1; }
+  int32_t of(int32_t stream) const { return of_[stream]; }
+  const int32_t* begin(int32_t region) const { return streams_.data() + first_[region]; }
+  const int32_t* end(int32_t region) const { return streams_.data() + first_[region + 1]; }
+
+ private:
+  void join(int64_t one, int64_t other);
+  int32_t root(int64_t one);
+
+  std::vector<int32_t> above_;  // of streams, hosts and resources
+  std::vector<int32_t> of_, streams_, first_;
+};
+
+}  // namespace cs
