@@ -101,6 +101,19 @@ def test_few_of_many_in_one_anothers_way(seed, longest):
     run(schedule, shares(schedule, [(row, resource, share) for (row, resource), share in entries.items()], {3: 2, 50: 1}))
 
 
+@pytest.mark.parametrize("here", [0, 1])
+def test_an_instant_is_settled_as_one(here):
+    """At 3 ns a ends, and b begins, by an all-reduce that the other rank comes to: x and k go on as slowly as before."""
+    text = "x: COPY@COMPUTE ns=5 rank=H\na: COPY@COMPUTE2 ns=2 rank=H\nk: COPY@HOST ns=5 rank=H\nw: COPY@D2H ns=2 rank=H\n"
+    text += "p: COPY@COMPUTE ns=1 rank=T\nq: COPY@COMPUTE2 ns=1 rank=T\n"
+    text += "r: ALLREDUCE@COMM group=3 bytes=1 <- w? p? q?\nb: COPY@COMPUTE2 ns=5 rank=H <- r\n"
+    text = text.replace("rank=H", f"rank={here}").replace("rank=T", f"rank={1 - here}")
+    written = write(text, 2)
+    sharing = [(written.row[f"{name}/{here}"], 0, 0.5) for name in "xakb"]
+    found = run(written.schedule, shares(written.schedule, sharing + [(written.row[f"{name}/{1 - here}"], 1, 1.0) for name in "pq"]))
+    assert [found[written.row[f"{name}/{here}"]] for name in "xakb"] == [(0, 8), (0, 3), (0, 8), (3, 10)]
+
+
 @settings(max_examples=400, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 6), st.integers(1, 3), st.sampled_from([4, 30]), st.sampled_from([0, 3]))
 @example(2979342681, 6, 3, 30, 3)  # a host that waits for another region

@@ -59,7 +59,7 @@ class Launched(NamedTuple):
 class Taken(NamedTuple):
     """What rows take of `resources` resources: row i, after its first delay[i] ns, the shares [ptr[i], ptr[i + 1]), multiples of 2^-36, for
     its demand, in a unit that all have in common. A collective's are its first row's. crowd: rows that are expected to be in one
-    another's way (not 0), to which a replay adds those that were; a guess that changes no time."""
+    another's way (not 0), to which a replay adds those that were, or that it took to be; a guess that changes no time."""
 
     resources: int
     delay: Int64  # [n]
@@ -113,7 +113,7 @@ def replay(lines: Lines, turns: Turns | None, taken: Taken | None) -> tuple[Int6
         require("ptr", taken.ptr, np.int64, rows + 1)
         require("resource", taken.resource, np.int32, int(taken.ptr[-1]))
         require("share", taken.share, np.float64, int(taken.ptr[-1]))
-        require("crowd", taken.crowd, np.uint8, rows)
+        require("crowd", taken.crowd, np.uint8, rows, writable=True)
     if (library := scheduler("schedules are replayed")) is None:
         return None
     waits = address(lines.collective), address(lines.dep_ptr), address(lines.dep)

@@ -242,19 +242,13 @@ def tested(section: Section) -> pd.DataFrame:
 
 
 def links(section: Section) -> pd.DataFrame:
-    """One row a link, the busiest ones of each result on the most ranks that has any: bytes that crossed it, and its mean use (of 1)."""
+    """One row a link, the busiest ones of each result on the most ranks: bytes that crossed it, and its mean use (of 1)."""
     most = max((run.ranks for run in section.runs), default=0)
-    rows = [
-        {
-            "strategy": run.strategy,
-            "ranks": run.ranks,
-            **_origin(section, run.run),
-        }
-        | {"link": one.link, "link_bytes": one.bytes, "mean_use": one.utilisation}
-        for run in section.runs
-        if run.ranks == most
-        for one in run.links
-    ]
+    rows = []
+    for run in section.runs:
+        if run.ranks == most:
+            named = {"strategy": run.strategy, "ranks": run.ranks, **_origin(section, run.run)}
+            rows += [named | {"link": one.link, "link_bytes": one.bytes, "mean_use": one.utilisation} for one in run.links]
     return pd.DataFrame(rows)
 
 

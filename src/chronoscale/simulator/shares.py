@@ -20,7 +20,7 @@ class Shares:
     """Of n rows, by row: entries ptr[i] to ptr[i + 1], each a resource and the share of its capacity that the row takes while it runs
     alone, 0 < share <= 1. In its first `delay_ns` a row takes nothing (a link's latency). `demand`: what it then does alone in a unit that
     all have in common (of rows that move bytes: bytes/s), more than 0. A collective's stand at its first row. `names`: of the resources,
-    for reports. `crowd`: which rows have been in one another's way in native replays so far (not 0): the next one begins with those.
+    for reports. `crowd`: which rows native replays so far took to be in one another's way (not 0): each writes it, and begins with those.
 
     Where more is asked of a resource than there is, those that ask get equal parts of what they demand, or less where they need less or
     are held up elsewhere (max-min fairness: `sharing.speeds`); a row then takes longer, as much as it is slowed down.

@@ -103,11 +103,12 @@ CS_API int cs_exchange(int64_t n, const double* times, int64_t width, const doub
 // turn's start (-2^60 or less: whenever); turns stand together by host and start one after another, length[t] each, and not before row
 // gate[t] (-1: none) has ended. ptr not null: what row i (of a collective its first) does beyond delay[i] takes share [ptr[i], ptr[i + 1])
 // of resources, multiples of 2^-36, and slows down where they are asked for more than they are: max-min fairness of what they do of demand[i].
-// crowd: null, or rows that are expected to be in one another's way (not 0), and afterwards also those that were; times do not depend on it.
+// Rows of a collective last equally long then. known: null, or rows that are expected to be in one another's way (not 0), and afterwards also
+// those that were, or were taken to be; times do not depend on it.
 CS_API int cs_replay(int64_t count, int64_t streams, const int32_t* stream, const int64_t* ns, int64_t groups, const int64_t* collective,
                      const int64_t* dep_ptr, const int64_t* dep, int64_t turns, int64_t hosts, const int64_t* turn, const int64_t* after,
                      const int64_t* host, const int64_t* length, const int64_t* gate, int64_t resources, const int64_t* delay,
-                     const double* demand, const int64_t* ptr, const int32_t* resource, const double* share, uint8_t* crowd, int64_t* out_start,
+                     const double* demand, const int64_t* ptr, const int32_t* resource, const double* share, uint8_t* known, int64_t* out_start,
                      int64_t* out_end);
 
 // Turns of hosts, one a rank, that launch the kernels of `count` rows in their order, launch_ns each, for cs_replay: row i is of turn

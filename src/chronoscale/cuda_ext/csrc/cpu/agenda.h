@@ -73,7 +73,7 @@ class Agenda {
   }
 
   template <class Happen, class Settle>
-  void together(Happen& happen, Settle& settle) {
+  void together(Happen& happen, Settle& settle) {  // nothing, where all that waited have gone on
     const int64_t now = waiting_.front().first;
     while (!waiting_.empty() && waiting_.front().first == now) {
       of_[waiting_.front().second].waits = -1;

@@ -17,6 +17,7 @@ constexpr int32_t kNone = -1;
 struct Meeting {
   int64_t first = -1, latest = 0;  // its first row; when the last that came could start
   int32_t missing = 0, joined = kNone, part = kNone;  // the list of streams that have come; the last row's part
+  bool abroad = false;                                // has several parts
 };
 
 class Meetings {
@@ -27,7 +28,8 @@ class Meetings {
 
   Meeting& of(int64_t row) { return of_[rows_.collective[row]]; }
 
-  // A row, in the order of rows. Those that are listed one after another and of one region are a part.
+  // A row, in the order of rows. Those that are listed one after another and of one region are a part; where a region has several, one that
+  // all have joined may make its horizon nearer than it is, never farther.
   void add(int64_t row) {
     Meeting& m = of(row);
     if (m.first < 0) m.first = row;
@@ -35,6 +37,7 @@ class Meetings {
     if (!regions_.count()) return;
     const int32_t region = regions_.of(rows_.stream[row]);
     if (m.part == kNone || part_[m.part].region != region) {
+      m.abroad = m.part != kNone;
       m.part = static_cast<int32_t>(part_.size());
       part_.push_back({region, 0});
     }
@@ -47,7 +50,7 @@ class Meetings {
     Meeting& m = of(row);
     m.latest = std::max(m.latest, ready);
     at_[stream] = row;
-    if (regions_.count()) --part_[part_of_[row]].missing, horizon_[regions_.of(stream)] = -1;
+    if (regions_.count() && !--part_[part_of_[row]].missing && m.abroad) horizon_[regions_.of(stream)] = -1;
     return !--m.missing;
   }
 
@@ -64,19 +67,21 @@ class Meetings {
     int32_t region, missing;
   };
 
-  // The first time at which others may reach a region, which comes no nearer until a stream joins: by what all of a part have joined. Where
-  // some have not, it is they who are waited for.
+  // The first time at which others may reach a region, which comes no nearer until all of a part have joined: by what they have joined.
+  // Where some have not, it is they who are waited for. What a collective of the crowd does is events of its first row's region.
   int64_t horizon(int32_t region, const int64_t* start, const Crowd& crowd) {
     int64_t first = std::numeric_limits<int64_t>::max();
     for (const int32_t* s = regions_.begin(region); s != regions_.end(region); ++s) {
       const int64_t row = at_[*s];
       if (row < 0) continue;
       const Meeting& m = of(row);
-      const bool here = crowd.has(m.first) && regions_.of(rows_.stream[m.first]) == region;  // its end is an event of this region
+      if (!m.abroad) continue;
+      const bool shares = crowd.has(m.first), here = shares && regions_.of(rows_.stream[m.first]) == region;
+      const int64_t ns = rows_.ns[shares ? m.first : row];
       if (!m.missing) {
-        if (!here) first = std::min(first, start[row] + rows_.ns[row]);
+        if (!here) first = std::min(first, start[row] + ns);
       } else if (!part_[part_of_[row]].missing) {
-        first = std::min(first, m.latest + (here ? 0 : rows_.ns[row]));
+        first = std::min(first, m.latest + (here ? 0 : ns));
       }
     }
     return first;

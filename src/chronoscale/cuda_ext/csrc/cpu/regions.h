@@ -12,7 +12,7 @@ namespace cs {
 
 class Regions {
  public:
-  // Only rows of the crowd share; none where there are none.
+  // Only rows of the crowd share. No regions where the crowd is empty.
   Regions(const Rows& rows, const Hosts& hosts, const Takes& takes, const Crowd& crowd);
 
   int32_t count() const { return static_cast<int32_t>(first_.size()) - 1; }
@@ -24,7 +24,7 @@ class Regions {
   void join(int64_t one, int64_t other);
   int32_t root(int64_t one);
 
-  std::vector<int32_t> above_;  // of streams, hosts and resources
+  std::vector<int32_t> above_;  // of streams, hosts and resources, while they are joined
   std::vector<int32_t> of_, streams_, first_;
 };
 

@@ -240,8 +240,9 @@ bool sound(const Rows& r, const Hosts& h) {
   return true;
 }
 
-bool sound(const Rows& r, const cs::Takes& t) {
+bool sound(const Rows& r, const Hosts& h, const cs::Takes& t) {
   if (!t.ptr) return true;
+  if (t.resources < 0 || t.resources >= std::numeric_limits<int32_t>::max() - r.streams - h.count) return false;
   if (!t.delay || !t.demand || t.ptr[0] || (t.ptr[r.count] && (!t.resource || !t.share))) return false;
   for (int64_t i = 0; i < r.count; ++i) {
     if (t.ptr[i] > t.ptr[i + 1] || t.delay[i] < 0) return false;
@@ -258,18 +259,18 @@ bool sound(const Rows& r, const cs::Takes& t) {
 int cs_replay(int64_t count, int64_t streams, const int32_t* stream, const int64_t* ns, int64_t groups, const int64_t* collective,
               const int64_t* dep_ptr, const int64_t* dep, int64_t turns, int64_t hosts, const int64_t* turn, const int64_t* after,
               const int64_t* host, const int64_t* length, const int64_t* gate, int64_t resources, const int64_t* delay, const double* demand,
-              const int64_t* ptr, const int32_t* resource, const double* share, uint8_t* crowded, int64_t* out_start, int64_t* out_end) {
+              const int64_t* ptr, const int32_t* resource, const double* share, uint8_t* known, int64_t* out_start, int64_t* out_end) {
   const Rows rows{count, streams, groups, stream, ns, collective, dep_ptr, dep};
   const Hosts launching{turns, hosts, turn, after, host, length, gate};
   const cs::Takes takes{resources, delay, demand, ptr, resource, share};
-  if (!sound(rows, launching) || !sound(rows, takes) || (count && (!out_start || !out_end))) return CS_ERROR_ARGUMENT;
+  if (!sound(rows, launching) || !sound(rows, launching, takes) || (count && (!out_start || !out_end))) return CS_ERROR_ARGUMENT;
   return cs::guarded([&] {
-    cs::Crowd crowd(takes, count, ns, crowded);
+    cs::Crowd crowd(takes, count, ns, known);
     do {
       const cs::Regions regions(rows, launching, takes, crowd);
       Replay(rows, launching, takes, crowd, regions, out_start, out_end).run();
     } while (crowd.grow(out_start, out_end));
-    if (crowded) crowd.tell(crowded);
+    if (known) crowd.tell(known);
     return CS_OK;
   });
 }

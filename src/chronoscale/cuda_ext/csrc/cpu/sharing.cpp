@@ -15,9 +15,8 @@ Sharing::Sharing(const Takes& takes, int64_t streams) : takes_(takes) {
 void Sharing::enter(int32_t stream, int64_t row, int64_t ns, int64_t now) {
   Activity& a = of_[stream];
   a.row = row;
-  a.since = now;
-  a.left = static_cast<double>(ns - takes_.delay[row]);
-  a.speed = 0;
+  a.is = a.was = {now, -1, static_cast<double>(ns - takes_.delay[row]), 0};
+  a.settled = -1;
   a.demand = takes_.demand[row];
   for (int64_t p = takes_.ptr[row]; p < takes_.ptr[row + 1]; ++p) {
     Resource& r = in_[takes_.resource[p]];
@@ -119,12 +118,19 @@ void Sharing::fill() {
   }
 }
 
+// From what was before the instant, however often it is settled in it.
 bool Sharing::set(Activity& a, int64_t now) {
-  if (a.next == a.speed) return false;
-  a.left -= static_cast<double>(now - a.since) * a.speed;
-  a.since = now;
-  a.speed = a.next;
-  a.end = now + std::max<int64_t>(1, std::llrint(a.left / a.speed));
+  if (a.settled != now) a.was = a.is;
+  a.settled = now;
+  State to = a.was;
+  if (a.next != to.speed) {
+    to.left -= static_cast<double>(now - to.since) * to.speed;
+    to.since = now;
+    to.speed = a.next;
+    to.end = now + std::max<int64_t>(1, std::llrint(to.left / to.speed));
+  }
+  if (to.end == a.is.end && to.speed == a.is.speed) return false;
+  a.is = to;
   ++a.version;
   return true;
 }

@@ -31,8 +31,8 @@ class Sharing {
   void leave(int32_t stream);
   uint32_t version(int32_t stream) const { return of_[stream].version; }
 
-  // After what enters and leaves at `now`: ends(stream, time) of those whose speed has changed. What is under way then ends later: who
-  // enters at `now` after that finds the same, and speeds are settled once more.
+  // After what enters and leaves at `now`: ends(stream, time) of those whose end has changed. What is under way then ends later, so that
+  // who enters at `now` after that finds the same, and settling once more comes to what settling once would have.
   template <class F>
   void settle(int64_t now, F ends) {
     if (entered_.empty() && dirty_.empty()) return;
@@ -42,15 +42,20 @@ class Sharing {
       if (of_[first].round == round_) continue;
       share(first);
       for (const int32_t s : joined_) {
-        if (set(of_[s], now)) ends(s, of_[s].end);
+        if (set(of_[s], now)) ends(s, of_[s].is.end);
       }
     }
   }
 
  private:
+  struct State {
+    int64_t since = 0, end = -1;
+    double left = 0, speed = 0;  // as of `since`, and from then on
+  };
   struct Activity {
-    int64_t row = -1, since = 0, end = 0, round = 0;
-    double left = 0, speed = 0, next = 0, demand = 0;
+    int64_t row = -1, settled = -1, round = 0;
+    State is, was;  // was: before the instant at which it was settled last
+    double next = 0, demand = 0;
     uint32_t version = 0;
   };
   struct Resource {
@@ -65,14 +70,14 @@ class Sharing {
   void share(int32_t stream);
   void fill();
   void join(int32_t stream);
-  bool full(const Resource& r) const { return r.round == round_; }  // and of those that are being settled
+  bool full(const Resource& r) const { return r.round == round_; }  // those of a component are marked as it is found
   bool set(Activity& a, int64_t now);
 
   Takes takes_;
   std::vector<Activity> of_;
   std::vector<Resource> in_;
   std::vector<int32_t> entered_, dirty_, seeds_, joined_, full_;
-  int64_t round_ = 0;  // of settling: who and what has been joined in it
+  int64_t round_ = 0;  // of settling: activities and full resources that have been found in it are marked with it
 };
 
 }  // namespace cs
