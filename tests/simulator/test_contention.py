@@ -72,6 +72,27 @@ def test_a_collective_slows_down_where_one_of_its_links_is_busy() -> None:
     assert (shared.end_ns >= free.end_ns).all() and shared.span_ns > 1.05 * free.span_ns
 
 
+def test_a_demand_is_what_the_fullest_resource_gives() -> None:
+    """Of a kernel the larger of its two shares; of what crosses links its bytes a second on the fullest one, shared or not."""
+    schedule = write("a: AGGREGATE@COMPUTE nodes=90 edges=60\nb: TEMPORAL@COMPUTE2 nodes=30 edges=60").schedule
+    found = Alone.of(schedule, gpus(1, contention=True), Half()).shares
+    assert found is not None and found.demand.tolist() == [0.9, 0.6]
+    schedule, cluster = (
+        write("x: ALLREDUCE@COMM all bytes=1000000000\nh: H2D@H2D bytes=2000000000 rank=0,1", 16).schedule,
+        presets.scaled(H200, 16),
+    )
+    alone = Alone.of(schedule, cluster, DatasheetCosts(H200.device))
+    assert alone.shares is not None and alone.crossed is not None
+    traffic, apart = alone.crossed.traffic, 0
+    for i, row in enumerate(traffic.row):
+        uses = slice(traffic.ptr[i], traffic.ptr[i + 1])
+        rates = traffic.bytes[uses] / ((alone.ns[row] - traffic.latency_ns[i]) * 1e-9)
+        assert alone.shares.demand[row] == pytest.approx(rates.max() / cluster.device.memory_bandwidth, rel=1e-12)
+        entries = alone.shares.resource[alone.shares.ptr[row] : alone.shares.ptr[row + 1]] - 2 * 16
+        apart += rates.max() > 1.01 * rates[np.isin(traffic.link[uses], entries)].max()
+    assert apart  # a row whose fullest link is one that it shares with nobody
+
+
 @settings(max_examples=60)
 @given(schedules())
 def test_rows_end_no_sooner_for_what_others_take(schedule: Schedule) -> None:

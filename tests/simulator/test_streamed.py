@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from notation import NsCosts, gpus
+from notation import NsCosts, gpus, write
 
 from chronoscale.datasets.snapshots.statistics import COLUMNS, SnapshotStatistics
 from chronoscale.errors import UserError
@@ -222,6 +222,18 @@ def test_rows_of_a_stretch_share_what_they_share_in_the_epoch(how, launch):
         assert np.concatenate(mine).tolist() == theirs.tolist()
     undisturbed = engine.times(whole, cluster.device, *alone(whole), None, how)
     assert (expected[1] > undisturbed[1]).any()
+
+
+def test_a_copy_beside_a_collective_slows_it_down_in_a_stretch_too():
+    """Where ranks are not in lockstep; one of them copies while all exchange."""
+    work = "x: ALLTOALL@COMM all bytes=1000000000 AT\nh: H2D@H2D bytes=2000000000 rank=0 AT\no: OPTIMIZE@COMPUTE IN <- x h?"
+    cluster = presets.scaled(presets.cluster("h200"), 16)
+    costs = DatasheetCosts(cluster.device)
+    whole = write(work.replace("AT", "").replace("IN", ""), 16).schedule
+    opened = work.replace("AT", "iteration=1 <- s").replace("IN", "iteration=1")
+    part = Stretch(write(f"s: OPTIMIZE@COMPUTE kernels=0\n{opened}", 16).schedule, 0, 0)
+    spans = [engine.replay(whole, replace(cluster, contention=one), costs).span_ns for one in (True, False)]
+    assert stream([part], cluster, costs).tally.span_ns == spans[0] > 1.05 * spans[1]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])

@@ -101,7 +101,7 @@ def stream(stretches: Iterable[Stretch], cluster: Cluster, costs: CostModel) -> 
         if cluster.contention:
             traffic = Traffic.of(schedule, cluster, joined) if shape.lockstep is None else Traffic.copied(schedule, cluster)
             found = contention(schedule, cluster, costs, ns, Crossed(links, traffic))  # in lockstep nothing runs beside a collective
-            shares = found and found.beside(shares)
+            shares = None if found is None else found.beside(shares)
         if shape.lockstep is not None and shares is None:
             begin, end, carried = shape.lockstep.replay(schedule, ns, costs.launch_ns, carried)
         else:

@@ -59,8 +59,10 @@ class Traffic:
     @classmethod
     def copied(cls, schedule: Schedule, cluster: Cluster) -> Traffic:
         """Of copies between devices and their host alone."""
+        if _measured(cluster):
+            return cls._joined([])
         links = network.patterns(cluster).graph
-        return cls._joined([] if _measured(cluster) else [_copies(schedule, cluster, links, op) for op in (Op.H2D, Op.D2H)])
+        return cls._joined([_copies(schedule, cluster, links, op) for op in (Op.H2D, Op.D2H)])
 
     @classmethod
     def _joined(cls, parts: list[Traffic]) -> Traffic:

@@ -1,5 +1,5 @@
-// What happens when, by region: each has a clock of its own, ahead of the others' for as long as nothing that it does not know yet can reach
-// it, so that what belongs together is at hand together.
+// Events to come, by region: each has a clock of its own, ahead of the others' for as long as nothing that it does not know yet can reach it,
+// so that what belongs together is at hand together. Logical processes of a conservative parallel simulation (Chandy, Misra 1979), in turns.
 #pragma once
 
 #include <algorithm>

@@ -11,7 +11,7 @@
 
 #include "agenda.h"
 #include "crowd.h"
-#include "meetings.h"
+#include "collectives.h"
 #include "plan.h"
 #include "pool.h"
 #include "regions.h"
@@ -21,7 +21,7 @@ namespace {
 
 using cs::Hosts;
 using cs::kNone;
-using cs::Meeting;
+using cs::Collective;
 using cs::Rows;
 
 class Replay {
@@ -29,7 +29,7 @@ class Replay {
   Replay(const Rows& rows, const Hosts& hosts, const cs::Takes& takes, const cs::Crowd& crowd, const cs::Regions& regions, int64_t* start,
          int64_t* end)
       : rows_(rows), hosts_(hosts), crowd_(crowd), regions_(regions), agenda_(regions.count()), sharing_(takes, rows.streams),
-        meetings_(rows, regions), start_(start), end_(end), next_(rows.count, kNone), waiting_(rows.count, kNone), line_(rows.streams),
+        collectives_(rows, regions), start_(start), end_(end), next_(rows.count, kNone), waiting_(rows.count, kNone), line_(rows.streams),
         link_(rows.streams + hosts.count, kNone), began_(hosts.turns, -1), turn_waiting_(hosts.turns, kNone), host_(hosts.count) {}
 
   void run() {
@@ -50,7 +50,7 @@ class Replay {
     const auto settle = [&](int64_t now) {
       sharing_.settle(now, [&](int32_t s, int64_t time) { agenda_.push(regions_.of(s), {time, s, sharing_.version(s)}); });
     };
-    agenda_.run([&](int32_t region, int64_t now) { return meetings_.clear(region, now, start_, crowd_); }, happen, settle);
+    agenda_.run([&](int32_t region, int64_t now) { return collectives_.clear(region, now, start_, crowd_); }, happen, settle);
   }
 
  private:
@@ -67,7 +67,7 @@ class Replay {
       const int32_t s = rows_.stream[i];
       if (last[s] < 0) line_[s].row = i, line_[s].at = rows_.dep_ptr[i]; else next_[last[s]] = static_cast<int32_t>(i);
       last[s] = i;
-      if (rows_.joins(i)) meetings_.add(i);
+      if (rows_.joins(i)) collectives_.add(i);
     }
     for (int64_t t = hosts_.turns - 1; t >= 0; --t) {  // a host's turns stand together
       Host& h = host_[hosts_.host[t]];
@@ -126,10 +126,10 @@ class Replay {
       }
       int64_t owner = i;
       if (rows_.joins(i)) {
-        Meeting& m = meetings_.of(i);
-        if (!meetings_.join(s, i, line.ready)) return wait(m.joined, s);
-        line.ready = m.latest;
-        owner = m.first;
+        Collective& c = collectives_.of(i);
+        if (!collectives_.join(s, i, line.ready)) return wait(c.joined, s);
+        line.ready = c.latest;
+        owner = c.first;
       }
       if (crowd_.has(owner)) return take(s, owner);
       finish(s, line.ready);
@@ -141,9 +141,9 @@ class Replay {
     const int64_t begin = line_[s].ready;
     const int32_t at = rows_.stream[owner];
     if (rows_.joins(owner)) {
-      Meeting& m = meetings_.of(owner);
-      wait(m.joined, s);
-      for (int32_t one = m.joined; one != kNone; one = link_[one]) start_[line_[one].row] = begin;
+      Collective& c = collectives_.of(owner);
+      wait(c.joined, s);
+      for (int32_t one = c.joined; one != kNone; one = link_[one]) start_[line_[one].row] = begin;
     }
     start_[owner] = begin;
     line_[at].taken = owner;
@@ -157,7 +157,7 @@ class Replay {
       close(s, now);
       return work_.push_back(s);
     }
-    for (int32_t one = meetings_.of(row).joined, next; one != kNone; one = next) {
+    for (int32_t one = collectives_.of(row).joined, next; one != kNone; one = next) {
       next = link_[one];
       close(one, now);
       work_.push_back(one);
@@ -168,7 +168,7 @@ class Replay {
   void finish(int32_t s, int64_t begin) {
     const int64_t i = line_[s].row;
     if (rows_.joins(i)) {
-      for (int32_t one = meetings_.of(i).joined, next; one != kNone; one = next) {
+      for (int32_t one = collectives_.of(i).joined, next; one != kNone; one = next) {
         next = link_[one];
         start_[line_[one].row] = begin;
         close(one, begin + rows_.ns[line_[one].row]);
@@ -191,7 +191,7 @@ class Replay {
 
   void close(int32_t s, int64_t end) {
     Line& line = line_[s];
-    if (rows_.joins(line.row)) meetings_.leave(s);
+    if (rows_.joins(line.row)) collectives_.leave(s);
     end_[line.row] = end;
     wake(waiting_[line.row]);
     line.ready = end;
@@ -206,7 +206,7 @@ class Replay {
   const cs::Regions& regions_;  // none where nothing shares: nothing has to wait for a clock
   cs::Agenda agenda_;
   cs::Sharing sharing_;
-  cs::Meetings meetings_;
+  cs::Collectives collectives_;
   int64_t *start_, *end_;
   std::vector<int32_t> next_, waiting_;  // of rows: the stream's next one; who waits for its end
   std::vector<Line> line_;

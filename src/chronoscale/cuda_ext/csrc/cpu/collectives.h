@@ -14,44 +14,44 @@ namespace cs {
 
 constexpr int32_t kNone = -1;
 
-struct Meeting {
+struct Collective {
   int64_t first = -1, latest = 0;  // its first row; when the last that came could start
   int32_t missing = 0, joined = kNone, part = kNone;  // the list of streams that have come; the last row's part
   bool abroad = false;                                // has several parts
 };
 
-class Meetings {
+class Collectives {
  public:
-  Meetings(const Rows& rows, const Regions& regions)
+  Collectives(const Rows& rows, const Regions& regions)
       : rows_(rows), regions_(regions), of_(rows.groups), at_(rows.streams, -1), part_of_(regions.count() ? rows.count : 0),
         horizon_(regions.count(), -1) {}
 
-  Meeting& of(int64_t row) { return of_[rows_.collective[row]]; }
+  Collective& of(int64_t row) { return of_[rows_.collective[row]]; }
 
   // A row, in the order of rows. Those that are listed one after another and of one region are a part; where a region has several, one that
   // all have joined may make its horizon nearer than it is, never farther.
   void add(int64_t row) {
-    Meeting& m = of(row);
-    if (m.first < 0) m.first = row;
-    ++m.missing;
+    Collective& c = of(row);
+    if (c.first < 0) c.first = row;
+    ++c.missing;
     if (!regions_.count()) return;
     const int32_t region = regions_.of(rows_.stream[row]);
-    if (m.part == kNone || part_[m.part].region != region) {
-      m.abroad = m.part != kNone;
-      m.part = static_cast<int32_t>(part_.size());
+    if (c.part == kNone || part_[c.part].region != region) {
+      c.abroad = c.part != kNone;
+      c.part = static_cast<int32_t>(part_.size());
       part_.push_back({region, 0});
     }
-    part_of_[row] = m.part;
-    ++part_[m.part].missing;
+    part_of_[row] = c.part;
+    ++part_[c.part].missing;
   }
 
   // A stream whose row could start at `ready` has come. Whether all have.
   bool join(int32_t stream, int64_t row, int64_t ready) {
-    Meeting& m = of(row);
-    m.latest = std::max(m.latest, ready);
+    Collective& c = of(row);
+    c.latest = std::max(c.latest, ready);
     at_[stream] = row;
-    if (regions_.count() && !--part_[part_of_[row]].missing && m.abroad) horizon_[regions_.of(stream)] = -1;
-    return !--m.missing;
+    if (regions_.count() && !--part_[part_of_[row]].missing && c.abroad) horizon_[regions_.of(stream)] = -1;
+    return !--c.missing;
   }
 
   void leave(int32_t stream) { at_[stream] = -1; }
@@ -74,14 +74,14 @@ class Meetings {
     for (const int32_t* s = regions_.begin(region); s != regions_.end(region); ++s) {
       const int64_t row = at_[*s];
       if (row < 0) continue;
-      const Meeting& m = of(row);
-      if (!m.abroad) continue;
-      const bool shares = crowd.has(m.first), here = shares && regions_.of(rows_.stream[m.first]) == region;
-      const int64_t ns = rows_.ns[shares ? m.first : row];
-      if (!m.missing) {
+      const Collective& c = of(row);
+      if (!c.abroad) continue;
+      const bool shares = crowd.has(c.first), here = shares && regions_.of(rows_.stream[c.first]) == region;
+      const int64_t ns = rows_.ns[shares ? c.first : row];
+      if (!c.missing) {
         if (!here) first = std::min(first, start[row] + ns);
       } else if (!part_[part_of_[row]].missing) {
-        first = std::min(first, m.latest + (here ? 0 : ns));
+        first = std::min(first, c.latest + (here ? 0 : ns));
       }
     }
     return first;
@@ -89,7 +89,7 @@ class Meetings {
 
   Rows rows_;
   const Regions& regions_;
-  std::vector<Meeting> of_;
+  std::vector<Collective> of_;
   std::vector<int64_t> at_;  // of streams: the row that they have come to, -1
   std::vector<Part> part_;
   std::vector<int32_t> part_of_;  // of rows
