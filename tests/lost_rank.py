@@ -1,44 +1,68 @@
-"""Ranks that talk without end, for tests of launch: `-m lost_rank JOB`; its file says in which `operation`, and which rank `ends`."""
+"""Ranks that talk without end, for tests of how they are lost: `main` of a job's file, which says in which `operation`, and how which rank
+`ends`."""
 
 import json
 import os
+import resource
 import signal
-import sys
-import time
+from itertools import count
 from pathlib import Path
-from threading import Timer
 
 import torch
 import torch.distributed as dist
 
+from chronoscale.real_exec import positions
 from chronoscale.real_exec.collective import TorchCollective
 from chronoscale.real_exec.exchange import TorchExchange
-from chronoscale.real_exec.rank import leave, serve
+from chronoscale.real_exec.positions import Phase
+from chronoscale.real_exec.rank import serve
+from chronoscale.real_exec.task import Task
+from chronoscale.strategies.schedule import Lane, Op
 
 ROWS = 1000
+BEGIN = 5  # iterations before one is lost
 
 
-def talk(operation: str, ends: int) -> None:
-    """Until another rank ends, or this one."""
+def lose(how: str) -> None:
+    """End this rank, or have it hang, or fail."""
+    if how == "raise":
+        raise ValueError("odd")
+    if how == "memory":
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 20, 1 << 20))
+        torch.ones(1 << 28)
+    elif how not in ("leave out", "never"):
+        os.kill(os.getpid(), getattr(signal, how))
+
+
+def talk(operation: str, loses: int, how: str) -> None:
+    """Rows of work and of communication until a rank is lost."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     collective, exchange = TorchCollective(), TorchExchange()
     values = torch.ones(ranks * ROWS, 8)
     into = torch.empty_like(values)
-    collective.barrier()
-    if rank == ends:
-        Timer(0.2, os.kill, (os.getpid(), signal.SIGKILL)).start()
-    begin = time.monotonic()
-    while time.monotonic() - begin < 100:
-        if operation == "all_to_all":
+    here = positions.own()
+
+    def run(task: Task) -> None:
+        if task.op is Op.COMPUTE:
+            values.fill_(1.0)
+            if task.iteration == BEGIN and rank == loses:
+                lose(how)
+        elif rank == loses and how == "leave out" and task.iteration == BEGIN:
+            inner = here.marked(lambda _: exchange.receive(into, 1 - rank))  # which nobody sends
+            inner(Task(task.task + 1, Op.RECV, Lane.COMM, task.iteration, 0, 0, 0, 0, ()))
+        elif operation == "all_to_all":
             exchange.all_to_all(into, values, [ROWS] * ranks, [ROWS] * ranks)
-        elif operation == "all_reduce":
-            collective.all_reduce(values)
-        elif rank == ends:  # the others wait for it
-            time.sleep(100)
         else:
-            collective.barrier()
+            collective.all_reduce(values)
+
+    here.enter(Phase.PASS)
+    step = here.marked(run)
+    for number in count():
+        op = Op.ALLREDUCE if number % 2 else Op.COMPUTE
+        step(Task(number, op, Lane.COMM if number % 2 else Lane.COMPUTE, number // 2, 0, 0, 0, 0, ()))
 
 
-if __name__ == "__main__":
-    asked = json.loads(Path(sys.argv[1]).read_text())
-    leave(serve("cpu", lambda: talk(asked["operation"], asked["ends"])))
+def main(path: str) -> int:
+    """Entry point of a rank."""
+    asked = json.loads(Path(path).read_text())
+    return serve("cpu", lambda: talk(asked["operation"], asked["loses"], asked["how"]))

@@ -14,4 +14,4 @@ def inline(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (execution, calibration):
         monkeypatch.setattr(module, "launch", here)
     monkeypatch.setattr(epochs, "start", lambda entry, path, ranks, threads: path)
-    monkeypatch.setattr(epochs, "wait", lambda path, name: train(Job.load(path)))
+    monkeypatch.setattr(epochs, "wait", lambda path, name, patience: train(Job.load(path)))

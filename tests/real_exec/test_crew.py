@@ -20,7 +20,7 @@ from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.kernels import Unheard
 from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.streams import crew as crews
-from chronoscale.real_exec.streams.crew import Crew, neighbours, place
+from chronoscale.real_exec.streams.crew import Crew, place
 from chronoscale.strategies.workload import EventHyper
 
 MINE = sorted(os.sched_getaffinity(0))
@@ -36,8 +36,8 @@ def described(folder: Path, siblings: bool, cpus: int = len(MINE)) -> str:
 
 
 @pytest.fixture(autouse=True)
-def not_under_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE"):
+def not_under_a_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -105,18 +105,21 @@ def test_a_system_that_does_not_tell_binds_nothing(monkeypatch: pytest.MonkeyPat
     assert place("", 2, 0, 1) == (None, "sampling threads are not bound: there is no native library")
 
 
-def test_ranks_are_counted_on_their_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert neighbours(5, 8) == (5, 8)
-    monkeypatch.setenv("LOCAL_RANK", "1")
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
-    assert neighbours(5, 8) == (1, 4)
-
-
 def test_what_cannot_be_had_is_one_line(tmp_path: Path, folder: Path) -> None:
     bad = tmp_path / "bad"
     bad.write_text("0,zero,0,0,0:0:0:0\n")
     with pytest.raises(UserError, match=rf"{bad}.*1"):
         crew(folder, 2, str(bad))
+
+
+def test_a_launcher_says_how_many_ranks_a_machine_has(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The third rank of four is its machine's only one, and has all of its processors to choose from."""
+    for name, value in (("RANK", "2"), ("WORLD_SIZE", "4"), ("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", "1")):
+        monkeypatch.setenv(name, value)
+    asked = []
+    monkeypatch.setattr(crews, "place", lambda file, threads, rank, ranks: asked.append((rank, ranks)) or (None, ""))
+    Crew(Prepared.load(folder), hyper("tgn"), False, Context(Settings(threads=2), rank=2, collective=Unheard(4)))
+    assert asked == [(0, 1)]
 
 
 @several

@@ -1,77 +1,201 @@
-"""How a job of several ranks ends when one of them does: within a minute, with one line that names it."""
+"""How a job of several ranks ends when one of them does, fails or hangs: with one line that names it, and with nothing left."""
 
 from __future__ import annotations
 
 import json
-import time
+import os
+import re
+import signal
 from pathlib import Path
 
+import psutil
 import pytest
 
 from chronoscale.errors import MachineError, NotFiniteError, UserError
-from chronoscale.real_exec.launch import _failure, start, wait
+from chronoscale.real_exec import launch, positions
+from chronoscale.real_exec.failure import Failure, FailureKind
+from chronoscale.real_exec.launch import start, stop, wait
+from chronoscale.real_exec.ranks import Ranks
+from chronoscale.real_exec.supervision import Patience
 
-REFUSED = """[rank0]: Traceback (most recent call last):
-[rank0]: RuntimeError: [gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:5436
-"""
-ACCOUNT = """torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
-============================================================
-x FAILED
-------------------------------------------------------------
-Failures:
-{others}------------------------------------------------------------
-Root Cause (first observed failure):
-{first}============================================================
-"""
+SHORT = Patience(seconds=2.0, rows=0.0)
+LOST = [
+    ("all_reduce", "SIGKILL", r"rank 1 of 'train' was lost \(SIGKILL\) at row 10 \(COMPUTE\)"),
+    ("all_to_all", "SIGSEGV", r"rank 1 of 'train' was lost \(SIGSEGV\) at row 10 \(COMPUTE\)"),
+    (
+        "all_to_all",
+        "SIGSTOP",
+        r"'train' was ended: rank 1 has not moved for \d s, it is stopped, at row 10 \(COMPUTE\); "
+        r"rank 0 waits at row 11 \(ALLREDUCE\)",
+    ),
+    ("all_reduce", "memory", r"rank 1 of 'train' is out of memory: .* \(at row 10 \(COMPUTE\)\)"),
+    (
+        "all_reduce",
+        "raise",
+        r"rank 1 of 'train' failed: ValueError: odd \(at row 10 \(COMPUTE\)\); its traceback: .*/traceback-rank-1.txt",
+    ),
+    (
+        "all_reduce",
+        "leave out",
+        r"'train' was ended: ranks have waited for each other for \d s; rank 0 waits at row 11 \(ALLREDUCE\); "
+        r"rank 1 waits at row 12 \(RECV\)",
+    ),
+]
 
 
-def entry(number: int, rank: int, code: int) -> str:
-    """One rank of torchrun's account."""
-    return (
-        f"[{number}]:\n  time      : 2026-01-02_03:04:05\n  host      : here\n  rank      : {rank} (local_rank: {rank})\n"
-        f"  exitcode  : {code} (pid: 12)\n  error_file: <N/A>\n  traceback : To enable traceback see: ...\n"
-    )
+def talking(folder: Path, operation: str, how: str, ranks: int = 2) -> Ranks:
+    path = folder / "job"
+    path.write_text(json.dumps({"operation": operation, "loses": 1, "how": how}))
+    return start("lost_rank", path, ranks, 1)
 
 
-@pytest.mark.parametrize(("operation", "ends"), [("all_to_all", 2), ("all_reduce", 0), ("wait", 1)])
-def test_a_rank_that_is_killed_ends_all(tmp_path, monkeypatch, operation, ends):
-    """While the others are in, or wait for, the same operation of gloo."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
-    (tmp_path / "job").write_text(json.dumps({"operation": operation, "ends": ends}))
-    begin = time.monotonic()
+def left(ranks: Ranks) -> list[psutil.Process]:
+    """Processes of the job that are there: its ranks, and what is of their group."""
+    groups = [process for process in psutil.process_iter() if os.getpgid(process.pid) == ranks.pids[0]]
+    return [*groups, *(psutil.Process(pid) for pid in ranks.pids if psutil.pid_exists(pid))]
+
+
+@pytest.mark.parametrize(("operation", "how", "line"), LOST, ids=[how for _, how, _ in LOST])
+def test_each_way_to_lose_a_rank_is_one_line_and_leaves_nothing(tmp_path: Path, operation: str, how: str, line: str) -> None:
+    ranks = talking(tmp_path, operation, how)
     with pytest.raises(MachineError) as raised:
-        wait(start("lost_rank", tmp_path / "job", 3, 1), "train")
-    assert str(raised.value) == f"rank {ends} of 'train' was lost (SIGKILL)" and time.monotonic() - begin < 60
+        wait(ranks, "train", SHORT)
+    assert re.fullmatch(line, str(raised.value))
+    assert not left(ranks) and not ranks.folder.exists()
+    if how == "raise":
+        assert (tmp_path / "traceback-rank-1.txt").read_text().endswith("ValueError: odd\n")
 
 
-@pytest.mark.parametrize("said", ["", "error: connection closed\n"])
-def test_a_killed_rank_is_named_although_another_ended_first(said):
-    """Of what torchrun finds at one look any may be its root cause, and ranks that lose another say so."""
-    account = ACCOUNT.format(others=entry(1, 1, 1) + entry(2, 3, -9), first=entry(0, 0, 1))
-    found = _failure("train", 1, said + REFUSED + account)
-    assert (type(found), str(found)) == (MachineError, "rank 3 of 'train' was lost (SIGKILL)")
+def test_a_job_that_is_stopped_or_dropped_leaves_nothing(tmp_path: Path) -> None:
+    ranks = talking(tmp_path, "all_reduce", "never")
+    stop(ranks)
+    with pytest.raises(MachineError, match=r"rank \d of 'train' was lost \(SIGKILL\)"):
+        wait(ranks, "train")
+    assert not left(ranks)
+    ranks = talking(tmp_path, "all_reduce", "never")
+    ranks.close()
+    assert not left(ranks) and not ranks.folder.exists()
+
+
+def test_an_interruption_ends_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranks = talking(tmp_path, "all_reduce", "never")
+
+    def interrupted(ended: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(launch.Watch, "look", lambda self, ended: interrupted(ended))
+    with pytest.raises(KeyboardInterrupt):
+        wait(ranks, "train")
+    assert not left(ranks)
+
+
+def test_ranks_end_with_their_server(tmp_path: Path) -> None:
+    ranks = talking(tmp_path, "all_reduce", "never")
+    processes = [psutil.Process(pid) for pid in ranks.pids]
+    os.kill(ranks.server.pid, signal.SIGKILL)
+    with pytest.raises(MachineError, match="the server of ranks was lost"):
+        wait(ranks, "train")
+    psutil.wait_procs(processes)  # for ever, if they do not end
+    again = talking(tmp_path, "all_reduce", "SIGKILL")  # from another server
+    with pytest.raises(MachineError, match="was lost"):
+        wait(again, "train")
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_ranks_end_with_their_launcher(tmp_path: Path, how: signal.Signals) -> None:
+    """However it ends; here a fork of this process, which starts a server of its own."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            ranks = talking(tmp_path, "all_reduce", "never")
+            os.write(writer, json.dumps([*ranks.pids, ranks.server.pid, str(ranks.folder)]).encode())
+            wait(ranks, "train")
+        finally:
+            os._exit(1)
+    *pids, folder = json.loads(os.read(reader, 4096))
+    processes = [psutil.Process(pid) for pid in pids]
+    os.kill(child, how)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -how
+    psutil.wait_procs(processes)
+    assert not Path(folder).exists()
+
+
+def test_a_server_that_cannot_import_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('no torch today')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(MachineError, match="ranks cannot start: ImportError: no torch today"):
+        talking(tmp_path, "all_reduce", "never")
+
+
+def test_an_entry_that_is_no_module_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(MachineError, match=r"rank 0 of 'train' ended with code 1: ModuleNotFoundError: No module named 'no_such_entry'"):
+        wait(start("no_such_entry", tmp_path / "job", 1, 1), "train")
+
+
+def test_only_their_user_can_reach_ranks(tmp_path: Path) -> None:
+    """They meet in a folder that is closed to others, and listen on loopback alone."""
+    ranks = talking(tmp_path, "all_to_all", "never")
+    try:
+        while not all(page.read().rows for page in ranks.pages):  # until they talk
+            pass
+        assert ranks.folder.stat().st_mode & 0o777 == 0o700
+        family = [psutil.Process(pid) for pid in (os.getpid(), ranks.server.pid, *ranks.pids)]
+        listening = [one.laddr.ip for process in family for one in process.net_connections("inet") if one.status == psutil.CONN_LISTEN]
+        assert set(listening) <= {"127.0.0.1", "::1"}
+    finally:
+        ranks.close()
 
 
 @pytest.mark.parametrize(
-    ("code", "errors", "kind", "line"),
+    ("ends", "kind", "line"),
     [
-        (2, "warning\nerror: no such key\n", UserError, "no such key"),
-        (1, "error: disk full\n" + ACCOUNT.format(others="", first=entry(0, 1, 1)), MachineError, "disk full"),
-        (1, "error: loss is NaN\n" + ACCOUNT.format(others="", first=entry(0, 1, 3)), NotFiniteError, "loss is NaN"),
-        # gloo's threads may abort a rank that another, which says why, has left
-        (1, "error: no such key\n" + ACCOUNT.format(others=entry(1, 1, -6), first=entry(0, 0, 2)), UserError, "no such key"),
-        (1, ACCOUNT.format(others="", first=entry(0, 1, -11)), MachineError, "rank 1 of 'train' was lost (SIGSEGV)"),
-        (1, ACCOUNT.format(others=entry(1, 2, -6), first=entry(0, 1, -11)), MachineError, "rank 1 of 'train' was lost (SIGSEGV)"),
-        (-9, "", MachineError, "rank 0 of 'train' was lost (SIGKILL)"),
+        # a rank that was killed, although another ended first, and says that it lost it
         (
-            1,
-            "Traceback (most recent call last):\nValueError: odd\n" + ACCOUNT.format(others="", first=entry(0, 1, 1)),
+            [(0, 1, FailureKind.PEER, "gloo: closed"), (1, -9, None, "")],
             MachineError,
-            "a worker of 'train' ended with code 1: ValueError: odd",
+            "rank 1 of 'train' was lost (SIGKILL) while starting",
         ),
-        (1, "", MachineError, "a worker of 'train' ended with code 1: no message"),
+        # gloo's threads may abort a rank that another, which says why, has left
+        ([(1, -6, None, ""), (0, 2, FailureKind.USER, "no such key")], UserError, "no such key"),
+        ([(1, 1, FailureKind.PEER, "gloo: closed"), (0, 3, FailureKind.NOT_FINITE, "loss is NaN")], NotFiniteError, "loss is NaN"),
+        ([(0, 1, FailureKind.MACHINE, "disk full"), (1, 0, None, "")], MachineError, "disk full"),
+        ([(0, -6, None, ""), (1, -11, None, "")], MachineError, "rank 1 of 'train' was lost (SIGSEGV) while starting"),
+        ([(0, 1, None, "")], MachineError, "rank 0 of 'train' ended with code 1: without a word"),
+        ([(0, 7, None, "said\n\nlast words \n\n")], MachineError, "rank 0 of 'train' ended with code 7: last words"),
+        ([(0, -6, None, "terminate called\n")], MachineError, "rank 0 of 'train' was lost (SIGABRT) while starting: terminate called"),
+        (
+            [(0, 1, FailureKind.PEER, "gloo: closed")],
+            MachineError,
+            "rank 0 of 'train' failed: RuntimeError: gloo: closed (while starting)",
+        ),
     ],
 )
-def test_what_a_failure_is_told_as(code, errors, kind, line):
-    found = _failure("train", code, errors)
+def test_the_cause_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends, kind, line) -> None:
+    """Of ranks that fail together, in the order in which they end."""
+    for rank, _, failed, said in ends:
+        if failed is not None:
+            Failure(rank, failed, "RuntimeError", said, "while starting").save(tmp_path)
+        else:
+            (tmp_path / f"rank-{rank}.log").write_text(said)
+    left = [(rank, status) for rank, status, *_ in ends]
+
+    class Played:
+        """Ranks that have ended, one a look."""
+
+        folder = output = tmp_path
+        pages = positions.create(tmp_path, 2)
+
+        def __init__(self) -> None:
+            self.ended = dict([left.pop(0)])
+
+        @property
+        def over(self) -> bool:
+            return not left
+
+        def hear(self, seconds: float) -> None:
+            self.ended.update([left.pop(0)])
+
+    found = launch._cause(Played(), "train")  # type: ignore[arg-type]
     assert (type(found), str(found)) == (kind, line)

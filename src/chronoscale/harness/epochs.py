@@ -12,6 +12,7 @@ from chronoscale.harness.trained import JOB
 from chronoscale.real_exec.checkpoint import records
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.launch import start, wait
+from chronoscale.real_exec.supervision import Patience
 from chronoscale.real_exec.training import ENTRY
 
 
@@ -24,7 +25,8 @@ def run_epochs(experiment: Experiment, item: Item, folder: Path) -> None:
     whole = replace(job(experiment, "train", [item], folder), repeats=experiment.epochs, warmup=0)
     whole.save(folder / JOB)
     try:
-        wait(start(ENTRY, folder / JOB, max(experiment.ranks), whole.settings.threads), whole.name)
+        ranks = start(ENTRY, folder / JOB, max(experiment.ranks), whole.settings.threads)
+        wait(ranks, whole.name, Patience(experiment.patience))
     except MachineError as error:
         done = len(records(folder))
         raise MachineError(f"{error}; {done} of {experiment.epochs} epochs are kept, the same command goes on after them") from None

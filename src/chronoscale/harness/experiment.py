@@ -124,6 +124,12 @@ class Experiment(Part):
     network_latency: float = Field(
         0.0, ge=0, le=60, description="on CPU, seconds that every operation between ranks takes beside its bytes"
     )
+    patience: float = Field(
+        60.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="seconds without a move of any rank after which a job is ended, or ten times its longest row, whichever is more",
+    )
     topology: str | None = Field(
         None,
         description="which processors share caches, for strategies that bind sampling threads: what `lscpu -p=CPU,CORE,SOCKET,NODE,CACHE` "

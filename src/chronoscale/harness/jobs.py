@@ -29,7 +29,8 @@ def job(experiment: Experiment, name: str, items: list[Item], out: Path) -> Job:
     how = (experiment.threads, rate, experiment.seed, experiment.device, experiment.transfer_thread, experiment.scales_rate)
     bus, network = float(experiment.bus or 0), float(experiment.network or 0)
     topology = experiment.topology or ""
-    settings = Settings(*how, bus=bus, network=network, network_latency=experiment.network_latency, topology=topology)
+    latency, patience = experiment.network_latency, experiment.patience
+    settings = Settings(*how, bus=bus, network=network, network_latency=latency, topology=topology, patience=patience)
     return Job(name, tuple(items), str(out), experiment.model.choice, experiment.repeats, experiment.warmup, settings, experiment.modules)
 
 

@@ -13,11 +13,13 @@ import torch.distributed as dist
 
 from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.errors import UserError
+from chronoscale.real_exec import positions
 from chronoscale.real_exec.allocator import keep_memory
 from chronoscale.real_exec.collective import Alone, Collective, TorchCollective
 from chronoscale.real_exec.exchange import Exchange, NoExchange, TorchExchange
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.lanes import Lanes, Threads, lanes_for
+from chronoscale.real_exec.positions import Phase
 from chronoscale.real_exec.rank import pick_device
 from chronoscale.real_exec.shaped import ShapedCollective, ShapedExchange
 from chronoscale.strategies.cluster import Link
@@ -79,6 +81,7 @@ def joined(settings: Settings) -> Iterator[Context]:
     collective, exchange = _communication(settings, device, rank, ranks)
     with ExitStack() as stack:
         yield Context(settings, device, rank, collective, exchange, stack)
+        positions.own().enter(Phase.LEAVING)
         collective.barrier()  # none ends what others still read
 
 

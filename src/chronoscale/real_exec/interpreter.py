@@ -13,7 +13,9 @@ import torch.distributed as dist
 
 from chronoscale.datasets.scores import present
 from chronoscale.errors import NotFiniteError
+from chronoscale.real_exec import positions
 from chronoscale.real_exec.lanes import Lanes
+from chronoscale.real_exec.positions import Phase
 from chronoscale.real_exec.program import Program
 from chronoscale.real_exec.ranges import ranged
 from chronoscale.real_exec.soundness import HELP, Unsound
@@ -45,14 +47,19 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
     during: which pass it is, for people. Raises NotFiniteError on all ranks, with the same line, where training comes to a number that is
     not finite: at the optimiser's step on a CPU, else at the end of the pass.
     """
+    here = positions.own()
     program.begin()
+    here.enter(Phase.MEETING)
     program.collective.barrier()
+    here.enter(Phase.PASS)
     try:
-        start, end = lanes.run(program.tasks, ranged(program.run))
+        start, end = lanes.run(program.tasks, ranged(here.marked(program.run)))
         program.check()
     except Unsound as found:
         raise NotFiniteError(_blame(found, schedule, program, program.finish().losses, during)) from None
+    here.enter(Phase.TESTING)
     losses, result = np.zeros(schedule.iterations), program.finish()
+    here.enter(Phase.MEETING)
     for iteration, share in result.losses.items():
         losses[iteration] = share
     rows = np.array([task.task for task in program.tasks], np.int64)
@@ -67,6 +74,7 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
             raise NotFiniteError(_blame(Unsound(None, f"the validation {score.title}"), schedule, program, {}, during))
     times[0] = rendezvous(schedule, times[0], times[1])
     times -= times[0].min() if len(schedule) else 0
+    here.enter(Phase.PREPARING)
     source = np.full(len(schedule), Source.MEASURED, np.uint8)
     return Pass(Trace.of(schedule, times[0], times[1], source, device), losses, result.scores, result.counts)
 

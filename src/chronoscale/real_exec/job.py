@@ -1,4 +1,4 @@
-"""Job: what a group of ranks executes, as files, so that one process and torchrun run the same thing."""
+"""Job: what a group of ranks executes, as files, so that every rank, whoever starts it, runs the same thing."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from pathlib import Path
 
 from chronoscale.kept import read_json
 from chronoscale.strategies.workload import Hyper, ModelChoice
-
-LAUNCHER = "CHRONOSCALE_LAUNCHER"  # environment: the process that ranks must not outlive
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,8 @@ class Settings:
     """How ranks execute. `transfer_thread`: on CPU, host and transfer lanes have a thread of their own. `bus`: on CPU, bytes a second
     that transfers are held to, 0 for none; `network`: that each rank sends and receives at most, 0 for none, and `network_latency`: seconds
     that every operation between ranks takes beside. `topology`: a file that says which processors share caches; '': the system does.
-    `scale_learning_rate`: on snapshots, by the groups of a step (REAL §7.4)."""
+    `scale_learning_rate`: on snapshots, by the groups of a step (REAL §7.4). `patience`: seconds without a move of any rank after which
+    the job is ended, where ten times the longest row is not more."""
 
     threads: int = 1
     learning_rate: float = 0.01
@@ -46,6 +45,7 @@ class Settings:
     network: float = 0.0
     network_latency: float = 0.0
     topology: str = ""
+    patience: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)

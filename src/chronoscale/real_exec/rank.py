@@ -1,12 +1,11 @@
-"""Rank: what a process of a job is: its process group, its device, its exit code, and that it ends with its launcher."""
+"""Rank: what a process of a job does around its work: it joins its process group, takes its device, and says how it ended."""
 
 from __future__ import annotations
 
 import os
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,51 +13,49 @@ import torch
 import torch.distributed as dist
 
 from chronoscale import modules
-from chronoscale.errors import MachineError, NotFiniteError, UserError, in_words
-from chronoscale.real_exec.job import LAUNCHER
+from chronoscale.errors import UserError
+from chronoscale.real_exec import positions
+from chronoscale.real_exec.failure import Failure
+from chronoscale.real_exec.membership import Membership
 from chronoscale.real_exec.pinning import pin
+from chronoscale.real_exec.positions import Phase
 
-NOT_FINITE = 3  # exit code
+WATCHED = timedelta(days=30)  # of collectives: our launcher knows better who hangs, and that it is not just slow
 
 
 def serve(device: str, work: Callable[[], None], files: Iterable[str] = ()) -> int:
-    """Join the process group where there is one, run the user's `files`, work, and turn errors into a line and an exit code: 2 for a
-    user's mistake, NOT_FINITE for a number of training that is not, 1 for a failure of the machine."""
+    """Join the process group where there is one, run the user's `files`, then `work`, and return the exit code of this rank.
+
+    What goes wrong is left as a record for our own launcher (`Failure`), or told in one line under another one.
+    """
+    member = Membership.here()
+    positions.join(member)
     try:
-        if LAUNCHER in os.environ:
-            follow(int(os.environ[LAUNCHER]))
-        world = int(os.environ.get("WORLD_SIZE", "1"))
-        if world > 1:
-            cuda = device != "cpu" and torch.cuda.is_available() and torch.cuda.device_count() >= world
-            if not cuda:
-                pin(int(os.environ["LOCAL_RANK"]), world, int(os.environ.get("OMP_NUM_THREADS", "1")))
-            dist.init_process_group("nccl" if cuda else "gloo")
+        if member.ranks > 1:
+            _meet(member, device)
+        positions.own().enter(Phase.PREPARING)
         for file in files:
             modules.load(file)
         work()
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return NOT_FINITE if isinstance(error, NotFiniteError) else 2
-    except OSError as error:
-        print(f"error: {in_words(error)}", file=sys.stderr)
-        return 1
-    except (MachineError, MemoryError, torch.OutOfMemoryError) as error:
-        print(f"error: {str(error).splitlines()[0] if str(error) else type(error).__name__}", file=sys.stderr)
-        return 1
+    except BaseException as error:
+        failure = Failure.of(error, member.rank, str(positions.own().read()))
+        if member.folder:
+            failure.save(Path(member.folder))
+        else:
+            print(f"error: {failure.error(Path(sys.argv[0]).name)}", file=sys.stderr)
+        return failure.code
     return 0
 
 
-def follow(launcher: int) -> None:
-    """End this rank within a second of its launcher, which may have been killed: nobody else would stop it from writing."""
-
-    def watch() -> None:
-        while Path(f"/proc/{launcher}").exists():
-            time.sleep(1)
-        os._exit(1)
-
-    if not Path("/proc/self").exists():
-        raise MachineError("chronoscale runs on Linux: there is no /proc here")
-    threading.Thread(target=watch, daemon=True).start()
+def _meet(member: Membership, device: str) -> None:
+    """Join the process group: nccl where every rank has a GPU, gloo on cores of its own otherwise."""
+    positions.own().enter(Phase.JOINING)
+    cuda = device != "cpu" and torch.cuda.is_available() and torch.cuda.device_count() >= member.ranks
+    if not cuda:
+        pin(member.local_rank, member.ranks, int(os.environ.get("OMP_NUM_THREADS", "1")))
+    group = dist.init_process_group
+    timeout = WATCHED if member.folder else None
+    group("nccl" if cuda else "gloo", member.meeting, timeout, rank=member.rank, world_size=member.ranks)
 
 
 def leave(code: int) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Training: a job's one item epoch after epoch, with a checkpoint after each. Run directly or by torchrun, as `worker`.
+"""Training: a job's one item epoch after epoch, with a checkpoint after each. Started as `worker` is.
 
 In the folder `out` of the job: `epochs/<number>.json` and, for the first epochs of a plan, its trace; `checkpoint.pt`; at the end
 `ended.json`.
@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from chronoscale.errors import UserError
+from chronoscale.real_exec import positions
 from chronoscale.real_exec.checkpoint import EpochRecord, keep, records, replaced, restore
 from chronoscale.real_exec.context import joined
 from chronoscale.real_exec.environment import device_name
@@ -47,6 +48,7 @@ def train(job: Job) -> None:
         over = bool(scores) and plans.over(scores)
         for epoch in range(begin, 0 if over else job.repeats):
             plan, switch = plans.at(epoch), 0
+            positions.own().say(f"{job.name}: epoch {epoch + 1} of {job.repeats}")
             start = time.time_ns()
             if plan is not held:
                 held, lanes, traced, switch = plan, context.lanes(plan.schedule), 0, start - looked

@@ -1,4 +1,4 @@
-"""Worker: executes a job on this rank. Run directly, or by `torchrun -m chronoscale.real_exec.worker JOB.json`."""
+"""Worker: executes a job on this rank. Started by `real_exec.launch`, or `torchrun -m chronoscale.real_exec.worker JOB.json`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from pathlib import Path
 import numpy as np
 import torch.distributed as dist
 
+from chronoscale.real_exec import positions
 from chronoscale.real_exec.context import joined
 from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.interpreter import Pass, execute
 from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.positions import Phase
 from chronoscale.real_exec.program import Program
 from chronoscale.real_exec.programs import bound, prepared
 from chronoscale.real_exec.rank import leave, serve
-from chronoscale.real_exec.said import Said
 from chronoscale.real_exec.tested import checked
 from chronoscale.strategies.schedule import Schedule
 
@@ -41,12 +42,13 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
             programs[item.label] = bound(item, schedules[item.label], job.model, context.at(item.learning_rate))
         lanes = {label: context.lanes(schedule) for label, schedule in schedules.items()}
         passes: dict[str, list[Pass]] = {label: [] for label in programs}
-        said = Said(job, context.rank)
-        for number in range(job.warmup + job.repeats):
+        count = job.warmup + job.repeats
+        for number in range(count):
             for place, (label, program) in enumerate(programs.items()):
-                said(number, place)
+                positions.own().say(f"{job.name}: pass {number + 1} of {count}, schedule {place + 1} of {len(programs)}")
                 done = execute(schedules[label], program, lanes[label], device_name(context.device), f"pass {number}")
                 passes[label].append(done)
+        positions.own().enter(Phase.TESTING)
         for label, program in programs.items():
             last = passes[label].pop()
             tested = checked(program.tested(), schedules[label].name, "after the last pass")

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from subprocess import Popen
 
 import numpy as np
 
@@ -33,11 +32,13 @@ from chronoscale.real_exec.interpreter import Pass
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.kernels import launch_ns
 from chronoscale.real_exec.launch import start, stop, wait
+from chronoscale.real_exec.ranks import Ranks
 from chronoscale.real_exec.snapshots.material import material_of
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.plans import PLAN, Published, newest, plan_folder
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.shipment import ship
+from chronoscale.real_exec.supervision import Patience
 from chronoscale.real_exec.training import ENTRY
 from chronoscale.reports.stages import WAITING, Activity
 from chronoscale.strategies.baselines.snapshots.psg import PSG
@@ -91,7 +92,7 @@ def train(experiment: SnapshotExperiment, run: Run, rough: Callable[[], CostMode
     thread = threading.Thread(target=plane.run, args=(worker,), daemon=True)
     thread.start()
     try:
-        wait(worker, whole.name)
+        wait(worker, whole.name, Patience(experiment.patience))
     except MachineError:
         if plane.failure is None:
             raise
@@ -123,7 +124,7 @@ class ControlPlane:
         self._material, self._shipped = material_of(job.items[0], job.model, self._context), dict[str, set[int]]()
         self._records: dict[int, EpochRecord] = {}
 
-    def run(self, worker: Popen[str]) -> None:
+    def run(self, worker: Ranks) -> None:
         """From where the files say it stopped, to the last plan or the end of training."""
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW)  # of this thread alone, on Linux
         try:

@@ -15,6 +15,7 @@ from chronoscale.datasets.streams.binding import by_affinity, unbound
 from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.membership import Membership
 from chronoscale.strategies.workload import Hyper
 
 
@@ -25,8 +26,9 @@ class Crew:
     def __init__(self, data: Prepared, hyper: Hyper, sources: bool, context: Context) -> None:
         """By the roots of as many batches as are sampled beforehand (Algorithm 2). Raises UserError for a topology that does not parse."""
         self.cpus: tuple[int, ...] = ()
-        settings = context.settings
-        own, self.note = place(settings.topology, settings.threads, *neighbours(context.rank, context.ranks))
+        settings, member = context.settings, Membership.here()
+        local = (member.local_rank, member.local_ranks) if member.ranks > 1 else (context.rank, context.ranks)
+        own, self.note = place(settings.topology, settings.threads, *local)
         if own is not None:
             found = by_affinity(affinity(data.training.tcsr, _roots(data, hyper, sources, context), settings.threads), own)
             self.cpus, self.note = found.cpus, found.note
@@ -40,11 +42,6 @@ class Crew:
         """After it."""
         if self.cpus:
             binding.unbind()
-
-
-def neighbours(rank: int, ranks: int) -> tuple[int, int]:
-    """A rank among those of its machine, and how many these are; torchrun says so."""
-    return int(os.environ.get("LOCAL_RANK", rank)), int(os.environ.get("LOCAL_WORLD_SIZE", ranks))
 
 
 def place(file: str, threads: int, rank: int, ranks: int) -> tuple[Topology | None, str]:

@@ -1,0 +1,138 @@
+"""Positions: where each rank of a job is, in a file that ranks write by memory alone and their supervisor reads."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+from chronoscale.real_exec.membership import Membership
+from chronoscale.real_exec.task import Task
+from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op
+
+FILE = "positions"
+PAGE = 4096  # bytes a rank: cells of 8 bytes, then text
+TEXT = 1024  # where the text begins
+_PHASE, _PASSES, _ROWS = 0, 1, 2  # cells; the last begins one a lane
+_OPS = 64  # of a cell: (row + 1) * _OPS + op, negative when the row is over
+
+
+class Phase(IntEnum):
+    """What a rank is doing."""
+
+    STARTING = 0
+    JOINING = 1
+    PREPARING = 2
+    PASS = 3
+    MEETING = 4
+    TESTING = 5
+    LEAVING = 6
+
+
+WAITING = frozenset({Phase.JOINING, Phase.MEETING, Phase.LEAVING})  # where ranks wait for each other
+_WORDS = {
+    Phase.STARTING: "starting",
+    Phase.JOINING: "joining the others",
+    Phase.PREPARING: "preparing",
+    Phase.PASS: "looking for its next row",
+    Phase.MEETING: "meeting the others around a pass",
+    Phase.TESTING: "testing",
+    Phase.LEAVING: "leaving together",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a rank is: its phase, how many passes it has begun, and the rows that it is in, as (row, operation), in order of lanes.
+
+    Two positions are equal where the rank has not moved. `done`: rows that lanes ended last.
+    """
+
+    phase: Phase = Phase.STARTING
+    passes: int = 0
+    rows: tuple[tuple[int, Op], ...] = ()
+    done: tuple[int, ...] = ()
+    text: str = ""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it may be the others that it waits for."""
+        return self.phase in WAITING or any(op in COLLECTIVES for _, op in self.rows)
+
+    def __str__(self) -> str:
+        rows = " and ".join(f"row {row} ({op.name})" for row, op in self.rows)
+        where = f"at {rows}" if rows else f"while {_WORDS[self.phase]}"
+        return f"{where}, {self.text}" if self.text else where
+
+
+class Positions:
+    """The cells of one rank, written by that rank."""
+
+    def __init__(self, page: memoryview) -> None:
+        self._page = page
+        self._cells = page[:TEXT].cast("q")
+
+    def enter(self, phase: Phase) -> None:
+        """Say what begins."""
+        self._cells[_PHASE] = phase
+        for lane in Lane:
+            self._cells[_ROWS + lane] = 0
+        self._cells[_PASSES] += phase is Phase.PASS
+
+    def say(self, text: str) -> None:
+        """Say in words how far the job has come."""
+        data = text.encode()[: PAGE - TEXT - 1]
+        self._page[TEXT : TEXT + len(data) + 1] = data + b"\0"
+
+    def marked(self, run: Callable[[Task], None]) -> Callable[[Task], None]:
+        """Return `run`, with the row that it is in written down: two stores into shared memory a row."""
+        cells = self._cells
+
+        def step(task: Task) -> None:
+            lane, row = _ROWS + task.lane, (task.task + 1) * _OPS + task.op
+            cells[lane] = row
+            run(task)
+            cells[lane] = -row
+
+        return step
+
+    def read(self) -> Position:
+        """Return where the rank is now."""
+        rows = self._cells[_ROWS : _ROWS + len(Lane)].tolist()
+        text, _, _ = bytes(self._page[TEXT:PAGE]).partition(b"\0")
+        return Position(
+            Phase(self._cells[_PHASE]),
+            self._cells[_PASSES],
+            tuple((cell // _OPS - 1, Op(cell % _OPS)) for cell in rows if cell > 0),
+            tuple(cell for cell in rows if cell < 0),
+            text.decode(errors="replace"),
+        )
+
+
+def create(folder: Path, ranks: int) -> Sequence[Positions]:
+    """Make the file for that many ranks, and return what they will write."""
+    path = folder / FILE
+    path.write_bytes(bytes(ranks * PAGE))
+    return [_mapped(path, rank) for rank in range(ranks)]
+
+
+def _mapped(path: Path, rank: int) -> Positions:
+    with path.open("r+b") as file:
+        return Positions(memoryview(mmap.mmap(file.fileno(), PAGE, offset=rank * PAGE)))
+
+
+_own = Positions(memoryview(bytearray(PAGE)))
+
+
+def own() -> Positions:
+    """Return the positions of this process, which nobody reads unless a launcher of ours has started it."""
+    return _own
+
+
+def join(member: Membership) -> None:
+    """Write, from now on, where the launcher of this rank reads."""
+    global _own
+    if member.folder:
+        _own = _mapped(Path(member.folder) / FILE, member.rank)

@@ -1,0 +1,154 @@
+"""Ranks: those of one job, and the server that they are forked from, as the process that launches them holds both."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from chronoscale.errors import MachineError
+from chronoscale.real_exec import positions
+from chronoscale.real_exec.cause import last_line
+from chronoscale.real_exec.positions import Positions
+from chronoscale.real_exec.request import Ended, Request, receive
+
+STOP_S = 5.0  # for killed ranks to be gone
+# glibc keeps freed memory: mapping tensors anew at every step costs page faults, by luck of their sizes, and blurs every figure.
+# What the user has set himself stands.
+QUIET = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
+BEFORE_START = ("MALLOC_", "GLIBC_", "LD_", "OMP_", "GOMP_", "KMP_", "OPENBLAS_", "MKL_", "PYTHON", "CUDA_")  # read as a process starts
+Setting = tuple[tuple[str, str], ...]
+
+
+class Ranks:
+    """The ranks of one job, from start to end. `pids` by rank; `output`: the folder of the file that they were started with."""
+
+    def __init__(self, server: RankServer, channel: socket.socket, request: Request, pages: Sequence[Positions]) -> None:
+        self.server, self.channel, self.pages = server, channel, pages
+        self.folder, self.output = Path(request.folder), Path(request.argument).parent
+        self.pids: list[int] = receive(channel) or []
+        self.ended: dict[int, int] = {}
+        if not self.pids:
+            raise MachineError(f"ranks cannot start: {server.last_words()}")
+
+    @property
+    def over(self) -> bool:
+        return len(self.ended) == len(self.pids)
+
+    def hear(self, seconds: float) -> None:
+        """Wait so long for a rank to end, at most. Raises MachineError where the server is lost, with which all ranks end."""
+        self.channel.settimeout(seconds)
+        try:
+            message = receive(self.channel)
+        except TimeoutError:
+            return
+        if message is None:
+            raise MachineError("the server of ranks was lost")
+        ended = Ended(*message)
+        self.ended[ended.rank] = ended.status
+        RankServer.spent_s += ended.cpu_s
+
+    def stop(self) -> None:
+        """End all ranks at once; who waits for them hears that they were lost. By any thread."""
+        with suppress(OSError):
+            self.channel.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        """End what still runs, at once, and remove the folder. May be called more than once, and by any thread."""
+        self.stop()
+        try:
+            until = time.monotonic() + STOP_S
+            while not self.over and time.monotonic() < until:
+                self.hear(max(until - time.monotonic(), 0.01))
+            if not self.over:
+                self.server.close()  # it is stopped, or hangs: ranks end with it
+        except (OSError, MachineError):
+            pass  # the channel is closed: nothing runs any more
+        self.channel.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class RankServer:
+    """The process that ranks are forked from, one for each environment that has to be there before a process starts."""
+
+    spent_s = 0.0  # CPU seconds of all ranks of this process that have ended
+
+    def __init__(self, setting: Setting) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(BEFORE_START)} | dict(setting)
+        command = [sys.executable, "-P", "-m", "chronoscale.real_exec.server", str(theirs.fileno()), str(os.getpid())]
+        self._words = tempfile.NamedTemporaryFile(prefix="chronoscale-server-")  # noqa: SIM115 (it goes with this object)
+        self._process = subprocess.Popen(
+            command,
+            env=environment,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self._words,
+            start_new_session=True,
+        )
+        theirs.close()
+        self._control = ours
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def start(self, request: Request) -> Ranks:
+        """Have it start the ranks of a job; the first time it imports for some seconds before it does."""
+        pages = positions.create(Path(request.folder), request.ranks)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            try:
+                socket.send_fds(self._control, [str(request.save()).encode()], [theirs.fileno()])
+            except OSError:
+                raise MachineError(f"ranks cannot start: {self.last_words()}") from None
+        return Ranks(self, ours, request, pages)
+
+    def last_words(self) -> str:
+        """The last line that it wrote, where it died."""
+        self.close()
+        return last_line(Path(self._words.name)) or f"their server ended with code {self._process.returncode}"
+
+    def close(self) -> None:
+        """End it, and all ranks with it."""
+        self._control.close()
+        try:
+            self._process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+_servers: dict[Setting, RankServer] = {}
+
+
+def server_of(threads: int) -> RankServer:
+    """Return the server that ranks of so many threads are forked from; it is started where it is not there."""
+    given = {key: value for key, value in os.environ.items() if key.startswith(BEFORE_START)}
+    setting = tuple(sorted({**QUIET, **given, "OMP_NUM_THREADS": str(threads)}.items()))
+    if setting not in _servers or not _servers[setting].alive:
+        _servers[setting] = RankServer(setting)
+    return _servers[setting]
+
+
+@atexit.register
+def close_servers() -> None:
+    """End all servers of this process; the next job starts its own anew."""
+    while _servers:
+        _servers.popitem()[1].close()
+
+
+os.register_at_fork(after_in_child=_servers.clear)  # they are the parent's

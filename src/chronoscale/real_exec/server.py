@@ -1,0 +1,171 @@
+"""Server: the process that ranks are forked from. It has imported what they run, has run nothing, and listens nowhere.
+
+`python -m chronoscale.real_exec.server FD PID`, by `real_exec.launch` alone. FD is a socket that it shares with its launcher, of process
+PID: each message on it brings a socket for one job (`request.Request`). On that, the launcher is told of each rank that ends; when it is
+closed, or the launcher ends, however it ends, the job's ranks are killed with all that they have started, and its folder is removed.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import selectors
+import shutil
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+from chronoscale.parent import die_with_parent
+from chronoscale.real_exec.request import Ended, Request, receive, send
+
+PRELOADED = ("chronoscale.real_exec.worker", "chronoscale.real_exec.training", "torch._dynamo.decorators")
+
+
+class RankProcesses:
+    """The ranks of one job: one process group, whose leader, rank 0, is waited for last, so that no other group can have its number."""
+
+    def __init__(self, request: Request, channel: socket.socket) -> None:
+        self.request, self.channel = request, channel
+        self.pids: list[int] = []
+        self.handles: dict[int, int] = {}  # pidfd: rank, of ranks that run
+
+    def report(self, handle: int) -> None:
+        """Tell the launcher how a rank ended; after the last one, end whatever ranks have left behind."""
+        rank = self.handles.pop(handle)
+        os.close(handle)
+        found = os.waitid(os.P_PID, self.pids[rank], os.WEXITED | os.WNOWAIT)
+        assert found is not None
+        status = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+        last = not self.handles
+        cpu_s = self._reap() if last else 0.0
+        send(self.channel, Ended(rank, status, cpu_s))
+
+    def kill(self) -> None:
+        """End all of the group, at once."""
+        if self.handles:
+            os.killpg(self.pids[0], signal.SIGKILL)
+
+    def _reap(self) -> float:
+        """Kill what ranks left behind, collect all ranks, and return their CPU seconds, with those of children that they waited for."""
+        os.killpg(self.pids[0], signal.SIGKILL)
+        used = [os.wait4(pid, 0)[2] for pid in self.pids]
+        return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+class Server:
+    """One loop over three kinds of files: the launcher's socket, jobs' sockets, and processes."""
+
+    def __init__(self, control: socket.socket, launcher: int) -> None:
+        self._control, self._jobs = control, list[RankProcesses]()
+        self._launcher = os.pidfd_open(launcher)
+        self._selector = selectors.DefaultSelector()
+        self._watch(control.fileno(), self._accept)
+        self._watch(self._launcher, self._close)
+
+    def run(self) -> NoReturn:
+        """Serve until the launcher ends."""
+        while True:
+            for key, _ in self._selector.select():
+                if self._selector.get_map().get(key.fd) is key:  # not gone with one before it
+                    key.data()
+
+    def _watch(self, file: int, act: Callable[[], None]) -> None:
+        self._selector.register(file, selectors.EVENT_READ, act)
+
+    def _accept(self) -> None:
+        """Start the ranks of a job."""
+        path, files, _, _ = socket.recv_fds(self._control, 4096, 1)
+        if not path:
+            self._close()
+        channel = socket.socket(fileno=files[0])
+        try:
+            request = Request.load(Path(path.decode()))
+        except OSError:  # given up before it was looked at
+            return channel.close()
+        job = RankProcesses(request, channel)
+        self._jobs.append(job)
+        for rank in range(request.ranks):
+            job.pids.append(self._fork(job, rank))
+            handle = os.pidfd_open(job.pids[rank])
+            job.handles[handle] = rank
+            self._watch(handle, lambda handle=handle: self._ended(job, handle))  # type: ignore[misc]
+        self._watch(job.channel.fileno(), lambda: self._hear(job))
+        send(job.channel, job.pids)
+
+    def _fork(self, job: RankProcesses, rank: int) -> int:
+        server = os.getpid()
+        pid = os.fork()
+        if pid:
+            os.setpgid(pid, job.pids[0] if rank else pid)
+            return pid
+        try:
+            os.setpgid(0, job.pids[0] if rank else 0)
+            die_with_parent(server)
+            self._forget()
+            _become(job.request, rank)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(1)
+
+    def _forget(self) -> None:
+        """Close, in a rank, what is the server's."""
+        for key in list(self._selector.get_map().values()):
+            os.close(key.fd)
+        self._selector.close()
+
+    def _ended(self, job: RankProcesses, handle: int) -> None:
+        self._selector.unregister(handle)
+        job.report(handle)
+        if not job.handles:
+            self._selector.unregister(job.channel.fileno())
+            job.channel.close()
+            self._jobs.remove(job)
+
+    def _hear(self, job: RankProcesses) -> None:
+        """The launcher says no word on a job's socket but by closing it: it wants the job ended."""
+        if receive(job.channel) is None:
+            job.kill()
+            for handle in list(job.handles):
+                self._ended(job, handle)
+            shutil.rmtree(job.request.folder, ignore_errors=True)
+
+    def _close(self) -> NoReturn:
+        for job in self._jobs:
+            job.kill()
+            shutil.rmtree(job.request.folder, ignore_errors=True)
+        os._exit(0)
+
+
+def _become(request: Request, rank: int) -> NoReturn:
+    """Turn a forked process into a rank of the job and run it."""
+    null, log = os.open(os.devnull, os.O_RDWR), os.open(request.log(rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for file, target in ((null, 0), (null, 1), (log, 2)):
+        os.dup2(file, target)
+    os.environ.clear()
+    os.environ.update(request.environment | request.membership(rank).variables())
+    os.chdir(request.directory)
+    sys.path[:] = request.modules
+    sys.argv = [request.entry, request.argument]
+    code = import_module(request.entry).main(request.argument)
+    sys.stderr.flush()
+    os._exit(code)  # without finalising the interpreter: gloo's threads outlive their group and now and then abort it there
+
+
+def main(file: int, launcher: int) -> NoReturn:
+    """Import what ranks need, then serve."""
+    for name in PRELOADED:
+        import_module(name)
+    gc.collect()
+    gc.freeze()
+    Server(socket.socket(fileno=file), launcher).run()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

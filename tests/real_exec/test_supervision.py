@@ -1,0 +1,206 @@
+"""Whether ranks move: their positions, and what a watch with a clock of its own makes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chronoscale.real_exec import positions
+from chronoscale.real_exec.membership import Membership
+from chronoscale.real_exec.positions import Phase, Position, Positions
+from chronoscale.real_exec.supervision import Patience, Process, Watch
+from chronoscale.real_exec.task import Task
+from chronoscale.strategies.schedule import Lane, Op
+
+
+def task(row: int, op: Op = Op.COMPUTE, lane: Lane = Lane.COMPUTE) -> Task:
+    return Task(row, op, lane, 0, 0, 0, 0, 0, ())
+
+
+class Scene:
+    """Ranks whose positions a test writes, watched by a clock that it sets."""
+
+    def __init__(self, folder: Path, ranks: int, patience: Patience) -> None:
+        self.now, self.ended = 0.0, dict[int, int]()
+        self.processes = [Process(0.0, False) for _ in range(ranks)]
+        self.pages = positions.create(folder, ranks)
+        self.watch = Watch(self.pages, range(ranks), patience, lambda: self.now, lambda pid: self.processes[pid])
+
+    def begin(self, *ranks: int) -> None:
+        for rank in ranks:
+            self.pages[rank].enter(Phase.PASS)
+
+    def at(self, rank: int, row: int, op: Op = Op.COMPUTE) -> None:
+        """Leave the rank in a row."""
+
+        class Stay(Exception):
+            pass
+
+        def run(task: Task) -> None:
+            raise Stay
+
+        with pytest.raises(Stay):
+            self.pages[rank].marked(run)(task(row, op))
+
+    def compute(self, *ranks: int) -> None:
+        """A second of it."""
+        for rank in ranks:
+            self.processes[rank] = Process(self.processes[rank].busy_s + 1.0, False)
+
+    def after(self, seconds: float) -> str:
+        """Look once a second, and say what hangs."""
+        for _ in range(int(seconds)):
+            self.now += 1
+            self.said = self.watch.look(self.ended)
+        return self.watch.hung
+
+
+def test_positions_are_read_as_they_are_written(tmp_path: Path) -> None:
+    first, second = positions.create(tmp_path, 2)
+    seen: list[Position] = []
+    second.enter(Phase.PASS)
+    second.say("train: epoch 1 of 2")
+    copies = second.marked(lambda one: seen.append(second.read()))
+    second.marked(lambda one: copies(task(4, Op.H2D, Lane.H2D)))(task(0, Op.SEND, Lane.COMM))
+    assert seen == [Position(Phase.PASS, 1, ((4, Op.H2D), (0, Op.SEND)), (), "train: epoch 1 of 2")]
+    assert str(seen[0]) == "at row 4 (H2D) and row 0 (SEND), train: epoch 1 of 2" and seen[0].waiting
+    after = second.read()
+    assert after.rows == () and len(after.done) == 2 and str(after) == "while looking for its next row, train: epoch 1 of 2"
+    second.say("short")
+    second.enter(Phase.LEAVING)
+    assert second.read() == Position(Phase.LEAVING, 1, (), (), "short")
+    assert first.read() == Position()
+
+
+def test_a_process_writes_where_its_launcher_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(positions, "_own", Positions(memoryview(bytearray(positions.PAGE))))
+    pages = positions.create(tmp_path, 3)
+    positions.join(Membership())  # of nobody's
+    positions.own().enter(Phase.TESTING)
+    assert [page.read().phase for page in pages] == [Phase.STARTING] * 3
+    positions.join(Membership(1, 3, 1, 3, str(tmp_path)))
+    positions.own().enter(Phase.TESTING)
+    assert [page.read().phase for page in pages] == [Phase.STARTING, Phase.TESTING, Phase.STARTING]
+
+
+def test_the_same_row_in_the_next_pass_is_another_position(tmp_path: Path) -> None:
+    (page,) = positions.create(tmp_path, 1)
+    seen = []
+    for _ in range(2):
+        page.enter(Phase.PASS)
+        page.marked(lambda one: seen.append(page.read()))(task(7))
+    assert seen[0] != seen[1]
+
+
+def test_membership_is_what_the_launcher_says() -> None:
+    assert Membership.of({}) == Membership(0, 1, 0, 1, "")
+    assert Membership.of({"RANK": "5", "WORLD_SIZE": "8"}) == Membership(5, 8, 5, 8, "")
+    torchrun = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4", "MASTER_PORT": "1"}
+    assert Membership.of(torchrun) == Membership(5, 8, 1, 4, "") and Membership.of(torchrun).meeting == "env://"
+    ours = Membership(1, 2, 1, 2, "/a folder")
+    assert Membership.of(ours.variables()) == ours and ours.meeting == "file:///a folder/store"
+
+
+def test_a_rank_that_does_not_move_is_named_with_who_waits(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, 3, Patience(60.0))
+    scene.begin(0, 1, 2)
+    scene.at(0, 5, Op.ALLREDUCE)
+    scene.at(1, 4)
+    scene.at(2, 6, Op.ALLREDUCE)
+    assert not scene.after(61)
+    hung = "rank 1 has not moved for 61 s at row 4 (COMPUTE); rank 0 waits at row 5 (ALLREDUCE); rank 2 waits at row 6 (ALLREDUCE)"
+    assert scene.after(1) == hung
+
+
+def test_who_may_wait_is_not_blamed_while_others_move(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, 2, Patience(10.0))
+    scene.begin(0, 1)
+    scene.at(0, 1, Op.ALLTOALL)
+    for row in range(50):
+        scene.at(1, 2 * row)
+        assert not scene.after(1)
+    scene.at(1, 100, Op.ALLGATHER)
+    assert not scene.after(10)
+    assert scene.after(2).startswith("ranks have waited for each other for ")
+
+
+def test_who_computes_is_blamed_although_others_move(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, 2, Patience(10.0))
+    scene.begin(0, 1, 0, 1)
+    scene.at(1, 3)
+    for row in range(12):
+        scene.at(0, row)
+        scene.after(1)
+    assert scene.watch.hung.startswith("rank 1 has not moved for 11 s at row 3 (COMPUTE); rank 0 waits")
+
+
+def test_the_longest_row_of_the_first_passes_makes_patient(tmp_path: Path) -> None:
+    """Ten times twenty seconds; a wait for others says nothing on how long rows take."""
+    scene = Scene(tmp_path, 1, Patience(60.0))
+    scene.begin(0, 0)
+    scene.at(0, 1, Op.ALLREDUCE)
+    scene.after(50)
+    scene.at(0, 2)
+    scene.after(20)
+    scene.at(0, 3)
+    assert not scene.after(200)
+    assert scene.after(3).startswith("rank 0 has not moved for 20")
+    told = Scene(tmp_path, 1, Patience(60.0, longest_s=20.0))
+    told.begin(0)
+    told.at(0, 1)
+    assert not told.after(200) and told.after(3)
+
+
+def test_where_no_row_says_how_long_computing_is_moving(tmp_path: Path) -> None:
+    """Before passes, between them and in the first one; a rank that computes very long is told of, and one that sleeps is ended."""
+    scene = Scene(tmp_path, 1, Patience(10.0))
+    for enter in (lambda: scene.pages[0].enter(Phase.PREPARING), lambda: (scene.begin(0), scene.at(0, 4)), lambda: None):
+        enter()
+        for _ in range(40):
+            scene.compute(0)
+            assert not scene.after(1)
+    assert scene.said == "rank 0 has computed for 79 s at row 4 (COMPUTE)"
+    assert not scene.after(7) and scene.after(4).startswith("rank 0 has not moved for ")
+    scene = Scene(tmp_path, 1, Patience(10.0))
+    scene.pages[0].enter(Phase.PREPARING)
+    for second in range(12):  # a library's heartbeat is no work
+        scene.processes[0] = Process(0.02 * second, False)
+        scene.after(1)
+    assert scene.watch.hung
+    later = Scene(tmp_path, 1, Patience(10.0))
+    later.begin(0, 0)
+    later.at(0, 4)
+    for _ in range(12):
+        later.compute(0)
+        later.after(1)
+    assert later.watch.hung  # in the second pass it is a row that does not end
+
+
+def test_a_stopped_rank_is_to_blame_wherever_it_is(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, 2, Patience(10.0))
+    for rank in range(2):
+        scene.pages[rank].enter(Phase.MEETING)
+    scene.processes[0] = Process(0.0, True)
+    assert scene.after(12) == (
+        "rank 0 has not moved for 11 s, it is stopped, while meeting the others around a pass; "
+        "rank 1 waits while meeting the others around a pass"
+    )
+
+
+def test_who_waits_for_one_that_has_ended_hangs(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, 2, Patience(10.0))
+    scene.begin(0, 1)
+    scene.at(0, 9, Op.RECV)
+    scene.ended[1] = 0
+    assert scene.after(12) == "ranks have waited for each other for 11 s; rank 0 waits at row 9 (RECV); rank 1 has ended"
+
+
+def test_how_far_a_job_has_come_is_said_once_a_second(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, 2, Patience())
+    scene.pages[0].say("train: pass 1 of 2")
+    said = []
+    for _ in range(8):
+        scene.now += 0.25
+        said.append(scene.watch.look({}))
+    assert said == ["", "", "", "train: pass 1 of 2"] * 2
