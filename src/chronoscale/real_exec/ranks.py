@@ -85,7 +85,7 @@ class RankServer:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = {key: value for key, value in os.environ.items() if not key.startswith(BEFORE_START)} | dict(setting)
         command = [sys.executable, "-P", "-m", "chronoscale.real_exec.server", str(theirs.fileno()), str(os.getpid())]
-        self._words = tempfile.NamedTemporaryFile(prefix="chronoscale-server-")  # noqa: SIM115 (it goes with this object)
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 (it goes with this object)
         self._process = subprocess.Popen(
             command,
             env=environment,
@@ -120,7 +120,7 @@ class RankServer:
     def last_words(self) -> str:
         """The last line that it wrote, where it died."""
         self.close()
-        return last_line(Path(self._words.name)) or f"their server ended with code {self._process.returncode}"
+        return last_line(Path(f"/proc/self/fd/{self._words.fileno()}")) or f"their server ended with code {self._process.returncode}"
 
     def close(self) -> None:
         """End it, and all ranks with it."""
