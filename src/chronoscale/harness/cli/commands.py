@@ -25,7 +25,7 @@ class Commands(LazyGroup):
 
     entries = {  # noqa: RUF012
         "profile": Entry(f"{_HERE}.loop:profile", "Measure operations on this device, fit cost curves, report their held-out error."),
-        "bench": Entry(f"{_HERE}.loop:bench", "Train with every strategy for real, on every rank count (torchrun for several)."),
+        "bench": Entry(f"{_HERE}.loop:bench", "Train with every strategy for real, on every rank count."),
         "validate": Entry(
             f"{_HERE}.loop:validate", "Execute and replay the same schedules; print the error per operation, iteration and in total."
         ),

@@ -27,7 +27,7 @@ def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed =
 
 
 def bench(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
-    """Train with every strategy for real, on every rank count (torchrun for several)."""
+    """Train with every strategy for real, on every rank count."""
     if run := _executed("bench", file, root, as_json, seed, dry_run):
         table, parts = publish.compared(run), publish.parts(run)
         if not as_json:
