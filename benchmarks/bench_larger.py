@@ -1,6 +1,6 @@
 """A generated signal of 20 GB on two ranks under 4 GiB each: `python benchmarks/bench_larger.py FOLDER [--gigabytes 20] [--limit 4]`.
 
-FOLDER needs the room; the signal stays there for another call. Ranks run gen-dist-index under torchrun, with RLIMIT_DATA set before they
+FOLDER needs the room; the signal stays there for another call. Ranks run gen-dist-index, with RLIMIT_DATA set before they
 touch data; peaks are VmHWM, which counts pages of files, too. First every window of the series (training, validation, test) is read and
 cut once, then the program that trains does `--steps` optimiser steps.
 """
@@ -8,9 +8,8 @@ cut once, then the program that trains does `--steps` optimiser steps.
 from __future__ import annotations
 
 import argparse
-import os
+import json
 import resource
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -29,8 +28,8 @@ from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.lanes import CpuLanes
-from chronoscale.real_exec.launch import QUIET
-from chronoscale.real_exec.rank import leave, serve
+from chronoscale.real_exec.launch import start, wait
+from chronoscale.real_exec.rank import serve
 from chronoscale.real_exec.signals.feeds import FEEDS
 from chronoscale.real_exec.signals.program import PreparationProgram
 from chronoscale.real_exec.worker import run_job
@@ -72,7 +71,7 @@ def work(options: argparse.Namespace) -> None:
     except MemoryError:
         pass
     hyper = Hyper(batch_size=options.batch, window=12, horizon=12, batches=options.steps, validate=False)
-    planned, start = item(f"{rank}", NAME, path, ranks, hyper, ("pgt-dcrnn", options.hidden), out), time.perf_counter()
+    planned, begin = item(f"{rank}", NAME, path, ranks, hyper, ("pgt-dcrnn", options.hidden), out), time.perf_counter()
     if options.part == "train":
         job = Job("train", (planned,), str(out), ModelChoice("pgt-dcrnn", options.hidden), 1, settings=Settings(device="cpu"))
         losses = run_job(job)[planned.label][0].losses
@@ -94,13 +93,19 @@ def work(options: argparse.Namespace) -> None:
     dist.all_gather(both, torch.tensor([peak()]))
     if rank == 0:
         peaks = ", ".join(f"{float(one):.2f}" for one in both)
-        print(f"{options.part}: {said}; {time.perf_counter() - start:.0f} s; peaks {peaks} GiB of {options.limit:g}", flush=True)
+        told = f"{options.part}: {said}; {time.perf_counter() - begin:.0f} s; peaks {peaks} GiB of {options.limit:g}"
+        (out / f"{options.part}.txt").write_text(told)
 
 
-def main() -> None:
+def main(path: str) -> int:
+    """Entry point of a rank: one part, of options in a file."""
+    options = argparse.Namespace(**json.loads(Path(path).read_text()))
+    return serve("cpu", lambda: work(options))
+
+
+def command() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
-    parser.add_argument("--part", choices=("iterate", "train"), help=argparse.SUPPRESS)  # what a rank does; without: all of it
     parser.add_argument("--gigabytes", type=float, default=20)
     parser.add_argument("--sensors", type=int, default=11_160, help="default: those of PeMS")
     parser.add_argument("--limit", type=float, default=4, help="GiB a rank")
@@ -109,14 +114,14 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--hidden", type=int, default=2, help="of pgt-dcrnn; PGT-I trains 2")
     options = parser.parse_args()
-    if options.part:
-        leave(serve("cpu", lambda: work(options)))
     generate(options)
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={options.ranks}"]
+    folder = Path(options.folder)
     for part in ("iterate", "train"):
-        subprocess.run([*torchrun, *sys.argv, "--part", part], env={**QUIET, "OMP_NUM_THREADS": "1", **os.environ}, check=True)
+        (path := folder / "options.json").write_text(json.dumps({**vars(options), "part": part}))
+        wait(start("bench_larger", path, options.ranks, 1), part)
+        print((folder / f"{part}.txt").read_text(), flush=True)
     print(machine(1))
 
 
 if __name__ == "__main__":
-    main()
+    command()

@@ -20,6 +20,7 @@ from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.job import Item
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.signals.forecasters import forecaster_shape
 from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 
@@ -41,14 +42,14 @@ def mapped(path: Path) -> Signal:
     return signal
 
 
-def item(label: str, strategy: str, path: Path, ranks: int, hyper: Hyper, model: tuple[str, int], out: Path) -> Item:
+def item(label: str, name: str, path: Path, ranks: int, hyper: Hyper, model: tuple[str, int], out: Path) -> Item:
     """A strategy's epoch on a stored signal and its preparation, planned and saved; `model`: name and hidden width."""
     signal = mapped(path)
     shape = forecaster_shape(
         ModelChoice(*model), signal.num_nodes, signal.num_channels, hyper.window, hyper.horizon, calendar=signal.calendar
     )
     sizes = (len(signal), signal.num_nodes, signal.num_channels, signal.edge_index.shape[1], signal.values.dtype.itemsize)
-    work, found = Workload(path.name, SignalStatistics(*sizes), shape, hyper), strategy(strategy)
+    work, found = Workload(path.name, SignalStatistics(*sizes), shape, hyper), strategy(name)
     files = [out / f"{label}.{kind}.parquet" for kind in ("epoch", "prepare")]
     for file, schedule in zip(files, (found.plan(work, ranks, COSTS), found.prepare(work, ranks, COSTS)), strict=True):
         schedule.save(file)
