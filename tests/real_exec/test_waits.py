@@ -15,6 +15,7 @@ import pytest
 import stream_case
 import torch
 from emulation.stand_in import emulated
+from lane_programs import GRAPHS, NODES, blocks, cells, groups
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -25,13 +26,8 @@ from chronoscale.cuda_ext.graph import CSR
 from chronoscale.cuda_ext.ops import increment_
 from chronoscale.cuda_ext.shrink import shrunk
 from chronoscale.datasets import store
-from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
-from chronoscale.datasets.snapshots.chunks import Chunks, Counted
-from chronoscale.datasets.snapshots.partition import Cut
-from chronoscale.datasets.snapshots.retention import Decay
-from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.device_lanes import on_host
 from chronoscale.real_exec.job import Item
@@ -39,22 +35,16 @@ from chronoscale.real_exec.kernels import Unheard
 from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.program import Program
 from chronoscale.real_exec.programs import bound, prepared
-from chronoscale.real_exec.snapshots.cells.program import CellProgram
 from chronoscale.real_exec.snapshots.material import Material, Wanted
-from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
-from chronoscale.real_exec.snapshots.region import Part, Route, Whole
+from chronoscale.real_exec.snapshots.region import Route
 from chronoscale.real_exec.snapshots.windows import remap
-from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.signals.forecasters import FORECASTERS, forecaster_shape
-from chronoscale.strategies.snapshots.forms import Forms
-from chronoscale.strategies.snapshots.groups import deal
-from chronoscale.strategies.snapshots.lowering import Reuse, lower
-from chronoscale.strategies.snapshots.models import MODELS, model_shape
-from chronoscale.strategies.workload import Hyper, ModelChoice, Partition, Recency, Workload
+from chronoscale.strategies.snapshots.models import MODELS
+from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 
 WAITS = {  # operations of ATen after which the host waits for a GPU
     "_local_scalar_dense": "a number is read: item, int, float, bool, an if",
@@ -79,9 +69,6 @@ MADE = ("tensor", "as_tensor")  # on a device, from memory that is not pinned
 SUMS = ("index_add", "index_add_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_", "put", "put_")  # atomic on a GPU
 Found = set[tuple[str, str, str]]  # file, function, operation
 SOURCES = str(Path(chronoscale.__file__).parent)
-NODES = 40
-GRAPHS = GrowthGraph.rmat(NODES, 260, 16, 0.15, 3).sequence().without_self_edges()
-HYPER = Hyper(group_size=4, groups_per_rank=2)
 
 
 def place() -> tuple[str, str]:
@@ -153,42 +140,6 @@ def waits(program: Program, passes: int = 1) -> Found:
         program.check()
         program.finish()
     return found
-
-
-def groups(model: str, way: str, layers: int = 2, ranks: int = 1) -> SnapshotProgram:
-    """Groups on one of `ranks`, in a way to run them; `every`: all forms of snapshots, one after another."""
-    work = Workload("w", statistics_of(GRAPHS), model_shape(model, 6, 5, layers), HYPER)
-    forms = None
-    if way == "every":
-        kinds = np.resize(np.array([0, 1, 2], np.int8), len(GRAPHS))
-        forms = Forms(kinds, True)
-    reuse = {"psg": Reuse(), "blad": Reuse(pipeline=True)}.get(way, Reuse(snapshots=True, groups=True))
-    schedule = lower(way, work, deal(work.groups, ranks, 2), reuse, UNUSED, forms).head(2)
-    context = Context(collective=Unheard(ranks))
-    material = Material(GRAPHS, 6, weighted=work.model.spatial == "gcn")
-    return SnapshotProgram(schedule, material, Learner(SnapshotModel(work.model), context), HYPER, context)
-
-
-def cells(model: str, name: str, ranks: int) -> CellProgram:
-    """A rank's share of groups that are spread over `ranks`."""
-    planner, shape = strategy(name), model_shape(model, 6, 5, 2)
-    cut = Cut((np.arange(NODES) % ranks).astype(np.int32), ranks)
-    work = Workload("w", statistics_of(GRAPHS), shape, HYPER, Partition(*cut.count(GRAPHS)))
-    schedule, others = planner.plan(work, ranks, UNUSED).head(2), Unheard(ranks)
-    context = Context(collective=others, exchange=others)
-    material = Material(GRAPHS, 6, weighted=shape.spatial == "gcn")
-    region = Part(material, cut, 0, context.device) if planner.partitioned else Whole(material)
-    return CellProgram(schedule, region, Learner(SnapshotModel(shape), context), HYPER, context)
-
-
-def blocks(model: str, name: str, ranks: int) -> WindowProgram:
-    """A rank's share of sliding windows."""
-    hyper, chunks = Hyper(recency=Recency(Decay(2, 3, 0.4), 8)), Chunks((np.arange(NODES) % 8).astype(np.int32), 8)
-    shape, others = model_shape(model, 6, 5, 2), Unheard(ranks)
-    work = Workload("w", statistics_of(GRAPHS), shape, hyper, chunking=Counted(GRAPHS, chunks))
-    context = Context(collective=others, exchange=others)
-    schedule = strategy(name).plan(work, ranks, UNUSED)
-    return WindowProgram(schedule, Material(GRAPHS, 6), chunks, Learner(SnapshotModel(shape), context), hyper, context)
 
 
 @pytest.fixture(scope="module")

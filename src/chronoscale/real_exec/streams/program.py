@@ -15,6 +15,7 @@ from chronoscale.datasets.streams.loading import Cached
 from chronoscale.datasets.streams.presampled import different
 from chronoscale.datasets.streams.source import Source
 from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.lanes import used
 from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.program import EpochResult
 from chronoscale.real_exec.streams.batch import Batch
@@ -159,7 +160,7 @@ class EventProgram(BatchProgram):
         self._memory[task.unit] = self.collective.all_gather(own, self._updated[task.unit].counts)
 
     def _bring_back(self, task: Task) -> None:
-        memory = self._memory.pop(task.unit) if task.unit in self._memory else self._own(task)
+        memory = used(self._memory.pop(task.unit) if task.unit in self._memory else self._own(task))
         brought = torch.empty(memory.shape, pin_memory=memory.is_cuda)  # so that the host need not wait for the device here
         self._memory[task.unit] = brought.copy_(memory, non_blocking=True)
 

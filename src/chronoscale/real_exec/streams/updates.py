@@ -13,6 +13,7 @@ from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.delivery import delivered
 from chronoscale.datasets.streams.source import Source
 from chronoscale.datasets.streams.work import last_events
+from chronoscale.real_exec.lanes import used
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import rows
 from chronoscale.real_exec.streams.models.model import StreamModel
@@ -60,7 +61,7 @@ def contribution(updated: Updated, batch: Batch | None, rank: int, width: int, d
     if batch is None:
         return torch.zeros(0, width, device=device)
     assert batch.memory is not None
-    return batch.memory.detach()[sent(updated.rows(batch, rank), device)]
+    return used(batch.memory).detach()[sent(updated.rows(batch, rank), device)]
 
 
 @torch.no_grad()

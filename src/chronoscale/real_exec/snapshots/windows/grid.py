@@ -12,6 +12,7 @@ from torch.autograd.graph import get_gradient_edge
 from chronoscale.cuda_ext.shrink import shrunk
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.snapshots.layout import Layout
+from chronoscale.real_exec.lanes import uses
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, Seat
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -116,7 +117,10 @@ class WindowGrid(Grid):
         seat = task.unit, task.step
         own, remote = self.stock.kept(self.snapshot(seat), self.level(seat))
         rows, edges, halo = self.stock.size(self.snapshot(seat), self.level(seat))
-        self._built[seat] = remapped(self._on_device(seat), sent(own, self.device), sent(remote, self.device), rows, halo, edges + rows)
+        whole = self._on_device(seat)
+        graph = whole.full.graph
+        uses(graph.indptr, graph.indices, graph.values, whole.full.scale, whole.features)
+        self._built[seat] = remapped(whole, sent(own, self.device), sent(remote, self.device), rows, halo, edges + rows)
 
     def held(self, seat: Seat) -> tuple[Full, Tensor]:
         """Cut to what its age leaves of it."""
