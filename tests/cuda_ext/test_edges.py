@@ -156,6 +156,13 @@ def test_ids_out_of_range_are_one_line(at: int, value: int, said: str) -> None:
             aggregate_edges(x, target.long(), ROWS, begins, backend=backend)
 
 
+def test_emulated_a_row_of_many_pieces_is_all_of_them(emulated_kernels: None) -> None:
+    """Of ten: more than a block's groups of lanes add up at once. Whole numbers: in any order the sum is exact."""
+    x = torch.arange(10 * 512 * 33, dtype=torch.float64).view(-1, 33) % 97
+    found = edges_native.aggregate(x, torch.zeros(len(x), dtype=torch.int64), 2, None, True, False)
+    assert torch.equal(found, torch.stack([x.sum(0), torch.zeros(33).double()]))
+
+
 def test_emulated_edges_to_no_row_are_left_out(emulated_kernels: None) -> None:
     """And from no row NaN: nothing is read or written where it should not be, in order or not."""
     target, source = torch.tensor([-1, 0, 5, 2, 2, 2**40]), torch.tensor([0, 1, 2, 3, 4, 5])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -260,6 +261,51 @@ def test_tuning() -> None:
         for _ in range(2):
             made.took(Task(0, op, Lane.COMPUTE, 0, 0, 0, layer, 0, ()), seconds)
     assert made.theta(0.5) == pytest.approx(0.25) and made.alpha(0.5) == pytest.approx(0.5 + math.log(1.5))
+
+
+def took(made: Tuning, embedding: float, fetching: float) -> None:
+    """A batch."""
+    for op, layer, seconds in ((Op.AGGREGATE, 0, embedding), (Op.ALLTOALL, ROWS, fetching)):
+        made.took(Task(0, op, Lane.COMPUTE, 0, 0, 0, layer, 0, ()), seconds)
+    made.over()
+
+
+def test_tuning_follows_a_change_and_not_one_batch() -> None:
+    """Of a hundred batches alike, one that fetches twice as fast moves theta by a tenth or so; thirty of them bring it to twice as much."""
+    made = Tuning()
+    for _ in range(100):
+        took(made, 1.0, 1.0)
+    assert made.theta(0.1) == pytest.approx(0.1)
+    took(made, 2.0, 1.0)
+    assert 0.105 < made.theta(0.1) < 0.115
+    for _ in range(29):
+        took(made, 2.0, 1.0)
+    assert made.theta(0.1) == pytest.approx(0.2, rel=0.05)
+
+
+def test_what_is_tuned_in_two_epochs_stays(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After every batch of the first two epochs (docs/memshare.md), and never again, also where a run goes on from the third."""
+    folder, chosen, asked = prepared(tmp_path, stream()), choice("tgn"), replace(hyper("tgn"), events=sharing(adaptive=True))
+    schedule = planned(folder, chosen, asked, "memshare")
+    tuned: list[tuple[int, float]] = []
+    made = spread_program(folder, schedule, chosen, asked, Context())
+
+    def theta(self: Tuning, theta: float) -> float:
+        tuned.append((made.epoch, theta))
+        return 0.9 * theta
+
+    monkeypatch.setattr(Tuning, "theta", theta)
+    first = made.theta
+    for _ in range(4):
+        execute(schedule, made, CpuLanes(False), "cpu")
+    steps = schedule.iterations
+    assert [epoch for epoch, _ in tuned] == [0] * steps + [1] * steps
+    assert made.theta == pytest.approx(first * 0.9 ** (2 * steps))
+    tuned.clear()
+    made = spread_program(folder, schedule, chosen, asked, Context())
+    made.epoch = 2
+    execute(schedule, made, CpuLanes(False), "cpu")
+    assert not tuned
 
 
 def context(rank: int) -> Context:

@@ -295,6 +295,17 @@ def test_the_clock_begins_as_published() -> None:
     assert torch.equal(clock.zero(), torch.ones(100))
 
 
+def test_the_clock_reads_zero_by_its_phase() -> None:
+    """What it has learnt included, and so that it goes on learning from it."""
+    clock = stream_model(stream_shape(ModelChoice("tgn"), 0, 0, 0, 1), 0).clock
+    phase = torch.linspace(-2, 3, 100)
+    clock.phase.data.copy_(phase)
+    np.testing.assert_allclose(clock.zero().detach(), np.cos(phase.numpy()), atol=1e-6)
+    np.testing.assert_allclose(clock(torch.zeros(1)).detach()[0], np.cos(phase.numpy()), atol=1e-6)
+    clock.zero().sum().backward()
+    np.testing.assert_allclose(clock.phase.grad, -np.sin(phase.numpy()), atol=1e-6)
+
+
 def test_the_clock_is_right_however_long_ago() -> None:
     clock = stream_model(stream_shape(ModelChoice("tgn"), 0, 0, 0, 1), 0).clock
     elapsed = torch.tensor([1e6 + 1, 1e8, 999_999_936.0])

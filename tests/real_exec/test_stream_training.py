@@ -57,6 +57,35 @@ def test_a_probe_finds_every_node_heard_of(tmp_path, model):
             assert bool(made.state.memory.any()) is bool(made.state.mail.any()) is (every > 1)
 
 
+@pytest.mark.parametrize("model", ["tgn", "tgat", "dysat", "apan"])
+def test_what_dropout_leaves_out_follows_from_the_epoch(tmp_path, monkeypatch, model):
+    """Other weights in every epoch; in a run that goes on from an epoch those that it would have left out."""
+    folder, chosen, given = prepared(tmp_path, stream()), choice(model, dropout=0.5), hyper(model)
+    schedule = planned(folder, chosen, given)
+    drawn, real = [], torch.nn.functional.dropout
+
+    def dropout(values, *given):
+        drawn.append(real(torch.ones_like(values), *given).bool())
+        return values * drawn[-1] * 2
+
+    monkeypatch.setattr(torch.nn.functional, "dropout", dropout)
+
+    def masks(made):
+        drawn.clear()
+        execute(schedule, made, CpuLanes(False), "cpu")
+        return torch.cat([mask.flatten() for mask in drawn])
+
+    once = program(folder, schedule, chosen, given)
+    first, second = masks(once), masks(once)
+    again = program(folder, schedule, chosen, given)
+    again.epoch = 1
+    assert torch.equal(masks(again), second)
+    again.epoch = 0
+    assert torch.equal(masks(again), first)
+    count = min(len(first), len(second))
+    assert 0.3 < (first[:count] != second[:count]).float().mean() < 0.7, "masks are not independent"
+
+
 @pytest.mark.parametrize(("model", "meanwhile"), [("tgn", 1), ("dysat", 2)])
 def test_torch_has_its_threads_again_after_an_epoch(tmp_path, model, meanwhile):
     folder, chosen, given = prepared(tmp_path, stream()), choice(model), hyper(model)

@@ -47,6 +47,14 @@ def test_errors_that_cancel_in_a_sum_show_in_its_tasks():
     assert np.isnan(table.task_error_pct["TOTAL"]) and np.isnan(table.spread_pct["TOTAL"])
 
 
+def test_the_spread_is_that_of_what_was_measured():
+    """20 and 30 ns lie 5 ns, a fifth, from their middle, whatever was predicted."""
+    measured = [of([Op.BACKWARD], [20]), of([Op.BACKWARD], [30])]
+    for predicted in (10, 1000):
+        table = fidelity(of([Op.BACKWARD], [predicted]), measured).set_index("op")
+        assert table.spread_pct.to_dict() == pytest.approx({"BACKWARD": 20.0, "TOTAL": 20.0})
+
+
 def test_a_task_that_took_no_time_has_no_error_of_its_own():
     table = fidelity(of([Op.COPY] * 2, [5, 30]), [of([Op.COPY] * 2, [0, 20])]).set_index("op")
     assert table.task_error_pct["COPY"] == pytest.approx(50.0) and table.error_pct["COPY"] == pytest.approx(75.0)
