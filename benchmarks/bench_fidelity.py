@@ -19,8 +19,8 @@ import pandas as pd
 
 from chronoscale.harness import execution, runs
 from chronoscale.harness.experiments import check
-from chronoscale.harness.family import Candidate
 from chronoscale.harness.machine import this_device
+from chronoscale.harness.practice import Candidate
 from chronoscale.harness.started import start
 from chronoscale.harness.validated import Validated
 from chronoscale.real_exec.environment import fingerprint

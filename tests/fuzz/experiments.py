@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.experiments import load
-from chronoscale.harness.families import TRAINED
+from chronoscale.harness.families import FAMILIES
 from chronoscale.mistakes import part_of
 
 SAMPLES = (
@@ -88,7 +88,7 @@ def difference(given: Any, found: Any, where: str) -> str | None:
 
 def _another(key: str, value: object, where: str) -> bool:
     """Whether it is a key of another family that says what it says by default."""
-    for family in TRAINED.values():
+    for family in FAMILIES.values():
         part: type[BaseModel] | None = family.keys
         for step in where.split(".")[:-1]:
             part = None if part is None else part_of(part, step)

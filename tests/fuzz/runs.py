@@ -17,7 +17,7 @@ import torch
 from tiny_run import Held, learner, make
 
 from chronoscale.errors import UserError
-from chronoscale.harness import describe, publish
+from chronoscale.harness import curves, publish
 from chronoscale.harness.exported import export
 from chronoscale.harness.runs import Run
 from chronoscale.harness.started import find, of_run
@@ -44,7 +44,7 @@ def before(area: str) -> str:
 def content(run: Run, area: str) -> str:
     """What is read of a run, as text: by a command that goes on with its profile or its checkpoint, else by reports and traces."""
     if area == "profile":
-        return describe.profile(run).to_csv()
+        return curves.profile(run).to_csv()
     if area == "checkpoint.pt":
         model = learner(of_run(run))
         epoch = restore(run.folder / FOLDER, Held(model), torch.device("cpu"))

@@ -19,8 +19,8 @@ from one_rank import here
 from chronoscale.harness import calibration, execution
 from chronoscale.harness.budget import ALIKE, SAMPLES, SLACK, Budget, work_ns
 from chronoscale.harness.calibration import interleaved
-from chronoscale.harness.family import Candidate
 from chronoscale.harness.noise import OTHERS, SPREAD, STEAL, Noise, Watch
+from chronoscale.harness.practice import Candidate
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.pinning import share
 from chronoscale.strategies.asked import Asked

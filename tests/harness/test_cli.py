@@ -10,7 +10,7 @@ from command_line import command, one_line, outside
 
 from chronoscale.harness import reference
 from chronoscale.harness.cli.commands import Commands, DataCommands
-from chronoscale.harness.families import TRAINED
+from chronoscale.harness.families import FAMILIES
 
 HEAVY = {"torch", "pandas", "scipy", "sklearn", "matplotlib", "gurobipy", "highspy", "simpy", "dgl", "distributed", "h5py"}
 
@@ -86,7 +86,7 @@ def test_a_dataset_that_is_listed_is_whole_in_json(capsys):
     assert rows["arxiv"]["papers"] == "real table 3" and rows["arxiv"]["source"]
     assert {row["family"] for row in rows.values()} == {"snapshots", "signals", "streams"}
     command("strategies", "--json")
-    assert {row["family"] for row in json.loads(capsys.readouterr().out)} == set(TRAINED)
+    assert {row["family"] for row in json.loads(capsys.readouterr().out)} == set(FAMILIES)
 
 
 def test_keys(capsys):

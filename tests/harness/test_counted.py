@@ -11,7 +11,7 @@ import pytest
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.harness.experiments import load
-from chronoscale.harness.families import family_of
+from chronoscale.harness.practices import practice_of
 from chronoscale.harness.snapshots import counted, data
 from chronoscale.strategies.workload import Workload
 
@@ -29,7 +29,7 @@ def counts(tmp_path, monkeypatch):
         path = Path("counted.yaml")
         path.write_text(json.dumps({"dataset": {"path": "graphs"}, "model": {"name": "t-gcn"}, **changes}))
         experiment = load(path)
-        return family_of(experiment).workload(experiment)
+        return practice_of(experiment).workload(experiment)
 
     return times, count
 

@@ -9,7 +9,8 @@ from command_line import command, one_line
 
 from chronoscale.errors import UserError
 from chronoscale.harness.experiments import check, parse
-from chronoscale.harness.families import FAMILIES, TRAINED, family_of, holding, training
+from chronoscale.harness.families import FAMILIES, family_of, holding, training
+from chronoscale.harness.practices import PRACTICES
 from chronoscale.harness.profiles import known
 from chronoscale.harness.runs import Run
 from chronoscale.harness.simulation import simulate
@@ -40,8 +41,8 @@ class Mine(GroupStrategy):
 
 
 def test_every_family_is_found_by_its_name_its_models_and_its_data():
-    assert set(FAMILIES) == {"snapshots", "signals", "streams"} and set(TRAINED) == set(FAMILIES)
-    for name, family in TRAINED.items():
+    assert set(FAMILIES) == {"snapshots", "signals", "streams"} and set(PRACTICES) == set(FAMILIES)
+    for name, family in FAMILIES.items():
         assert family.keys.family == name and family_of(check({"dataset": "x", "model": next(iter(family.models))}, "t")) is family
         assert all(training(model) is family for model in family.models) and family.preferred
     for family in FAMILIES.values():

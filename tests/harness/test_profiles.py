@@ -10,7 +10,7 @@ from command_line import command, one_line
 from chronoscale.errors import ChronoscaleWarning
 from chronoscale.harness.estimate import affordable
 from chronoscale.harness.experiments import load
-from chronoscale.harness.families import family_of
+from chronoscale.harness.practices import practice_of
 from chronoscale.harness.profiles import PROBED, known
 from chronoscale.harness.started import find
 from chronoscale.strategies.cluster import same_device
@@ -72,7 +72,7 @@ def test_a_damaged_record_of_another_profile_stops_nobody(experiment, inline, ca
 def test_large_schedules_are_announced(experiment):
     asked = load(experiment(strategies=["psg"]))
     with pytest.warns(ChronoscaleWarning, match="large schedules take minutes to plan and replay: psg on 700,000 ranks about 2,1"):
-        affordable({"psg": strategy("psg")}, family_of(asked).workload(asked), [700_000])
+        affordable({"psg": strategy("psg")}, practice_of(asked).workload(asked), [700_000])
 
 
 def test_a_profile_that_is_used_again_is_named_with_its_age_and_load(experiment, inline, capsys):

@@ -15,7 +15,7 @@ from command_line import command, one_line
 from planners import Slow, Uneasy, Wrong
 
 from chronoscale.errors import UserError
-from chronoscale.harness import families, runs
+from chronoscale.harness import families, practices, runs
 from chronoscale.harness.snapshots import control_plane as training
 from chronoscale.harness.trained import result
 from chronoscale.real_exec.checkpoint import records
@@ -207,12 +207,12 @@ def test_the_files_last_strategy_ends_the_training(experiment, here, monkeypatch
         asked.append(experiment.strategies)
         raise UserError("")
 
-    monkeypatch.setattr(type(families.TRAINED["snapshots"]), "train", staticmethod(note))
+    monkeypatch.setattr(type(practices.PRACTICES["snapshots"]), "train", staticmethod(note))
     named = experiment("named", strategies=["psg", "real-g+"])
     command("train", named, expect=2)
     command("train", experiment("silent"), expect=2)
     command("train", named, "--strategy", "real-g", expect=2)
-    assert asked == [("real-g+",), (families.TRAINED["snapshots"].preferred,), ("real-g",)]
+    assert asked == [("real-g+",), (families.FAMILIES["snapshots"].preferred,), ("real-g",)]
 
 
 def test_what_fails_in_the_control_plane(experiment, here, monkeypatch, capsys):

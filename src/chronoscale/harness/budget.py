@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from chronoscale.harness.family import Candidate
+from chronoscale.harness.practice import Candidate
 from chronoscale.strategies.asked import Ranges, spans
 from chronoscale.strategies.costs import CostModel, durations
 from chronoscale.strategies.curves import Curve, curves

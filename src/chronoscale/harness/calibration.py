@@ -16,12 +16,12 @@ import pandas as pd
 from chronoscale.errors import ChronoscaleWarning
 from chronoscale.harness.budget import Budget, work_ns
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.families import family_of
-from chronoscale.harness.family import Candidate
 from chronoscale.harness.jobs import item, job, load_passes
 from chronoscale.harness.machine import seat, this_device
 from chronoscale.harness.noise import PASSES, Watch
 from chronoscale.harness.planners import planned, planners
+from chronoscale.harness.practice import Candidate
+from chronoscale.harness.practices import practice_of
 from chronoscale.harness.runs import Run
 from chronoscale.kept import read_json
 from chronoscale.real_exec.environment import device_name, fingerprint
@@ -90,7 +90,7 @@ def measure(experiment: Experiment, run: Run, folder: Path, told: Told = lambda 
     begun = datetime.now(UTC).isoformat(timespec="seconds"), os.getloadavg()[0]
     work = folder / "work"
     work.mkdir()
-    probes, tables, watch, timed = family_of(experiment).probes(experiment, run, work), [], Watch(), list[list[Pass]]()
+    probes, tables, watch, timed = practice_of(experiment).probes(experiment, run, work), [], Watch(), list[list[Pass]]()
     passes = min(experiment.repeats, PASSES)
     for ranks in sorted(set(experiment.ranks)):
         told(f"choosing what to time on {ranks} ranks")
@@ -116,7 +116,7 @@ def measure(experiment: Experiment, run: Run, folder: Path, told: Told = lambda 
 def _asked(experiment: Experiment, run: Run, ranks: int) -> tuple[Asked, int, bool]:
     """What the experiment's plans ask of costs, and their rows would, as a datasheet makes them; the longest epoch's work by it, ns; and
     whether that is not all: what cannot be executed has no operations of its own here."""
-    family, rough = family_of(experiment), sheet(experiment)
+    family, rough = practice_of(experiment), sheet(experiment)
     data, asked, longest, anything = family.store(experiment, run), Asked(rough), 0, False
     work = family.stored(experiment, data)
     for planner in planners(experiment).values():

@@ -18,9 +18,9 @@ from chronoscale.harness.advice.shown import advised
 from chronoscale.harness.calibration import PROBED, Profiled
 from chronoscale.harness.execution import passes
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.families import family_of
 from chronoscale.harness.idle import told
 from chronoscale.harness.point import Point
+from chronoscale.harness.practices import practice_of
 from chronoscale.harness.runs import Run
 from chronoscale.harness.simulation import refused
 from chronoscale.harness.started import of_run
@@ -51,7 +51,7 @@ def collect(given: Sequence[Run]) -> Report:
         experiment = experiments[run.folder]
         if not run.complete:
             notes.append(f"{run.folder.name} is incomplete: only its finished parts are shown; the same command takes it up again.")
-        said = inventory.missing(run, experiment) + family_of(experiment).notes(experiment, run)
+        said = inventory.missing(run, experiment) + practice_of(experiment).notes(experiment, run)
         if (run.folder / "profile" / PROBED).exists() and (profiled := Profiled.read(run.folder / "profile")).run != run.folder.name:
             said.append(f"{profiled.told()}.")
         said += [f"{line[0].upper()}{line[1:]}." for line in execution.noisy(run).values()]

@@ -16,13 +16,13 @@ from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.calibration import Told, chosen, fitted_to, interleaved, needed, probing, sheet
 from chronoscale.harness.estimate import affordable
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.families import family_of
-from chronoscale.harness.family import Candidate
 from chronoscale.harness.idle import Idle, warn
 from chronoscale.harness.jobs import item, job, load_passes, schedules
 from chronoscale.harness.machine import admit, machine_for, seat, this_device, this_machine
 from chronoscale.harness.noise import PASSES, Noise, Watch
 from chronoscale.harness.planners import planners, preparation
+from chronoscale.harness.practice import Candidate
+from chronoscale.harness.practices import practice_of
 from chronoscale.harness.profiles import fitted, named, of_file, planned_here
 from chronoscale.harness.runs import Run, write_text
 from chronoscale.kept import read_json
@@ -64,7 +64,7 @@ def execute(
     Raises UserError before any rank starts for a strategy that can only be simulated, for a schedule that does not fit in memory, and as
     `seat`. Warns of ranks without work, and of noise.
     """
-    executed, family = planners(experiment, executed=True), family_of(experiment)
+    executed, family = planners(experiment, executed=True), practice_of(experiment)
     seat(experiment, experiment.ranks)
     data = family.store(experiment, run)
     work = family.stored(experiment, data)

@@ -14,7 +14,7 @@ from chronoscale import modules
 from chronoscale.documents import mapping
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.experiment import NAME, Experiment, Model, named
-from chronoscale.harness.families import TRAINED, training
+from chronoscale.harness.families import FAMILIES, training
 from chronoscale.harness.planners import planners, trains_on
 from chronoscale.mistakes import mistake, part_of
 from chronoscale.simulator import presets
@@ -63,7 +63,7 @@ def _configured(data: dict[str, Any], where: str, folder: Path) -> dict[str, Any
     """With the keys of the files that a family reads for others, below those that are there. Raises UserError as the file's reader."""
     given = data.get("model")
     chosen = given.get("name") if isinstance(given, Mapping) else given
-    for family in TRAINED.values():
+    for family in FAMILIES.values():
         for key, read in family.configurations.items():
             if isinstance(file := data.get(key), str) and (chosen is None or chosen in family.models):
                 try:
@@ -89,8 +89,8 @@ def parse(data: Mapping[str, Any], where: str, family_name: str = "", lenient: b
     alone. `lenient`: keys of other families are left out, as runs of earlier versions have them all. Raises UserError as `load`."""
     try:
         name = _model(data)
-        family = TRAINED[family_name] if family_name in TRAINED else training(name)
-        others = {other.name: other.keys for other in TRAINED.values() if other is not family}
+        family = FAMILIES[family_name] if family_name in FAMILIES else training(name)
+        others = {other.name: other.keys for other in FAMILIES.values() if other is not family}
         experiment: Experiment = family.keys.model_validate(
             _own(family.keys, others, data, "" if lenient else trains_on(name, family.name))
         )

@@ -1,25 +1,23 @@
-"""Families: all of them. A new one is a line here, and a folder of its name in every room that it needs."""
+"""Families: all of them. A new one is a line here and in `practices`, and a folder of its name in every room that it needs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from chronoscale.datasets.store import Dataset
 from chronoscale.errors import unknown
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.family import Family, Trained
+from chronoscale.harness.family import Family
 from chronoscale.harness.signals.family import Signals
 from chronoscale.harness.snapshots.family import Snapshots
 from chronoscale.harness.streams.family import Streams
 
 FAMILIES: Mapping[str, Family] = {family.name: family for family in (Snapshots(), Signals(), Streams())}
-TRAINED: Mapping[str, Trained[Any]] = {name: family for name, family in FAMILIES.items() if isinstance(family, Trained)}
 
 
-def family_of(experiment: Experiment) -> Trained[Any]:
+def family_of(experiment: Experiment) -> Family:
     """The family whose keys the experiment has."""
-    return TRAINED[experiment.family]
+    return FAMILIES[experiment.family]
 
 
 def holding(dataset: Dataset) -> Family:
@@ -27,9 +25,9 @@ def holding(dataset: Dataset) -> Family:
     return next(family for family in FAMILIES.values() if isinstance(dataset, family.container))
 
 
-def training(model: str) -> Trained[Any]:
+def training(model: str) -> Family:
     """The family that a model trains on. Raises UserError for an unknown one, with the nearest."""
-    for family in TRAINED.values():
+    for family in FAMILIES.values():
         if model in family.models:
             return family
-    raise unknown("model", model, [name for family in TRAINED.values() for name in family.models])
+    raise unknown("model", model, [name for family in FAMILIES.values() for name in family.models])

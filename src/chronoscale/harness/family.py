@@ -1,124 +1,39 @@
-"""Family: a kind of dynamic graph, as the harness deals with it. Callers hold the object and never ask which it is."""
+"""Family: a kind of dynamic graph, as experiment files and descriptions of datasets know it; `Practice` is what is done with it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any
 
-from chronoscale.datasets.catalogue import Published
+from chronoscale.datasets.entries import Published
 from chronoscale.datasets.store import Dataset
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.fact import Facts
-from chronoscale.harness.runs import Run
-from chronoscale.real_exec.job import Item
-from chronoscale.strategies.costs import CostModel
-from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.strategy import Strategy
-from chronoscale.strategies.workload import Workload
 
-E = TypeVar("E", bound=Experiment)
 Configuration = Callable[[Path], tuple[Mapping[str, Any], Sequence[str]]]  # of a file: keys of an experiment, and what has to be said
 
 
-class Candidate(NamedTuple):
-    """A schedule that a profile may time, and the item of a job that does; `item()` writes its files."""
-
-    label: str
-    schedule: Schedule
-    item: Callable[[], Item]
-
-
 class Family(ABC):
-    """What is known of every kind: its name in all rooms, its container, and how to describe a dataset.
+    """Callers hold the object and never ask which it is. It imports what reads files and counts, and nothing that plans or trains.
 
-    trains: whether experiments can be run on it, so that it is a `Trained`.
+    name: in all rooms. container: of its data. keys: what an experiment file may say. models: by name. preferred: the strategy of
+    `chronoscale train` where the file names none. configurations: keys of an experiment file that name a file of other software, whose
+    content stands in for keys that are not there.
     """
 
     name: str
     container: type[Dataset]
-
-    @abstractmethod
-    def describe(self, found: Any, horizon: int) -> Facts:
-        """What is counted in a dataset of this kind; `horizon`: of windows, where a paper names one."""
-
-    def printed(self, counts: Published, horizon: int) -> Facts:
-        """What follows from counts that a paper prints."""
-        return []
-
-
-class Trained(Family, Generic[E]):
-    """A family that experiments can be run on.
-
-    keys: what an experiment file may say. models: by name. preferred: the strategy of `chronoscale train` where the file names none.
-    configurations: keys of an experiment file that name a file of other software, whose content stands in for keys that are not there.
-    """
-
-    keys: type[E]
+    keys: type[Experiment]
     models: Collection[str]
     preferred: str
     configurations: Mapping[str, Configuration] = {}
 
     @abstractmethod
-    def workload(self, experiment: E) -> Workload:
-        """Statistics, model shape and hyper-parameters, to plan with; data are not kept. Raises UserError for data of another family,
-        absent, or too short."""
+    def describe(self, found: Any, horizon: int) -> Facts:
+        """Count what is in a dataset of this kind; `horizon`: of windows, where a paper names one."""
 
-    @abstractmethod
-    def store(self, experiment: E, run: Run) -> Path:
-        """The folder of the data that ranks read, prepared once a run. Raises UserError as `workload`."""
-
-    @abstractmethod
-    def stored(self, experiment: E, folder: Path) -> Workload:
-        """The workload of what `store` has kept."""
-
-    @abstractmethod
-    def probed(self, planner: Strategy) -> str:
-        """What a profile must have probed to know the strategy's costs."""
-
-    @abstractmethod
-    def probes(self, experiment: E, run: Run, folder: Path) -> Probes:
-        """What a profile times. Files go to `folder`."""
-
-    @abstractmethod
-    def train(self, experiment: E, run: Run, rough: Callable[[], CostModel]) -> None:
-        """Train `experiment.epochs` epochs on the largest of its rank counts with its first strategy, into the run's folder `train`; a run
-        that was killed goes on after its last whole epoch. `rough()`: costs before anything is measured.
-
-        Raises UserError before anything starts for a strategy that cannot, and for a schedule that does not fit in memory.
-        """
-
-    @abstractmethod
-    def size(self, work: Workload) -> str:
-        """How much there is, in a few words."""
-
-    @abstractmethod
-    def columns(self, work: Workload, schedule: Schedule) -> Mapping[str, object]:
-        """What a dry run says of a schedule beside its tasks."""
-
-    def rate(self, experiment: E, schedule: Schedule) -> float:
-        """The learning rate of a schedule's largest step."""
-        return experiment.training.learning_rate
-
-    def divided(self, experiment: E, run: Run, folder: Path, work: Workload, ranks: int, planner: Strategy) -> tuple[str, Workload]:
-        """How ranks divide vertices, for strategies that plan with it: the file that says so, made once a run ('': none), and the workload
-        with what it comes to. Raises UserError where there is no such division."""
-        return "", work
-
-    def estimated(self, experiment: E, work: Workload, counts: Collection[int], run: Run | None) -> Mapping[int, Workload]:
-        """The workload to simulate with, by number of ranks: with a division of vertices where a strategy plans with it, estimated where
-        nothing can be cut, or no `run` keeps it. Raises UserError as `divided`."""
-        return dict.fromkeys(counts, work)
-
-    def notes(self, experiment: E, run: Run) -> list[str]:
-        """What a reader of the run's results must know."""
+    def printed(self, counts: Published, horizon: int) -> Facts:
+        """Say what follows from counts that a paper prints."""
         return []
-
-
-class Probes(ABC):
-    """What a profile times, for one number of ranks after another."""
-
-    @abstractmethod
-    def of(self, ranks: int) -> Iterator[Candidate]:
-        """Whatever may be timed, what matters most first. Data that nobody takes are not kept."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from chronoscale.errors import MachineError, UserError
 from chronoscale.harness.experiment import Experiment
-from chronoscale.real_exec.programs import KINDS
+from chronoscale.real_exec.kinds import EXECUTED
 from chronoscale.strategies import registry
 from chronoscale.strategies.asked import CostsNeeded
 from chronoscale.strategies.costs import CostModel
@@ -33,9 +33,9 @@ def planners(experiment: Experiment, executed: bool = False) -> dict[str, Strate
             raise UserError(f"strategies: '{name}' {why}; valid: {takes}")
         if one.name in found:
             raise UserError(f"strategies: two are called '{one.name}'")
-        if executed and registry.executable(name).kind not in KINDS:
+        if executed and registry.executable(name).kind not in EXECUTED:
             raise UserError(
-                f"strategy '{one.name}' plans schedules of kind '{one.kind}', which nothing executes; kinds: {', '.join(KINDS)}"
+                f"strategy '{one.name}' plans schedules of kind '{one.kind}', which nothing executes; kinds: {', '.join(EXECUTED)}"
             )
         found[one.name] = one
     return found

@@ -11,8 +11,8 @@ from chronoscale.datasets.scores import SCORES
 from chronoscale.harness import execution, simulation
 from chronoscale.harness.cell import Cell
 from chronoscale.harness.collected import collect
-from chronoscale.harness.families import family_of
 from chronoscale.harness.jobs import schedules
+from chronoscale.harness.practices import practice_of
 from chronoscale.harness.runs import Run
 from chronoscale.harness.started import of_run
 from chronoscale.reports.breakdown import PARTS
@@ -33,7 +33,7 @@ def compared(run: Run) -> pd.DataFrame:
     table = pd.concat([comparison(section) for section in collect([run]).sections], ignore_index=True)
     keys = [(str(name), int(ranks)) for name, ranks in zip(table["strategy"], table["ranks"], strict=True)]
     experiment = of_run(run)
-    rate = family_of(experiment).rate
+    rate = practice_of(experiment).rate
     rates = {(name, ranks): rate(experiment, plan) for ranks, folder in run.numbered("ranks-") for name, plan in schedules(folder).items()}
     if rates:
         table["learning_rate"] = [rates[key] for key in keys]

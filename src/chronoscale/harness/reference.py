@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from chronoscale.errors import unknown
-from chronoscale.harness.families import TRAINED
+from chronoscale.harness.families import FAMILIES
 from chronoscale.mistakes import part_of
 
 HEAD = """# The experiment file
@@ -49,14 +49,14 @@ class Key(NamedTuple):
 def keys(start: str = "") -> list[Key]:
     """Keys that are `start`, or stand under it (a final dot is left out); all without it. Raises UserError for none, with the nearest."""
     start = start.rstrip(".")
-    by_family = {name: dict(_leaves(family.keys, "")) for name, family in TRAINED.items()}
+    by_family = {name: dict(_leaves(family.keys, "")) for name, family in FAMILIES.items()}
     merged: dict[tuple[str, str, str, str], list[str]] = {}
     for family, found in by_family.items():
         for path, (kind, default, meaning) in found.items():
             merged.setdefault((path, kind, default, meaning), []).append(family)
     order = {path: place for place, path in enumerate(dict.fromkeys(path for found in by_family.values() for path in found))}
     rows = [
-        Key(path, kind, default, "all" if len(families) == len(TRAINED) else ", ".join(families), meaning)
+        Key(path, kind, default, "all" if len(families) == len(FAMILIES) else ", ".join(families), meaning)
         for (path, kind, default, meaning), families in merged.items()
     ]
     rows.sort(key=lambda row: (_place(row.key, order), row.family))

@@ -12,10 +12,10 @@ from chronoscale.harness import streaming
 from chronoscale.harness.endurance import endured
 from chronoscale.harness.estimate import affordable
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.families import family_of
 from chronoscale.harness.idle import Idle, warn
 from chronoscale.harness.planners import planners
 from chronoscale.harness.point import FILE, Point
+from chronoscale.harness.practices import practice_of
 from chronoscale.harness.profiles import simulated_costs
 from chronoscale.harness.runs import Run
 from chronoscale.harness.simulated import simulated
@@ -40,7 +40,7 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
     cluster = presets.cluster(experiment.cluster)
     _joined(experiment.cluster, presets.scaled(cluster, max(experiment.gpus)))
     costs, asked = simulated_costs(experiment, cluster), planners(experiment)
-    work = family_of(experiment).workload(experiment)
+    work = practice_of(experiment).workload(experiment)
     aside = affordable(asked, work, experiment.gpus)
     works, uncertain = partitioned(experiment, work, run), experiment.uncertainty.stated
 
@@ -90,7 +90,7 @@ def _joined(name: str, cluster: Cluster) -> None:
 def partitioned(experiment: Experiment, work: Workload, run: Run | None = None) -> Mapping[int, Workload]:
     """The workload for every simulated number of GPUs, its vertices divided where a strategy asks for it. Raises UserError as
     `Trained.estimated`."""
-    return family_of(experiment).estimated(experiment, work, experiment.gpus, run)
+    return practice_of(experiment).estimated(experiment, work, experiment.gpus, run)
 
 
 def idle(run: Run) -> Idle:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.families import family_of
 from chronoscale.harness.idle import warn
 from chronoscale.harness.machine import seat
+from chronoscale.harness.practices import practice_of
 from chronoscale.harness.profiles import rough
 from chronoscale.harness.runs import Run, write_text
 from chronoscale.harness.trained import FOLDER, idle, result
@@ -18,7 +18,7 @@ def train(experiment: Experiment, run: Run) -> Staged:
     """Train, and keep a timeline of both planes. Raises as `Trained.train`."""
     ranks = max(experiment.ranks)
     seat(experiment, [ranks])
-    family_of(experiment).train(experiment, run, partial(rough, experiment, run, ranks))
+    practice_of(experiment).train(experiment, run, partial(rough, experiment, run, ranks))
     done = result(run, ranks)
     warn(idle(run))
     write_text(run.folder / FOLDER / "timeline.json", done.chrome())

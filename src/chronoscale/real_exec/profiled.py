@@ -14,7 +14,8 @@ from chronoscale.real_exec.device_lanes import HOST_WORK
 from chronoscale.real_exec.fit import CURVE, enough, tabulate
 from chronoscale.real_exec.interpreter import Pass
 from chronoscale.strategies.curves import DESCRIBED, Curve
-from chronoscale.strategies.formats.kineto import COPIED, COPIES, DEVICE, LAUNCHES, RANGE, ROW, Profiled
+from chronoscale.strategies.formats.kineto import COPIED, COPIES, DEVICE, LAUNCHES, RANGE, Profiled
+from chronoscale.strategies.row_name import ROW
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source, Trace
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from chronoscale.real_exec.task import Task
-from chronoscale.strategies.formats.kineto import named
+from chronoscale.strategies.row_name import named
 
 Run = Callable[[Task], None]
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import connected_components, shortest_path
 
 from chronoscale.datasets.arrays import Int32
 from chronoscale.errors import UserError
@@ -95,6 +93,9 @@ def _routed(cables: list[_Joined], nodes: int) -> Routes:
         place.setdefault(end, len(place))
     a, b = np.array([(place[cable.a], place[cable.b]) for cable in cables], np.int64).reshape(-1, 2).T
     source, target = np.concatenate([a, b]), np.concatenate([b, a])
+    from scipy.sparse import csr_matrix  # noqa: PLC0415 (heavy, and presets without a fabric do without)
+    from scipy.sparse.csgraph import connected_components, shortest_path  # noqa: PLC0415
+
     pairs = csr_matrix(([cable.length for cable in cables] * 2, (source, target)), (len(place), len(place)))
     _, part = connected_components(pairs, directed=False)
     if len(apart := np.flatnonzero(part[:nodes] != part[0])):

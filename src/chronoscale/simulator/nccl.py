@@ -9,7 +9,6 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_matrix
 
 from chronoscale import documents
 from chronoscale.simulator.collectives import Collectives, Costs, Group
@@ -153,6 +152,8 @@ class Model:
         graph = self.patterns.graph
         parts = list(crossed(graph, source, target))
         pair, link = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        from scipy.sparse import coo_matrix  # noqa: PLC0415 (heavy, and little of what imports this file comes here)
+
         slowness = coo_matrix((1 / graph.bandwidth[link], (pair, link)), (len(index), len(graph))).tocsr().max(axis=1).toarray().ravel()
         moved = np.maximum(found.moved[found.begin[index]], found.moved[found.begin[index] + 1])
         across = (source // graph.gpus != target // graph.gpus).astype(np.int64)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_matrix, csr_matrix
 
 from chronoscale.simulator.links import LinkGraph
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.schedule import Ints
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 Kind = Literal["ring", "tree", "gather", "exchange"]
 AT_ONCE = 1 << 22  # products of links and collectives that are held at a time
@@ -92,6 +94,8 @@ class Patterns:
         inputs = 1 if kind in ("ring", "tree") else len(ranks) + len(members) + 1
         row, column, share = (np.concatenate(part) for part in zip(*found, strict=True))
         link, place = np.unique(row, return_inverse=True)
+        from scipy.sparse import coo_matrix  # noqa: PLC0415 (heavy, and little of what imports this file comes here)
+
         law = coo_matrix((share, (place, column)), (len(link), inputs)).tocsr()
         return Pattern(kind, link, self.graph.bandwidth[link], law, node)
 

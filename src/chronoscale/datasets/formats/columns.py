@@ -6,15 +6,17 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Float32
 from chronoscale.datasets.formats.lines import DAMAGED, damaged, is_number, open_binary, text_lines
 from chronoscale.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ENTRIES = 1 << 18  # that are in memory together
 
@@ -58,6 +60,8 @@ class Table:
             self.rows += len(frame)
 
     def _frames(self, rows: int, **how: Any) -> Iterator[pd.DataFrame]:
+        import pandas as pd  # noqa: PLC0415 (heavy, and a file that is no table is refused before)
+
         self.rows = 0
         try:
             # as text, since pandas loses a field after a line that ends in a carriage return alone

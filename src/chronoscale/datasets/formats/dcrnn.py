@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +15,9 @@ from chronoscale.datasets.formats.readings import Adjacency, Missing, TimeOfDay,
 from chronoscale.datasets.signals.calendar import Times, require_times
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError, unknown
+
+if TYPE_CHECKING:
+    import h5py
 
 SUFFIXES = (".h5", ".hdf5")
 KIND = re.compile(r"datetime64(?:\[(s|ms|us|ns)\])?")  # without a unit: pandas before 3
@@ -72,6 +74,8 @@ def read(
 
 def _table(path: Path, key: str | None) -> _Table:
     """Sensors, readings [T, N], times of a frame in pandas' fixed form: axis0 its columns, axis1 its index, block0_values its numbers."""
+    import h5py  # noqa: PLC0415 (heavy, and other formats do without)
+
     try:
         with h5py.File(path, "r") as file:
             frames = [name for name, group in file.items() if isinstance(group, h5py.Group) and "axis0" in group and "axis1" in group]

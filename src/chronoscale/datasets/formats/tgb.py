@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Float32, Int64
@@ -46,6 +45,8 @@ class Links:
 
 
 def _numbers(words: Words, what: str, where: Where) -> NDArray[Any]:
+    import pandas as pd  # noqa: PLC0415 (heavy, and other formats do without)
+
     found = pd.to_numeric(pd.Series(words), errors="coerce").to_numpy()
     if found.dtype.kind not in "if" or not np.isfinite(found).all():
         at = int(np.argmin(np.isfinite(found.astype(np.float64))))
@@ -150,6 +151,8 @@ class _Nodes:
 
     def numbered(self, src: Words, dst: Words, where: Where) -> Int64:
         """int64 [M, 2]."""
+        import pandas as pd  # noqa: PLC0415 (heavy, and other formats do without)
+
         codes, names = pd.factorize(np.stack([src, dst], axis=1).ravel())
         if "" in names:
             raise where(int(np.argmax(codes == list(names).index(""))) // 2, "expected a node, found ''")
@@ -166,6 +169,8 @@ class _Nodes:
 def _seconds(words: Words, where: Where) -> NDArray[Any]:
     """Times as they are; days (2019-01-31) as seconds since 1970."""
     if words.size and "-" in words[0][1:]:
+        import pandas as pd  # noqa: PLC0415 (heavy, and other formats do without)
+
         days = pd.to_datetime(pd.Series(words), format="%Y-%m-%d", errors="coerce").to_numpy("datetime64[s]")
         if (wrong := np.isnat(days)).any():
             at = int(np.argmax(wrong))

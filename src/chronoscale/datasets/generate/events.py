@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import brentq
 
 from chronoscale.datasets.arrays import Bool, Float32, Float64, Int64, require_num_nodes
 from chronoscale.datasets.generate.pairs import Pairs, most_pairs
@@ -160,5 +159,7 @@ def weibull_shape(burstiness: float) -> float:
 
     def excess(shape: float) -> float:
         return math.lgamma(1 + 2 / shape) - 2 * math.lgamma(1 + 1 / shape) - math.log1p(variation**2)
+
+    from scipy.optimize import brentq  # noqa: PLC0415 (heavy, and little of what imports this file comes here)
 
     return float(brentq(excess, *_SHAPES))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import brentq
 
 from chronoscale.datasets.arrays import Float64, Int64
 from chronoscale.datasets.randomness import uniform
@@ -102,6 +101,8 @@ def _spread(total: int, most: Int64, skew: float) -> Int64:
         return clipped
 
     largest = math.log((int(most.max()) + 2) / weights[-1])  # where everybody has the most
+    from scipy.optimize import brentq  # noqa: PLC0415 (heavy, and little of what imports this file comes here)
+
     scale = brentq(lambda log_scale: float(shares(log_scale).sum()) - total, 0.0, largest, xtol=1e-13)
     sums = np.floor(np.cumsum(shares(scale)) + 0.5).astype(np.int64)
     sums[-1] = total  # the scale is found up to rounding

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from chronoscale.datasets.arrays import Float32, Int32, Int64, require_num_nodes
 from chronoscale.datasets.signals.signal import Signal
@@ -62,6 +61,8 @@ class TrafficSignal:
         """Distance and id of every sensor's nearest, itself first, [sensors, at most NEIGHBOURS]."""
         plane = np.random.default_rng([self.seed, 3]).random((self.sensors, 2))
         count = min(NEIGHBOURS, self.sensors)
+        from scipy.spatial import cKDTree  # noqa: PLC0415 (heavy, and little of what imports this file comes here)
+
         distance, near = cKDTree(plane).query(plane, k=np.arange(1, count + 1))
         return distance.astype(np.float32), near.astype(np.int64)
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, get_args
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from chronoscale.datasets.arrays import Float64, Int32, Int64
 from chronoscale.datasets.streams.tcsr import TCSR
@@ -64,6 +63,8 @@ def _jaccard(block: Int64, thread: Int64, node: Int64, threads: int) -> Float64:
     over blocks."""
     if not node.size:
         return np.zeros((threads, threads))
+    from scipy.sparse import csr_array  # noqa: PLC0415 (heavy, and ranks whose threads are not bound do without)
+
     bound = int(node.max()) + 1
     owner, node = np.divmod(np.unique((block * threads + thread) * bound + node), bound)  # a set holds a node once
     _, element = np.unique(owner // threads * bound + node, return_inverse=True)  # a node of another block is another

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import networkx
 import numpy as np
 
 from chronoscale.cuda_ext.topology import LEVELS, Cpu, Level, Topology
@@ -39,6 +38,8 @@ def matched(affinity: Float64) -> tuple[Pair, ...]:
     square = affinity.ndim == 2 and affinity.shape[0] == affinity.shape[1]
     if not square or not np.isfinite(affinity).all() or (affinity != affinity.T).any():
         raise UserError(f"affinity {list(affinity.shape)}; expected a symmetric matrix of finite numbers")
+    import networkx  # noqa: PLC0415 (heavy, and ranks whose threads are not bound do without)
+
     graph = networkx.Graph()
     graph.add_nodes_from(range(len(affinity)))
     first, second = np.triu_indices(len(affinity), 1)

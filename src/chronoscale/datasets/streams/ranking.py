@@ -6,9 +6,8 @@ A negative of score -inf is one that there is not: rows with fewer negatives tha
 from __future__ import annotations
 
 import numpy as np
-from sklearn.metrics import average_precision_score, roc_auc_score
 
-from chronoscale.datasets.arrays import Bool, Float64, Numbers
+from chronoscale.datasets.arrays import Bool, Float64, Int64, Numbers
 from chronoscale.errors import UserError
 
 
@@ -42,12 +41,13 @@ def hits(ranks: Float64, at: int) -> float:
 
 def average_precision(positive: Numbers, negative: Numbers) -> float:
     """AP of all positives [E] among all negatives, [E] or [E, k], at once; TGN's code takes the mean over batches. Raises as `ranks`."""
-    return float(average_precision_score(*_labelled(positive, negative)))
+    true, false = _curve(*_labelled(positive, negative))
+    return float(np.sum(np.diff(true, prepend=0) / true[-1] * (true / (true + false))))
 
 
 def area(positive: Numbers, negative: Numbers) -> float:
     """AUC, the area under the ROC curve, of the same. Raises as `ranks`."""
-    return float(roc_auc_score(*_labelled(positive, negative)))
+    return _area(*_labelled(positive, negative))
 
 
 def of_links(positive: Numbers, negative: Numbers, new: Bool) -> dict[str, float]:
@@ -69,7 +69,22 @@ def area_of_labels(scores: Numbers, labels: Numbers) -> float:
     """AUC of scores [E] by which labels [E] of 1 should come before those of 0; both occur. Raises UserError for another array."""
     if scores.ndim != 1 or scores.shape != labels.shape or not np.isin([0, 1], labels).all():
         raise UserError(f"labels: expected 0 and 1, each at least once, one a score, got {np.unique(labels)[:5].tolist()} {labels.shape}")
-    return float(roc_auc_score(labels, scores))
+    return _area(labels, scores)
+
+
+def _curve(labels: Numbers, scores: Numbers) -> tuple[Int64, Int64]:
+    """How many of label 1 and of label 0 score no less than each of the different scores, from the highest to the lowest."""
+    order = np.argsort(-scores, kind="stable")
+    last = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)
+    true = np.cumsum(labels[order] == 1, dtype=np.int64)[last]
+    return true, 1 + last - true
+
+
+def _area(labels: Numbers, scores: Numbers) -> float:
+    """The area under the curve through (0, 0) and those points, as a share of the whole (Fawcett 2006, algorithm 2)."""
+    true, false = _curve(labels, scores)
+    trapezoids = np.diff(false, prepend=0) * (true + np.concatenate([[0], true[:-1]]))  # twice their areas, whole numbers
+    return float(trapezoids.sum() / (2.0 * true[-1] * false[-1]))
 
 
 def _labelled(positive: Numbers, negative: Numbers) -> tuple[Numbers, Numbers]:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from chronoscale.datasets.arrays import Float64, Int32, Int64, release
 from chronoscale.datasets.snapshots import edge_keys
@@ -133,7 +132,13 @@ def zipf_exponent(counts: Int64) -> float:
 
     if excess(0.0) <= 0:
         return 0.0
-    return 10.0 if excess(10.0) > 0 else float(brentq(excess, 0.0, 10.0))
+    if excess(10.0) > 0:
+        return 10.0
+    low, high = 0.0, 10.0  # it falls between them
+    while high - low > 1e-12:
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return low
 
 
 def burstiness(times: Int64 | Float64) -> float:

@@ -22,8 +22,8 @@ from chronoscale.harness.advice.verdict import Verdict
 from chronoscale.harness.estimate import Estimate
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.experiments import parse
-from chronoscale.harness.families import family_of
 from chronoscale.harness.planners import planners
+from chronoscale.harness.practices import practice_of
 from chronoscale.harness.profiles import simulated_costs
 from chronoscale.harness.runs import Run
 from chronoscale.harness.simulated import simulated
@@ -132,7 +132,7 @@ def workload(experiment: Experiment) -> Any:
 @lru_cache(maxsize=2)
 def _workload(keys: str) -> Any:
     experiment = parse(json.loads(keys), "advise")
-    return family_of(experiment).workload(experiment)
+    return practice_of(experiment).workload(experiment)
 
 
 @cache

@@ -10,10 +10,10 @@ import pandas as pd
 from chronoscale.harness.cli.output import say
 from chronoscale.harness.cli.session import asked
 from chronoscale.harness.estimate import Estimate, available, estimates
-from chronoscale.harness.families import family_of
 from chronoscale.harness.idle import warn
 from chronoscale.harness.machine import seat, seated
 from chronoscale.harness.planners import planned, planners
+from chronoscale.harness.practices import practice_of
 from chronoscale.harness.simulation import partitioned
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
@@ -31,7 +31,7 @@ def dry(command: str, file: Path, seed: int | None, as_json: bool, *, executed: 
     if executed:
         experiment = seated(experiment)
         seat(experiment, experiment.ranks)
-    found, family = planners(experiment, executed), family_of(experiment)
+    found, family = planners(experiment, executed), practice_of(experiment)
     work, counts = family.workload(experiment), list(ranks or (experiment.ranks if executed else experiment.gpus))
     have = available()
     reckoned = {(one.strategy, one.ranks): one for one in estimates(found, work, counts)}

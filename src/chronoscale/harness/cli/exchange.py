@@ -12,7 +12,7 @@ import typer
 from chronoscale.harness.cell import record
 from chronoscale.harness.cli.options import AsJson
 from chronoscale.harness.cli.output import err, say, stage
-from chronoscale.harness.describe import fits
+from chronoscale.harness.curves import fits
 from chronoscale.harness.foreign import replayed, taken
 
 SHOWN = 20  # names on the terminal, those that take longest

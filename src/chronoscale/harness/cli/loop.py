@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from chronoscale.harness import describe, execution, publish, simulation
+from chronoscale.harness import curves, execution, publish, simulation
 from chronoscale.harness.calibration import measure
 from chronoscale.harness.cli.dry import dry
 from chronoscale.harness.cli.options import RUNS, AsJson, Dry, File, Root, Seed
@@ -23,7 +23,7 @@ def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed =
     experiment, run = begin("profile", file, root, seed)
     with stage("profiling") as told, run.watched():
         run.piece("profile", partial(measure, experiment, run, told=told))
-    end(run, describe.profile(run), "fitted costs", as_json)
+    end(run, curves.profile(run), "fitted costs", as_json)
 
 
 def bench(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:

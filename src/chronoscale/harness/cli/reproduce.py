@@ -10,8 +10,8 @@ import typer
 
 from chronoscale.errors import UserError
 from chronoscale.harness.cli.options import AsJson
-from chronoscale.harness.cli.output import err, say, stage
-from chronoscale.harness.reproduce import document, pages, registry
+from chronoscale.harness.cli.output import err, listed, say, stage
+from chronoscale.harness.reproduce import registry
 from chronoscale.harness.reproduce.study import KINDS, Kind
 
 
@@ -32,9 +32,13 @@ def reproduce(
     if len(asked) + everything > 1:
         raise UserError("give one of --figure, --table, --all")
     if not asked and not everything:
-        return say(registry.overview(paper), f"{paper}: what can be reproduced", as_json)
+        return listed(registry.overview(paper), f"{paper}: what can be reproduced", as_json, wrapped=("shows",))
+    studies = registry.of(paper) if everything else [registry.find(paper, *asked[0])]
+
+    from chronoscale.harness.reproduce import document, pages  # noqa: PLC0415 (of what is made, which the listing does without)
+
     made = []
-    for study in registry.of(paper) if everything else [registry.find(paper, *asked[0])]:
+    for study in studies:
         with stage(f"{study.kind} {study.number}") as told:
             found = study.run(told, quick)
             page = pages.write(study, found, out)

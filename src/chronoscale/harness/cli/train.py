@@ -15,12 +15,12 @@ from chronoscale.harness.cli.options import RUNS, AsJson, File, Root, Seed
 from chronoscale.harness.cli.output import PARTS, say, stage
 from chronoscale.harness.cli.session import begin, end
 from chronoscale.harness.experiments import load
-from chronoscale.harness.families import TRAINED, family_of
+from chronoscale.harness.families import FAMILIES, family_of
 from chronoscale.harness.trained import FOLDER, control, idle, period
 from chronoscale.harness.training import train as run_training
 from chronoscale.strategies.outside import anchored
 
-_PREFERRED = " or ".join(family.preferred for family in TRAINED.values())
+_PREFERRED = " or ".join(family.preferred for family in FAMILIES.values())
 
 
 def train(

@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
-import pandas as pd
-
 from chronoscale.errors import UserError
 from chronoscale.harness.cell import Cell
+from chronoscale.harness.reproduce.studies import ALL
 from chronoscale.harness.reproduce.study import Kind, Study
 from chronoscale.reports.published import published
 
-MODULES = (
-    "real.ablation", "real.attributes", "real.degree", "real.dimensions", "real.flops", "real.footprint", "real.overlap", "real.prediction",
-    "real.preprocessing", "real.scalability", "real.speedups", "real.training", "real.transfers", "real.utilisation",
-    "pgti.accuracy", "pgti.attention", "pgti.blocks", "pgti.case_study", "pgti.global_batch", "pgti.resident",
-    "pgti.scaling", "pgti.shuffling", "pgti.sizes", "pgti.stages", "pgti.tokens",
-    "fast.breakdown", "fast.forward", "fast.kernels", "fast.ladder", "fast.memory_io", "fast.operators", "fast.overheads",
-    "fast.redundancy", "fast.sampling", "fast.sizes", "fast.speedups",
-    "flaredtdg.breakdown", "flaredtdg.errors", "flaredtdg.memory", "flaredtdg.reductions", "flaredtdg.scaling", "flaredtdg.sensitivity",
-    "flaredtdg.systems",
-    "memshare.accuracy", "memshare.alphas", "memshare.cuts", "memshare.cutters", "memshare.increments", "memshare.ladder",
-    "memshare.neighbours",
-    "memshare.shares", "memshare.sizes", "memshare.speedups", "memshare.stages", "memshare.thetas", "memshare.volumes",
-)  # fmt: skip
-_ALL: tuple[Study, ...] = tuple(study for name in MODULES for study in import_module(f"chronoscale.harness.reproduce.{name}").STUDIES)
 STUDIES: dict[tuple[str, Kind, int], Study] = {
-    (study.paper, study.kind, study.number): study for study in sorted(_ALL, key=lambda s: (s.kind, s.number))
+    (study.paper, study.kind, study.number): study for study in sorted(ALL, key=lambda s: (s.kind, s.number))
 }
 
 
@@ -48,9 +31,15 @@ def of(paper: str) -> list[Study]:
     return [study for (name, _, _), study in STUDIES.items() if name == paper]
 
 
-def overview(paper: str) -> pd.DataFrame:
+def overview(paper: str) -> list[dict[str, object]]:
     """One row a study: what it shows, whether it is executed, simulated or counted, and about how long it takes on one core."""
-    rows = [
-        (f"--{s.kind} {s.number}", s.title, s.printed.section, s.way, Cell(s.lasts_s, f"{s.lasts_s:.0f} s", "about_s")) for s in of(paper)
+    return [
+        {
+            "what": f"--{study.kind} {study.number}",
+            "shows": study.title,
+            "section": study.printed.section,
+            "how": study.way,
+            "about": Cell(study.lasts_s, f"{study.lasts_s:.0f} s", "about_s"),
+        }
+        for study in of(paper)
     ]
-    return pd.DataFrame(rows, columns=["what", "shows", "section", "how", "about"])

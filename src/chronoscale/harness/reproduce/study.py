@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import pandas as pd
 
-from chronoscale.reports.drawing import Drawing
 from chronoscale.reports.published import Printed, Range, published
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from chronoscale.reports.drawing import Drawing
 
 Way = Literal["executed", "simulated", "counted", "modelled"]
 Kind = Literal["figure", "table"]

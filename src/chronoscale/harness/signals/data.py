@@ -18,13 +18,13 @@ from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.open import opened
 from chronoscale.harness.runs import Run
 from chronoscale.harness.signals.experiment import SignalData, SignalExperiment
+from chronoscale.harness.signals.silenced import silenced
 from chronoscale.harness.streams.refusal import refused
 from chronoscale.strategies.signals.forecasters import forecaster_shape
 from chronoscale.strategies.workload import Workload
 
 DEGREE = 10  # edges a sensor where a paper prints none
 PRINTED_ITEMSIZE = 8  # PGT-I Table 1: float64
-SHOWN = 5  # sensors named
 NOTE = "signal.json"  # of a run
 
 
@@ -60,13 +60,6 @@ def missing(found: Signal, label: str) -> str:
     share = f"{count:,} of {found.values.size:,} readings are missing ({count / found.values.size:.2%})"
     silent = f", {dead} of {found.num_nodes} sensors have none ({silenced(found)})" if dead else ""
     return f"dataset '{label}': {share}{silent}; they are read as the mean, and no loss or error counts them"
-
-
-def silenced(found: Signal) -> str:
-    """The first sensors without a reading, by their ids in the source where it has any; '' for none."""
-    dead = found.dead_sensors
-    first = (dead if found.node_ids is None else found.node_ids[dead])[:SHOWN].tolist()
-    return ", ".join(map(str, first)) + (", …" if len(dead) > SHOWN else "")
 
 
 def stored(experiment: SignalExperiment, run: Run) -> Path:

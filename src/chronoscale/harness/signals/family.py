@@ -2,53 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from chronoscale.datasets.catalogue import Published
+from chronoscale.datasets.entries import Published
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.windows import Windows
 from chronoscale.errors import UserError
 from chronoscale.harness.fact import Fact, Facts
-from chronoscale.harness.family import Trained
-from chronoscale.harness.runs import Run
-from chronoscale.harness.signals import data, training
+from chronoscale.harness.family import Family
 from chronoscale.harness.signals.experiment import SignalExperiment
-from chronoscale.harness.signals.probing import SignalProbes, feeds
+from chronoscale.harness.signals.silenced import silenced
 from chronoscale.strategies.pgt_index.dist_index import DIST_INDEX
-from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals.forecasters import FORECASTERS
-from chronoscale.strategies.strategy import Strategy
-from chronoscale.strategies.workload import Workload
 
 
-class Signals(Trained[SignalExperiment]):
-    """As `Trained` says."""
+class Signals(Family):
+    """As `Family` says."""
 
     name, container = "signals", Signal
     keys, models, preferred = SignalExperiment, FORECASTERS.keys(), DIST_INDEX.name
-    workload, train = staticmethod(data.workload), staticmethod(training.train)
-    store, stored = staticmethod(data.stored), staticmethod(data.loaded)
-
-    def probed(self, planner: Strategy) -> str:
-        return str(feeds(planner).feeding)
-
-    def probes(self, experiment: SignalExperiment, run: Run, folder: Path) -> SignalProbes:
-        return SignalProbes(experiment, run, folder)
-
-    def size(self, work: Workload) -> str:
-        return f"{work.signal.steps} steps of {work.signal.sensors} sensors"
-
-    def columns(self, work: Workload, schedule: Schedule) -> Mapping[str, object]:
-        return {"windows": len(work.windows), "host_bytes": schedule.host}
-
-    def notes(self, experiment: SignalExperiment, run: Run) -> list[str]:
-        batches = experiment.training.batches
-        said = [f"{run.folder.name}: an epoch is its first {batches} optimiser steps and as many validation batches."] if batches else []
-        return said + ([run.read(data.NOTE, data.Said).note] if (run.folder / data.NOTE).exists() else [])
 
     def describe(self, found: Signal, horizon: int) -> Facts:
         steps, sensors, channels = found.values.shape
@@ -60,7 +34,7 @@ class Signals(Trained[SignalExperiment]):
             Fact("edges", found.edge_index.shape[1]),
             Fact("self-loops", int(np.count_nonzero(found.edge_index[0] == found.edge_index[1]))),
             Fact("missing readings", absent, f"{absent:,} ({absent / max(found.values.size, 1):.2%})"),
-            Fact("sensors without a reading", len(dead), f"{len(dead):,}" + (f": {data.silenced(found)}" if len(dead) else "")),
+            Fact("sensors without a reading", len(dead), f"{len(dead):,}" + (f": {silenced(found)}" if len(dead) else "")),
             *_sizes((steps, sensors, channels), horizon, found.values.dtype),
         ]
 

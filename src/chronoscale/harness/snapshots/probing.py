@@ -11,9 +11,9 @@ import numpy as np
 
 from chronoscale.datasets import store
 from chronoscale.errors import UserError
-from chronoscale.harness.family import Candidate, Probes
 from chronoscale.harness.jobs import item
 from chronoscale.harness.planners import planners
+from chronoscale.harness.practice import Candidate, Probes
 from chronoscale.harness.snapshots.data import shape, snapshots
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
 from chronoscale.real_exec.job import Item

@@ -5,55 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.statistics import count, distinct_labels, shape
 from chronoscale.harness.fact import Fact, Facts
-from chronoscale.harness.family import Configuration, Trained
-from chronoscale.harness.runs import Run
-from chronoscale.harness.streams import data, tgl, training, unbound
+from chronoscale.harness.family import Configuration, Family
+from chronoscale.harness.streams import tgl
 from chronoscale.harness.streams.experiment import StreamExperiment
-from chronoscale.harness.streams.probing import StreamProbes, feeds
 from chronoscale.strategies.baselines.streams.tgl import TGL_UNIQUE
-from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.streams.models import STREAM_MODELS
-from chronoscale.strategies.workload import Workload
 
 EARLIEST, LATEST = 315_532_800, 4_102_444_800  # 1980 and 2100: a time between them looks like seconds
 
 
-class Streams(Trained[StreamExperiment]):
-    """As `Trained` says."""
+class Streams(Family):
+    """As `Family` says."""
 
     name, container = "streams", EventStream
     keys, models, preferred = StreamExperiment, STREAM_MODELS.keys(), TGL_UNIQUE.name
     configurations: Mapping[str, Configuration] = {"tgl": tgl.read}
-    workload, train = staticmethod(data.workload), staticmethod(training.train)
-    stored = staticmethod(data.loaded)
-
-    def store(self, experiment: StreamExperiment, run: Run) -> Path:
-        unbound.warn(experiment)
-        return data.stored(experiment, run)
-
-    def probed(self, planner: Strategy) -> str:
-        return feeds(planner).way
-
-    def probes(self, experiment: StreamExperiment, run: Run, folder: Path) -> StreamProbes:
-        return StreamProbes(experiment, run, folder)
-
-    def size(self, work: Workload) -> str:
-        return f"{work.events.training:,} events to train on, {work.events.num_nodes:,} nodes"
-
-    def columns(self, work: Workload, schedule: Schedule) -> Mapping[str, object]:
-        return {"events": work.events.training, "host_bytes": schedule.host}
-
-    def notes(self, experiment: StreamExperiment, run: Run) -> list[str]:
-        if not (batches := experiment.training.batches):
-            return []
-        said = f"{run.folder.name}: an epoch is its first {batches} optimiser steps and as many validation batches"
-        return [f"{said}; memory misses what lies between, also where it is tested."]
 
     def describe(self, found: EventStream, horizon: int) -> Facts:
         counted = count(found)

@@ -13,7 +13,6 @@ from chronoscale.errors import UserError
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.signals.engine import Engine, Spread
 from chronoscale.real_exec.signals.feeds import FEEDS, Feed
 from chronoscale.real_exec.signals.forecast.model import Forecaster, forecaster
 from chronoscale.real_exec.signals.program import SUMS, WindowProgram
@@ -45,6 +44,8 @@ def feed_of(item: Item, schedule: Schedule, context: Context) -> Feed:
         series = (signal, Windows(len(signal), hyper.window, hyper.horizon), cast(Period, hyper.standardise), context.device)
         if where is not SPREAD:
             return FEEDS[where](*series)
+        from chronoscale.real_exec.signals.engine import Engine, Spread  # noqa: PLC0415 (Dask, for schedules that ask for it)
+
         engine = Engine(context.rank, context.ranks)
         context.stack.callback(engine.close)
         return Spread(engine, Path(item.dataset), *series, context.rank)

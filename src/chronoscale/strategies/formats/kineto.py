@@ -8,7 +8,6 @@ from __future__ import annotations
 import gzip
 import json
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,15 +24,9 @@ GZIP = b"\x1f\x8b"
 HOST, RANGE, KERNEL, COPIED, FILLED = "cpu_op", "user_annotation", "kernel", "gpu_memcpy", "gpu_memset"
 DEVICE, LAUNCHES = (KERNEL, COPIED, FILLED), ("cuda_runtime", "cuda_driver")
 READ = (HOST, RANGE, *LAUNCHES, *DEVICE)  # categories; others are Python's frames, arrows, ranges as they came out on the device
-ROW = re.compile(r"row (\d+) ([A-Z0-9_]+)")  # what the interpreter calls a row's range
 COPIES = {"Memcpy HtoD": (Op.H2D, Lane.H2D), "Memcpy DtoH": (Op.D2H, Lane.D2H), "Memcpy DtoD": (Op.COPY, Lane.COMPUTE)}
 NCCL = "nccl"  # what its kernels' names begin with
 COLLECTIVES = {"AllReduce": Op.ALLREDUCE, "AllGather": Op.ALLGATHER, "ReduceScatter": Op.ALLGATHER, "SendRecv": Op.ALLTOALL}
-
-
-def named(row: int, op: Op) -> str:
-    """What a row's range is called."""
-    return f"row {row} {op.name}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,7 @@ from chronoscale.harness.reproduce.fast.costs import Rates
 from chronoscale.harness.reproduce.fast.executed import Executed, passes, seconds
 from chronoscale.harness.reproduce.fast.points import TGL, Point, simulate
 from chronoscale.harness.reproduce.fast.rates import paced, solved
-from chronoscale.harness.reproduce.study import AGREES, NOT_PRINTED, SOLVED, Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import AGREES, NOT_PRINTED, SOLVED, Findings, Told, row
 from chronoscale.reports.published import published
 from chronoscale.reports.stacks import stacks
 from chronoscale.strategies.metrics import time_by_op
@@ -101,6 +101,3 @@ def said(quick: bool) -> tuple[str, ...]:
         "Executed: TGL's rows on the CPU, float32, two layers of width 100, four batches spread over a part of the stand-in "
         f"({EVENTS:,} events), the median of {EPOCHS} epochs.",
     )
-
-
-STUDIES = (Study("figure", 1, "simulated", 90, run, "a generated stand-in, simulated and executed", paper="fast"),)

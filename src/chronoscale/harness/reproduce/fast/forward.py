@@ -19,7 +19,7 @@ from chronoscale.datasets.streams.residents import NOTHING, Load, Loads
 from chronoscale.harness.reproduce.fast.epochs import SAMPLING, Epoch, epoch, most
 from chronoscale.harness.reproduce.fast.sampling import roots
 from chronoscale.harness.reproduce.fast.stand_ins import QUICK
-from chronoscale.harness.reproduce.study import NAN, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
 from chronoscale.reports.published import published
@@ -137,6 +137,3 @@ def run(told: Told, quick: bool) -> Findings:
     return Findings(
         pd.DataFrame(rows), (), {"forward": details, "threads": pd.DataFrame({"threads": list(spent), "s": list(spent.values())})}, said
     )
-
-
-STUDIES = (Study("figure", 2, "executed", 60, run, "on a CPU, generated stand-ins; hyper-threading not reached", paper="fast"),)

@@ -11,7 +11,7 @@ from chronoscale.harness.reproduce.fast.reuse import by_edge, by_node, hit_rates
 from chronoscale.harness.reproduce.fast.stand_ins import NAMES, QUICK
 from chronoscale.harness.reproduce.fast.subgraphs import Subgraph, largest
 from chronoscale.harness.reproduce.fast.warps import A100, LANES, apiece, looping, resident, shuffling
-from chronoscale.harness.reproduce.study import NAN, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
 from chronoscale.reports.published import published
 
 HEADS, SHUFFLE = 2, 16  # heads; lanes of a node in dGNN's reduction (§4.3), the next power of two above the fan-out
@@ -107,9 +107,3 @@ def read(quick: bool) -> tuple[str, ...]:
         "L2 begins empty: scores, which the kernel before has just written, would be found there on a GPU, and rows of features only "
         "where they come from a kernel; that is why ours of edge softmax is next to nothing.",
     )
-
-
-STUDIES = (
-    Study("table", 2, "modelled", 20, before, "an A100 modelled, generated stand-ins", paper="fast"),
-    Study("table", 5, "modelled", 40, after, "an A100 modelled, generated stand-ins", paper="fast"),
-)

@@ -16,7 +16,7 @@ from chronoscale.harness.reproduce.fast.points import Point, ratio, simulate
 from chronoscale.harness.reproduce.fast.rates import paced, solved
 from chronoscale.harness.reproduce.fast.stand_ins import NAMES
 from chronoscale.harness.reproduce.fast.threads import SAMPLED, THREADS, WITHOUT, alike, bound_here, of_pairs
-from chronoscale.harness.reproduce.study import AGREES, NOT_PRINTED, SOLVED, UNKNOWN, Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import AGREES, NOT_PRINTED, SOLVED, UNKNOWN, Findings, Told, row
 from chronoscale.reports.matrices import matrix
 from chronoscale.reports.published import Range, published
 
@@ -137,6 +137,3 @@ def said(quick: bool, note: str) -> tuple[str, ...]:
         note,
         f"Affinity: {THREADS} threads, roots alone (K = 0), means over {8 if quick else SAMPLED} batches; the diagonal, -1, is left out.",
     )
-
-
-STUDIES = (Study("figure", 11, "simulated", 200, run, "generated stand-ins, simulated and executed", paper="fast"),)

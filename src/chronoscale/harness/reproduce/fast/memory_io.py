@@ -14,7 +14,7 @@ from chronoscale.harness.reproduce.fast.host import Rates, rates
 from chronoscale.harness.reproduce.fast.stand_ins import QUICK
 from chronoscale.harness.reproduce.fast.traffic import Sent
 from chronoscale.harness.reproduce.fast.volumes import GIB, RATIO, Counted, counted, rate, shared, stages, within
-from chronoscale.harness.reproduce.study import NAN, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
 from chronoscale.reports.published import Printed, published
 
 DATASETS = ("wikitalk", "bitcoin", *REAL)
@@ -107,6 +107,3 @@ def read(speeds: Rates) -> tuple[str, ...]:
         f"(a) is of a shorter stand-in, {CURVE_EVENTS:,} events: SIMPLE's cache changes after every batch. Its choice of rows is the best "
         "there is, so that its bytes are no more than SIMPLE's.",
     )
-
-
-STUDIES = (Study("figure", 8, "modelled", 300, run, "generated stand-ins beside real data", paper="fast"),)

@@ -21,7 +21,7 @@ from chronoscale.datasets.streams.redundancy import FANOUT
 from chronoscale.harness.reproduce.fast.epochs import WIDTH, epoch, most
 from chronoscale.harness.reproduce.fast.stand_ins import NAMES, QUICK
 from chronoscale.harness.reproduce.fast.subgraphs import Subgraph, largest
-from chronoscale.harness.reproduce.study import NAN, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
 from chronoscale.reports.published import published
 
 HEADS, REPEATS, QUICK_REPEATS = 2, 15, 5
@@ -110,6 +110,3 @@ def run(told: Told, quick: bool) -> Findings:
         "dGNN's shuffles have no CPU form: Table 5 counts them.",
     )
     return Findings(pd.DataFrame(rows), (), {"times": pd.DataFrame(detail)}, said)
-
-
-STUDIES = (Study("figure", 9, "executed", 60, run, "on a CPU, generated stand-ins", paper="fast"),)

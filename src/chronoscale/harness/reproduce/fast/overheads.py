@@ -17,7 +17,7 @@ from chronoscale.harness.reproduce.fast.footprint import SLOT, held
 from chronoscale.harness.reproduce.fast.points import SIMPLE_RATIO, TGL, Point, iterations, ratio, simulate, widths_of
 from chronoscale.harness.reproduce.fast.rates import solved
 from chronoscale.harness.reproduce.fast.stand_ins import stand_in
-from chronoscale.harness.reproduce.study import NAN, UNKNOWN, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import NAN, UNKNOWN, Findings, Told, beside
 from chronoscale.reports.published import published
 from chronoscale.strategies.streams.shapes import FP32
 
@@ -158,6 +158,3 @@ def said(quick: bool, each: float) -> tuple[str, ...]:
         f"stand-in; shared "
         "and virtual, so seconds are not to be compared. SWIFT was not built: it is no part of what is reproduced.",
     )
-
-
-STUDIES = (Study("table", 6, "executed", 90, run, "counted at Bitcoin's size, measured on a part of a stand-in", paper="fast"),)

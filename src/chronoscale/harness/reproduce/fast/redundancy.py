@@ -6,7 +6,7 @@ import pandas as pd
 
 from chronoscale.datasets.streams.redundancy import BATCH, FANOUT
 from chronoscale.harness.reproduce.fast.stand_ins import NAMES, QUICK, Sampled, sampled
-from chronoscale.harness.reproduce.study import NAN, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import Printed, published
 
@@ -96,9 +96,3 @@ def figure(told: Told, quick: bool) -> Findings:
         "degrees lie between, too.",
     )
     return Findings(pd.DataFrame(rows), (drawn,), {}, said)
-
-
-STUDIES = (
-    Study("table", 1, "counted", 15, table, "generated stand-ins", paper="fast"),
-    Study("figure", 3, "counted", 15, figure, "generated stand-ins", paper="fast"),
-)

@@ -17,7 +17,7 @@ from chronoscale.datasets.streams.locality import hit_rates, reads
 from chronoscale.datasets.streams.redundancy import FANOUT
 from chronoscale.harness.reproduce.fast.epochs import Epoch, epoch, most
 from chronoscale.harness.reproduce.fast.stand_ins import NAMES, QUICK
-from chronoscale.harness.reproduce.study import NAN, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
 from chronoscale.reports.published import Range, published
 
 THREADS = 40  # §6.3
@@ -122,6 +122,3 @@ def _printed(ranges: Sequence[Range], who: str, level: str) -> float:
     line = next(one for one in ranges if one.strategy == f"{who}, {level} hits")
     ends = (line.mean,) if line.mean else (line.low, line.high)
     return statistics.fmean(end for end in ends if end is not None) * 100
-
-
-STUDIES = (Study("figure", 10, "modelled", 120, run, "generated stand-ins; what binding gains is not reached by execution", paper="fast"),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from chronoscale.harness.reproduce.fast.stand_ins import stand_in
-from chronoscale.harness.reproduce.study import Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import Findings, Told, beside
 from chronoscale.reports.published import published
 
 FLOAT, GIB = 4, 2.0**30
@@ -49,6 +49,3 @@ def run(told: Told, quick: bool) -> Findings:
             "its events.",
         ),
     )
-
-
-STUDIES = (Study("table", 3, "counted", 1, run, paper="fast"),)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from chronoscale.harness.reproduce.flaredtdg.points import ESDG, LARGE, OURS, SMALL, Outcome, Point, notes, simulate
-from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Study, Told, beside, row
+from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Told, beside, row
 from chronoscale.reports.published import published
 from chronoscale.reports.stacks import stacks
 
@@ -86,9 +86,3 @@ def communication(told: Told, quick: bool) -> Findings:
     drawn = stacks("flaredtdg-figure-1", published("flaredtdg").figures[1].title, caption, "% of an epoch", named, {"esdg": bars})
     table = pd.DataFrame({"dataset": list(found), "alone": alone, "computes nothing": idle})
     return Findings(pd.DataFrame(rows), (drawn,), {"shares": table}, (*out, *notes(quick, f"{SMALL[0]}, MPNN-LSTM")))
-
-
-STUDIES = (
-    Study("table", 12, "simulated", 10, run, "generated stand-ins", paper="flaredtdg"),
-    Study("figure", 1, "simulated", 10, communication, "generated stand-ins", paper="flaredtdg"),
-)

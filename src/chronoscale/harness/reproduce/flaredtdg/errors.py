@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from chronoscale.harness.reproduce.flaredtdg.points import BASELINES, FULL, LARGE, MODELS, OURS, line, regresses
 from chronoscale.harness.reproduce.flaredtdg.trained import EPOCHS, QUICK_EPOCHS, Trained, Training, at_hand, notes, trained
-from chronoscale.harness.reproduce.study import Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import Findings, Told, row
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import Range, published
 from chronoscale.strategies.registry import strategy
@@ -109,10 +108,3 @@ def curves(told: Told, quick: bool) -> Findings:
     )
     first = "Shown is the validation MSE: the test months are looked at once, at the end. Seconds are of this machine alone."
     return Findings(pd.DataFrame(rows), drawn, {"curves": table}, (first, *said))
-
-
-SCALED = "scaled down, real data at hand"
-STUDIES = (
-    *(Study("table", number, "executed", lasts, partial(run, number), SCALED, paper="flaredtdg") for number, lasts in ((3, 600), (6, 400))),
-    Study("figure", 6, "executed", 80, curves, SCALED, paper="flaredtdg"),
-)

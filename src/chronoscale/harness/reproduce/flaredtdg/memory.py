@@ -9,7 +9,7 @@ import pandas as pd
 
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics
 from chronoscale.harness.reproduce.flaredtdg.stand_ins import ASSUMED, TRAINED, WINDOW, printed, stack, statistics, trained
-from chronoscale.harness.reproduce.study import AGREES, UNKNOWN, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import AGREES, UNKNOWN, Findings, Told, beside
 from chronoscale.reports.published import published
 from chronoscale.simulator import presets
 from chronoscale.strategies.flaredtdg.footprint import Held, dynagraph, dynahb, dynahb_cache, esdg, feature_bytes
@@ -175,6 +175,3 @@ def notes() -> tuple[str, ...]:
         f"{amazon}; sizes of features and DynaHB's cache agree with {REGRESSION}, with two the cache would be {thin:.1f} GB there.",
         "ESDG's printed totals are 16 times Table 5's figures a GPU on all data sets, the others' as many as Table 2 has GPUs.",
     )
-
-
-STUDIES = (Study("table", 1, "counted", 3, run, paper="flaredtdg"),)

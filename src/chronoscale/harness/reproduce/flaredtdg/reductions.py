@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import pandas as pd
 
@@ -22,7 +21,7 @@ from chronoscale.harness.reproduce.flaredtdg.points import (
     notes,
     simulate,
 )
-from chronoscale.harness.reproduce.study import AGREES, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import AGREES, Findings, Told, beside
 
 MB = 1e3  # of a GB
 Why = Callable[[Point, float, float], str]
@@ -85,8 +84,9 @@ def exchanges(point: Point, theirs: float, ours: float) -> str:
     return f"without overlap {said[0]}, with it {said[1]}; simulated exchanges slow no kernel and begin when they can"
 
 
-def run(ablation: Ablation, told: Told, quick: bool) -> Findings:
+def run(number: int, told: Told, quick: bool) -> Findings:
     """Reductions beside each other; figures of both in a table."""
+    ablation = next(one for one in ABLATIONS if one.number == number)
     rows, figures = [], []
     for dataset, model in grid(quick):
         told(f"{dataset}, {model}")
@@ -118,7 +118,4 @@ ABLATIONS = (
     Ablation(9, REMAPPED, "remapped", "time", "s", lambda o: o.epoch_s, remapping, CONVERGENCE),
     Ablation(10, REMAPPED, "remapped", "memory a GPU", "MB", lambda o: o.peak_gb * MB, whole_snapshots),
     Ablation(11, SEQUENTIAL, "sequential", "communication alone", "s", lambda o: o.alone_s, exchanges),
-)
-STUDIES = tuple(
-    Study("table", one.number, "simulated", 15, partial(run, one), "generated stand-ins", paper="flaredtdg") for one in ABLATIONS
 )

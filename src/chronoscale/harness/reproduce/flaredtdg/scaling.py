@@ -9,7 +9,7 @@ from chronoscale.datasets.snapshots.csr import WeightedCSR
 from chronoscale.harness.reproduce.flaredtdg.memory import width
 from chronoscale.harness.reproduce.flaredtdg.points import GB, OURS, SMALL, Point, notes, simulate
 from chronoscale.harness.reproduce.flaredtdg.stand_ins import printed, statistics, trained
-from chronoscale.harness.reproduce.study import Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import Findings, Told, row
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import published
 from chronoscale.strategies.flaredtdg.footprint import dynahb_cache, feature_bytes
@@ -88,6 +88,3 @@ def run(told: Told, quick: bool) -> Findings:
     out = [f"{one.strategy}, {one.dataset}, {one.gpus} GPUs: {one.message}." for one in frame.itertuples() if one.status != "ran"]
     drawn = lines("flaredtdg-figure-7", paper.title, "Simulated; host memory is counted.", panels)
     return Findings(pd.DataFrame(rows), (drawn,), {"points": frame}, (*out, *notes(quick, f"{SMALL[0]}, MPNN-LSTM")))
-
-
-STUDIES = (Study("figure", 7, "simulated", 30, run, "generated stand-ins", paper="flaredtdg"),)

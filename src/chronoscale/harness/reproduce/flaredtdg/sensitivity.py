@@ -8,7 +8,7 @@ import pandas as pd
 
 from chronoscale.harness.reproduce.flaredtdg.points import OURS
 from chronoscale.harness.reproduce.flaredtdg.trained import EPOCHS, QUICK_EPOCHS, Trained, Training, at_hand, notes, trained
-from chronoscale.harness.reproduce.study import NAN, Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import NAN, Findings, Told, row
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import published
 
@@ -67,6 +67,3 @@ def run(told: Told, quick: bool) -> Findings:
     caption = f"{MODEL}, windows of 8 snapshots, executed on CPU; memory is planned."
     drawn = (lines("flaredtdg-figure-8", printed.title, caption, panels),) if panels else ()
     return Findings(pd.DataFrame(rows), drawn, {"cells": pd.DataFrame(table)}, notes(datasets, epochs, quick, absent))
-
-
-STUDIES = (Study("figure", 8, "executed", 600, run, "scaled down, real data at hand", paper="flaredtdg"),)

@@ -22,7 +22,7 @@ from chronoscale.harness.reproduce.flaredtdg.points import (
     simulate,
 )
 from chronoscale.harness.reproduce.flaredtdg.stand_ins import trained
-from chronoscale.harness.reproduce.study import NAN, UNKNOWN, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import NAN, UNKNOWN, Findings, Told, beside
 from chronoscale.reports.published import published
 
 UNEVEN = 0.8  # of the fullest device, that the mean is below where one rank has much more than others
@@ -116,9 +116,3 @@ def times(told: Told, quick: bool) -> Findings:
         "convergence, is not simulated. An epoch of ESDG is a single step on the whole sequence.",
     )
     return Findings(pd.DataFrame(rows), (), {"epochs": pd.DataFrame(epochs)}, (*said, *notes(quick)))
-
-
-STUDIES = (
-    Study("table", 4, "simulated", 30, times, "of an epoch, generated stand-ins", paper="flaredtdg"),
-    Study("table", 5, "simulated", 30, memory, "generated stand-ins", paper="flaredtdg"),
-)

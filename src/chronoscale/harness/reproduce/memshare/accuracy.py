@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.harness.reproduce.memshare.executed import Case, Together, datasets, executed, notes
-from chronoscale.harness.reproduce.study import Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import Findings, Told, row
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import published
 
@@ -69,9 +69,3 @@ def curves(told: Told, quick: bool) -> Findings:
     )
     said = ("AP of what validates after each epoch, of the test after the last. The paper's is of 10 to 100 epochs (§5.1).",)
     return Findings(pd.DataFrame(rows), (drawn,), {"curves": pd.DataFrame(lined)}, (*said, *notes(named, quick, absent)))
-
-
-STUDIES = (
-    Study("table", 3, "executed", 300, run, "two ranks, small streams, few epochs", paper="memshare"),
-    Study("figure", 8, "executed", 100, curves, "two ranks, small streams, few epochs", paper="memshare"),
-)

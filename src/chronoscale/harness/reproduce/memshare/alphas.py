@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from chronoscale.harness.reproduce.memshare.executed import Case, Done, Together, datasets, executed, notes
-from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Told, row
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import SharingHyper
@@ -51,6 +51,3 @@ def curves(done: dict[str, Done], alphas: tuple[float, ...], whole: int) -> dict
     level = {f"AP, {how}": (list(alphas), [done[how].test] * len(alphas)) for how in ("all", "never")}
     spoken = (list(alphas), [one.counts["shared_spoken"] / whole for one in ours])
     return {"messages over all updates'": spoken, "AP": (list(alphas), [one.test for one in ours]), **level}
-
-
-STUDIES = (Study("figure", 14, "executed", 150, run, "two ranks, small streams", paper="memshare"),)

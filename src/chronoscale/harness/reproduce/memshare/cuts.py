@@ -10,7 +10,7 @@ from chronoscale.datasets.streams.division import Division
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.partitioning.divide import divide
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, QUICK, at_hand, batch, notes, stream
-from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Told, row
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import published
 
@@ -94,9 +94,3 @@ def by_heat(known: bool) -> str:
 def of_quick(quick: bool) -> tuple[str, ...]:
     """That this is not all, if so."""
     return ("Quick: smaller stand-ins, one real stream, fewer shares.",) if quick else ()
-
-
-STUDIES = (
-    Study("figure", 2, "counted", 40, loads, "generated stand-ins beside real streams", paper="memshare"),
-    Study("figure", 3, "counted", 90, cuts, "generated stand-ins beside real streams", paper="memshare"),
-)

@@ -9,7 +9,7 @@ from chronoscale.harness.reproduce.memshare.executed import Case, Together
 from chronoscale.harness.reproduce.memshare.points import Point, simulate
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, NAMES, QUICK
 from chronoscale.harness.reproduce.memshare.stand_ins import notes as streams
-from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Told, beside
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import SharingHyper
 
@@ -79,9 +79,3 @@ def why(column: str) -> str:
     if column.endswith("_shared"):
         return f"which events METIS puts where; else {UNKNOWN}"
     return f"most of a stand-in's events are cut where nothing is shared, whatever cuts it, and its loads are more even; else {UNKNOWN}"
-
-
-STUDIES = (
-    Study("table", 4, "simulated", 200, times, "simulated on stand-ins, executed on two ranks", paper="memshare"),
-    Study("table", 5, "executed", 100, accuracies, "two ranks, small streams", paper="memshare"),
-)

@@ -16,7 +16,7 @@ from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.harness.jobs import item
 from chronoscale.harness.reproduce.memshare.executed import HEADS, RATE, WIDTH
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, QUICK, at_hand, degrees, notes, stream
-from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Told, row
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.programs import bound
@@ -91,6 +91,3 @@ def run(told: Told, quick: bool) -> Findings:
         *notes({name: divisors[name] for name in streams}, absent),
     )
     return Findings(pd.DataFrame(rows), (drawn,), {"increments": pd.DataFrame(lined)}, said)
-
-
-STUDIES = (Study("figure", 5, "executed", 120, run, "one rank, generated stand-ins beside real streams", paper="memshare"),)

@@ -11,7 +11,7 @@ from chronoscale.harness.reproduce.memshare.executed import NETWORK, Case, Done,
 from chronoscale.harness.reproduce.memshare.points import Point, simulate
 from chronoscale.harness.reproduce.memshare.stand_ins import NAMES, QUICK, SIMULATED
 from chronoscale.harness.reproduce.memshare.stand_ins import notes as streams
-from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Told, row
 from chronoscale.reports.published import published
 
 RUNGS = ("tgl-dist", "memshare-shared", "memshare-history", "memshare-decay", "memshare-negatives", "memshare")
@@ -92,6 +92,3 @@ def said(quick: bool, names: tuple[str, ...], named: tuple[str, ...], absent: tu
         *executed.notes(named, quick, absent),
         f"Executed also with ranks held to {NETWORK / 1e6:g} MB/s and {executed.LATENCY * 1e6:g} µs an operation between them.",
     )
-
-
-STUDIES = (Study("figure", 11, "simulated", 400, run, "generated stand-ins, simulated and executed", paper="memshare"),)

@@ -11,7 +11,7 @@ from chronoscale.datasets.streams.spread import Spread
 from chronoscale.harness.reproduce.memshare.cuts import PARTS
 from chronoscale.harness.reproduce.memshare.points import prepared
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, QUICK, batch, fanout, notes
-from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Told, row
 
 DATASETS, SHARED, THETA, STEPS = ("stackof", "wikitalk"), 0.1, 0.1, 4
 
@@ -50,6 +50,3 @@ def run(told: Told, quick: bool) -> Findings:
         *notes({name: divisors[name] for name in names}),
     )
     return Findings(pd.DataFrame(rows), (), {}, said)
-
-
-STUDIES = (Study("figure", 4, "counted", 20, run, "counted on generated stand-ins", paper="memshare"),)

@@ -9,7 +9,7 @@ from chronoscale.harness.reproduce.memshare.executed import Case, Together
 from chronoscale.harness.reproduce.memshare.points import Point, simulate
 from chronoscale.harness.reproduce.memshare.stand_ins import NAMES, QUICK, SIMULATED
 from chronoscale.harness.reproduce.memshare.stand_ins import notes as streams
-from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Told, row
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import SharingHyper
@@ -57,6 +57,3 @@ def run(told: Told, quick: bool) -> Findings:
     divisors = {name: (QUICK if quick else SIMULATED)[name] for name in names[: 1 if quick else None]}
     said = (*points.notes(quick), *streams(divisors), *executed.notes(named, quick, absent))
     return Findings(pd.DataFrame(rows), (drawn,), {"shares": pd.DataFrame(lined)}, said)
-
-
-STUDIES = (Study("figure", 12, "simulated", 300, run, "times simulated, AP executed on two ranks", paper="memshare"),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, EVENTS_APART, NAMES, QUICK, SIMULATED, TRAINED, counts, hot_share, stream
-from chronoscale.harness.reproduce.study import Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import Findings, Told, beside
 
 
 def run(told: Told, quick: bool) -> Findings:
@@ -34,6 +34,3 @@ def run(told: Told, quick: bool) -> Findings:
             f"divided by more: simulated {list(SIMULATED.values())}, cut {list(CUT.values())}, trained {list(TRAINED.values())}.",
         ),
     )
-
-
-STUDIES = (Study("table", 2, "counted", 10, run, "beside generated stand-ins", paper="memshare"),)

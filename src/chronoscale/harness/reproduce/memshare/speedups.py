@@ -11,7 +11,7 @@ import pandas as pd
 from chronoscale.harness.reproduce.memshare.points import GPUS_A_MACHINE, TGL, Point, label, notes, simulate
 from chronoscale.harness.reproduce.memshare.stand_ins import NAMES, QUICK, SIMULATED
 from chronoscale.harness.reproduce.memshare.stand_ins import notes as streams
-from chronoscale.harness.reproduce.study import AGREES, UNKNOWN, Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import AGREES, UNKNOWN, Findings, Told, row
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import Range, published
 
@@ -165,9 +165,3 @@ def _gpus(quick: bool) -> Sequence[int]:
 
 def _divisors(quick: bool) -> dict[str, int]:
     return {name: (QUICK if quick else SIMULATED)[name] for name in _names(quick)}
-
-
-STUDIES = (
-    Study("figure", 9, "simulated", 700, epochs, "epoch time alone, generated stand-ins", paper="memshare"),
-    Study("figure", 10, "simulated", 120, inference, "generated stand-ins", paper="memshare"),
-)

@@ -7,7 +7,7 @@ import pandas as pd
 from chronoscale.harness.reproduce.memshare.points import STAGES, Point, label, notes, simulate
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, QUICK
 from chronoscale.harness.reproduce.memshare.stand_ins import notes as streams
-from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Told, beside
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import SharingHyper
 
@@ -37,6 +37,3 @@ def run(told: Told, quick: bool) -> Findings:
     said = (f"TGN on {label(GPUS)}; each stage by itself, as if nothing overlapped. Printed seconds are of how many epochs is not said: "
             "shares alone are compared.",)  # fmt: skip
     return Findings(pd.DataFrame(rows), (), {"stages": pd.DataFrame(lined)}, (*said, *notes(quick), *streams({DATASET: divisor})))
-
-
-STUDIES = (Study("table", 1, "simulated", 30, run, "shares, a generated stand-in", paper="memshare"),)

@@ -9,7 +9,7 @@ import pandas as pd
 from chronoscale.harness.reproduce.memshare.points import STAGES, Outcome, Point, label, notes, simulate
 from chronoscale.harness.reproduce.memshare.stand_ins import NAMES, QUICK, SIMULATED
 from chronoscale.harness.reproduce.memshare.stand_ins import notes as streams
-from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Told, row
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import SharingHyper
@@ -69,6 +69,3 @@ def why(known: bool) -> str:
     if not known:
         return NOT_PRINTED
     return f"how many neighbours are remote follows from the cut, in print of real data; remote roots and negatives stay; else {UNKNOWN}"
-
-
-STUDIES = (Study("figure", 13, "simulated", 60, run, "times alone, generated stand-ins", paper="memshare"),)

@@ -11,7 +11,7 @@ from chronoscale.datasets.streams.remoteness import Remoteness
 from chronoscale.harness.reproduce.memshare.cuts import PARTS, QUICK_SHARES, SHARES
 from chronoscale.harness.reproduce.memshare.points import WIDTH
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, QUICK, at_hand, batch, counts, fanout, notes, stream
-from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Told, row
 from chronoscale.reports.published import Range
 from chronoscale.reports.published import published as printed
 from chronoscale.reports.stacks import stacks
@@ -67,6 +67,3 @@ def run(told: Told, quick: bool) -> Findings:
 def of_nodes(one: Communication) -> float:
     """Share of the volume that is rows of nodes."""
     return (one.hot_nodes + one.cold_nodes) / one.total
-
-
-STUDIES = (Study("figure", 7, "counted", 60, run, "a generated stand-in beside real streams", paper="memshare"),)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from chronoscale.harness.reproduce.pgti import naive
 from chronoscale.harness.reproduce.pgti.trained import FEW, RATE, STAND_INS, WIDTH, Training, memory, trained
-from chronoscale.harness.reproduce.study import NAN, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
 from chronoscale.reports.formats import MISSING
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import published
@@ -110,10 +110,3 @@ def curves(told: Told, quick: bool) -> Findings:
     figure = published("pgt-i").figures[5]
     drawn = lines("pgt-i-figure-5", figure.title, "Validation MAE by epoch; the curves coincide. Executed on CPU.", panels)
     return Findings(pd.DataFrame(rows), (drawn,), {"mae": pd.concat(frames, ignore_index=True)}, (*said(runs, quick), *learnt, naive.NAIVE))
-
-
-SCALED = "scaled down"
-STUDIES = (
-    Study("table", 3, "executed", 300, table, SCALED, paper="pgt-i"),
-    Study("figure", 5, "executed", 240, curves, SCALED, paper="pgt-i"),
-)

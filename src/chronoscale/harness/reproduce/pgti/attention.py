@@ -9,7 +9,7 @@ from chronoscale.datasets.signals.standard import scaler
 from chronoscale.datasets.signals.windows import Windows
 from chronoscale.harness.reproduce.pgti import naive
 from chronoscale.harness.reproduce.pgti.trained import FEW, RATE, Training, memory, signal, trained
-from chronoscale.harness.reproduce.study import NAN, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import ModelChoice
 
@@ -61,6 +61,3 @@ def run(told: Told, quick: bool) -> Findings:
         FEW,
     )
     return Findings(pd.DataFrame(rows), (), {"epochs": frame}, said)
-
-
-STUDIES = (Study("table", 6, "executed", 90, run, "scaled down", paper="pgt-i"),)

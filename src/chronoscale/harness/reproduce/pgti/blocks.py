@@ -8,7 +8,7 @@ from chronoscale.harness.reproduce.pgti.cases import engine_rate, printed
 from chronoscale.harness.reproduce.pgti.points import GIB, GPUS, NODE, SIMULATED, Outcome, Point, planned, simulate
 from chronoscale.harness.reproduce.pgti.resident import chosen
 from chronoscale.harness.reproduce.pgti.scaling import QUICK
-from chronoscale.harness.reproduce.study import SOLVED, Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import SOLVED, Findings, Told, row
 from chronoscale.reports.published import published
 from chronoscale.reports.stacks import stacks
 
@@ -94,6 +94,3 @@ def smaller() -> float:
     work = planned(Point("gen-dist-index"))
     batch, reach = work.hyper.batch_size, work.windows.reach
     return batch * reach / (batch + reach - 1)
-
-
-STUDIES = (Study("figure", 9, "simulated", 5, run, "shape not reached (no limit of the engine as a whole is modelled)", paper="pgt-i"),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from chronoscale.harness.reproduce.pgti.points import GIB, SIMULATED, WIDTH, Point, simulate, whole
-from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Told, beside
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import ModelChoice
 
@@ -40,6 +40,3 @@ def run(told: Told, quick: bool) -> Findings:
     )
     said = (*whole(quick), *SIMULATED, f"Batches of {BATCH}, width {WIDTH}; DCRNN with {LAYERS['dcrnn']} layers. Training and validation.")
     return Findings(pd.DataFrame(rows), (), {}, said)
-
-
-STUDIES = (Study("table", 2, "simulated", 1, run, paper="pgt-i"),)

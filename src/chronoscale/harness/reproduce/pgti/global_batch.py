@@ -7,7 +7,7 @@ import pandas as pd
 
 from chronoscale.harness.reproduce.pgti import naive
 from chronoscale.harness.reproduce.pgti.trained import RATE, WIDTH, Training, trained
-from chronoscale.harness.reproduce.study import Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import Findings, Told, row
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import published
 
@@ -78,6 +78,3 @@ def run(told: Told, quick: bool) -> Findings:
 
 def _training(count: int, epochs: int, batches: int) -> Training:
     return Training(DATASET, ("dist-index",), epochs, BATCH * count, batches=batches)
-
-
-STUDIES = (Study("figure", 8, "executed", 400, run, "scaled down, ranks emulated by the batch", paper="pgt-i"),)

@@ -10,7 +10,7 @@ import numpy as np
 
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.experiments import check
-from chronoscale.harness.families import family_of
+from chronoscale.harness.practices import practice_of
 from chronoscale.harness.reproduce.study import NAN
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
@@ -99,7 +99,7 @@ def planned(point: Point) -> Workload:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ChronoscaleWarning)
         experiment = check({"dataset": point.dataset, "model": model, "training": training, "cluster": "polaris"}, "pgt-i")
-        return family_of(experiment).workload(experiment)
+        return practice_of(experiment).workload(experiment)
 
 
 @cache

@@ -16,7 +16,7 @@ from chronoscale.harness.reproduce.pgti.points import (
     whole,
     windows_bytes,
 )
-from chronoscale.harness.reproduce.study import SOLVED, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import SOLVED, Findings, Told, beside
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import ModelChoice
 
@@ -97,6 +97,3 @@ def run(told: Told, quick: bool) -> Findings:
     rows.append(beside(f"gpu-index, width {NARROW}, upstream's messages, s an epoch", epoch, copies, upstream))
     said = (*whole(quick), *SIMULATED, chosen(), f"{EPOCHS} epochs, batches of 64. Printed GB are read as GiB.")
     return Findings(pd.DataFrame(rows), (), {}, said)
-
-
-STUDIES = (Study("table", 4, "simulated", 1, run, paper="pgt-i"),)

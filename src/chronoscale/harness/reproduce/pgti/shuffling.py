@@ -6,7 +6,7 @@ import pandas as pd
 
 from chronoscale.harness.reproduce.pgti import naive
 from chronoscale.harness.reproduce.pgti.trained import RATE, WIDTH, Training, trained
-from chronoscale.harness.reproduce.study import NAN, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
 from chronoscale.reports.published import published
 
 DATASET, BATCH, EPOCHS, QUICK_BATCHES = "los_loop", 16, 5, 3
@@ -45,6 +45,3 @@ def run(told: Told, quick: bool) -> Findings:
         naive.NAIVE,
     )
     return Findings(pd.DataFrame(rows), (), {"epochs": pd.concat(frames, ignore_index=True)}, said)
-
-
-STUDIES = (Study("table", 5, "executed", 200, run, "scaled down, up to 4 ranks", paper="pgt-i"),)

@@ -6,7 +6,7 @@ import pandas as pd
 
 from chronoscale.datasets.signals.windows import Windows
 from chronoscale.harness.reproduce.pgti.points import whole
-from chronoscale.harness.reproduce.study import NAN, Findings, Study, Told, beside
+from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
 from chronoscale.reports.published import published
 from chronoscale.reports.stacks import stacks
 
@@ -66,6 +66,3 @@ def growth(told: Told, quick: bool) -> Findings:
     printed = published("pgt-i").figures[3]
     drawn = stacks("pgt-i-figure-3", printed.title, "Counted: eq. 1 and 2 on Table 1's counts, float64.", "GiB", ("data",), {"": bars})
     return Findings(pd.DataFrame(rows), (drawn,), {}, whole(quick))
-
-
-STUDIES = (Study("table", 1, "counted", 1, table, paper="pgt-i"), Study("figure", 3, "counted", 1, growth, paper="pgt-i"))

@@ -8,7 +8,7 @@ import pandas as pd
 
 from chronoscale.harness.reproduce.pgti.points import GIB, Point, planned, simulate, whole
 from chronoscale.harness.reproduce.pgti.sizes import sizes
-from chronoscale.harness.reproduce.study import NAN, SOLVED, Findings, Study, Told, beside, row
+from chronoscale.harness.reproduce.study import NAN, SOLVED, Findings, Told, beside, row
 from chronoscale.reports.published import published
 from chronoscale.reports.stacks import stacks
 
@@ -112,6 +112,3 @@ def single_gpu(told: Told, quick: bool) -> Findings:
     )
     drawn = stacks("pgt-i-figure-6", figure.title, f"GiB on the host by stage. {PLANNED[0]}", "GiB", PARTS, panels)
     return Findings(pd.DataFrame(rows), (drawn,), {}, (*whole(quick), *PLANNED))
-
-
-STUDIES = (Study("figure", 2, "counted", 1, case_study, paper="pgt-i"), Study("figure", 6, "counted", 1, single_gpu, paper="pgt-i"))

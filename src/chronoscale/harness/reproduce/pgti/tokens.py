@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from chronoscale.harness.reproduce.pgti.points import SIMULATED, Outcome, Point, simulate
-from chronoscale.harness.reproduce.study import AGREES, Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import AGREES, Findings, Told, row
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import ModelChoice
@@ -51,6 +51,3 @@ def run(told: Told, quick: bool) -> Findings:
         "ST-LLM trains part of GPT-2's weights.",
     )
     return Findings(pd.DataFrame(rows), (drawn,), {"points": frame}, said)
-
-
-STUDIES = (Study("figure", 10, "simulated", 2, run, paper="pgt-i"),)

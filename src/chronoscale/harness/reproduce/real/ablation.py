@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
 
 import pandas as pd
 
@@ -11,7 +10,7 @@ from chronoscale.errors import ChronoscaleWarning
 from chronoscale.harness.reproduce import notes
 from chronoscale.harness.reproduce.real import grid
 from chronoscale.harness.reproduce.real.speedups import COPIES, EXACT, cells, drawing, freed, ratios
-from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Told, row
 from chronoscale.reports.published import Range, published
 from chronoscale.strategies.real.ilp import RealL
 
@@ -76,9 +75,3 @@ def run(number: int, cluster: str, told: Told, quick: bool) -> Findings:
     return Findings(
         table, drawn, {"points": pd.concat([frame, free], ignore_index=True), "solved": plans}, (*notes.of(frame, wanted, quick), COPIES)
     )
-
-
-STUDIES = tuple(
-    Study("figure", number, "simulated", lasts_s, partial(run, number, cluster))
-    for number, cluster, lasts_s in ((13, "h200", 90), (22, "h20", 90))
-)

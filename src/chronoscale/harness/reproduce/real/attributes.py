@@ -6,7 +6,7 @@ import pandas as pd
 
 from chronoscale.datasets import catalogue
 from chronoscale.harness.reproduce.real import grid
-from chronoscale.harness.reproduce.study import Findings, Study, Told
+from chronoscale.harness.reproduce.study import Findings, Told
 from chronoscale.reports.published import published
 
 COUNTS = ("nodes", "edges", "changed_nodes", "changed_edges")
@@ -47,6 +47,3 @@ def run(told: Told, quick: bool) -> Findings:
         "the full graph; edge maps, from which the device rebuilds the adjacency, do not grow with them.",
     )
     return Findings(pd.DataFrame(rows), (), {"detail": pd.DataFrame(extra)}, said)
-
-
-STUDIES = (Study("table", 3, "counted", 15, run),)

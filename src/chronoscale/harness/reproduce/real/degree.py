@@ -11,7 +11,7 @@ import torch
 from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.cuda_ext.graph import CSR
 from chronoscale.cuda_ext.ops import aggregate
-from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Study, Told
+from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Told
 from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.fit import fit
 from chronoscale.reports.lines import Panel, lines
@@ -127,6 +127,3 @@ def run(told: Told, quick: bool) -> Findings:
         f"Measured on {device_name(torch.device('cpu'))}, CPU time of one thread of our kernel; the paper's: DGL, H200, 100k to 5M nodes.",
     )
     return Findings(pd.DataFrame(rows), (lines("real-figure-17", printed.title, caption, [panel]),), {"times": points}, said)
-
-
-STUDIES = (Study("figure", 17, "executed", 20, run),)

@@ -8,7 +8,7 @@ import pandas as pd
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import notes
 from chronoscale.harness.reproduce.real import grid
-from chronoscale.harness.reproduce.study import Findings, Study, Told
+from chronoscale.harness.reproduce.study import Findings, Told
 from chronoscale.reports.published import published
 from chronoscale.strategies.metrics import imbalance
 from chronoscale.strategies.registry import STRATEGIES
@@ -107,5 +107,3 @@ WHY: dict[tuple[str, str], str] = {
     ): "groups that are neighbours in time are alike in size on the stand-in, so pairs dealt in order balance within 5 %",
     ("esdg", "load_balance"): "consecutive snapshots of the stand-in are nearly equal in size; waiting for hidden states is not work",
 }
-
-STUDIES = (Study("table", 1, "counted", 15, run),)

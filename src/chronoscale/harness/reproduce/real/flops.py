@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pandas as pd
 
 from chronoscale.harness.reproduce import notes
 from chronoscale.harness.reproduce.real import grid
 from chronoscale.harness.reproduce.real.speedups import EXACT, OURS, RIVALS, Why, compare, drawing, ratios
-from chronoscale.harness.reproduce.study import AGREES, UNKNOWN, Findings, Study, Told
+from chronoscale.harness.reproduce.study import AGREES, UNKNOWN, Findings, Told
 from chronoscale.reports.published import Range, published
 
 COUNTED = "Counted: flops of AGGREGATE and INCREMENT rows of an epoch, forward, self-loops included; backward passes are not."
@@ -52,9 +50,3 @@ def run(number: int, cluster: str, told: Told, quick: bool) -> Findings:
     )
     kept = frame.drop(columns=[*grid.KINDS, "epoch_s", "imbalance", "utilisation", "peak_gb"])
     return Findings(rows, (drawn,), {"points": kept}, notes.of(frame, wanted, quick, (COUNTED, identical(frame), *notes.SIMULATED[1:])))
-
-
-STUDIES = tuple(
-    Study("figure", number, "counted", lasts_s, partial(run, number, cluster))
-    for number, cluster, lasts_s in ((11, "h200", 90), (20, "h20", 90))
-)

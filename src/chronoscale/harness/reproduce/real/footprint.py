@@ -9,7 +9,7 @@ import pandas as pd
 
 from chronoscale.datasets import catalogue
 from chronoscale.harness.reproduce.real import grid
-from chronoscale.harness.reproduce.study import Findings, Study, Told
+from chronoscale.harness.reproduce.study import Findings, Told
 from chronoscale.reports.published import published
 from chronoscale.strategies.schedule import Op, Schedule
 
@@ -131,6 +131,3 @@ def _moved(name: str) -> dict[str, float]:
         rows = schedule.tasks(Op.H2D)
         found[f"{variant}, increments"] = len(schedule.tasks(Op.INCREMENT)) / max(int((schedule.step[rows] > 0).sum()), 1)
     return found
-
-
-STUDIES = (Study("table", 5, "counted", 25, run),)

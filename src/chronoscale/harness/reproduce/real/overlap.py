@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.harness.reproduce.study import Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import Findings, Told, row
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import published
 
@@ -60,6 +60,3 @@ def run(told: Told, quick: bool) -> Findings:
         f"10 and 15 %.",
     )
     return Findings(pd.DataFrame(rows), (drawn,), {"overlap": pd.concat(frames, ignore_index=True)}, said)
-
-
-STUDIES = (Study("figure", 3, "counted", 5, run),)

@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.harness.reproduce import executed
-from chronoscale.harness.reproduce.study import Findings, Study, Told, row
+from chronoscale.harness.reproduce.study import Findings, Told, row
 from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.interpreter import medians
 from chronoscale.reports.lines import Panel, lines
@@ -96,5 +96,3 @@ def run(told: Told, quick: bool) -> Findings:
 WHY = dict.fromkeys(
     ("full", "map"), "of which statistic the 5 % are is not said; ours are absolute relative errors of snapshots, their mean and ends"
 )
-
-STUDIES = (Study("figure", 27, "executed", 60, run),)

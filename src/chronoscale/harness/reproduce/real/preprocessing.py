@@ -13,7 +13,7 @@ from chronoscale.datasets import catalogue
 from chronoscale.datasets.snapshots.difference import DifferenceMap
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import UserError
-from chronoscale.harness.reproduce.study import Findings, Study, Told
+from chronoscale.harness.reproduce.study import Findings, Told
 from chronoscale.real_exec.environment import device_name
 from chronoscale.reports.published import published
 
@@ -82,5 +82,3 @@ WHY = (
     "not established: the paper does not say on how many cores, nor whether reading the snapshots counts; ours compares "
     "sorted keys in memory"
 )
-
-STUDIES = (Study("table", 4, "executed", 20, run),)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from chronoscale.harness.reproduce import notes
 from chronoscale.harness.reproduce.real import grid
-from chronoscale.harness.reproduce.study import NAN, NOT_PRINTED, UNKNOWN, Findings, Study, Told, by_copies, row
+from chronoscale.harness.reproduce.study import NAN, NOT_PRINTED, UNKNOWN, Findings, Told, by_copies, row
 from chronoscale.reports.dots import dots
 from chronoscale.reports.drawing import Drawing
 from chronoscale.reports.published import Range, published
@@ -125,7 +124,8 @@ def cells(frame: pd.DataFrame, name: str, title: str, unit: str, base: str, capt
 def run(
     number: int, layers: tuple[int, ...], cluster: str, gpus: tuple[int, ...], datasets: tuple[str, ...], told: Told, quick: bool
 ) -> Findings:
-    """Epochs of all strategies on the grid, replayed; the figure's ranges from them."""
+    """Epochs of all strategies on the grid, replayed; the figure's ranges from them. datasets: the whole grid's where there are none."""
+    datasets = datasets or grid.DATASETS
     printed = published("real").figures[number]
     wanted = ("psg", *RIVALS, *OURS)
     frames = [grid.frame(grid.both(wanted, EXACT, quick, layers, cluster, count, datasets), told) for count in gpus]
@@ -154,15 +154,3 @@ def run(
         ),
     )
     return Findings(rows, drawn, {"points": frame}, (*notes.of(frame, wanted, quick), *said_also))
-
-
-def study(number: int, lasts_s: float, layers: tuple[int, ...], cluster: str, gpus: tuple[int, ...], datasets: tuple[str, ...]) -> Study:
-    return Study("figure", number, "simulated", lasts_s, partial(run, number, layers, cluster, gpus, datasets))
-
-
-STUDIES = (
-    study(8, 120, (1, 2), "h200", (8,), grid.DATASETS),
-    study(9, 60, (1, 2), "h200", (32,), ("arxiv_300", "products_300")),
-    study(18, 150, (1, 2), "h20", (8, 16), grid.DATASETS),
-    study(23, 60, (3,), "h200", (8,), grid.DATASETS),
-)

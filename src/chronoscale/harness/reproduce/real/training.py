@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,8 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import executed, notes
-from chronoscale.harness.reproduce.study import Findings, Study, Told
+from chronoscale.harness.reproduce.studies import LIMIT
+from chronoscale.harness.reproduce.study import Findings, Told
 from chronoscale.reports.lines import Panel, lines
 from chronoscale.reports.published import published
 from chronoscale.simulator import presets
@@ -28,7 +29,6 @@ DATASET, WEEK_S = "uci_messages", 604_800
 SHOWN = ("esdg", "psg", "real-g", "real-g+", "real-l")
 GROUPS, RANKS, WIDTH, RATE = 16, 2, 16, 0.002  # learning rate of one group a step
 EPOCHS = {14: 60, 25: 100, 26: 100}
-LIMIT = "loss only (accuracy: not reached, no labelled dynamic graph is at hand)"
 
 ACCURACY = (
     "Accuracy: not reached; no labelled dynamic graph is at hand (the paper's are Arxiv, Products, Reddit). Shown is the "
@@ -101,6 +101,3 @@ def run(number: int, told: Told, quick: bool) -> Findings:
         *failed,
     )
     return Findings(pd.DataFrame(rows), (drawn,), {"loss": frame}, said)
-
-
-STUDIES = tuple(Study("figure", number, "executed", 20 + epochs, partial(run, number), LIMIT) for number, epochs in EPOCHS.items())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,7 @@ import pandas as pd
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import notes
 from chronoscale.harness.reproduce.real import grid
-from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Study, Told, by_copies, row
+from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Told, by_copies, row
 from chronoscale.reports.published import published
 from chronoscale.reports.stacks import stacks
 from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
@@ -141,10 +140,3 @@ def breakdown(number: int, cluster: str, told: Told, quick: bool) -> Findings:
     drawn = stacks(f"real-figure-{number}", printed.title, caption, "s an epoch and GPU", kinds, panels)
     kept = ("Kinds are shares of a strategy's transfer time, mean over datasets and models.", *notes.of(frame, SHOWN, quick))
     return Findings(pd.DataFrame(rows), (drawn,), {"seconds": table}, kept)
-
-
-STUDIES = (
-    Study("figure", 2, "simulated", 15, forward),
-    Study("figure", 10, "simulated", 60, partial(breakdown, 10, "h200")),
-    Study("figure", 19, "simulated", 60, partial(breakdown, 19, "h20")),
-)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import notes
 from chronoscale.harness.reproduce.real import grid
-from chronoscale.harness.reproduce.study import Findings, Study, Told
+from chronoscale.harness.reproduce.study import Findings, Told
 from chronoscale.reports.heatmap import Heat, heatmaps
 from chronoscale.reports.published import published
 from chronoscale.strategies.costs import Floats
@@ -41,7 +39,9 @@ def busy_shares(trace: Trace, bins: int, until_ns: int) -> Floats:
 def run(
     number: int, cluster: str, strategies: tuple[str, ...], datasets: tuple[str, ...], models: tuple[str, ...], told: Told, quick: bool
 ) -> Findings:
-    """Heatmaps of the first quarter of an epoch, 8 GPUs, one-layer models; and the mean and spread of that share."""
+    """Heatmaps of the first quarter of an epoch, 8 GPUs, one-layer models; and the mean and spread of that share. datasets, models: the
+    whole grid's where there are none."""
+    datasets, models = datasets or grid.DATASETS, models or grid.MODELS
     printed = published("real").figures[number]
     if quick:
         datasets, models = datasets[:1], models[:1]
@@ -79,23 +79,3 @@ def run(
         {"published": "first", "busy share": "mean", "least busy GPU": "min", "most busy GPU": "max"}
     )
     return Findings(summary, drawn, {"points": frame}, said)
-
-
-def study(
-    number: int, cluster: str, strategies: tuple[str, ...], datasets: tuple[str, ...] = grid.DATASETS, models: tuple[str, ...] = grid.MODELS
-) -> Study:
-    return Study(
-        "figure",
-        number,
-        "simulated",
-        8 + 2 * len(strategies) * len(datasets) * len(models),
-        partial(run, number, cluster, strategies, datasets, models),
-    )
-
-
-STUDIES = (
-    study(4, "h200", ("esdg", "blad"), ("stackoverflow",), ("wd-gcn",)),
-    study(12, "h200", ("real-l",)),
-    study(21, "h20", ("esdg", "distdgl", "blad", "real-g", "real-l")),
-    study(24, "h200", ("esdg", "distdgl", "blad", "real-g")),
-)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
-import scipy.sparse
 import torch
 from torch import Tensor, nn
 
@@ -21,6 +20,8 @@ def normalised(edges: Int32, weight: Float32 | None, nodes: int) -> Any:
 
     A node with a self-loop gets no other.
     """
+    import scipy.sparse  # noqa: PLC0415 (heavy, and models on signals alone take it)
+
     require_edges(edges, nodes)
     alone = np.setdiff1d(np.arange(nodes), edges[0][edges[0] == edges[1]])
     source, destination = np.concatenate((edges.astype(np.int64), np.stack((alone, alone))), 1)

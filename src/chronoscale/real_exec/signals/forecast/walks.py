@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
-import scipy.sparse
 import torch
 from torch import Tensor, nn
 
@@ -34,6 +33,8 @@ def transitions(edges: Int32, weight: Float32 | None, nodes: int, published: boo
     divided by the in-degree of the e-th source in the order given. Where that degree is zero, upstream has infinity and this zero.
     Raises UserError for edges that leave the graph.
     """
+    import scipy.sparse  # noqa: PLC0415 (heavy, and models on signals alone take it)
+
     source, destination = edges.astype(np.int64)
     require_edges(edges, nodes)
     value = np.ones(edges.shape[1]) if weight is None else weight.astype(np.float64)

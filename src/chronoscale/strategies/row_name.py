@@ -1,0 +1,14 @@
+"""Row names: what a schedule's row is called in the traces of a profiler, and how to find it there."""
+
+from __future__ import annotations
+
+import re
+
+from chronoscale.strategies.schedule import Op
+
+ROW = re.compile(r"row (\d+) ([A-Z0-9_]+)")  # what the interpreter calls a row's range
+
+
+def named(row: int, op: Op) -> str:
+    """What a row's range is called."""
+    return f"row {row} {op.name}"
