@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pandas as pd
 
 from chronoscale.harness.cli.output import say
-from chronoscale.harness.cli.session import asked
 from chronoscale.harness.estimate import Estimate, available, estimates
+from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.idle import warn
 from chronoscale.harness.machine import seat, seated
 from chronoscale.harness.planners import planned, planners
@@ -25,9 +24,8 @@ def _estimated(one: Estimate) -> dict[str, object]:
     return {"estimated_tasks": one.rows, "estimated_GB": one.gigabytes}
 
 
-def dry(command: str, file: Path, seed: int | None, as_json: bool, *, executed: bool = False, ranks: Sequence[int] | None = None) -> None:
+def dry(command: str, experiment: Experiment, as_json: bool, *, executed: bool = False, ranks: Sequence[int] | None = None) -> None:
     """One row a strategy and number of ranks: those given, those of the file if it is to be `executed`, else its GPUs."""
-    experiment = asked(file, seed)
     if executed:
         experiment = seated(experiment)
         seat(experiment, experiment.ranks)

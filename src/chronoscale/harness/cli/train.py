@@ -1,4 +1,4 @@
-"""Train."""
+"""Train. The experiment is read first, so that a wrong file is refused at once."""
 
 from __future__ import annotations
 
@@ -6,18 +6,11 @@ import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
-import pandas as pd
 import typer
 
-from chronoscale.harness import publish
-from chronoscale.harness.cell import Cell
+from chronoscale.harness.cli.asked import asked
 from chronoscale.harness.cli.options import RUNS, AsJson, File, Root, Seed
-from chronoscale.harness.cli.output import PARTS, say, stage
-from chronoscale.harness.cli.session import begin, end
-from chronoscale.harness.experiments import load
 from chronoscale.harness.families import FAMILIES, family_of
-from chronoscale.harness.trained import FOLDER, control, idle, period
-from chronoscale.harness.training import train as run_training
 from chronoscale.strategies.outside import anchored
 
 _PREFERRED = " or ".join(family.preferred for family in FAMILIES.values())
@@ -38,29 +31,12 @@ def train(
     scheduled from what was measured; by one schedule, where the strategy spreads snapshots over ranks or a task's features change."""
     if name is None:
         with warnings.catch_warnings(action="ignore"):  # it is read again, and then warns
-            asked = load(file)
-        name = asked.strategies[-1] if "strategies" in asked.model_fields_set else family_of(asked).preferred
+            experiment = asked(file, None)
+        name = experiment.strategies[-1] if "strategies" in experiment.model_fields_set else family_of(experiment).preferred
     name = anchored(name, Path())  # of the command line: relative to where it is given
     changes = {"epochs": epochs, "ranks": None if ranks is None else [ranks]}
     given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
-    experiment, run = begin("train", file, root, seed, **given, strategies=[name])
-    with stage("training"), run.watched():
-        done = run_training(experiment, run)
-    table = done.table()
-    table = table.assign(
-        epochs=pd.Series([Cell([int(end) for end in text.split("..") if end.isdigit()], text) for text in table["epochs"]], dtype=object)
-    )
-    title = f"trained {len(done.epochs)} epochs on {done.ranks} rank{'s' * (done.ranks != 1)}"
-    said = set(control(run.folder / FOLDER).notes)  # by the control plane, when it made them
-    table = table.assign(idle_ranks=sum(idle(run).values()))
-    parts = publish.parts(run)
-    if as_json:
-        table = publish.beside(table, parts)
-    else:
-        say(parts, PARTS, as_json=False)
-    if as_json and done.tested:
-        last = [*[None] * (len(table) - 1), done.compared().to_dict("records")]
-        table = table.assign(test=pd.Series(last, dtype=object))
-    elif done.tested:
-        say(done.compared(), f"test period, {period(run.folder / FOLDER)}", as_json=False)
-    end(run, table, title, as_json, [note for note in done.notes if note not in said])
+    experiment = asked(file, seed, **given, strategies=[name])
+    from chronoscale.harness.cli import training  # noqa: PLC0415 (a command's door)
+
+    training.train(experiment, file, root, as_json, seats=ranks is None)

@@ -1,0 +1,71 @@
+"""Advising, of an experiment that has been read: points listed, or simulated and ranked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import typer
+
+from chronoscale.errors import UserError
+from chronoscale.harness.advice import shown
+from chronoscale.harness.advice.advise import FIRST
+from chronoscale.harness.advice.advise import advise as run_advice
+from chronoscale.harness.advice.candidates import candidates
+from chronoscale.harness.advice.outcome import choices
+from chronoscale.harness.cli.output import err, say, stage
+from chronoscale.harness.cli.session import begin
+from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.runs import write_text
+from chronoscale.reports.drawing import Drawing
+
+
+def listed(experiment: Experiment, file: Path, as_json: bool) -> None:
+    """Say which points there are. Raises UserError where there is none."""
+    rows = [shown.named(one) for one in _points(experiment, file)]
+    say(pd.DataFrame(rows), f"advise: {len(rows)} points, nothing simulated", as_json)
+
+
+def advise(
+    experiment: Experiment, file: Path, root: Path, workers: int | None, dask: str | None, plot: Path | None, top: int, as_json: bool
+) -> None:
+    """Simulate all points, rank them, and say what the first is bound by. Raises UserError as `listed`."""
+    _points(experiment, file)
+    experiment, run = begin("advise", experiment, file, root, seats=False)
+    with stage("simulating") as told:
+        run_advice(experiment, run, told, workers, dask or experiment.advise.dask)
+    said = shown.records(experiment, run)
+    write_text(run.folder / "advice.json", json.dumps(said, indent=1))
+    drawing = shown.front(choices(experiment, run), "pareto")
+    for target in filter(None, (run.folder / "pareto.svg", run.folder / "pareto.png", plot)):
+        if drawing is not None:
+            _draw(drawing, target)
+    run.finish()
+    _tell(experiment, run.folder, said, choices(experiment, run), top, as_json)
+
+
+def _points(experiment: Experiment, file: Path) -> list[Any]:
+    try:
+        return list(candidates(experiment))
+    except UserError as error:
+        raise UserError(f"{file}: {error}") from None
+
+
+def _draw(drawing: Drawing, target: Path) -> None:
+    target.write_bytes(drawing.png) if target.suffix == ".png" else target.write_text(drawing.svg)
+
+
+def _tell(experiment: Experiment, folder: Path, said: dict[str, Any], found: list[Any], top: int, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(said))
+    else:
+        say(shown.terminal(found, top), f"{experiment.model.name} on {experiment.dataset.label}, simulated", as_json)
+        typer.echo(said["headline"])
+    ranked, lines, where = sum(one.rank is not None for one in found), shown.left(found), folder / "advice.json"
+    notes = [f"{ranked - top} more in {where}"] if ranked > top else []
+    notes += [f"not ranked: {line}" for line in lines[:top]]
+    notes += [f"{len(lines) - top} more are not ranked: {where}"] if len(lines) > top else []
+    for note in (*notes, f"the first as an experiment: {folder / FIRST}", f"run: {folder}"):
+        err.print(note, highlight=False, markup=False, soft_wrap=True)
