@@ -20,6 +20,10 @@ class MachineError(Exception):
     """The machine failed: a full disk, a lost worker, too little memory. Exit code 1."""
 
 
+class Interrupted(Exception):
+    """Somebody has pressed Ctrl-C; one line that says at what, and what is left of it. Exit code 130."""
+
+
 class ChronoscaleWarning(UserWarning):
     """A result stands, but not on the ground the user would assume (reference kernels, wide spread, extrapolation)."""
 

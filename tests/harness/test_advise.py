@@ -276,8 +276,8 @@ def test_a_killed_run_goes_on_where_it_was(experiment, capsys, monkeypatch):
         return judge(task)
 
     monkeypatch.setattr(running, "judge", once)
-    command("advise", file, expect=1)
-    assert "interrupted while simulating; the same command takes it up again" in one_line(capsys)
+    command("advise", file, expect=130)
+    assert "interrupted while simulating; the same command takes it up again" in capsys.readouterr().err
     run = Run(Path("runs/small-advise-1"))
     assert not run.complete and [folder.name for folder in run.pieces("point-")] == ["point-00000", "point-00001"]
     command("report", run.folder)

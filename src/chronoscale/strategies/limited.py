@@ -10,6 +10,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
+from chronoscale.interruption import masked
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
@@ -28,9 +29,10 @@ def plan_within(seconds: float, strategy: Strategy, workload: Workload, ranks: i
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "schedule.parquet")
         process = context.Process(target=_plan, args=(theirs, str(path), strategy, workload, ranks, costs), daemon=True)
-        process.start()
-        theirs.close()
         try:
+            with masked():
+                process.start()
+            theirs.close()
             ours.recv()
             if not ours.poll(seconds):
                 return None
@@ -43,8 +45,9 @@ def plan_within(seconds: float, strategy: Strategy, workload: Workload, ranks: i
         except EOFError:
             raise MachineError(f"the planner of '{strategy.name}' died") from None
         finally:
-            process.kill()
-            process.join()
+            if process.pid is not None:
+                process.kill()
+                process.join()
             ours.close()
 
 

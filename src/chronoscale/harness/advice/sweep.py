@@ -10,12 +10,13 @@ from concurrent.futures.process import BrokenProcessPool
 from importlib import metadata
 from importlib.metadata import version
 from multiprocessing import get_context
-from typing import TypeVar
-
-from distributed import Client, KilledWorker
-from distributed import as_completed as as_gathered
+from typing import TYPE_CHECKING, TypeVar
 
 from chronoscale.errors import MachineError, UserError
+from chronoscale.interruption import masked
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -44,8 +45,9 @@ def sweep(judge: Judge[T, R], tasks: Mapping[int, T], take: Take[R], workers: in
 
 def _in_processes(judge: Judge[T, R], tasks: Mapping[int, T], take: Take[R], workers: int) -> None:
     with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_begin) as pool:
-        futures = {pool.submit(judge, task): number for number, task in tasks.items()}
         try:
+            with masked():  # processes begin with the first task
+                futures = {pool.submit(judge, task): number for number, task in tasks.items()}
             for future in as_completed(futures):
                 take(futures[future], future.result())
         except BrokenProcessPool:
@@ -53,17 +55,23 @@ def _in_processes(judge: Judge[T, R], tasks: Mapping[int, T], take: Take[R], wor
                 "a process that simulates was lost, perhaps to the system's memory; the same command goes on with what is left, "
                 "--workers 1 takes least"
             ) from None
+        except BaseException:
+            for process in list(pool._processes.values()):  # there is no public way before Python 3.14
+                process.kill()
+            raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _begin() -> None:
-    """End at once, and without a word, where this command is interrupted or killed."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """End where this command is killed; Ctrl-C does not come here, it is for whoever started this process."""
     ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
 
 
 def _on_cluster(judge: Judge[T, R], tasks: Mapping[int, T], take: Take[R], address: str) -> None:
+    from distributed import Client, KilledWorker  # noqa: PLC0415 (heavy, and for those who have a cluster)
+    from distributed import as_completed as as_gathered  # noqa: PLC0415
+
     try:
         client = Client(address, set_as_default=False, timeout=CONNECT_S)
     except (OSError, TimeoutError, ValueError) as error:

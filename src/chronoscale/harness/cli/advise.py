@@ -10,6 +10,7 @@ import typer
 from chronoscale.errors import UserError
 from chronoscale.harness.cli.asked import asked
 from chronoscale.harness.cli.options import RUNS, AsJson, Dry, File, Root, Seed
+from chronoscale.interruption import at_once
 
 DRAWN = (".svg", ".png")
 
@@ -36,7 +37,8 @@ def advise(
     if objective is not None:
         changes = {"advise": found.advise.model_dump(mode="json", exclude_unset=True) | {"objective": objective}}
         found = asked(file, seed, **changes)
-    from chronoscale.harness.cli import advising  # noqa: PLC0415 (a command's door)
+    with at_once():
+        from chronoscale.harness.cli import advising  # noqa: PLC0415 (a command's door)
 
     if dry_run:
         return advising.listed(found, file, as_json)

@@ -34,7 +34,7 @@ def advise(
     """Simulate all points, rank them, and say what the first is bound by. Raises UserError as `listed`."""
     _points(experiment, file)
     experiment, run = begin("advise", experiment, file, root, seats=False)
-    with stage("simulating") as told:
+    with stage("simulating", resumes=True) as told:
         run_advice(experiment, run, told, workers, dask or experiment.advise.dask)
     said = shown.records(experiment, run)
     write_text(run.folder / "advice.json", json.dumps(said, indent=1))

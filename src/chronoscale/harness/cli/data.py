@@ -11,7 +11,7 @@ import typer
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.datasets.generate import spec
-from chronoscale.errors import MachineError, UserError
+from chronoscale.errors import Interrupted, UserError
 from chronoscale.harness.cli.options import AsJson, Form, Settings, Sort, Strict, settings
 from chronoscale.harness.cli.output import err
 from chronoscale.harness.fact import understood
@@ -53,7 +53,7 @@ def _make(generator: spec.Generator, out: Path, as_json: bool) -> None:
         with err.status(f"writing {out}") as status:
             spec.write(out, generator, lambda made: status.update(f"writing {out}: {made:,} of {parts}"))
     except KeyboardInterrupt:
-        raise MachineError(f"interrupted while writing {out}; nothing was kept") from None
+        raise Interrupted(f"interrupted while writing {out}; nothing was kept") from None
     typer.echo(json.dumps({"folder": str(out)}) if as_json else str(out))
 
 

@@ -9,6 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from chronoscale.interruption import at_once
+
 
 class Entry(NamedTuple):
     """A command as the table knows it: `module:function`, or `module:class` of a LazyGroup; and what it does, in a line."""
@@ -19,7 +21,8 @@ class Entry(NamedTuple):
     def command(self, name: str) -> Any:
         """The command itself, imported now."""
         module, _, attribute = self.target.partition(":")
-        found = getattr(import_module(module), attribute)
+        with at_once():
+            found = getattr(import_module(module), attribute)
         app = typer.Typer(add_completion=False, no_args_is_help=True, help=self.help)
         if isinstance(found, type):
             app.callback(cls=found)(lambda: None)

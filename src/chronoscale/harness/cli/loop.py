@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from chronoscale.harness.cli.asked import asked
 from chronoscale.harness.cli.options import RUNS, AsJson, Dry, File, Root, Seed
 from chronoscale.harness.experiment import Experiment
+from chronoscale.interruption import at_once
 
 
 def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
@@ -14,7 +15,8 @@ def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed =
     experiment = asked(file, seed)
     if dry_run:
         return _dry("profile", experiment, as_json, ranks=(1,))
-    from chronoscale.harness.cli import steps  # noqa: PLC0415 (a command's door)
+    with at_once():
+        from chronoscale.harness.cli import steps  # noqa: PLC0415 (a command's door)
 
     steps.profile(experiment, file, root, as_json)
 
@@ -24,7 +26,8 @@ def bench(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = N
     experiment = asked(file, seed)
     if dry_run:
         return _dry("bench", experiment, as_json, executed=True)
-    from chronoscale.harness.cli import steps  # noqa: PLC0415 (a command's door)
+    with at_once():
+        from chronoscale.harness.cli import steps  # noqa: PLC0415 (a command's door)
 
     steps.bench(experiment, file, root, as_json)
 
@@ -34,7 +37,8 @@ def validate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed 
     experiment = asked(file, seed)
     if dry_run:
         return _dry("validate", experiment, as_json, executed=True)
-    from chronoscale.harness.cli import steps  # noqa: PLC0415 (a command's door)
+    with at_once():
+        from chronoscale.harness.cli import steps  # noqa: PLC0415 (a command's door)
 
     steps.validate(experiment, file, root, as_json)
 
@@ -44,12 +48,14 @@ def simulate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed 
     experiment = asked(file, seed)
     if dry_run:
         return _dry("simulate", experiment, as_json)
-    from chronoscale.harness.cli import steps  # noqa: PLC0415 (a command's door)
+    with at_once():
+        from chronoscale.harness.cli import steps  # noqa: PLC0415 (a command's door)
 
     steps.simulate(experiment, file, root, as_json)
 
 
 def _dry(command: str, experiment: Experiment, as_json: bool, executed: bool = False, ranks: Sequence[int] | None = None) -> None:
-    from chronoscale.harness.cli.dry import dry  # noqa: PLC0415 (a command's door)
+    with at_once():
+        from chronoscale.harness.cli.dry import dry  # noqa: PLC0415 (a command's door)
 
     dry(command, experiment, as_json, executed=executed, ranks=ranks)

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from chronoscale.errors import ChronoscaleWarning, MachineError, UserError, in_words
+from chronoscale import interruption
+from chronoscale.errors import ChronoscaleWarning, Interrupted, MachineError, UserError, in_words
 from chronoscale.harness.cli.commands import Commands
 from chronoscale.harness.cli.output import err
 
@@ -35,21 +36,34 @@ def _warn(message: Warning | str, category: type[Warning], filename: str, lineno
 
 
 def main() -> None:
-    """Exit code 0; 2 for a user's mistake, 1 for a failure of the machine or an interruption, each in one line."""
+    """Exit code 0; 2 for a user's mistake, 1 for a failure of the machine, 130 for Ctrl-C, each in one line."""
     warnings.showwarning = _warn
     warnings.simplefilter("always", ChronoscaleWarning)
     try:
-        app(prog_name="chronoscale")
-    except UserError as error:
-        sys.exit(_fail(str(error), 2))
-    except MachineError as error:
-        sys.exit(_fail(str(error), 1))
-    except MemoryError:
-        sys.exit(_fail("out of host memory", 1))
-    except OSError as error:
-        sys.exit(_fail(in_words(error), 1))
+        with interruption.handled():
+            app(prog_name="chronoscale")
+    except Interrupted as error:
+        sys.exit(_say(str(error), interruption.CODE))
+    except BaseException as error:
+        code = error.code if isinstance(error, SystemExit) else 1
+        if code == interruption.CODE or (code and interruption.came()):  # what it has become on its way does not matter
+            sys.exit(_say("interrupted", interruption.CODE))
+        sys.exit(_failed(error))
 
 
-def _fail(line: str, code: int) -> int:
-    print(f"error: {' '.join(line.split())}", file=sys.stderr)
+def _failed(error: BaseException) -> int:
+    """Say what is wrong. Raises what is a defect of this software, or the end that a command has chosen itself."""
+    if isinstance(error, UserError):
+        return _say(f"error: {error}", 2)
+    if isinstance(error, MachineError):
+        return _say(f"error: {error}", 1)
+    if isinstance(error, MemoryError):
+        return _say("error: out of host memory", 1)
+    if isinstance(error, OSError):
+        return _say(f"error: {in_words(error)}", 1)
+    raise error
+
+
+def _say(line: str, code: int) -> int:
+    print(" ".join(line.split()), file=sys.stderr)
     return code

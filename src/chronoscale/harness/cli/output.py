@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from chronoscale.errors import MachineError
+from chronoscale.errors import Interrupted
 from chronoscale.harness.cell import Cell, record
 
 if TYPE_CHECKING:
@@ -81,10 +81,11 @@ def listed(
 
 
 @contextmanager
-def stage(what: str) -> Iterator[Callable[[str], None]]:
-    """A spinner on stderr; the callable changes what it says."""
+def stage(what: str, resumes: bool = False) -> Iterator[Callable[[str], None]]:
+    """A spinner on stderr; the callable changes what it says. `resumes`: whether the same command goes on where it was interrupted. Raises
+    Interrupted for KeyboardInterrupt."""
     try:
         with err.status(what) as status:
             yield lambda detail: status.update(f"{what}: {detail}")
     except KeyboardInterrupt:
-        raise MachineError(f"interrupted while {what}; the same command takes it up again") from None
+        raise Interrupted(f"interrupted while {what}" + ("; the same command takes it up again" if resumes else "")) from None

@@ -13,6 +13,7 @@ from chronoscale.harness.cli.options import AsJson
 from chronoscale.harness.cli.output import err, listed, say, stage
 from chronoscale.harness.reproduce import registry
 from chronoscale.harness.reproduce.study import KINDS, Kind
+from chronoscale.interruption import at_once
 
 
 def reproduce(
@@ -35,7 +36,8 @@ def reproduce(
         return listed(registry.overview(paper), f"{paper}: what can be reproduced", as_json, wrapped=("shows",))
     studies = registry.of(paper) if everything else [registry.find(paper, *asked[0])]
 
-    from chronoscale.harness.reproduce import document, pages  # noqa: PLC0415 (of what is made, which the listing does without)
+    with at_once():
+        from chronoscale.harness.reproduce import document, pages  # noqa: PLC0415 (of what is made, which the listing does without)
 
     made = []
     for study in studies:

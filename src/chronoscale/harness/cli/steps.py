@@ -18,7 +18,7 @@ from chronoscale.harness.validated import Validated
 def profile(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None:
     """Measure, fit, and say how well."""
     experiment, run = begin("profile", experiment, file, root)
-    with stage("profiling") as told, run.watched():
+    with stage("profiling", resumes=True) as told, run.watched():
         run.piece("profile", partial(measure, experiment, run, told=told))
     end(run, curves.profile(run), "fitted costs", as_json)
 
@@ -35,7 +35,7 @@ def bench(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None
 def validate(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None:
     """Execute and replay, and say how far apart they are."""
     run = _executed("validate", experiment, file, root, replayed=True)
-    with stage("replaying"):
+    with stage("replaying", resumes=True):
         execution.rehearse(of_run(run), run)
     found = Validated.of(run)
     if not as_json:
@@ -48,7 +48,7 @@ def validate(experiment: Experiment, file: Path, root: Path, as_json: bool) -> N
 def _executed(command: str, experiment: Experiment, file: Path, root: Path, replayed: bool = False) -> Run:
     """A run in which every strategy has been executed."""
     experiment, run = begin(command, experiment, file, root)
-    with stage("executing") as told, run.watched():
+    with stage("executing", resumes=True) as told, run.watched():
         execution.execute(experiment, run, replayed, told)
     return run
 
@@ -56,7 +56,7 @@ def _executed(command: str, experiment: Experiment, file: Path, root: Path, repl
 def simulate(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None:
     """Replay, and say what the answers rest on."""
     experiment, run = begin("simulate", experiment, file, root, seats=False)
-    with stage("simulating") as told:
+    with stage("simulating", resumes=True) as told:
         simulation.simulate(experiment, run, told)
     table, resting = publish.compared(run), publish.resting(run)
     if not as_json and len(resting):

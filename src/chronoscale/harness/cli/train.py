@@ -11,6 +11,7 @@ import typer
 from chronoscale.harness.cli.asked import asked
 from chronoscale.harness.cli.options import RUNS, AsJson, File, Root, Seed
 from chronoscale.harness.families import FAMILIES, family_of
+from chronoscale.interruption import at_once
 from chronoscale.strategies.outside import anchored
 
 _PREFERRED = " or ".join(family.preferred for family in FAMILIES.values())
@@ -37,6 +38,7 @@ def train(
     changes = {"epochs": epochs, "ranks": None if ranks is None else [ranks]}
     given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
     experiment = asked(file, seed, **given, strategies=[name])
-    from chronoscale.harness.cli import training  # noqa: PLC0415 (a command's door)
+    with at_once():
+        from chronoscale.harness.cli import training  # noqa: PLC0415 (a command's door)
 
     training.train(experiment, file, root, as_json, seats=ranks is None)

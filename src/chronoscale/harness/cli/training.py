@@ -18,7 +18,7 @@ from chronoscale.harness.training import train as run_training
 def train(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: bool) -> None:
     """Train, or go on; on as many ranks as find a device here, where it `seats` them."""
     experiment, run = begin("train", experiment, file, root, seats)
-    with stage("training"), run.watched():
+    with stage("training", resumes=True), run.watched():
         done = run_training(experiment, run)
     table = done.table()
     table = table.assign(

@@ -1,0 +1,102 @@
+"""Interruption: what Ctrl-C does to a command, whatever it is at: one line, exit code 130, and what is open is closed.
+
+While a module is imported, and in code whose exceptions nobody hears of (`__del__`, callbacks), KeyboardInterrupt would be printed, turned
+into something else, or lost. There it waits until the interpreter is elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+CODE = 130  # 128 + SIGINT, as shells have it
+AGAIN_S = 0.02  # until an interruption that has to wait is tried again
+PATIENCE = 2  # signals that are borne while what is open is closed; one more ends the process there
+IMPORTING = "<frozen importlib._bootstrap"
+_came, _nothing_open = 0, False
+
+
+def leave(*_: object) -> None:
+    """Say so and end at once: a handler of SIGINT for as long as nothing is open."""
+    os.write(2, b"interrupted\n")
+    os._exit(CODE)
+
+
+def came() -> bool:
+    """Whether `handled` has seen a SIGINT."""
+    return _came > 0
+
+
+@contextmanager
+def handled() -> Iterator[None]:
+    """Within, SIGINT raises KeyboardInterrupt once, where it is heard of. Nothing where SIGINT is ignored, or in another thread than the
+    first."""
+    global _came
+    before = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else signal.SIG_IGN
+    if before is signal.SIG_IGN:
+        yield
+        return
+    _came, alarm, hook = 0, signal.signal(signal.SIGALRM, _raise), sys.unraisablehook
+    sys.unraisablehook = _unraisable
+    signal.signal(signal.SIGINT, _count)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, alarm)
+        sys.unraisablehook = hook
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """Within, where modules are imported and nothing is open yet, SIGINT ends the process at once; `handled` would wait for the last of them."""
+    global _nothing_open
+    _nothing_open = True
+    try:
+        yield
+    finally:
+        _nothing_open = False
+
+
+@contextmanager
+def masked() -> Iterator[None]:
+    """Within, SIGINT waits; processes and threads that are started here never take it, so that whoever starts them has to end them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _count(number: int, frame: FrameType | None) -> None:
+    global _came
+    _came += 1
+    if _came == 1:
+        _raise(number, frame)
+    elif _came > PATIENCE:
+        leave()
+
+
+def _raise(_: int, frame: FrameType | None) -> None:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(IMPORTING):
+            if _nothing_open:
+                leave()
+            signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+def _unraisable(lost: Any) -> None:
+    if isinstance(lost.exc_value, KeyboardInterrupt):
+        signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+    else:
+        sys.__unraisablehook__(lost)
