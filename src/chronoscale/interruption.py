@@ -18,7 +18,10 @@ from typing import Any
 CODE = 130  # 128 + SIGINT, as shells have it
 AGAIN_S = 0.02  # until an interruption that has to wait is tried again
 PATIENCE = 2  # signals that are borne while what is open is closed; one more ends the process there
-IMPORTING = "<frozen importlib._bootstrap"
+IMPORTING, WRITTEN = (
+    "<frozen importlib._bootstrap",
+    "<string>",
+)  # code that is no file's: `exec`, whose KeyboardInterrupt ends Python by a signal
 _came, _nothing_open = 0, False
 
 
@@ -56,7 +59,7 @@ def handled() -> Iterator[None]:
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """Within, where modules are imported and nothing is open yet, SIGINT ends the process at once; `handled` would wait for the last of them."""
+    """Within, where modules are imported and nothing is open yet, SIGINT ends the process at once; `handled` would wait."""
     global _nothing_open
     _nothing_open = True
     try:
@@ -86,7 +89,8 @@ def _count(number: int, frame: FrameType | None) -> None:
 
 def _raise(_: int, frame: FrameType | None) -> None:
     while frame is not None:
-        if frame.f_code.co_filename.startswith(IMPORTING):
+        name = frame.f_code.co_filename
+        if name.startswith(IMPORTING) or (name == WRITTEN and frame.f_back is not None):
             if _nothing_open:
                 leave()
             signal.setitimer(signal.ITIMER_REAL, AGAIN_S)

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from chronoscale.datasets.unpacking import require_archive, shape_of
 from chronoscale.errors import UserError
 
 # What NumPy raises on a damaged header, which it reads as Python; RuntimeError: an archive that is encrypted or packed in an unknown way.
@@ -54,9 +55,7 @@ def read_shapes(path: str | Path) -> dict[str, tuple[int, ...]]:
     with _opened(path) as file, zipfile.ZipFile(file) as archive:
         for name in archive.namelist():
             with archive.open(name) as member:
-                version = np.lib.format.read_magic(member)
-                header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-                found[name.removesuffix(".npy")] = header(member)[0]
+                found[name.removesuffix(".npy")] = shape_of(member, archive.getinfo(name).file_size)
     return found
 
 
@@ -72,9 +71,11 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def read_archive(path: str | Path) -> dict[str, NDArray[Any]]:
-    """All arrays of a .npz by key. Raises UserError naming a file that is missing, truncated or something else."""
+    """All arrays of a .npz by key. Raises UserError naming a file that is missing, truncated, something else, or too large for memory."""
     with _opened(path) as file:
         content = np.load(file, allow_pickle=False)
         if not isinstance(content, np.lib.npyio.NpzFile):
             raise UserError(f"{path}: not a .npz archive")
+        assert content.zip is not None
+        require_archive(path, content.zip)
         return {key: content[key] for key in content.files}

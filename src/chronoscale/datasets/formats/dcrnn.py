@@ -14,6 +14,7 @@ from chronoscale.datasets.formats.pickled import PickledArray, read_pickle
 from chronoscale.datasets.formats.readings import Adjacency, Missing, TimeOfDay, completed
 from chronoscale.datasets.signals.calendar import Times, require_times
 from chronoscale.datasets.signals.signal import Signal
+from chronoscale.datasets.unpacking import require_room
 from chronoscale.errors import UserError, unknown
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def _table(path: Path, key: str | None) -> _Table:
             blocks = [block for block in group if block.startswith("block") and block.endswith("_values")]
             if blocks != ["block0_values"]:
                 raise UserError(f"{path}: {name}: expected columns of one type, found {len(blocks)} blocks of them")
+            require_room(path, sum(group[part].nbytes for part in ("axis0", "axis1", "block0_values")))
             columns, steps, values = group["axis0"][()], len(group["axis1"]), group["block0_values"][()]
             times = _times(group["axis1"])
     except FileNotFoundError:

@@ -10,6 +10,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import IO
 
+from chronoscale.datasets.unpacking import CHUNK, GZIP, Lines, gunzip
 from chronoscale.errors import UserError
 
 DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError)
@@ -19,8 +20,20 @@ def open_binary(path: Path) -> IO[bytes]:
     """Open a file, through gzip where its first bytes say so. Raises UserError if it cannot be opened."""
     try:
         with path.open("rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-        return io.BufferedReader(gzip.GzipFile(path)) if packed else path.open("rb")
+            packed = file.read(2) == GZIP
+        return io.BufferedReader(Lines(path), CHUNK) if packed else path.open("rb")
+    except OSError as error:
+        raise UserError(f"{path}: {(error.strerror or 'not readable').lower()}") from None
+
+
+def read_whole(path: Path) -> bytes:
+    """The content of a file, through gzip where its first bytes say so. Raises UserError as `open_binary` and `gunzip`, and where it is
+    damaged."""
+    try:
+        data = path.read_bytes()
+        return gunzip(path, data) if data.startswith(GZIP) else data
+    except DAMAGED as error:
+        raise damaged(path, error) from None
     except OSError as error:
         raise UserError(f"{path}: {(error.strerror or 'not readable').lower()}") from None
 

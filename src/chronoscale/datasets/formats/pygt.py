@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.datasets.formats.lines import damaged, open_binary
+from chronoscale.datasets.formats.lines import damaged, read_whole
 from chronoscale.datasets.formats.readings import Missing, TimeOfDay, completed
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
@@ -26,9 +26,8 @@ def read(path: str | Path, *, missing: Missing = None, time_of_day: TimeOfDay = 
     """
     path = Path(path)
     try:
-        with open_binary(path) as file:
-            content = json.load(file)
-    except (UnicodeDecodeError, EOFError) as error:
+        content = json.loads(read_whole(path))
+    except UnicodeDecodeError as error:
         raise damaged(path, error) from None
     except json.JSONDecodeError as error:
         raise UserError(f"{path}:{error.lineno}: not JSON ({error.msg})") from None

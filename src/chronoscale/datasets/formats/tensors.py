@@ -31,6 +31,7 @@ STORAGES = {
     "ByteStorage": "u1",
     "BoolStorage": "?",
 }
+SMALL = 1 << 20  # bytes of what is no tensor
 _OLD = bytes.fromhex("80028a0a6cfc9c46f9206aa85019")  # how a file of an older torch begins
 _DAMAGED = (*_UNREADABLE, zipfile.BadZipFile, NotImplementedError, RuntimeError)
 _LOCAL = struct.Struct("<26xHH")  # of a member's own header: lengths of its name and of the extra field, which its bytes follow
@@ -108,14 +109,20 @@ def read_tensor(path: Path) -> NDArray[Any]:
         raise UserError(f"{path}: truncated or not a file of torch.save ({' '.join(str(error).split())})") from None
 
 
+def _small(archive: zipfile.ZipFile, name: str) -> bytes:
+    if (size := archive.getinfo(name).file_size) > SMALL:  # of which no read takes more
+        raise ValueError(f"{name} of {size:,} bytes")
+    return archive.read(name)
+
+
 def _read(path: Path, file: Any) -> NDArray[Any]:
     with zipfile.ZipFile(file) as archive:
         (pickled,) = [name for name in archive.namelist() if name.endswith("/data.pkl")]
-        found = _Unpickler(io.BytesIO(archive.read(pickled))).load()
+        found = _Unpickler(io.BytesIO(_small(archive, pickled))).load()
         if not isinstance(found, _View):
             raise pickle.UnpicklingError(f"found {type(found).__name__}")
         folder = pickled.removesuffix("data.pkl")
-        big = f"{folder}byteorder" in archive.namelist() and archive.read(f"{folder}byteorder") == b"big"
+        big = f"{folder}byteorder" in archive.namelist() and _small(archive, f"{folder}byteorder") == b"big"
         member = archive.getinfo(f"{folder}data/{found.storage.member}")
     dtype = np.dtype(found.storage.kind.code).newbyteorder(">" if big else "<")
     if member.compress_type != zipfile.ZIP_STORED or member.file_size != found.storage.size * dtype.itemsize:

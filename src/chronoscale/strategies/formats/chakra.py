@@ -6,17 +6,16 @@ attributes that simulators read: its et_feeder_node.cpp (src/feeder, 02da5d0).
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 
+from chronoscale.datasets.unpacking import GZIP, gunzip
 from chronoscale.strategies.formats.attribute import Value, attribute, read_attribute, text
 from chronoscale.strategies.formats.wire import Field, Malformed, Wire, delimited, fields, read_varint, tag, varint
 
 VERSION = "0.0.4"  # of the schema, as its generator writes it (src/generator/generator.py)
-GZIP = b"\x1f\x8b"
 
 
 class NodeType(IntEnum):
@@ -97,7 +96,7 @@ def read(path: Path) -> tuple[dict[str, Value], list[Node]]:
     """
     data = path.read_bytes()
     if data.startswith(GZIP):
-        data = gzip.decompress(data)
+        data = gunzip(path, data)
     spans = _spans(data)
     first = next(spans, None)
     if first is None:

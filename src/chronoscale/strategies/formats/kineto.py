@@ -5,7 +5,6 @@ Categories, names and arguments of events: torch 2.13's exports, and pytorch/kin
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 from collections.abc import Mapping
@@ -16,11 +15,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from chronoscale.datasets.unpacking import GZIP, gunzip
 from chronoscale.errors import UserError
 from chronoscale.strategies.schedule import Lane, Op
 from chronoscale.strategies.trace import Source, Trace
 
-GZIP = b"\x1f\x8b"
 HOST, RANGE, KERNEL, COPIED, FILLED = "cpu_op", "user_annotation", "kernel", "gpu_memcpy", "gpu_memset"
 DEVICE, LAUNCHES = (KERNEL, COPIED, FILLED), ("cuda_runtime", "cuda_driver")
 READ = (HOST, RANGE, *LAUNCHES, *DEVICE)  # categories; others are Python's frames, arrows, ranges as they came out on the device
@@ -50,7 +49,7 @@ def read(path: Path) -> Profiled:
     """A profile, compressed by gzip or not. Raises UserError naming the file and the event for what is none."""
     try:
         data = path.read_bytes()
-        found = json.loads(gzip.decompress(data) if data.startswith(GZIP) else data)
+        found = json.loads(gunzip(path, data) if data.startswith(GZIP) else data)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file, a trace of torch.profiler is expected") from None
     except (ValueError, OSError, EOFError) as error:  # JSON's and text's are values; gzip's the others

@@ -1,0 +1,98 @@
+"""Unpacking: a packed file is read only as far as memory holds what comes out of it, whatever the file says of its size."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+import resource
+import zipfile
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import psutil
+
+from chronoscale.errors import UserError
+
+GZIP = b"\x1f\x8b"
+HEADER = 1 << 16  # bytes of a member in which the header of a .npy has to end
+CHUNK = 1 << 20
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+def room() -> int:
+    """Bytes of memory that this process may still take, of what is free now."""
+    free, limit = int(psutil.virtual_memory().available), resource.getrlimit(resource.RLIMIT_AS)[0]
+    return free if limit == resource.RLIM_INFINITY else min(free, max(limit - int(psutil.Process().memory_info().vms), 0))
+
+
+def require_room(path: str | Path, unpacked: int) -> None:
+    """Raises UserError, with the sizes, where a file holds more than there is room for."""
+    if unpacked > (free := room()):
+        packed = _said(Path(path).stat().st_size)
+        raise UserError(f"{path}: {packed} that unpack to {_said(unpacked)}, and {_said(free)} of memory are free; it was not read")
+
+
+def shape_of(member: IO[bytes], size: int) -> tuple[int, ...]:
+    """The shape of the .npy that a member of an archive holds, from its first bytes. Raises ValueError where its header promises another
+    number of bytes than `size`, which the archive's directory promises."""
+    begin = io.BytesIO(member.read(HEADER))
+    version = np.lib.format.read_magic(begin)
+    if version not in _HEADERS:
+        raise ValueError(f"a .npy of version {version}")
+    shape, _, dtype = _HEADERS[version](begin)
+    promised = begin.tell() + math.prod(shape) * dtype.itemsize
+    if not dtype.hasobject and promised != size:
+        raise ValueError(f"a header promises {promised:,} bytes, the directory {size:,}")
+    return tuple(shape)
+
+
+def require_archive(path: str | Path, archive: zipfile.ZipFile) -> None:
+    """See that memory holds all members, by the directory's sizes, of which no read takes more. Raises UserError as `require_room`, and
+    ValueError as `shape_of`."""
+    require_room(path, sum(one.file_size for one in archive.infolist()))
+    for one in archive.infolist():
+        if one.filename.endswith(".npy"):
+            with archive.open(one) as member:
+                shape_of(member, one.file_size)
+
+
+def gunzip(path: Path, data: bytes) -> bytes:
+    """The content of a .gz. Raises UserError once there is more than memory holds; what `gzip` raises for a damaged one."""
+    found, limit = io.BytesIO(), room()
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        while part := file.read(CHUNK):
+            found.write(part)
+            if found.tell() > limit // 2:  # it is copied once
+                raise UserError(f"{path}: {_said(len(data))} that unpack to more than {_said(limit // 2)}, half of the memory that is free")
+    return found.getvalue()
+
+
+class Lines(io.RawIOBase):
+    """The content of a .gz as it comes. Raises UserError for a line that is longer than a quarter of the memory that is free: whoever reads
+    lines holds one, several times."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._file, self._line, self._limit = path, gzip.GzipFile(path), 0, room() // 4
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._file.read(min(len(buffer), CHUNK))
+        buffer[: len(part)] = part
+        after = part.rfind(b"\n")
+        self._line = self._line + len(part) if after < 0 else len(part) - after - 1
+        if self._line > self._limit:
+            raise UserError(f"{self._path}: a line of more than {_said(self._limit)}, a quarter of the memory that is free")
+        return len(part)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _said(count: int) -> str:
+    power = min(max((len(str(count)) - 1) // 3, 0), 4)
+    return f"{count / 1000**power:.3g} {['bytes', 'kB', 'MB', 'GB', 'TB'][power]}"

@@ -1,0 +1,96 @@
+"""Packed files that come to more than memory holds: refused by their sizes, and where these are wrong, no more of them is read."""
+
+import gzip
+import resource
+import subprocess
+import sys
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from chronoscale.datasets import unpacking
+from chronoscale.datasets.archive import read_archive, read_shapes
+from chronoscale.datasets.formats.lines import read_whole, text_lines
+from chronoscale.datasets.formats.registry import open_dataset
+from chronoscale.errors import UserError
+from chronoscale.strategies.formats import kineto
+
+BLOCK = 1 << 24
+
+
+def header(count: int) -> bytes:
+    """Of a .npy of so many bytes."""
+    text = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({count},), }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+def bomb(path: Path, blocks: int, promised: int | None = None, in_directory: int | None = None) -> Path:
+    """An archive with an array of zeros, `blocks` of 16 MiB that are compressed once; what its header and its directory promise."""
+    pack = zlib.compressobj(9, zlib.DEFLATED, -15)
+    count = blocks * BLOCK
+    first = pack.compress(header(count if promised is None else promised)) + pack.flush(zlib.Z_FULL_FLUSH)
+    block = pack.compress(bytes(BLOCK)) + pack.flush(zlib.Z_FULL_FLUSH)
+    with zipfile.ZipFile(path, "w") as archive:
+        info = zipfile.ZipInfo("src.npy")
+        archive.writestr(info, first + block * blocks + pack.flush())
+        info.compress_type = zipfile.ZIP_DEFLATED
+        info.file_size = len(header(count)) + count if in_directory is None else in_directory
+    return path
+
+
+@pytest.fixture
+def little(monkeypatch):
+    """A machine with a megabyte of memory."""
+    monkeypatch.setattr(unpacking, "room", lambda: 1_000_000)
+
+
+def test_an_archive_is_refused_by_its_sizes(tmp_path, little):
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, src=np.zeros(100_000), dst=np.zeros(100_000))
+    with pytest.raises(UserError, match=r"a.npz: [\d.]+ kB that unpack to 1.6 MB, and 1 MB of memory are free; it was not read"):
+        read_archive(path)
+    assert read_shapes(path) == {"src": (100_000,), "dst": (100_000,)}
+    np.savez_compressed(path, src=np.zeros(100_000))
+    assert read_archive(path)["src"].size == 100_000
+
+
+def test_sizes_that_differ_are_refused(tmp_path):
+    """A header that promises more than the directory would be allocated; of a member that holds more than both, the rest is not read."""
+    with pytest.raises(UserError, match="a header promises 8,000,000,128 bytes, the directory 16,777,344"):
+        read_archive(bomb(tmp_path / "header.npz", 1, promised=8_000_000_000))
+    with pytest.raises(UserError, match=r"truncated or not a .npz archive"):
+        read_archive(bomb(tmp_path / "directory.npz", 4, promised=BLOCK, in_directory=BLOCK + 128))
+
+
+def test_nine_gigabytes_in_nine_megabytes(tmp_path):
+    """In a process that may take two: what reads them ends with MemoryError."""
+    path = bomb(tmp_path / "b.npz", 537)
+    assert path.stat().st_size < 9e6
+    limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (2_000_000_000,) * 2)  # noqa: E731
+    code = "import sys; from chronoscale.__main__ import main; sys.argv = ['chronoscale', 'data', 'info', sys.argv[1]]; main()"
+    run = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, preexec_fn=limit)
+    assert run.returncode == 2 and run.stdout == ""
+    (line,) = run.stderr.splitlines()
+    assert line.startswith(f"error: {path}: 8.") and "MB that unpack to 9.01 GB, and 1." in line
+
+
+def test_gzip_is_read_as_far_as_memory_holds_it(tmp_path, little):
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(b" " * 499_999))
+    assert len(read_whole(path)) == 499_999
+    path.write_bytes(gzip.compress(b" " * 600_000))
+    for read in (read_whole, kineto.read):
+        with pytest.raises(UserError, match=r"a.json.gz: [0-9.]+ bytes that unpack to more than 500 kB, half of the memory that is free"):
+            read(path)
+
+
+def test_lines_of_any_number_are_read_and_none_of_any_length(tmp_path, little):
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"1,2,3\n" * 300_000))
+    assert sum(1 for _ in text_lines(path)) == 300_000
+    path.write_bytes(gzip.compress(b"1,2,3\n" + b"1" * 4_000_000))
+    with pytest.raises(UserError, match=r"a.csv.gz: a line of more than 250 kB, a quarter of the memory that is free"):
+        open_dataset(path, "plain")
