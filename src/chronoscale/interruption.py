@@ -22,7 +22,7 @@ IMPORTING, WRITTEN = (
     "<frozen importlib._bootstrap",
     "<string>",
 )  # code that is no file's: `exec`, whose KeyboardInterrupt ends Python by a signal
-_came, _nothing_open = 0, False
+_came, _held, _nothing_open = 0, 0, False
 
 
 def leave(*_: object) -> None:
@@ -71,10 +71,13 @@ def at_once() -> Iterator[None]:
 @contextmanager
 def masked() -> Iterator[None]:
     """Within, SIGINT waits; processes and threads that are started here never take it, so that whoever starts them has to end them."""
+    global _held
+    _held += 1  # the mask alone is this thread's: another one may take the signal, for which Python interrupts the first
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
+        _held -= 1
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
@@ -88,6 +91,9 @@ def _count(number: int, frame: FrameType | None) -> None:
 
 
 def _raise(_: int, frame: FrameType | None) -> None:
+    if _held:
+        signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+        return
     while frame is not None:
         name = frame.f_code.co_filename
         if name.startswith(IMPORTING) or (name == WRITTEN and frame.f_back is not None):
