@@ -74,9 +74,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     repeats = parser.parse_args().repeats
     print(f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}; ", end="")
-    print(
-        f"Python {platform.python_version()}, {', '.join(f'{name} {version(name)}' for name in ('chronoscale', 'torch', 'numpy', 'pandas'))}\n"
-    )
+    versions = [f"{name} {version(name)}" for name in ("chronoscale", "torch", "numpy", "pandas")]
+    print(f"Python {platform.python_version()}, {', '.join(versions)}\n")
     print("| begin | wall, s (half the interquartile range) | CPU, s (half the same) | MB |\n|---|---:|---:|---:|")
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
