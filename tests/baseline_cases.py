@@ -1,8 +1,7 @@
-"""Strategies executed on this rank: `baseline_cases.py FOLDER RANK`.
+"""Strategies executed on this rank: `baseline_cases.py FOLDER`.
 
-The folder holds sequences, cuts, schedules, and in ASKED the labels of cases by the number of ranks that run them, largest first:
-processes start once, and those whose rank is too high for a smaller group leave it to the others. Writes losses and the bytes that every
-communication row moved; tests/real_exec/test_baselines.py compares them.
+The folder holds sequences, cuts, schedules, and the labels of cases by the number of ranks that run them (`rank_cases`). Writes losses
+and the bytes that every communication row moved; tests/real_exec/test_baselines.py compares them.
 """
 
 import json
@@ -14,8 +13,8 @@ from unittest import mock
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from dense_trainer import RATE, iterations_of, weights
+from rank_cases import serve_cases
 
 from chronoscale.datasets import store
 from chronoscale.datasets.snapshots.partition import Cut
@@ -25,6 +24,7 @@ from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.rank import leave
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -42,7 +42,6 @@ from chronoscale.strategies.workload import Hyper, Partition, Workload
 INPUTS, HIDDEN, SEED = 6, 8, 5
 CLASSES = 3  # of nodes; every fourth is unlabelled
 SPREAD = ("psg", "blad", "esdg", "distdgl")  # what takes features that change
-ASKED = "asked.json"
 STACKED = {f"{spatial}-gru-2-last": Kind(spatial, "gru", recurs_last=True, depth=2) for spatial in ("gcn", "gat")}  # from outside
 COSTS = DatasheetCosts(presets.cluster("h200").device)
 CPU = torch.device("cpu")
@@ -181,12 +180,9 @@ def run(folder: Path, rank: int, ranks: int, labels: list[str]) -> None:
     np.savez(folder / f"weights-{ranks}-{rank}.npz", **trained)
 
 
+def main(folder: Path) -> int:
+    return serve_cases(folder, run)
+
+
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    target, rank = Path(sys.argv[1]), int(sys.argv[2])
-    for ranks, labels in json.loads((target / ASKED).read_text()):
-        if rank < ranks:
-            dist.init_process_group("gloo", init_method=f"file://{target / f'meeting-{ranks}'}", rank=rank, world_size=ranks)
-            run(target, rank, ranks, labels)
-            dist.barrier()
-            dist.destroy_process_group()
+    leave(main(Path(sys.argv[1])))

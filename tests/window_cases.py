@@ -1,7 +1,7 @@
-"""Strategies on sliding windows executed on this rank: `window_cases.py FOLDER RANK`.
+"""Strategies on sliding windows executed on this rank: `window_cases.py FOLDER`.
 
-As `baseline_cases.py`: the folder holds a sequence, its chunks and schedules; processes start once. Writes losses and weights after
-two epochs; tests/real_exec/test_windows.py compares them.
+As `baseline_cases.py`: the folder holds a sequence, its chunks and schedules. Writes losses and weights after two epochs;
+tests/real_exec/test_windows.py compares them.
 """
 
 import json
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from dense_trainer import RATE, weights
+from rank_cases import serve_cases
 
 from chronoscale.datasets import store
 from chronoscale.datasets.snapshots.chunks import Chunks, Counted
@@ -22,6 +22,7 @@ from chronoscale.real_exec.context import Context, joined
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.rank import leave
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
@@ -40,7 +41,6 @@ NAMES = ("FLAREDTDG", "ROUND_ROBIN", "IN_ORDER", "REMAPPED", "FULL_HISTORY", "RE
 STRATEGIES = {one.name: one for one in (getattr(strategy, name) for name in NAMES)}
 COSTS = DatasheetCosts(presets.cluster("h200").device)
 DECAY = Decay(2, 3, 0.25)
-ASKED = "asked.json"
 
 
 @dataclass(frozen=True)
@@ -138,12 +138,9 @@ def run(folder: Path, rank: int, ranks: int, labels: list[str]) -> None:
     np.savez(folder / f"weights-{ranks}-{rank}.npz", **trained)
 
 
+def main(folder: Path) -> int:
+    return serve_cases(folder, run)
+
+
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    target, rank = Path(sys.argv[1]), int(sys.argv[2])
-    for ranks, labels in json.loads((target / ASKED).read_text()):
-        if rank < ranks:
-            dist.init_process_group("gloo", init_method=f"file://{target / f'meeting-{ranks}'}", rank=rank, world_size=ranks)
-            run(target, rank, ranks, labels)
-            dist.barrier()
-            dist.destroy_process_group()
+    leave(main(Path(sys.argv[1])))

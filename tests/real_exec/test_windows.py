@@ -1,17 +1,15 @@
 """Sliding windows executed on 1, 2 and 4 ranks reach the losses and weights of an independent trainer, whatever overlaps and shrinks."""
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 from dense_trainer import apart, weights
-from window_cases import ASKED, CASES, CLASSES, DECAY, EPOCHS, INPUTS, SEED, STRATEGIES, Case, plan, run
+from pairwise import cover, fast
+from rank_cases import parameters, run_on_ranks
+from window_cases import CASES, CLASSES, DECAY, EPOCHS, INPUTS, SEED, STRATEGIES, Case, plan, run
 from window_oracle import WindowOracle
 
 from chronoscale.datasets import store
@@ -22,22 +20,44 @@ from chronoscale.datasets.snapshots.survival import Epoch
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 
-HERE = Path(__file__).parents[1]
-RUNS = [(case, ranks) for case in CASES for ranks in case.ranks]
-LENGTH = 16
+LENGTH = 13
+WHOLE = Decay(2, 3, 1.0)
 
 
-def wanted(items):
-    """Runs that this session's tests of this file ask for by name: all, where one of them compares several."""
-    calls = [getattr(item, "callspec", None) for item in items if item.path == Path(__file__)]
-    asked = [call and (call.params.get("case"), call.params.get("ranks")) for call in calls]
-    return asked if all(one in RUNS for one in asked) else RUNS
+def of(strategy, model="t-gcn", layers=2, **asked):
+    """The case of these settings."""
+    (case,) = (one for one in CASES if one == replace(Case(strategy, model, layers, **asked), ranks=one.ranks))
+    return case
+
+
+def label(value):
+    """Return a case's name, None for what pytest names by itself."""
+    return getattr(value, "label", None)
+
+
+def witnesses(case, ranks):
+    """Whether a case is the one that notices some fault, or is compared with others in the fast tier."""
+    plain = case.strategy == "flaredtdg" and case.task == "degrees" and case.decay == DECAY and case.variant == "exact"
+    return plain and (case.model, case.layers, ranks) in {("evolvegcn-o", 2, 1), ("t-gcn", 1, 1), ("t-gcn", 2, 1), ("t-gcn", 2, 4)}
+
+
+EVERY = [(case, ranks) for case in CASES for ranks in case.ranks]
+MODELLED = [(case.strategy, case.model, case.layers, case.task, ranks) for case, ranks in EVERY]
+RETAINED = [(case.strategy, case.decay, case.variant, case.horizon) for case, _ in EVERY]
+COVER = set(cover(RETAINED, cover(MODELLED, [i for i, run in enumerate(EVERY) if witnesses(*run)])))
+RUNS = fast(EVERY, lambda number, _: number in COVER)
+
+
+def runs_asked(request):
+    """Runs that this session's tests of this file compare."""
+    for call in parameters(request):
+        cases = call.get("cases", [call["case"]] if "case" in call else [])
+        yield from ((case, ranks) for case in cases for ranks in (call["ranks"] if isinstance(call["ranks"], tuple) else (call["ranks"],)))
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, request):
     """A sequence, its chunks, and what the cases that this session asks for gave on each of their ranks."""
-    runs = wanted(request.session.items)
     folder = tmp_path_factory.mktemp("windows")
     sequence = GrowthGraph.rmat(60, 200, LENGTH, 0.1, 1).sequence().without_self_edges()
     classes = np.random.default_rng(0).permutation(np.arange(60) % (CLASSES + 1)) - 1
@@ -45,17 +65,12 @@ def folder(tmp_path_factory, request):
     store.save(folder / "growth", sequence)
     for count in {case.chunks for case in CASES}:
         np.save(folder / f"chunks-{count}.npy", chunked(sequence, count).assignment)
-    for case, ranks in runs:
+    labels = {ranks: [] for ranks in (1, 2, 4)}
+    for case, ranks in dict.fromkeys(runs_asked(request)):
         plan(case, folder, ranks)
-    labels = {ranks: [case.label for case, on in runs if on == ranks] for ranks in (4, 2, 1)}
-    (folder / ASKED).write_text(json.dumps([(ranks, names) for ranks, names in labels.items() if names and ranks > 1]))
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    command = [sys.executable, str(HERE / "window_cases.py"), str(folder)]
-    most = max((ranks for ranks, names in labels.items() if names and ranks > 1), default=0)
-    alive = [subprocess.Popen([*command, str(rank)], env=environment, stderr=subprocess.PIPE, text=True) for rank in range(most)]
-    run(folder, 0, 1, labels[1])
-    errors = [process.communicate()[1] for process in alive]
-    assert not any(process.returncode for process in alive), errors[0][-3000:]
+        labels[ranks].append(case.label)
+    run(folder, 0, 1, labels.pop(1))
+    run_on_ranks("window_cases", folder, labels)
     return folder
 
 
@@ -78,7 +93,7 @@ def oracle(folder, shape, hyper, chunks, ranks, inherits=True):
     return losses, weights(trainer.model)
 
 
-@pytest.mark.parametrize(("case", "ranks"), RUNS, ids=lambda value: getattr(value, "label", value))
+@pytest.mark.parametrize(("case", "ranks"), RUNS, ids=label)
 def test_losses_and_weights_are_the_oracles(folder, case, ranks):
     published = case.variant == "as-published"
     inherits = STRATEGIES[case.strategy].inherits
@@ -91,12 +106,6 @@ def test_losses_and_weights_are_the_oracles(folder, case, ranks):
         assert apart(own, trained, SnapshotModel(case.shape, SEED)) < 3e-3
 
 
-def of(strategy, model="t-gcn", layers=2, **asked):
-    """The label of a case."""
-    (case,) = (one for one in CASES if one == replace(Case(strategy, model, layers, **asked), ranks=one.ranks))
-    return case.label
-
-
 def test_epochs_differ_in_split_and_in_what_is_kept():
     """So that the second is none that was planned."""
     first, second = (Epoch(3, number) for number in range(EPOCHS))
@@ -104,42 +113,57 @@ def test_epochs_differ_in_split_and_in_what_is_kept():
     assert (first.depth(16, DECAY, 1) != second.depth(16, DECAY, 1)).any()
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.variant == "exact"], ids=lambda case: case.label)
-def test_ranks_agree(folder, case):
+COMPARED = [(case, case.ranks) for case in CASES if case.variant == "exact"]
+
+
+@pytest.mark.parametrize(("case", "ranks"), fast(COMPARED, lambda _, run: run[0] == of("flaredtdg")), ids=label)
+def test_ranks_agree(folder, case, ranks):
     alone, _ = found(folder, case.label, 1)
-    for ranks in case.ranks[1:]:
-        for rank in range(ranks):
-            np.testing.assert_allclose(found(folder, case.label, ranks, rank)[0], alone, rtol=1e-5)
+    for count in ranks[1:]:
+        for rank in range(count):
+            np.testing.assert_allclose(found(folder, case.label, count, rank)[0], alone, rtol=1e-5)
 
 
-@pytest.mark.parametrize("model", ["t-gcn", "mpnn-lstm", "evolvegcn-h"])
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_what_overlaps_changes_nothing(folder, model, ranks):
+OVERLAPS = ("flaredtdg", "flaredtdg-turns", "flaredtdg-no-overlap", "flaredtdg-remap")
+ALIKE = [(tuple(of(name, model) for name in OVERLAPS), ranks) for model in ("t-gcn", "mpnn-lstm", "evolvegcn-h") for ranks in (1, 2)]
+
+
+@pytest.mark.parametrize(("cases", "ranks"), fast(ALIKE, lambda _, run: run[0][0].model == "t-gcn" and run[1] == 1))
+def test_what_overlaps_changes_nothing(folder, cases, ranks):
     """Nor does building blocks anew; orders of rows change the order in which gradients are added up, and so the last digit."""
-    losses, trained = found(folder, of("flaredtdg", model), ranks)
-    for other in ("flaredtdg-turns", "flaredtdg-no-overlap", "flaredtdg-remap"):
-        np.testing.assert_allclose(found(folder, of(other, model), ranks)[0], losses, rtol=2e-6)
-        np.testing.assert_allclose(found(folder, of(other, model), ranks)[1], trained, atol=1e-5)
+    losses, trained = found(folder, cases[0].label, ranks)
+    for other in cases[1:]:
+        np.testing.assert_allclose(found(folder, other.label, ranks)[0], losses, rtol=2e-6)
+        np.testing.assert_allclose(found(folder, other.label, ranks)[1], trained, atol=1e-5)
 
 
-@pytest.mark.parametrize("model", ["t-gcn", "mpnn-lstm", "evolvegcn-h"])
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_without_decay_it_is_full_history(folder, model, ranks):
-    whole = found(folder, of("full-history", model), ranks)[0]
-    np.testing.assert_allclose(found(folder, of("flaredtdg", model, decay=Decay(2, 3, 1.0)), ranks)[0], whole, rtol=1e-5)
+UNDECAYED = [
+    ((of("full-history", model), of("flaredtdg", model, decay=WHOLE)), ranks)
+    for model in ("t-gcn", "mpnn-lstm", "evolvegcn-h")
+    for ranks in (1, 2)
+]
 
 
-def test_the_published_loss_is_too_small_by_the_number_of_ranks(folder):
+@pytest.mark.parametrize(("cases", "ranks"), fast(UNDECAYED, lambda _, run: run[0][0].model == "t-gcn" and run[1] == 1))
+def test_without_decay_it_is_full_history(folder, cases, ranks):
+    whole, decayed = (found(folder, case.label, ranks)[0] for case in cases)
+    np.testing.assert_allclose(decayed, whole, rtol=1e-5)
+
+
+LOSSES = tuple(of("flaredtdg", "evolvegcn-h", decay=WHOLE, variant=variant) for variant in ("exact", "as-published"))
+
+
+@pytest.mark.parametrize(("cases", "ranks"), fast([(LOSSES, (1, 2)), (LOSSES, (1, 4))], lambda number, _: number == 0))
+def test_the_published_loss_is_too_small_by_the_number_of_ranks(folder, cases, ranks):
     """A mean over ranks of shares that already add up to one; shown where all is kept and all is predicted in either variant."""
-    whole = Decay(2, 3, 1.0)
-    exact = found(folder, of("flaredtdg", "evolvegcn-h", decay=whole), 1)[0][0]
-    for ranks in (1, 2, 4):
-        published = found(folder, of("flaredtdg", "evolvegcn-h", decay=whole, variant="as-published"), ranks)[0][0]
-        assert published * ranks == pytest.approx(exact, rel=1e-5)
+    exact, published = cases
+    whole = found(folder, exact.label, 1)[0][0]
+    for count in ranks:
+        assert found(folder, published.label, count)[0][0] * count == pytest.approx(whole, rel=1e-5)
 
 
-def test_bytes_cross_only_between_ranks_and_above_the_first_layer(folder):
+@pytest.mark.parametrize(("case", "ranks"), RUNS, ids=label)
+def test_bytes_cross_only_between_ranks_and_above_the_first_layer(folder, case, ranks):
     """Input features of remote rows come with the snapshot; candidates of the summary are gathered in every layer."""
-    for case, ranks in RUNS:
-        planned = sum(json.loads((folder / f"found-{ranks}-{rank}.json").read_text())[case.label]["planned"] for rank in range(ranks))
-        assert (planned == 0) == (ranks == 1 or (case.layers == 1 and case.model != "evolvegcn-h")), (case.label, ranks)
+    planned = sum(json.loads((folder / f"found-{ranks}-{rank}.json").read_text())[case.label]["planned"] for rank in range(ranks))
+    assert (planned == 0) == (ranks == 1 or (case.layers == 1 and case.model != "evolvegcn-h"))
