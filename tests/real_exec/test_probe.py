@@ -5,10 +5,11 @@ from itertools import product
 
 import numpy as np
 import pytest
+from pairwise import fast
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.snapshots.chunks import Counted, chunked
+from chronoscale.datasets.snapshots.chunks import Chunks, Counted
 from chronoscale.datasets.snapshots.partition import Cut
 from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
@@ -39,13 +40,21 @@ GRAPHS = {
 SHAPES = [*(("wd-gcn", layers, size) for layers, size in ((1, 4), (2, 4), (1, 1), (1, 2))), ("gat-lstm", 1, 4), ("evolvegcn-h", 2, 4)]
 
 
-def in_turn(things, ranks):
-    """(graph, ranks, thing): every thing on both graphs, one rank count on one of them and the other on the other."""
-    return [(graph, ranks[(i + j) % 2], thing) for i, graph in enumerate(GRAPHS) for j, thing in enumerate(things)]
+def cut_anyhow(snapshots, count):
+    """Chunks of equal sizes, for METIS, which takes seconds to start."""
+    return Chunks(np.random.default_rng(count).permutation(np.arange(snapshots.num_nodes) % count).astype(np.int32), count)
 
 
-@pytest.mark.parametrize(("graph", "ranks", "name", "layers", "size"), [(g, r, *shape) for g, r, shape in in_turn(SHAPES, (1, 2))])
-def test_every_descriptor_is_in_range(graph, ranks, name, layers, size):
+def in_turn(things, ranks, quick):
+    """(graph, ranks, thing): every thing on both graphs, one rank count on one of them and the other on the other. `quick`: indices of
+    things that are fast on the first graph."""
+    found = [(graph, ranks[(i + j) % 2], thing) for i, graph in enumerate(GRAPHS) for j, thing in enumerate(things)]
+    return fast(found, lambda number, _: number in quick)
+
+
+@pytest.mark.parametrize(("graph", "ranks", "shape"), in_turn(SHAPES, (1, 2), (1, 4, 5)))
+def test_every_descriptor_is_in_range(graph, ranks, shape):
+    name, layers, size = shape
     snapshots, model, hyper = GRAPHS[graph], model_shape(name, 8, 8, layers), Hyper(group_size=size)
     found = list(probes(snapshots, model, hyper, ranks))
     assert len({p.label for p in found}) == len(found)
@@ -55,7 +64,7 @@ def test_every_descriptor_is_in_range(graph, ranks, name, layers, size):
             covers(found, planner.plan(work, ranks, COSTS))
 
 
-@pytest.mark.parametrize(("graph", "ranks", "model"), in_turn(MODELS, (1, 3)))
+@pytest.mark.parametrize(("graph", "ranks", "model"), in_turn(MODELS, (1, 3), (0, 3, 5)))
 def test_every_descriptor_of_a_cell_is_in_range(graph, ranks, model, monkeypatch):
     """Whatever the cut: here another than the windows were cut by."""
     snapshots, shape, hyper = GRAPHS[graph], model_shape(model, 8, 8, 2), Hyper()
@@ -73,10 +82,11 @@ WINDOWED = [("t-gcn", Decay(2, 4, 0.2), "exact"), ("evolvegcn-h", Decay(1, 3, 0.
 WINDOWED += [("t-gcn", Decay(1, 4, 0.3, lags=(4,)), "exact"), ("evolvegcn-o", Decay(2, 3, 0.5), "as-published")]
 
 
-@pytest.mark.parametrize(("graph", "ranks", "given"), in_turn(WINDOWED, (1, 2)))
-def test_every_descriptor_of_a_window_is_in_range(graph, ranks, given):
+@pytest.mark.parametrize(("graph", "ranks", "given"), in_turn(WINDOWED, (1, 2), (0, 1, 3)))
+def test_every_descriptor_of_a_window_is_in_range(graph, ranks, given, monkeypatch):
     """Of every strategy on blocks, in any epoch: other draws of chunks than those that were timed."""
     (model, decay, variant), snapshots = given, GRAPHS[graph]
+    monkeypatch.setattr(probe, "chunked", cut_anyhow)
     hyper = Hyper(recency=Recency(decay, 16), variant=variant)
     shape = model_shape(model, 8, 2 if model == "evolvegcn-h" else 8, 2)  # it summarises as many nodes as it is wide
     found = list(probes(snapshots, shape, hyper, ranks, ["blocks"]))
@@ -84,14 +94,15 @@ def test_every_descriptor_of_a_window_is_in_range(graph, ranks, given):
     for one in found:
         assert one.schedule.kind == "blocks" and one.schedule.ranks == ranks
         assert one.parts.dtype == np.int32 and one.parts.shape == (one.snapshots.num_nodes,) and one.parts.max() < 16
-    chunks = chunked(snapshots, 16)
+    chunks = cut_anyhow(snapshots, 16)
     for planner, seed in product(BLOCKS, range(3)):
         work = Workload("w", statistics_of(snapshots), shape, replace(hyper, seed=seed), chunking=Counted(snapshots, chunks))
         covers(found, planner.plan(work, ranks, COSTS))
 
 
-def test_what_windows_time_is_what_was_planned():
+def test_what_windows_time_is_what_was_planned(monkeypatch):
     """Every pass draws the same chunks; an epoch of training does not."""
+    monkeypatch.setattr(probe, "chunked", cut_anyhow)
     hyper, snapshots = Hyper(recency=Recency(Decay(1, 3, 0.2), 16)), GRAPHS["growth"]
     for one in probes(snapshots, model_shape("t-gcn", 8, 8, 1), hyper, 1, ["blocks"]):
         keeping = Keeping.of(one.schedule)
@@ -101,8 +112,9 @@ def test_what_windows_time_is_what_was_planned():
     assert any((depth != others[0]).any() for depth in others)
 
 
-def test_old_snapshots_are_small_ones_and_large_ones():
+def test_old_snapshots_are_small_ones_and_large_ones(monkeypatch):
     """Probes of the dataset: its least and its most edges come first as well as last."""
+    monkeypatch.setattr(probe, "chunked", cut_anyhow)
     snapshots, hyper = GRAPHS["growth"], Hyper(recency=Recency(Decay(1, 3, 0.2), 16))
     edges = np.diff(snapshots.ptr)
     for one in list(probes(snapshots, model_shape("t-gcn", 8, 8, 1), hyper, 1, ["blocks"]))[:4]:
@@ -131,8 +143,10 @@ def chosen(schedule, op, width, lane):
 TOYS = [(2, 1), (3, 2), (5, 0), (11, 3), (11, 14), (11, 100), (30, 14)]  # nodes, edges drawn a snapshot
 
 
-@pytest.mark.parametrize("model", ["t-gcn", "gat-lstm"])
-@pytest.mark.parametrize(("nodes", "edges"), TOYS)
+DRAWN = [(nodes, edges, model) for nodes, edges in TOYS for model in ("t-gcn", "gat-lstm")]
+
+
+@pytest.mark.parametrize(("nodes", "edges", "model"), fast(DRAWN, lambda number, _: number in (0, 5, 8, 11)))
 def test_probes_cover_what_a_toy_graph_asks_for(nodes, edges, model):
     """Every descriptor of every row of every form lies in the range that the probes span, with the slack that fitted costs allow."""
     rng = np.random.default_rng(nodes * edges)
@@ -152,7 +166,7 @@ def test_probes_cover_what_a_toy_graph_asks_for(nodes, edges, model):
             assert least * 0.9 <= low and high <= most * 1.1, (key, name)
 
 
-@pytest.mark.parametrize("edges", [3, 10, 60])
+@pytest.mark.parametrize("edges", fast([3, 10, 60], lambda _, edges: edges == 10))
 def test_forms_are_chosen_within_what_the_probes_have_measured(edges):
     """The choice asks for every snapshot that is read, in every form it may have, and for nothing else."""
     rng = np.random.default_rng(edges)

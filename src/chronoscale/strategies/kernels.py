@@ -121,5 +121,5 @@ SINGLE = Kernels({}, {"steps": 0, "above": 0})  # one kernel a row
 def table(of: str = "kernels") -> Mapping[str, Mapping[str, Laws]]:
     """All laws of kernels, or of what they have "moved": by kind of schedule, by model, by operation."""
     text = resources.files("chronoscale.strategies").joinpath(f"{of}.yaml").read_text(encoding="utf-8")
-    found: Mapping[str, Mapping[str, Laws]] = yaml.safe_load(text)
+    found: Mapping[str, Mapping[str, Laws]] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return found
