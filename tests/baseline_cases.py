@@ -55,7 +55,7 @@ class Case:
     model: str
     layers: int
     data: str = "growth"
-    cut: str = "metis"
+    cut: str = "mixed"
     hyper: Hyper = field(default_factory=lambda: Hyper(groups_per_rank=2))
     forms: bool = False  # snapshots in every form, whatever they cost
     ranks: tuple[int, ...] = (1, 4)
@@ -119,7 +119,7 @@ CASES = [
             s,
             m,
             1 + (i + j) % 2 * (task == "degrees"),
-            cut="skewed" if m == "t-gcn" else "metis",
+            cut="skewed" if m == "t-gcn" else "mixed",
             hyper=Hyper(task=task, groups_per_rank=2),
             ranks=(1, 2),
         )

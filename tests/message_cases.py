@@ -1,4 +1,4 @@
-"""What ranks tell each other, executed on this rank: `message_cases.py FOLDER RANK RANKS …`.
+"""What ranks tell each other, executed on this rank: `message_cases.py FOLDER`.
 
 Each operation runs over memory and over a network of RATE and LATENCY. Writes whether the same came of it, bit for bit, and when it began
 and ended, ns on a clock that ranks share; tests/real_exec/test_shaped.py holds them against the model.
@@ -17,6 +17,7 @@ import torch.distributed as dist
 from chronoscale.real_exec.context import Context, joined
 from chronoscale.real_exec.exchange import all_gather, incoming
 from chronoscale.real_exec.job import Settings
+from chronoscale.real_exec.rank import leave, serve
 
 RATE, LATENCY = 2e7, 0.002  # bytes a second, seconds
 LATE_S = 0.03  # by which the last rank comes after the others
@@ -113,12 +114,9 @@ def run(folder: Path, rank: int, ranks: int) -> None:
     (folder / f"found-{ranks}-{rank}.json").write_text(json.dumps(found))
 
 
+def main(folder: Path) -> int:
+    return serve("cpu", lambda: run(folder, dist.get_rank(), dist.get_world_size()))
+
+
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    target, rank = Path(sys.argv[1]), int(sys.argv[2])
-    for ranks in map(int, sys.argv[3:]):
-        if rank < ranks:
-            dist.init_process_group("gloo", init_method=f"file://{target / f'meeting-{ranks}'}", rank=rank, world_size=ranks)
-            run(target, rank, ranks)
-            dist.barrier()
-            dist.destroy_process_group()
+    leave(main(Path(sys.argv[1])))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,18 @@ def parameters(request: pytest.FixtureRequest) -> list[Mapping[str, Any]]:
     return [item.callspec.params if hasattr(item, "callspec") else {} for item in items]
 
 
-def run_on_ranks(entry: str, folder: Path, labels: Mapping[int, Sequence[str]]) -> None:
-    """Run the cases of these labels on as many ranks. `entry`: a module of this folder whose `main` calls `serve_cases`."""
-    (folder / ASKED).write_text(json.dumps(labels))
+def run_entry(entry: str, folder: Path, numbers: Iterable[int]) -> None:
+    """Run a module of this folder, its `main` with `folder`, on each of these numbers of ranks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path(__file__).parent))
-        for ranks, names in labels.items():
-            if names:
-                wait(start(entry, folder, ranks, 1), entry)
+        for ranks in numbers:
+            wait(start(entry, folder, ranks, 1), entry)
+
+
+def run_on_ranks(entry: str, folder: Path, labels: Mapping[int, Sequence[str]]) -> None:
+    """Run the cases of these labels on as many ranks; the `main` of `entry` calls `serve_cases`."""
+    (folder / ASKED).write_text(json.dumps(labels))
+    run_entry(entry, folder, (ranks for ranks, names in labels.items() if names))
 
 
 def serve_cases(folder: Path, run: Callable[[Path, int, int, list[str]], None]) -> int:

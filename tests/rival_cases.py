@@ -1,16 +1,15 @@
-"""Rivals on windows on this rank: `rival_cases.py FOLDER RANK RANKS`; test_sampled.py and test_hybrid.py compare what it writes."""
+"""Rivals on windows on this rank: `rival_cases.py FOLDER`; test_sampled.py and test_hybrid.py compare what it writes."""
 
 import json
-import os
-import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from dense_trainer import RATE, weights
+from rank_cases import run_on_ranks, serve_cases
 
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.chunks import Chunks, Counted
@@ -20,6 +19,7 @@ from chronoscale.real_exec.context import joined
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.rank import leave
 from chronoscale.real_exec.snapshots.hybrid.program import HybridProgram
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -114,32 +114,27 @@ def hybrid(case, context, ranks):
     return found, weights(learner.model)
 
 
-def run(folder: Path, rank: int, ranks: int) -> None:
-    """All cases on this rank; a file of what they gave."""
+def run(folder: Path, rank: int, ranks: int, labels: list[str]) -> None:
+    """The cases of these labels on this rank; a file of what they gave."""
     with joined(Settings(device="cpu")) as context:
         for train in (sampled, hybrid):
-            found = {case.label: train(case, context, ranks) for case in CASES}
+            found = {case.label: train(case, context, ranks) for case in CASES if case.label in labels}
             path = folder / f"{train.__name__}-{ranks}-{rank}"
             path.with_suffix(".json").write_text(json.dumps({label: one for label, (one, _) in found.items()}))
             np.savez(path.with_suffix(".npz"), **{label: trained for label, (_, trained) in found.items()})
 
 
-def everywhere(folder: Path) -> Path:
-    """All cases on all numbers of ranks, in processes of their own but for one rank alone."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    for ranks in RANKS[1:]:
-        commands = [[sys.executable, __file__, str(folder), str(rank), str(ranks)] for rank in range(ranks)]
-        alive = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) for command in commands]
-        errors = [process.communicate()[1] for process in alive]
-        assert not any(process.returncode for process in alive), errors[0][-3000:]
-    run(folder, 0, 1)
+def run_everywhere(folder: Path, numbers: Iterable[int]) -> Path:
+    """Run all cases on these numbers of ranks."""
+    labels = [case.label for case in CASES]
+    run(folder, 0, 1, labels)
+    run_on_ranks("rival_cases", folder, {ranks: labels for ranks in numbers if ranks > 1})
     return folder
 
 
+def main(folder: Path) -> int:
+    return serve_cases(folder, run)
+
+
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    target, rank, ranks = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    dist.init_process_group("gloo", init_method=f"file://{target / f'meeting-{ranks}'}", rank=rank, world_size=ranks)
-    run(target, rank, ranks)
-    dist.barrier()
-    dist.destroy_process_group()
+    leave(main(Path(sys.argv[1])))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from rank_cases import serve_cases
 from stream_case import choice, hyper, planned
 from stream_ranks import GLOBAL
 
@@ -16,7 +17,7 @@ from chronoscale.real_exec.context import joined
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Item, Settings
 from chronoscale.real_exec.lanes import CpuLanes, Threads, lanes_for
-from chronoscale.real_exec.rank import leave, serve
+from chronoscale.real_exec.rank import leave
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.spread.evaluation import evaluate
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
@@ -105,14 +106,21 @@ def cases():
     yield "memshare,published", ("memshare", "tgn", 1, sharing(alpha=0.0))
 
 
-def work(folder):
+def run(folder, rank, ranks, labels):
+    """The cases of these labels on this rank; a file of what each gave."""
+    given = dict(cases())
     with joined(Settings(device="cpu")) as context:
-        for label, case in cases():
-            np.savez(folder / f"{label}-{context.ranks}-{context.rank}.npz", **found(folder / "prepared", case, context))
+        for label in labels:
+            case = given[label]
+            np.savez(folder / f"{label}-{ranks}-{rank}.npz", **found(folder / "prepared", case, context))
             if case[0] in PIPELINED:
                 beside = lanes_for(context.device, Threads(True, True))
-                np.savez(folder / f"{label},beside-{context.ranks}-{context.rank}.npz", **found(folder / "prepared", case, context, beside))
+                np.savez(folder / f"{label},beside-{ranks}-{rank}.npz", **found(folder / "prepared", case, context, beside))
+
+
+def main(folder: Path) -> int:
+    return serve_cases(folder, run)
 
 
 if __name__ == "__main__":
-    leave(serve("cpu", lambda: work(Path(sys.argv[1]))))
+    leave(main(Path(sys.argv[1])))

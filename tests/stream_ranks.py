@@ -1,4 +1,4 @@
-"""One rank of several that train every model on a prepared stream, one after another: `python -m stream_ranks FOLDER`, under torchrun.
+"""One rank of several that train on a prepared stream, case after case: `python -m stream_ranks FOLDER`.
 
 Two epochs each, of batches that are as large together as one rank's of `GLOBAL` events. Every rank leaves what it ends with.
 """
@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from rank_cases import serve_cases
 from stream_case import MODELS, choice, hyper, planned, program
 
 from chronoscale.real_exec.context import joined
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.lanes import CpuLanes
-from chronoscale.real_exec.rank import leave, serve
+from chronoscale.real_exec.rank import leave
 from chronoscale.real_exec.streams.evaluation import evaluate
 
 GLOBAL = 8
@@ -35,13 +36,23 @@ def found(folder, model, context, name="tgl-unique"):
     return {"losses": np.concatenate([one.losses for one in passes]), **scores, **ends}
 
 
-def work(folder):
+CASES = {  # model and strategy by label
+    **{model: (model, "tgl-unique") for model in MODELS},
+    **{f"{name},loading": ("tgn", name) for name in (*LOADING, *MERGED)},
+}
+
+
+def run(folder, rank, ranks, labels):
+    """The cases of these labels on this rank; a file of what each gave."""
     with joined(Settings(device="cpu")) as context:
-        for model in MODELS:
-            np.savez(folder / f"{model}-{context.ranks}-{context.rank}.npz", **found(folder / "prepared", model, context))
-        for name in (*LOADING, *MERGED) if context.ranks == 2 else ():
-            np.savez(folder / f"{name}-loading-{context.rank}.npz", **found(folder / "prepared", "tgn", context, name))
+        for label in labels:
+            model, name = CASES[label]
+            np.savez(folder / f"{label}-{ranks}-{rank}.npz", **found(folder / "prepared", model, context, name))
+
+
+def main(folder: Path) -> int:
+    return serve_cases(folder, run)
 
 
 if __name__ == "__main__":
-    leave(serve("cpu", lambda: work(Path(sys.argv[1]))))
+    leave(main(Path(sys.argv[1])))

@@ -39,11 +39,11 @@ def busiest(sequence: SnapshotSequence, nodes: int) -> SnapshotSequence:
 
 EVERY = [(case, ranks) for case in CASES for ranks in case.ranks]
 WITNESSES = {  # each the only one that notices some fault
-    ("distdgl-evolvegcn-h-2-growth-metis-4.1.1.2", 4),
-    ("distdgl-gat-lstm-1-growth-metis-4.1.1.2", 2),
+    ("distdgl-evolvegcn-h-2-growth-mixed-4.1.1.2", 4),
+    ("distdgl-gat-lstm-1-growth-mixed-4.1.1.2", 2),
     ("distdgl-t-gcn-1-growth-skewed-4.1.1.2-classes", 2),
     ("distdgl-t-gcn-1-growth-skewed-4.1.1.2-degrees", 2),
-    ("esdg-t-gcn-1-growth-metis-4.1.1.2", 2),
+    ("esdg-t-gcn-1-growth-mixed-4.1.1.2", 2),
 }
 MODELLED = [(case.strategy in WHOLE or case.strategy, case.model, ranks) for case, ranks in EVERY]  # test_execution.py has models on WHOLE
 SET = [(case.strategy, case.data, case.cut, case.hyper) for case, _ in EVERY]
@@ -69,11 +69,11 @@ def folder(tmp_path_factory, request):
         classes = np.random.default_rng(0).permutation(np.arange(sequence.num_nodes) % (CLASSES + 1)) - 1
         store.save(folder / name, replace(sequence, classes=classes.astype(np.int32)))
         nodes = np.arange(sequence.num_nodes)
-        quarters = metis(sequence, 4) if name.startswith("growth") else nodes
+        quarters = np.random.default_rng(4).permutation(nodes % 4)
         for ranks in (1, 2, 4):
             cuts = {"striped": nodes % ranks, "skewed": np.minimum(nodes // 40, max(ranks - 2, 0))}  # skewed: the last part is empty
             if name.startswith("growth"):
-                cuts["metis"] = quarters // (4 // ranks)
+                cuts["mixed"] = quarters // (4 // ranks)
             for cut, assignment in cuts.items():
                 np.save(folder / f"{name}-{cut}-{ranks}.npy", assignment.astype(np.int32))
     labels = {ranks: [] for ranks in (1, 2, 4)}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 from message_cases import FLOATS, LATENCY, RATE, ROWS
+from pairwise import fast
+from rank_cases import parameters, run_entry
 
 from chronoscale.real_exec.context import joined
 from chronoscale.real_exec.exchange import NoExchange, incoming
@@ -18,24 +16,18 @@ from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.shaped import ShapedCollective, ShapedExchange
 from chronoscale.strategies.cluster import Link
 
-RANKS = (4, 2)
+RANKS = fast((4, 2), lambda _, ranks: ranks == 2)
 WIDTH = 4 * FLOATS  # bytes of a row
 OPERATIONS = ("all_reduce", "exchanged", "message", "gathered", "spread", "barrier")
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def found(tmp_path_factory, request):
     """What every rank found, by number of ranks."""
     folder = tmp_path_factory.mktemp("messages")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    command = [sys.executable, str(Path(__file__).parents[1] / "message_cases.py"), str(folder)]
-    numbers = [str(ranks) for ranks in RANKS]
-    alive = [
-        subprocess.Popen([*command, str(rank), *numbers], env=environment, stderr=subprocess.PIPE, text=True) for rank in range(max(RANKS))
-    ]
-    errors = [process.communicate()[1] for process in alive]
-    assert not any(process.returncode for process in alive), errors[0][-3000:]
-    return {ranks: [json.loads((folder / f"found-{ranks}-{rank}.json").read_text()) for rank in range(ranks)] for ranks in RANKS}
+    numbers = sorted({call["ranks"] for call in parameters(request) if "ranks" in call})
+    run_entry("message_cases", folder, numbers)
+    return {ranks: [json.loads((folder / f"found-{ranks}-{rank}.json").read_text()) for rank in range(ranks)] for ranks in numbers}
 
 
 def moved(operation: str, rank: int, ranks: int) -> float:

@@ -1,17 +1,16 @@
 """Training with memory spread over ranks: ranks against one rank with all of it, lanes that overlap against lanes in turn."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from spread_ranks import MODELS, NAMES, PIPELINED, POLICIES, cases
+from pairwise import cover, fast
+from rank_cases import parameters, run_on_ranks
+from spread_ranks import MODELS, NAMES, PIPELINED, cases
 from stream_case import choice, hyper, planned, prepared, stream
 from stream_ranks import GLOBAL
 from stream_ranks import found as alone
 
 from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.launch import start, wait
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.streams.phase import TRAIN, VALIDATE
 from chronoscale.strategies.streams.shapes import shape_for
@@ -19,42 +18,49 @@ from chronoscale.strategies.streams.sharing import Sharing
 from chronoscale.strategies.streams.spread_phase import BACK, ROWS, SpreadPhase, contribution_bytes
 from chronoscale.strategies.workload import Workload
 
-COUNTS = (2, 4)
+CASES = dict(cases())
+SPREAD = [label for label, (name, *_) in CASES.items() if name in NAMES]
+OTHERS = [label for label in CASES if label not in SPREAD]
+FAST = {  # every strategy, with either model in turn
+    *(
+        (SPREAD[i], 2)
+        for i in cover([(name, (model, layers), given.sharing.policy) for name, model, layers, given in map(CASES.get, SPREAD)])
+    ),
+    *((label, 2) for i, label in enumerate(OTHERS) if i % 2 == i // 2 % 2),
+    *((f"{name},{model}", 2) for name in ("memshare", "disttgl") for model in ("tgn", "apan")),
+    ("tgl-dist,tgn,2", 4),
+    ("memshare,tgn", 4),
+}
+
+
+def runs(labels):
+    """These cases on every number of ranks, those that are not fast marked so."""
+    return fast([(label, count) for count in (2, 4) for label in labels], lambda _, run: run in FAST)
 
 
 @pytest.fixture(scope="module")
-def ranks(tmp_path_factory):
+def ranks(tmp_path_factory, request):
+    """The folder of a stream, and what every rank ends with, by label of the case, number of ranks and rank: arrays by name."""
     folder = tmp_path_factory.mktemp("spread")
     prepared(folder, stream(features=2))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
-        for count in COUNTS:
-            wait(start("spread_ranks", folder, count, 1), "ranks")
+    asked = dict.fromkeys((call["label"], call["count"]) for call in parameters(request) if "label" in call)
+    run_on_ranks("spread_ranks", folder, {count: [label for label, on in asked if on == count] for count in (2, 4)})
     return folder, {tuple(path.stem.rsplit("-", 2)): dict(np.load(path)) for path in sorted(folder.glob("*-*-*.npz"))}
+
+
+COMPARED = [(model, layers) for model, layers in MODELS if (model == "tgn") == (layers == 2)]
 
 
 @pytest.fixture(scope="module")
 def whole(ranks):
     """One rank that has everything."""
-    return {
-        (model, layers): alone(ranks[0] / "prepared", model, Context()) for model, layers in MODELS if (model == "tgn") == (layers == 2)
-    }
+    return {(model, layers): alone(ranks[0] / "prepared", model, Context()) for model, layers in COMPARED}
 
 
-LABELS = [
-    (",".join([name, model, str(layers), *[policy] * (policy != POLICIES[0])]), (model, layers))
-    for model, layers in MODELS
-    if (model == "tgn") == (layers == 2)
-    for name in NAMES
-    for policy in POLICIES
-]
-
-
-@pytest.mark.parametrize("count", COUNTS)
-@pytest.mark.parametrize(("label", "model"), LABELS)
-def test_ranks_with_parts_are_one_with_all(ranks, whole, label, model, count):
+@pytest.mark.parametrize(("label", "count"), runs(label for label in SPREAD if CASES[label][1:3] in COMPARED))
+def test_ranks_with_parts_are_one_with_all(ranks, whole, label, count):
     """However the stream is cut, whatever is shared."""
-    one = whole[model]
+    one = whole[CASES[label][1:3]]
     for rank in range(count):
         other = ranks[1][label, str(count), str(rank)]
         for name, value in one.items():
@@ -62,22 +68,19 @@ def test_ranks_with_parts_are_one_with_all(ranks, whole, label, model, count):
             np.testing.assert_allclose(other[name][here], value[here], atol=1e-4, err_msg=f"{label}, {count} ranks, rank {rank}: {name}")
 
 
-@pytest.mark.parametrize("count", COUNTS)
-@pytest.mark.parametrize("name", PIPELINED)
-@pytest.mark.parametrize("model", ["tgn", "apan"])
-def test_lanes_that_overlap_change_no_bit(ranks, name, model, count):
+@pytest.mark.parametrize(("label", "count"), runs(label for label in OTHERS if CASES[label][0] in PIPELINED))
+def test_lanes_that_overlap_change_no_bit(ranks, label, count):
     for rank in range(count):
-        one, other = (ranks[1][f"{name},{model}{way}", str(count), str(rank)] for way in ("", ",beside"))
+        one, other = (ranks[1][f"{label}{way}", str(count), str(rank)] for way in ("", ",beside"))
         assert one.keys() == other.keys()
         assert all(np.array_equal(one[key], other[key], equal_nan=True) for key in one)
 
 
-@pytest.mark.parametrize("count", COUNTS)
-def test_every_node_is_where_it_belongs(ranks, count):
-    """Of every case, ranks together have all nodes, and each node once, or everywhere."""
-    for label, (name, *_) in cases():
-        held = sum(~np.isnan(ranks[1][label, str(count), str(rank)]["updated"]) for rank in range(count))
-        assert set(held.tolist()) <= ({count} if name == "disttgl" else {1, count}), label
+@pytest.mark.parametrize(("label", "count"), runs(CASES))
+def test_every_node_is_where_it_belongs(ranks, label, count):
+    """Ranks together have all nodes, and each node once, or everywhere."""
+    held = sum(~np.isnan(ranks[1][label, str(count), str(rank)]["updated"]) for rank in range(count))
+    assert set(held.tolist()) <= ({count} if CASES[label][0] == "disttgl" else {1, count})
 
 
 def phases(folder, schedule, case, count):
@@ -91,12 +94,11 @@ def phases(folder, schedule, case, count):
         yield SpreadPhase(Workload("small", data, shape, given), sampling, work, count, step, 0, sharing=sharing)
 
 
-@pytest.mark.parametrize("count", COUNTS)
-@pytest.mark.parametrize(("label", "case"), list(cases()))
-def test_bytes_are_those_counted(ranks, count, label, case):
+@pytest.mark.parametrize(("label", "count"), runs(CASES))
+def test_bytes_are_those_counted(ranks, label, count):
     """Of every batch of the first epoch, trained on or validating: rows that a rank gets and gives, contributions that it gets, and what
     all ranks say of shared nodes; the schedule has the larger of what comes and what goes."""
-    name, model, layers, given = case
+    case = name, model, layers, given = CASES[label]
     folder = ranks[0] / "prepared"
     schedule = planned(folder, choice(model, layers=layers), hyper(model, GLOBAL // count, events=given), name, ranks=count)
     found = [ranks[1][label, str(count), str(rank)] for rank in range(count)]

@@ -1,14 +1,15 @@
 """Training on events: one rank against an oracle that goes event by event, strategies against each other."""
 
 from copy import deepcopy
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from pairwise import fast, pairwise
+from rank_cases import parameters, run_on_ranks
 from stream_case import MODELS, choice, hyper, one_pass, planned, prepared, program, stream
 from stream_oracle import StreamOracle
-from stream_ranks import LOADING, MERGED
+from stream_ranks import LOADING, MERGED, run
 
 from chronoscale.cuda_ext.backend import backends
 from chronoscale.datasets.streams.prepared import Prepared
@@ -16,7 +17,6 @@ from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.lanes import CpuLanes
-from chronoscale.real_exec.launch import start, wait
 from chronoscale.strategies.workload import EventHyper
 
 NAMES = ("sequential", "tgl", "tgl-unique")
@@ -114,7 +114,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("model", "layers", "name", "clock"), CASES)
+@pytest.mark.parametrize(("model", "layers", "name", "clock"), pairwise(CASES))
 def test_an_epoch_is_the_oracles(tmp_path, model, layers, name, clock):
     folder, given, chosen = prepared(tmp_path, stream()), hyper(model), choice(model, layers=layers, clock=clock)
     schedule = planned(folder, chosen, given, name)
@@ -148,32 +148,40 @@ def test_a_second_thread_changes_no_bit(tmp_path, model, name):
         assert torch.equal(table, same)
 
 
+SPREAD = [(model, count) for model in MODELS for count in (2, 4)]
+WAYS = [(MERGED[0] if name in MERGED else LOADING[0], name) for name in (*LOADING[1:], *MERGED[1:])]
+
+
 @pytest.fixture(scope="module")
-def ranks(tmp_path_factory):
-    """What every rank of one, two and four ends with, by model: arrays by name."""
+def ranks(tmp_path_factory, request):
+    """What every rank ends with, by label of the case, number of ranks and rank: arrays by name."""
     folder = tmp_path_factory.mktemp("ranks")
     prepared(folder, stream())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
-        for count in (1, 2, 4):
-            wait(start("stream_ranks", folder, count, 1), "ranks")
+    labels = {1: set(), 2: set(), 4: set()}
+    for call in parameters(request):
+        if "count" in call:
+            labels[1].add(call["model"])
+            labels[call["count"]].add(call["model"])
+        if "other" in call:
+            labels[2] |= {f"{call[name]},loading" for name in ("one", "other")}
+    run(folder, 0, 1, labels.pop(1))
+    run_on_ranks("stream_ranks", folder, {count: sorted(asked) for count, asked in labels.items()})
     found = sorted(folder.glob("*-*-*.npz"))
     return {tuple(path.stem.rsplit("-", 2)): dict(np.load(path)) for path in found}
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_ranks_are_one_with_a_larger_batch(ranks, model):
+@pytest.mark.parametrize(("model", "count"), fast(SPREAD, lambda _, run: run[1] == 2))
+def test_ranks_are_one_with_a_larger_batch(ranks, model, count):
     alone = ranks[model, "1", "0"]
-    for count in ("2", "4"):
-        for rank in range(int(count)):
-            one = ranks[model, count, str(rank)]
-            assert one.keys() == alone.keys()
-            for name, value in one.items():
-                np.testing.assert_allclose(value, alone[name], atol=1e-4, err_msg=f"{count} ranks, rank {rank}: {name}")
+    for rank in range(count):
+        one = ranks[model, str(count), str(rank)]
+        assert one.keys() == alone.keys()
+        for name, value in one.items():
+            np.testing.assert_allclose(value, alone[name], atol=1e-4, err_msg=f"rank {rank}: {name}")
 
 
-@pytest.mark.parametrize("name", [*LOADING[1:], *MERGED[1:]])
-def test_on_two_ranks_every_way_to_load_ends_with_the_same_bits(ranks, name):
+@pytest.mark.parametrize(("one", "other"), fast(WAYS, lambda _, ways: ways[1] in ("etc", "simple", "fast", "fast-merged")))
+def test_on_two_ranks_every_way_to_load_ends_with_the_same_bits(ranks, one, other):
     for rank in ("0", "1"):
-        one, other = ranks[MERGED[0] if name in MERGED else LOADING[0], "loading", rank], ranks[name, "loading", rank]
-        assert one.keys() == other.keys() and all((one[key] == other[key]).all() for key in one)
+        first, second = (ranks[f"{name},loading", "2", rank] for name in (one, other))
+        assert first.keys() == second.keys() and all((first[key] == second[key]).all() for key in first)

@@ -14,7 +14,7 @@ from window_oracle import WindowOracle
 
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.snapshots.chunks import Chunks, chunked
+from chronoscale.datasets.snapshots.chunks import Chunks
 from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.survival import Epoch
 from chronoscale.real_exec.snapshots.material import Material
@@ -64,7 +64,7 @@ def folder(tmp_path_factory, request):
     sequence = replace(sequence, classes=classes.astype(np.int32))
     store.save(folder / "growth", sequence)
     for count in {case.chunks for case in CASES}:
-        np.save(folder / f"chunks-{count}.npy", chunked(sequence, count).assignment)
+        np.save(folder / f"chunks-{count}.npy", np.random.default_rng(count).permutation(np.arange(60) % count).astype(np.int32))
     labels = {ranks: [] for ranks in (1, 2, 4)}
     for case, ranks in dict.fromkeys(runs_asked(request)):
         plan(case, folder, ranks)
