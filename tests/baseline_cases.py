@@ -1,11 +1,10 @@
-"""Strategies executed on this rank: `baseline_cases.py FOLDER`.
+"""Strategies executed on this rank: `main(folder)`.
 
 The folder holds sequences, cuts, schedules, and the labels of cases by the number of ranks that run them (`rank_cases`). Writes losses
 and the bytes that every communication row moved; tests/real_exec/test_baselines.py compares them.
 """
 
 import json
-import sys
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -24,7 +23,6 @@ from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.rank import leave
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -180,9 +178,5 @@ def run(folder: Path, rank: int, ranks: int, labels: list[str]) -> None:
     np.savez(folder / f"weights-{ranks}-{rank}.npz", **trained)
 
 
-def main(folder: Path) -> int:
-    return serve_cases(folder, run)
-
-
-if __name__ == "__main__":
-    leave(main(Path(sys.argv[1])))
+def main(folder: str) -> int:
+    return serve_cases(Path(folder), run)

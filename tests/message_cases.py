@@ -1,11 +1,10 @@
-"""What ranks tell each other, executed on this rank: `message_cases.py FOLDER`.
+"""What ranks tell each other, executed on this rank: `main(folder)`.
 
 Each operation runs over memory and over a network of RATE and LATENCY. Writes whether the same came of it, bit for bit, and when it began
 and ended, ns on a clock that ranks share; tests/real_exec/test_shaped.py holds them against the model.
 """
 
 import json
-import sys
 import time
 from collections.abc import Callable
 from itertools import product
@@ -17,7 +16,7 @@ import torch.distributed as dist
 from chronoscale.real_exec.context import Context, joined
 from chronoscale.real_exec.exchange import all_gather, incoming
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.rank import leave, serve
+from chronoscale.real_exec.rank import serve
 
 RATE, LATENCY = 2e7, 0.002  # bytes a second, seconds
 LATE_S = 0.03  # by which the last rank comes after the others
@@ -114,9 +113,5 @@ def run(folder: Path, rank: int, ranks: int) -> None:
     (folder / f"found-{ranks}-{rank}.json").write_text(json.dumps(found))
 
 
-def main(folder: Path) -> int:
-    return serve("cpu", lambda: run(folder, dist.get_rank(), dist.get_world_size()))
-
-
-if __name__ == "__main__":
-    leave(main(Path(sys.argv[1])))
+def main(folder: str) -> int:
+    return serve("cpu", lambda: run(Path(folder), dist.get_rank(), dist.get_world_size()))

@@ -24,10 +24,8 @@ def parameters(request: pytest.FixtureRequest) -> list[Mapping[str, Any]]:
 
 def run_entry(entry: str, folder: Path, numbers: Iterable[int]) -> None:
     """Run a module of this folder, its `main` with `folder`, on each of these numbers of ranks."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
-        for ranks in numbers:
-            wait(start(entry, folder, ranks, 1), entry)
+    for ranks in numbers:
+        wait(start(entry, folder, ranks, 1), entry)
 
 
 def run_on_ranks(entry: str, folder: Path, labels: Mapping[int, Sequence[str]]) -> None:

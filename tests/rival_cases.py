@@ -1,7 +1,6 @@
-"""Rivals on windows on this rank: `rival_cases.py FOLDER`; test_sampled.py and test_hybrid.py compare what it writes."""
+"""Rivals on windows on this rank: `main(folder)`; test_sampled.py and test_hybrid.py compare what it writes."""
 
 import json
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,6 @@ from chronoscale.real_exec.context import joined
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.rank import leave
 from chronoscale.real_exec.snapshots.hybrid.program import HybridProgram
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -132,9 +130,5 @@ def run_everywhere(folder: Path, numbers: Iterable[int]) -> Path:
     return folder
 
 
-def main(folder: Path) -> int:
-    return serve_cases(folder, run)
-
-
-if __name__ == "__main__":
-    leave(main(Path(sys.argv[1])))
+def main(folder: str) -> int:
+    return serve_cases(Path(folder), run)

@@ -1,9 +1,8 @@
-"""One rank of several that train on a stream whose memory is spread over them, case after case: `python -m spread_ranks FOLDER`.
+"""One rank of several that train on a stream whose memory is spread over them, case after case: `main(folder)`.
 
 Two epochs each, of batches that are as large together as one rank's of `stream_ranks.GLOBAL` events. Every rank leaves what it ends with.
 """
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from chronoscale.real_exec.context import joined
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Item, Settings
 from chronoscale.real_exec.lanes import CpuLanes, Threads, lanes_for
-from chronoscale.real_exec.rank import leave
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.spread.evaluation import evaluate
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
@@ -118,9 +116,5 @@ def run(folder, rank, ranks, labels):
                 np.savez(folder / f"{label},beside-{ranks}-{rank}.npz", **found(folder / "prepared", case, context, beside))
 
 
-def main(folder: Path) -> int:
-    return serve_cases(folder, run)
-
-
-if __name__ == "__main__":
-    leave(main(Path(sys.argv[1])))
+def main(folder: str) -> int:
+    return serve_cases(Path(folder), run)

@@ -1,9 +1,8 @@
-"""One rank of several that train on a prepared stream, case after case: `python -m stream_ranks FOLDER`.
+"""One rank of several that train on a prepared stream, case after case: `main(folder)`.
 
 Two epochs each, of batches that are as large together as one rank's of `GLOBAL` events. Every rank leaves what it ends with.
 """
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from chronoscale.real_exec.context import joined
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.lanes import CpuLanes
-from chronoscale.real_exec.rank import leave
 from chronoscale.real_exec.streams.evaluation import evaluate
 
 GLOBAL = 8
@@ -50,9 +48,5 @@ def run(folder, rank, ranks, labels):
             np.savez(folder / f"{label}-{ranks}-{rank}.npz", **found(folder / "prepared", model, context, name))
 
 
-def main(folder: Path) -> int:
-    return serve_cases(folder, run)
-
-
-if __name__ == "__main__":
-    leave(main(Path(sys.argv[1])))
+def main(folder: str) -> int:
+    return serve_cases(Path(folder), run)

@@ -1,11 +1,10 @@
-"""Strategies on sliding windows executed on this rank: `window_cases.py FOLDER`.
+"""Strategies on sliding windows executed on this rank: `main(folder)`.
 
 As `baseline_cases.py`: the folder holds a sequence, its chunks and schedules. Writes losses and weights after two epochs;
 tests/real_exec/test_windows.py compares them.
 """
 
 import json
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,7 +21,6 @@ from chronoscale.real_exec.context import Context, joined
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.rank import leave
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
@@ -138,9 +136,5 @@ def run(folder: Path, rank: int, ranks: int, labels: list[str]) -> None:
     np.savez(folder / f"weights-{ranks}-{rank}.npz", **trained)
 
 
-def main(folder: Path) -> int:
-    return serve_cases(folder, run)
-
-
-if __name__ == "__main__":
-    leave(main(Path(sys.argv[1])))
+def main(folder: str) -> int:
+    return serve_cases(Path(folder), run)
