@@ -9,6 +9,7 @@ import pytest
 import torch
 from dense_trainer import RATE, DenseTrainer, apart, iterations_of, weights
 from one_rank import here
+from pairwise import pairwise
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from chronoscale.datasets import store
@@ -82,12 +83,18 @@ RUNS = [  # how a placement is run; each of REAL's on either placement, in turn
     ("real-reuse", "DELTA"),
     ("real-type1", "mixed"),
 ]
+QUICK = (("wd-gcn", 1), ("mpnn-lstm", 1))
 
 
 @pytest.mark.parametrize(
-    ("number", "model", "layers"), [pytest.param(i, *of, id="-".join(map(str, of))) for i, of in enumerate(product(MODELS, (1, 2, 3)))]
+    ("number", "model", "layers", "side"),
+    [
+        pytest.param(i, *of, side, id="-".join(map(str, (*of, side))), marks=() if of in QUICK else pytest.mark.slow)
+        for i, of in enumerate(product(MODELS, (1, 2, 3)))
+        for side in ("dealt", "placed")
+    ],
 )
-def test_equal_losses_over_20_steps(number, model, layers):
+def test_equal_losses_over_20_steps(number, model, layers, side):
     """Every way to run a placement against dense matrices and plain autograd: 1e-5 relative over at least 20 optimiser steps.
 
     Every model in every depth; graphs and pairs of (placement, way to run it) come in turn, so that each model meets all of them. The
@@ -95,22 +102,22 @@ def test_equal_losses_over_20_steps(number, model, layers):
     """
     graphs = list(SEQUENCES.values())[number % 2]
     work = work_of(graphs, model, layers, Hyper(group_size=3))
-    for side, placement in enumerate((deal(work.groups, 1, 2), place(benefit(work, COSTS), 1))):
-        schedule = lower("psg", work, placement, KINDS["psg"], COSTS)
-        base, program = train(graphs, work, schedule)
-        oracle = DenseTrainer(graphs, program.material.features(0), SnapshotModel(work.model, 5), work.hyper)
-        expected = oracle.losses(iterations_of(schedule))
-        assert len(base.losses) >= 20
-        np.testing.assert_allclose(base.losses, expected, rtol=1e-5)
-        assert all(np.abs(p.detach().numpy()).sum() > 0 for p in program.model.parameters())
-        for name, kind in RUNS[(number + side) % 2 :: 2]:
-            forms = kind and forms_of(work, kind)
-            schedule = lower(name, work, placement, KINDS[name], COSTS, forms)
-            assert kind != "DELTA" or len(schedule.tasks(Op.INCREMENT)) > 20
-            assert kind != "MAP" or len(schedule.tasks(Op.RECONSTRUCT)) > 20
-            other, program = train(graphs, work, schedule, threaded=True)
-            np.testing.assert_allclose(other.losses, expected, rtol=1e-5, err_msg=f"{name} {kind}")
-            assert apart(weights(program.model), weights(oracle.model), SnapshotModel(work.model, 5)) < 1e-2, f"{name} {kind}"
+    placement = deal(work.groups, 1, 2) if side == "dealt" else place(benefit(work, COSTS), 1)
+    schedule = lower("psg", work, placement, KINDS["psg"], COSTS)
+    base, program = train(graphs, work, schedule)
+    oracle = DenseTrainer(graphs, program.material.features(0), SnapshotModel(work.model, 5), work.hyper)
+    expected = oracle.losses(iterations_of(schedule))
+    assert len(base.losses) >= 20
+    np.testing.assert_allclose(base.losses, expected, rtol=1e-5)
+    assert all(np.abs(p.detach().numpy()).sum() > 0 for p in program.model.parameters())
+    for name, kind in RUNS[(number + (side == "placed")) % 2 :: 2]:
+        forms = kind and forms_of(work, kind)
+        schedule = lower(name, work, placement, KINDS[name], COSTS, forms)
+        assert kind != "DELTA" or len(schedule.tasks(Op.INCREMENT)) > 20
+        assert kind != "MAP" or len(schedule.tasks(Op.RECONSTRUCT)) > 20
+        other, program = train(graphs, work, schedule, threaded=True)
+        np.testing.assert_allclose(other.losses, expected, rtol=1e-5, err_msg=f"{name} {kind}")
+        assert apart(weights(program.model), weights(oracle.model), SnapshotModel(work.model, 5)) < 1e-2, f"{name} {kind}"
 
 
 class Sorts(TorchDispatchMode):
@@ -192,7 +199,7 @@ BYTES = list(product(["wd-gcn", "gat-lstm", "mpnn-lstm"], [1, 2], ["DELTA", "MAP
 
 
 @pytest.mark.parametrize(  # each model in each form once a variant, on one layer or two
-    ("model", "layers", "kind", "variant"), [(*of, ("exact", "as-published")[i % 2]) for i, of in enumerate(BYTES)]
+    ("model", "layers", "kind", "variant"), pairwise((*of, ("exact", "as-published")[i % 2]) for i, of in enumerate(BYTES))
 )
 def test_planned_bytes_are_moved_bytes(model, layers, kind, variant):
     graphs = SEQUENCES["growth"]

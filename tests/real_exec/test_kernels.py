@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 import stream_case
 import torch
 from emulation.stand_in import emulated
+from pairwise import pairwise
 
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
@@ -89,9 +91,9 @@ def differences(schedule: Schedule, program: Program, allowed: Mapping[Op, int] 
     return found
 
 
-@pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("model", ["t-gcn", "wd-gcn", "gat-lstm", "mpnn-lstm"])
-@pytest.mark.parametrize("name", ["psg", "real-type1"])
+@pytest.mark.parametrize(
+    ("name", "model", "layers"), pairwise(product(("psg", "real-type1"), ("t-gcn", "wd-gcn", "gat-lstm", "mpnn-lstm"), (1, 2)))
+)
 def test_groups(name: str, model: str, layers: int) -> None:
     shape = model_shape(model, INPUTS, HIDDEN, layers)
     schedule = strategy(name).plan(Workload("w", statistics_of(GRAPHS), shape, HYPER), 1, UNUSED).head(2)
@@ -113,11 +115,13 @@ def test_cells(name: str, model: str) -> None:
     assert not differences(schedule, CellProgram(schedule, region, Learner(SnapshotModel(shape), context), HYPER, context))
 
 
-@pytest.mark.parametrize(("layers", "ranks"), [(1, 1), (2, 1), (2, 2)])
-@pytest.mark.parametrize("model", ["t-gcn", "evolvegcn-h", "mpnn-lstm"])
-@pytest.mark.parametrize("name", ["flaredtdg", "flaredtdg-remap", "full-history"])
-def test_blocks(name: str, model: str, layers: int, ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows of another length than was counted; all ranks have some of what is given up, and read others'."""
+@pytest.mark.parametrize(
+    ("name", "model", "spread"),
+    pairwise(product(("flaredtdg", "flaredtdg-remap", "full-history"), ("t-gcn", "evolvegcn-h", "mpnn-lstm"), ((1, 1), (2, 1), (2, 2)))),
+)
+def test_blocks(name: str, model: str, spread: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows of another length than was counted; all ranks have some of what is given up, and read others'. spread: layers, ranks."""
+    layers, ranks = spread
     monkeypatch.setattr(remap, "kept_ids", remap.sorted_ids)  # as on a GPU
     hyper = Hyper(recency=Recency(Decay(2, 3, 0.6), 16))
     chunks = Chunks((np.arange(DENSE.num_nodes) % 16).astype(np.int32), 16)
@@ -165,18 +169,20 @@ def clicks(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
 LOADING = ("etc", "taser", "simple", "fast", "fast-none", "fast-sc-te", "fast-merged")
 
 
-@pytest.mark.parametrize(("name", "ranks", "rank"), [("tgl", 1, 0), ("tgl", 2, 1), *((name, 1, 0) for name in LOADING)])
-@pytest.mark.parametrize("task", ["link", "node"])
-@pytest.mark.parametrize("model", STREAM_MODELS)
-def test_events(clicks: Mapping[str, Path], model: str, task: str, name: str, ranks: int, rank: int) -> None:
+EVENTS = product(STREAM_MODELS, ("link", "node"), (("tgl", 1), ("tgl", 2), *((name, 1) for name in LOADING)))
+
+
+@pytest.mark.parametrize(("model", "task", "loading"), pairwise(EVENTS, required=lambda case: case[2] == ("tgl", 2)))
+def test_events(clicks: Mapping[str, Path], model: str, task: str, loading: tuple[str, int]) -> None:
     """Ways to load, and operators edge by edge. The second of two ranks has no events in the last iteration. Not the first batches: a level
-    of one row is laid out without a copy."""
+    of one row is laid out without a copy. loading: a strategy, and ranks."""
+    name, ranks = loading
     given = stream_case.hyper(model, batch_size=9, windows=4, duration=12.0)
     samples, attends = STREAM_MODELS[model].aggregates, STREAM_MODELS[model].attends
     more = {"dropout": 0.2, "clock": "log", "layers": 1 + samples, "heads": 1 + attends * (task == "link")}
     chosen = stream_case.choice(model, **more)
     schedule = stream_case.planned(clicks[task], chosen, given, name, ranks)
-    program = bound(Item("counted", "", str(clicks[task]), given), schedule, chosen, Context(rank=rank, collective=Unheard(ranks)))
+    program = bound(Item("counted", "", str(clicks[task]), given), schedule, chosen, Context(rank=ranks - 1, collective=Unheard(ranks)))
     last = schedule.iterations - 2
     program.tasks = [row for row in program.tasks if row.unit >= last or (row.op is Op.SAMPLE and row.layer == 0)]
     sampled = {row.unit for row in program.tasks if row.op is Op.SAMPLE and row.layer < 0}
