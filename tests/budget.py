@@ -1,0 +1,195 @@
+"""What tests cost: a pytest plug-in that counts every test's CPU seconds, refuses dear ones, and holds the total against a budget.
+
+A second here is a *unit*: what a machine like CI's does in one second of CPU, by a fixed piece of work that is measured again and again (a
+slower or busier machine is not refused). A test costs what its set-up, call and teardown spend, children included that were waited for, and
+those of the servers that fork children for it (`COUNTERS`). Fixtures of a wider scope are counted for themselves.
+
+A test above 4 units that is not marked `slow`, and a wider fixture above 25, ends in an error. `--budget MINUTES` makes the session fail
+where all of it, imports included, costs more. docs/testing.md says how to keep a test cheap.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Generator
+from statistics import median
+from typing import Any
+
+import pytest
+
+TEST, FIXTURE = 4.0, 25.0  # units, the most that is let pass
+COUNTERS = ("forked", "chronoscale.real_exec.launch")  # modules whose spent_s() tells of children that are not ours to wait for
+REFERENCE_S = 0.02  # of one piece of work, where a unit is a second
+RENEWED_S = 10.0  # CPU seconds after which the work is measured again
+DEAREST = 10
+
+
+def spent_s() -> float:
+    """Return the CPU seconds that this process and its children have spent."""
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    counters = (getattr(sys.modules.get(name), "spent_s", None) for name in COUNTERS)
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages) + sum(counter() for counter in counters if counter is not None)
+
+
+def measure_s() -> float:
+    """Return the CPU seconds of one piece of work."""
+    before = time.process_time()
+    words = {}
+    for number in range(30_000):
+        words[str(number * 7919 % 30_011)] = number
+    sum(number for _, number in sorted(words.items()))
+    return time.process_time() - before
+
+
+class Unit:
+    """How many CPU seconds a unit takes: by the median of the last measurements."""
+
+    def __init__(self) -> None:
+        self.measured: list[float] = []
+        self.at = 0.0
+        self.renew(5)
+
+    def renew(self, count: int = 1) -> None:
+        self.measured = [*self.measured, *(measure_s() for _ in range(count))][-5:]
+        self.at = time.process_time()
+
+    def units(self, seconds: float) -> float:
+        if time.process_time() - self.at > RENEWED_S:
+            self.renew()
+        return seconds * REFERENCE_S / median(self.measured)
+
+
+class Counter:
+    """Counts what the tests of this process cost, and tells it with each test's last report."""
+
+    def __init__(self) -> None:
+        self.unit = Unit()
+        self.began = self.counted = spent_s()
+        self.total = self.unit.units(self.began)  # of the imports, too
+        self.wider: list[tuple[str, float]] = []
+        self.inside: list[float] = []  # of each wider fixture that is being set up: what others inside it have cost
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self) -> Generator[None, object, object]:
+        self.began, self.wider = spent_s(), []
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
+        if fixturedef.scope == "function":
+            return (yield)
+        began = spent_s()
+        self.inside.append(0.0)
+        try:
+            return (yield)
+        finally:
+            whole = spent_s() - began
+            own = whole - self.inside.pop()
+            if self.inside:
+                self.inside[-1] += whole
+            self.wider.append((f"{fixturedef.baseid or '.'}::{fixturedef.argname}", own))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if call.when == "teardown":
+            self.judge(item, report)
+        return report
+
+    def judge(self, item: pytest.Item, report: pytest.TestReport) -> None:
+        """Write the costs into a test's last report, which fails where they are too high."""
+        seconds = spent_s() - self.began - sum(cost for _, cost in self.wider)
+        too_dear = item.get_closest_marker("slow") is None and self.refusal(seconds)
+        if too_dear:
+            self.unit.renew(5)  # the machine may just be busier than it was
+            too_dear = self.refusal(seconds)
+        report.cost = self.unit.units(seconds)
+        report.wider = [(name, self.unit.units(cost)) for name, cost in self.wider]
+        self.advance()
+        if too_dear and not report.failed:
+            report.outcome, report.longrepr = "failed", too_dear
+
+    def refusal(self, seconds: float) -> str | None:
+        """Return a sentence on what was too dear, if something was."""
+        said = [
+            f"{name} cost {self.unit.units(cost):.1f} units (CPU seconds of a quiet machine): a wider fixture may cost {FIXTURE:g}"
+            for name, cost in self.wider
+            if self.unit.units(cost) > FIXTURE
+        ]
+        if self.unit.units(seconds) > TEST:
+            said.append(
+                f"this test cost {self.unit.units(seconds):.1f} units (CPU seconds of a quiet machine): one that is not marked slow may cost "
+                f"{TEST:g}; make it cheaper, or mark it and keep a cheap one beside it (docs/testing.md)"
+            )
+        return "; ".join(said) or None
+
+    def advance(self) -> None:
+        """Add what was spent since the last call to the total, in units of now."""
+        now = spent_s()
+        self.total += self.unit.units(now - self.counted)
+        self.counted = now
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if "forked" in sys.modules:
+            sys.modules["forked"].close()  # so that what the server spent is counted
+        self.advance()
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput["units"] = self.total
+
+
+class Account:
+    """Adds up what all processes have told, prints it, and judges the session."""
+
+    def __init__(self, budget: float | None) -> None:
+        self.budget = budget
+        self.workers: list[float] = []
+        self.costs: dict[str, float] = {}
+        self.wider: dict[str, float] = {}
+        self.total = 0.0
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "teardown" and hasattr(report, "cost"):
+            self.costs[report.nodeid] = report.cost
+            for name, cost in report.wider:
+                self.wider[name] = self.wider.get(name, 0.0) + cost
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        self.workers.append(getattr(node, "workeroutput", {}).get("units", 0.0))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        counter = session.config.pluginmanager.get_plugin("budget-counter")
+        self.total = (counter.total if counter else spent_s()) + sum(self.workers)
+        if self.budget is not None and self.total > self.budget * 60 and session.exitstatus == 0:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not self.costs:
+            return
+        beside = "" if self.budget is None else f" of {self.budget:g}"
+        over = self.budget is not None and self.total > self.budget * 60
+        terminalreporter.section(f"{self.total / 60:.1f}{beside} minutes of CPU{', ABOVE THE BUDGET' if over else ''}", red=over, bold=over)
+        wider = sum(self.wider.values())
+        terminalreporter.line(f"tests {sum(self.costs.values()):.0f} units, wider fixtures {wider:.0f}, with imports {self.total:.0f}")
+        for kind, costs in (("", self.costs), ("fixture ", self.wider)):
+            for name in sorted(costs, key=costs.__getitem__, reverse=True)[:DEAREST]:
+                if costs[name] >= 0.5:
+                    terminalreporter.line(f"{costs[name]:7.1f}  {kind}{name}")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--budget", type=float, metavar="MINUTES", help="fail if the session costs more minutes of a quiet machine's CPU")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    worker = hasattr(config, "workerinput")
+    if worker or not config.getoption("numprocesses", None):
+        config.pluginmanager.register(Counter(), "budget-counter")
+    if not worker:
+        config.pluginmanager.register(Account(config.getoption("budget")), "budget-account")
