@@ -122,7 +122,7 @@ class Counter:
         ]
         if self.unit.units(seconds) > TEST:
             said.append(
-                f"this test cost {self.unit.units(seconds):.1f} units (CPU seconds of a quiet machine): one that is not marked slow may cost "
+                f"this test cost {self.unit.units(seconds):.1f} units (CPU seconds of a quiet machine): one not marked slow may cost "
                 f"{TEST:g}; make it cheaper, or mark it and keep a cheap one beside it (docs/testing.md)"
             )
         return "; ".join(said) or None

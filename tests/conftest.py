@@ -1,21 +1,16 @@
 """One thread for torch: tests compare numbers, not speeds, and share the machine."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import settings
 
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 
-pytest_plugins = ["budget"]
+pytest_plugins = ["budget", "profiles"]
 torch.set_num_threads(1)
-settings.register_profile("fast", max_examples=50, deadline=None, derandomize=True)
-settings.register_profile("full", max_examples=400, deadline=None)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 SMALL = {"model": {"name": "t-gcn", "hidden": 8, "inputs": 8}, "groups": 6, "ranks": [1], "repeats": 2, "warmup": 0}
 
 

@@ -57,7 +57,7 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
 def test_a_dear_test_is_refused_unless_it_is_marked(session) -> None:
     done = session(TESTS)
     done.assert_outcomes(passed=4, errors=1)
-    done.stdout.fnmatch_lines(["*ERROR at teardown of test_dear*", "this test cost * units*may cost 4*"])
+    done.stdout.fnmatch_lines(["*ERROR at teardown of test_dear*", "this test cost * units*"])
     done.stdout.re_match_lines([r" +\d+\.\d  .*::test_(dear|marked)"])
 
 

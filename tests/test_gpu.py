@@ -10,6 +10,7 @@ import sys
 from importlib.metadata import requires, version
 from pathlib import Path
 
+import forked
 import psutil
 import pytest
 import torch
@@ -111,7 +112,7 @@ def test_documented_commands_end_in_time():
 def test_without_a_gpu_a_part_says_so(tmp_path):
     asked = ["-m", "gpu", "--only", "kernels", "--out", str(tmp_path)]
     path = os.pathsep.join(map(str, (ROOT / "src", ROOT / "benchmarks")))
-    done = subprocess.run([sys.executable, *asked], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+    done = forked.run(asked, env={**os.environ, "PYTHONPATH": path})
     assert done.returncode == 3 and done.stderr.startswith("kernels: no device")
     assert Record.read(tmp_path / "kernels.json")["status"] == "no device"
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
+import forked
 import numpy as np
 import pytest
 import torch
@@ -108,7 +109,7 @@ def command(*arguments: str, absent: bool) -> subprocess.CompletedProcess[str]:
     lines = ["import runpy, sys", *(["sys.modules['torch_geometric'] = None"] if absent else [])]
     lines += [f"sys.path.insert(0, {str(script.parent)!r})", f"sys.argv = [{str(script)!r}, *{arguments!r}]"]
     lines += [f"runpy.run_path({str(script)!r}, run_name='__main__')"]
-    return subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
+    return forked.run(["-c", "\n".join(lines)])
 
 
 def test_without_the_package_one_line_says_what_to_install():

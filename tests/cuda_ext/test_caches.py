@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from native_case import PLACES
 
@@ -19,7 +19,6 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(made, "scheduler", lambda _: None)
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 2)), max_size=80), st.integers(1, 4), st.integers(1, 4))
 def test_what_was_used_least_recently_is_replaced(accesses: list[tuple[int, int]], sets: int, ways: int) -> None:
     held: dict[tuple[int, int], list[int]] = {}

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from native_case import PLACES, needs_cpu
+from profiles import examples
 from torch import Tensor
 
 from chronoscale.cuda_ext import blocks
@@ -71,7 +72,7 @@ def ran(step: Step, cell: torch.nn.RNNCellBase, tensors: list[Tensor], first: bo
 @pytest.mark.parametrize("kind", CELLS)
 @pytest.mark.parametrize("backend", PLACES)
 @given(rows=st.integers(0, 30), width=st.integers(1, 9), hidden=st.integers(1, 20), first=st.booleans(), seed=st.integers(0, 99))
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_equals_torchs_cell(kind: str, backend: str, rows: int, width: int, hidden: int, first: bool, seed: int) -> None:
     cell, tensors = cell_of(kind, width, hidden, seed), drawn(rows, width, hidden, seed)
     found, wanted = (ran(step, cell, tensors, first) for step in (ours(kind, cell, backend), theirs(kind, cell)))

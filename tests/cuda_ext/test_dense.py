@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from native_case import PLACES, needs_cpu
 from torch import Tensor
@@ -69,7 +69,6 @@ def expected(a: Tensor, b: Tensor, start: Tensor | None) -> Tensor:
 
 @needs_cpu
 @given(sizes=st.tuples(SIZES, SIZES, SIZES), batches=st.integers(0, 3), one=LAID, other=LAID, begins=BEGINS, seed=st.integers(0, 99))
-@settings(deadline=None, max_examples=150)
 def test_any_sizes_and_strides(sizes: tuple[int, int, int], batches: int, one: Laid, other: Laid, begins: str | None, seed: int) -> None:
     m, k, n = sizes
     first = (batches,) * (batches > 0)
@@ -106,7 +105,6 @@ def test_results_do_not_depend_on_threads_nor_a_row_on_the_others(dtype: torch.d
 
 @needs_cpu
 @given(sizes=st.tuples(*[st.integers(1, 5)] * 3), batches=st.integers(0, 3), one=LAID, other=LAID, seed=st.integers(0, 99))
-@settings(deadline=None, max_examples=150)
 def test_gradients_of_any_strides(sizes: tuple[int, int, int], batches: int, one: Laid, other: Laid, seed: int) -> None:
     (m, k, n), first = sizes, (batches,) * (batches > 0)
     a, b = one(random(*first, m, k, seed=seed)).requires_grad_(), other(random(*first, k, n, seed=seed + 1)).requires_grad_()

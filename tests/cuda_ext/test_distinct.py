@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from native_case import PLACES, needs_cpu
 
@@ -34,7 +34,6 @@ def expected(given_ids: np.ndarray) -> tuple[list[int], list[int]]:
     return rows, [of[one] for one in given_ids.tolist()]
 
 
-@settings(deadline=None, max_examples=100)
 @given(ids, st.sampled_from([0, 8, 2**30]))
 def test_distinct_ids(given_ids: np.ndarray, sparse: int) -> None:
     """By a table or marks where they lie close together, and by sorting; those that lie far from 0, too."""
@@ -65,7 +64,6 @@ def test_runs_that_cross_parts(spread: int) -> None:
     assert unique.tolist() == [0, spread * 1000, spread * 2000] and np.array_equal(unique[index], some)
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.integers(0, 7), st.integers(0, 5), st.integers(1, TOP), st.integers(0, 2**32 - 1))
 def test_a_triple_gives_its_slots_back(rows: int, width: int, bound: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -94,7 +92,6 @@ def test_the_triples_of_a_sampled_hop() -> None:
 
 
 @needs_cpu
-@settings(deadline=None, max_examples=60)
 @given(ids)
 def test_the_kernel_equals_its_reference(given_ids: np.ndarray) -> None:
     for a, b in zip(distinct(given_ids), distinct_reference.distinct(given_ids), strict=True):

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -138,7 +138,6 @@ def test_threads_change_no_bit(threads: None) -> None:
     assert all(torch.equal(a, b) for other in results[1:] for a, b in zip(results[0], other, strict=True))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 40), max_size=8), st.integers(1, 9), st.sampled_from([1.0, 30.0, 300.0]))
 def test_any_rows(lengths: list[int], heads: int, size: float) -> None:
     indptr = pointers(tuple(lengths))

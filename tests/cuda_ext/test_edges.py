@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -131,7 +131,6 @@ def test_sorted_or_not_the_cpu_sums_in_the_order_of_the_edges() -> None:
     assert torch.equal(aggregate_edges(x, target, ROWS, source, backend="cpu"), rows)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_any_edges(data: st.DataObject) -> None:
     rows, nodes, width = (data.draw(st.integers(1, most)) for most in (9, 9, 20))

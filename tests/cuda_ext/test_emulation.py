@@ -30,6 +30,7 @@ from chronoscale.errors import MachineError
 
 pytestmark = pytest.mark.skipif(compiler() is None or "cpu" not in backends(), reason="no C++ compiler, or no backend 'cpu'")
 SEEDS = range(1, 5)
+slow = pytest.mark.slow
 
 
 def same(some: dict[str, list[Tensor]], others: dict[str, list[Tensor]]) -> list[str]:
@@ -51,7 +52,7 @@ def test_the_cases_are_right(expected: dict[str, list[Tensor]]) -> None:
             torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-3, equal_nan=True, msg=lambda text, name=name: f"{name}: {text}")
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [SEEDS[0], *(pytest.param(seed, marks=slow) for seed in SEEDS[1:])])
 def test_no_order_changes_a_bit(expected: dict[str, list[Tensor]], seed: int) -> None:
     with emulated(seed):
         assert not same(outcomes("cpu"), expected)
@@ -60,7 +61,7 @@ def test_no_order_changes_a_bit(expected: dict[str, list[Tensor]], seed: int) ->
 # ---- what CUDA promises ----
 
 
-@pytest.fixture(scope="module", params=[PLAIN, PORTABLE], ids=["own switch", "swapcontext"])
+@pytest.fixture(scope="module", params=[PLAIN, pytest.param(PORTABLE, marks=slow)], ids=["own switch", "swapcontext"])
 def probes(request: pytest.FixtureRequest) -> ctypes.CDLL:
     found = ctypes.CDLL(str(build(HERE / "probes", request.param) / NAME))
     found.error.restype = ctypes.c_char_p
@@ -210,7 +211,7 @@ def test_what_the_converter_cannot_read_it_says(text: str) -> None:
         convert(f"// <<<\n{text}\n", "a.cu")
 
 
-# ---- faults planted in the real kernels ----
+# ---- faults planted in the real kernels: each is compiled ----
 
 
 def planted(folder: Path, file: str, find: str, put: str, which: int = 0) -> Path:
@@ -258,10 +259,12 @@ def notices(cuda: ctypes.CDLL, expected: dict[str, list[Tensor]], seeds: Sequenc
         os._exit(255)
 
 
+@slow
 def test_sound_kernels_are_not_noticed(expected: dict[str, list[Tensor]]) -> None:
     assert not notices(library(), expected, [9])
 
 
+@slow
 @pytest.mark.parametrize(("file", "which"), barriers())
 def test_a_missing_barrier_is_caught(tmp_path: Path, expected: dict[str, list[Tensor]], file: str, which: int) -> None:
     assert notices(library(planted(tmp_path, file, "__syncthreads();", ";", which)), expected)
@@ -273,11 +276,13 @@ def caught(tmp_path: Path, file: str, find: str, put: str) -> str:
     return str(error.value)
 
 
+@slow
 def test_a_divergent_barrier_is_caught(tmp_path: Path) -> None:
     said = caught(tmp_path, "cuda/packs.cuh", "__syncthreads();", "if (threadIdx.x) __syncthreads();")
     assert re.search(r"native aggregate_f32 on cpu: the launch failed: block \d+: .*wait at .*barrier.* packs.cuh:\d+", said)
 
 
+@slow
 def test_a_shuffle_with_an_exited_lane_is_caught(tmp_path: Path) -> None:
     leads = "const bool leads = threadIdx.x % lanes == 0;"
     said = caught(tmp_path, "cuda/attention.cu", leads, f"{leads} if (threadIdx.x == 5) return;")
@@ -297,6 +302,7 @@ assert (out == 3).all()
 """
 
 
+@slow
 @pytest.mark.parametrize("sound", [True, False])
 def test_a_write_out_of_bounds_is_caught(tmp_path: Path, sound: bool) -> None:
     if not sanitizer.libraries():

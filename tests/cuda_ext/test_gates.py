@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from native_case import PLACES, needs_cpu
 from torch import Tensor
@@ -29,7 +29,6 @@ def case(rows: int, hidden: int, seed: int = 0, size: float = 3.0, dtype: torch.
 
 @pytest.mark.parametrize("backend", PLACES)
 @given(rows=st.integers(0, 130), hidden=st.integers(1, 40), seed=st.integers(0, 99))
-@settings(deadline=None, max_examples=60)
 def test_equals_torchs_cell(backend: str, rows: int, hidden: int, seed: int) -> None:
     x, state = torch.randn(rows, 4, generator=torch.Generator().manual_seed(seed)), case(rows, hidden, seed, dtype=torch.float32)[2]
     there, cell = case(rows, hidden, seed)[3], torch.nn.GRUCell(4, hidden)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.cuda_ext import greedy_reference
@@ -35,7 +35,6 @@ def assert_same(a: Pairing, b: Pairing) -> None:
     np.testing.assert_array_equal(a.slot, b.slot)
 
 
-@settings(deadline=None, max_examples=150)
 @given(problems())
 def test_equals_the_algorithm_line_by_line(problem: tuple[np.ndarray, np.ndarray, int, int]) -> None:
     assert_same(pair_groups(*problem), reference(*problem))
@@ -49,7 +48,6 @@ def test_equals_it_at_length(gpus: int, max_targets: int) -> None:
     assert_same(pair_groups(*problem), reference(*problem))
 
 
-@settings(deadline=None)
 @given(problems())
 def test_every_group_runs_once_and_gpus_hold_two(problem: tuple[np.ndarray, np.ndarray, int, int]) -> None:
     times, _, gpus, _ = problem

@@ -7,8 +7,9 @@ import pytest
 import torch
 from emulation.builder import compiler
 from emulation.stand_in import emulated
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from torch import Tensor
 
 from chronoscale.cuda_ext import native
@@ -79,7 +80,7 @@ def test_rows_that_are_not_asked_for_stay_as_they_are(backend: str, device: str,
     assert torch.equal(out, torch.where(only.bool()[:, None], aggregate(graph, x, backend), -1))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(st.sampled_from([0, 1, 3, 40, 511, 512, 513, 700, 1023, 1024, 1537]), min_size=1, max_size=12))
 def test_any_lengths_are_exact(lengths: list[int]) -> None:
     graph, x = graph_of(lengths), whole(37, 8)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from changing_graphs import changing, operand
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.cuda_ext.backend import backends
@@ -51,7 +51,6 @@ def test_a_long_run_equals_fresh_graphs(backend: str, device: str, variant: str)
         assert torch.equal(scale, fresh_scale)
 
 
-@settings(max_examples=60, deadline=None)
 @given(edge_sets, edge_sets)
 def test_any_two_graphs(first: set[tuple[int, int]], second: set[tuple[int, int]]) -> None:
     before, after = snapshot(first), snapshot(second)

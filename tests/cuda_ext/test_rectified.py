@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from native_case import PLACES, needs_cpu
+from profiles import examples
 from torch import Tensor
 from torch.nn.functional import linear
 
@@ -34,7 +35,6 @@ def drawn(rows: int, width: int, hidden: int, seed: int = 0) -> tuple[Tensor, Te
 
 
 @given(rows=st.integers(0, 60), width=st.integers(0, 30))
-@settings(deadline=None)
 def test_blocks_are_all_rows_once(rows: int, width: int) -> None:
     found, longest = [list(range(rows))[block] for block in blocks.blocks(rows, width)], blocks.longest(rows, width)
     assert [row for block in found for row in block] == list(range(rows))
@@ -45,7 +45,7 @@ def test_blocks_are_all_rows_once(rows: int, width: int) -> None:
 @pytest.mark.parametrize("backend", PLACES)
 @pytest.mark.parametrize("biased", [True, False])
 @given(rows=st.integers(0, 30), width=st.integers(1, 9), hidden=st.integers(1, 20), seed=st.integers(0, 99))
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_equals_torchs_operators(backend: str, biased: bool, rows: int, width: int, hidden: int, seed: int) -> None:
     leaves = [part.requires_grad_() for part in drawn(rows, width, hidden, seed)][: 2 + biased]
     found, wanted = rectified(*leaves, backend=backend), torch.relu(linear(*leaves))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.cuda_ext.graph import CSR
@@ -49,7 +49,6 @@ def cuts(draw: st.DrawFn) -> Cut:
     return Cut(graph, draw(st.integers(0, own)), draw(st.integers(0, halo)))
 
 
-@settings(deadline=None)
 @given(cuts())
 def test_any_part_of_any_matrix(cut: Cut) -> None:
     indptr, indices, values = cut.expected()
@@ -64,7 +63,6 @@ def test_any_part_of_any_matrix(cut: Cut) -> None:
     CSR(found.indptr, found.indices, found.values, found.num_cols).check()  # counts as checked, and would pass
 
 
-@settings(deadline=None)
 @given(cuts(), st.data())
 def test_step_by_step_is_at_once(cut: Cut, data: st.DataObject) -> None:
     rows = data.draw(st.integers(cut.rows, cut.graph.num_rows))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from native_case import needs_cpu
 from torch import Tensor
@@ -144,7 +144,6 @@ def test_sums_and_gradients_are_the_formulas(place: tuple[str, str], name: str) 
         close(graded(attend(*mine, backend=backend), mine), graded(formula(theirs), theirs), tolerance)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     sizes=st.tuples(*(st.integers(low, high) for low, high in ((1, 30), (1, 9), (1, 5), (0, 40), (0, 20), (0, 40), (1, 9)))),
     keeps=st.booleans(),

@@ -6,7 +6,7 @@ from math import exp
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from native_case import PLACES, needs_cpu
 
@@ -53,7 +53,6 @@ def scores(event: int, src: np.ndarray, dst: np.ndarray, time: np.ndarray, part:
 
 
 @pytest.mark.usefixtures("place")
-@settings(deadline=None, max_examples=60)
 @given(streams(), st.integers(1, 4), st.sampled_from([0.0, 1e-3, 0.5, 20.0]))
 def test_events_go_where_the_formulas_say(stream: tuple[np.ndarray, ...], parts: int, decay: float) -> None:
     src, dst, time, shared = stream
@@ -77,7 +76,6 @@ def test_events_go_where_the_formulas_say(stream: tuple[np.ndarray, ...], parts:
 
 
 @needs_cpu
-@settings(deadline=None, max_examples=150)
 @given(streams(), st.integers(1, 9), st.sampled_from([0.0, 1e-3, 0.5, 20.0]), st.sampled_from(made.RULES), st.integers(0, 60))
 def test_both_are_the_same_to_the_last_bit(stream: tuple[np.ndarray, ...], parts: int, decay: float, rule: Rule, cut: int) -> None:
     *columns, shared = stream

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -71,7 +71,6 @@ def test_threads_change_no_bit(threads: None) -> None:
         assert torch.equal(gather_rows(cached, sent, index, "cpu"), torch.cat([cached, sent])[index])
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 20), st.integers(0, 40))
 def test_any_tables(first: int, second: int, width: int, count: int) -> None:
     cached, sent = normal(first, width), normal(second, width)

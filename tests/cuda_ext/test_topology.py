@@ -9,7 +9,7 @@ from pathlib import Path
 
 import machines
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.cuda_ext.topology import Cpu, Topology
@@ -80,7 +80,6 @@ def test_other_forms_of_the_same_text(tmp_path: Path) -> None:
     assert numbers(read(tmp_path, "# CPU,Core,Socket\n1,0,0\n0,0,0\n"), "core") == [[0, 1]]
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.dictionaries(st.integers(0, 300), st.tuples(*[st.integers(0, 5)] * 5), min_size=1, max_size=20))
 def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, described: dict[int, tuple[int, ...]]) -> None:
     folder = tmp_path_factory.mktemp("machine")

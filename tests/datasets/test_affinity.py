@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from stream_search import NODES, earlier, sources
 
@@ -65,7 +65,6 @@ def finished(table: np.ndarray) -> np.ndarray:
     return table
 
 
-@settings(deadline=None, max_examples=150)
 @given(sources, batches, st.integers(1, 5), st.sampled_from([[], [2], [3, 2]]))
 def test_it_is_that_of_the_definition(source: Source, given: list[Roots], threads: int, fanouts: list[int]) -> None:
     for similarity, slow in (("as-published", as_printed), ("chunks", of_chunks)):

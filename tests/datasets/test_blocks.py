@@ -36,7 +36,7 @@ def in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statistics, "_BLOCK", 3)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(table=st.lists(rows, min_size=1, max_size=30), strict=st.booleans())
 def test_blocks_of_lines_are_read_as_one_table(tmp_path: Path, in_small_blocks: None, table: list[tuple[int, ...]], strict: bool) -> None:
     path = tmp_path / "a.txt"
@@ -97,7 +97,7 @@ def test_a_spool_keeps_what_was_appended(in_small_blocks: None) -> None:
 streams = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 3)), max_size=60).map(sorted)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=streams, kind=st.sampled_from([np.int64, np.float64]))
 def test_counts_are_those_of_a_dict(in_small_blocks: None, events: list[tuple[int, int, int]], kind: type) -> None:
     t, src, dst = np.array(events, np.int64).reshape(-1, 3).T

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from native_case import PLACES, needs_cpu
 from stream_search import NODES, earlier, source_of
@@ -59,7 +59,6 @@ def local(seat: Seat, neighbor: int, event: int) -> bool:
 
 
 @needs_cpu
-@settings(max_examples=200, deadline=None)
 @given(cut(), boundaries, st.integers(0, 6), st.integers(0, 2**64 - 1))
 def test_the_kernel_equals_its_reference(case: tuple[Source, Seat], of: Boundary, fanout: int, seed: int) -> None:
     mine, theirs = (found_by(case, of, fanout, seed, place) for place in PLACES)
@@ -69,7 +68,6 @@ def test_the_kernel_equals_its_reference(case: tuple[Source, Seat], of: Boundary
 
 
 @pytest.mark.parametrize("place", PLACES)
-@settings(max_examples=100, deadline=None)
 @given(case=cut(), of=boundaries, fanout=st.integers(0, 6))
 def test_slots_are_those_of_the_definition(place: str, case: tuple[Source, Seat], of: Boundary, fanout: int) -> None:
     """All local of the recent ones, some remote of them with the weight of eq. 17, older local ones where there is room."""
@@ -94,7 +92,6 @@ def test_slots_are_those_of_the_definition(place: str, case: tuple[Source, Seat]
 
 
 @pytest.mark.parametrize("place", PLACES)
-@settings(max_examples=50, deadline=None)
 @given(case=cut(), decay=decays, fanout=st.integers(0, 6), complete=st.booleans())
 def test_the_ends_are_recent_and_local_sampling(place: str, case: tuple[Source, Seat], decay: float, fanout: int, complete: bool) -> None:
     source, seat = case
@@ -271,7 +268,6 @@ def test_the_variance_of_random_inputs_lies_within_equation_26(theta: float) -> 
 # ---- neighbourhoods
 
 
-@settings(max_examples=60, deadline=None)
 @given(cut(), st.sampled_from([(3,), (2, 3)]), st.booleans(), boundaries, st.integers(0, 9))
 def test_every_hop_samples_at_its_own_time(
     case: tuple[Source, Seat], fanouts: tuple[int, ...], unique: bool, of: Boundary, seed: int

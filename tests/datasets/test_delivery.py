@@ -1,13 +1,12 @@
 """Who gets the mails of an iteration's events, against the definition."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from stream_search import earlier, sources
 
 from chronoscale.datasets.streams.delivery import delivered
 
 
-@settings(deadline=None, max_examples=100)
 @given(sources, st.data(), st.integers(0, 4))
 def test_mails_go_to_ends_and_to_their_latest_neighbours(source, data, fanout):
     stream = source.stream

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -45,7 +45,6 @@ def dense_full(csr):
     return dense(np.arange(N), csr)
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.one_of(pairs, overlapping()))
 def test_the_map_holds_the_set_differences_and_applies_back(graphs):
     before, after = graphs
@@ -62,7 +61,6 @@ def test_the_map_holds_the_set_differences_and_applies_back(graphs):
     assert_array_equal(restored.dst, b.dst)
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.one_of(pairs, overlapping()))
 def test_the_exact_delta_is_the_difference_of_the_unnormalised_matrices(graphs):
     a, b = (snapshot(edges) for edges in graphs)
@@ -79,7 +77,6 @@ def test_the_exact_delta_is_the_difference_of_the_unnormalised_matrices(graphs):
     assert delta.nbytes == DeltaCSR.nbytes_of(delta.rows.size, delta.indices.size, N)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.one_of(pairs, overlapping()))
 def test_the_published_delta_has_the_changed_edges_with_their_own_days_weight(graphs):
     before, after = graphs
@@ -110,7 +107,6 @@ def test_the_published_delta_leaves_kept_edges_at_their_old_weight():
     assert abs(by_paper[1] - right[1]) > 0.05
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.lists(edge_sets, min_size=1, max_size=5), st.lists(overlapping(), max_size=2))
 def test_statistics_equal_the_brute_force_over_maps_and_deltas(sets, more):
     sequence = [snapshot(edges) for edges in [*sets, *(edges for pair in more for edges in pair)]]

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from chronoscale.datasets.snapshots import partition
 from chronoscale.datasets.streams.events import EventStream
@@ -47,7 +48,7 @@ ends = st.lists(st.tuples(st.integers(0, NODES - 2), st.integers(0, NODES - 2)),
 
 @pytest.mark.usefixtures("without_metis")
 @pytest.mark.parametrize("policy", PARTITIONERS)
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(ends, st.integers(1, 3), st.sampled_from([0.0, 0.1, 0.3, 0.6]), st.integers(0, 5), st.sampled_from([3, 1 << 20]))
 def test_every_event_is_in_one_part_and_every_node_in_one_or_in_all(
     policy: str, pairs: list[tuple[int, int]], count: int, share: float, seed: int, block: int

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.datasets.streams import division as module
@@ -23,7 +23,6 @@ def stream(given: list[tuple[int, int, int]]) -> tuple[EventStream, np.ndarray]:
     return EventStream(6, src, dst, np.arange(len(given)), name="six"), part
 
 
-@settings(deadline=None, max_examples=150)
 @given(events, st.lists(st.integers(SHARED, 2), min_size=6, max_size=6), st.integers(1, 5), st.sampled_from([1, 7, 1 << 20]))
 def test_counts_are_those_of_each_event(given: list[tuple[int, int, int]], node: list[int], batch: int, block: int) -> None:
     made, part = stream(given)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
@@ -22,7 +22,6 @@ def stream(events, dtype=np.int64):
     return EventStream(N, src.astype(np.int32), dst.astype(np.int32), t.astype(dtype))
 
 
-@settings(max_examples=200, deadline=None)
 @given(event_lists, st.integers(1, 9), st.one_of(st.none(), st.integers(0, 20)), st.sampled_from([np.int64, np.float64]), st.data())
 def test_a_pair_is_predicted_if_it_was_there_before_the_batch(events, batch, window, dtype, data):
     start = data.draw(st.integers(0, len(events) - 1))

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
@@ -29,7 +29,6 @@ def multisets(sequence):
     ]
 
 
-@settings(max_examples=60, deadline=None)
 @given(event_lists, st.integers(1, 12), st.sampled_from([np.int64, np.float64]))
 def test_by_width_counts_every_event_once_in_its_period(events, width, dtype):
     sequence = by_width(stream(events, dtype), width)
@@ -41,7 +40,6 @@ def test_by_width_counts_every_event_once_in_its_period(events, width, dtype):
     assert_array_equal(sequence.labels, [first + i * width for i in range(len(periods))])
 
 
-@settings(max_examples=60, deadline=None)
 @given(event_lists, st.integers(1, 12), st.integers(1, 4))
 def test_by_count_slides_and_accumulates(events, count, k):
     chunks = [Counter((u, v) for _, u, v in events[i : i + count]) for i in range(0, len(events), count)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.datasets.snapshots.chunks import Blocks, Chunks
@@ -62,7 +62,6 @@ def drawn(draw: st.DrawFn, ordered: bool = True) -> Drawn:
 cases = drawn()
 
 
-@settings(deadline=None)
 @given(cases)
 def test_counts_are_those_of_sets(case: Drawn) -> None:
     layout = case.layout
@@ -77,7 +76,6 @@ def test_counts_are_those_of_sets(case: Drawn) -> None:
             assert sent[level, rank] == sum(len(case.read(level, other) & own) for other in range(layout.ranks))
 
 
-@settings(deadline=None)
 @given(cases)
 def test_what_is_kept_is_a_prefix(case: Drawn) -> None:
     layout = case.layout
@@ -90,7 +88,6 @@ def test_what_is_kept_is_a_prefix(case: Drawn) -> None:
             assert len(set(remote)) == len(remote) and set(remote[: len(read)]) == read
 
 
-@settings(max_examples=200, deadline=None)
 @given(cases, st.sampled_from(["exact", "as-published"]))
 def test_a_shrunk_block_is_the_induced_subgraph(case: Drawn, variant: str) -> None:
     """Row by row, entry by entry, in the order and with the weights of the whole snapshot."""
@@ -114,7 +111,6 @@ def test_a_shrunk_block_is_the_induced_subgraph(case: Drawn, variant: str) -> No
                 assert found == expected
 
 
-@settings(deadline=None)
 @given(cases, st.data())
 def test_a_shrunk_block_shrinks_further(case: Drawn, data: st.DataObject) -> None:
     """Step by step is at once: a snapshot ages by one level after another."""
@@ -129,7 +125,6 @@ def test_a_shrunk_block_shrinks_further(case: Drawn, data: st.DataObject) -> Non
             np.testing.assert_array_equal(getattr(step, name), getattr(once, name))
 
 
-@settings(deadline=None)
 @given(cases)
 def test_reads_are_told_the_same_to_reader_and_owner(case: Drawn) -> None:
     layout, halo = case.layout, case.layout.halo(case.snapshot)
@@ -142,7 +137,6 @@ def test_reads_are_told_the_same_to_reader_and_owner(case: Drawn) -> None:
         assert [reader for reader, _, _ in pairs] == sorted(reader for reader, _, _ in pairs)
 
 
-@settings(deadline=None)
 @given(drawn(ordered=False))
 def test_without_an_order_nodes_stand_by_their_ids(case: Drawn) -> None:
     layout = case.layout
@@ -159,7 +153,6 @@ def test_without_an_order_nodes_stand_by_their_ids(case: Drawn) -> None:
             )
 
 
-@settings(deadline=None)
 @given(cases)
 def test_the_number_of_ranks_changes_nothing_of_what_is_kept(case: Drawn) -> None:
     if case.epoch.each:

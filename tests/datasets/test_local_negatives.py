@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.datasets.streams import negatives
@@ -51,7 +51,6 @@ def test_nodes_are_drawn_with_the_chance_that_is_meant(own: int, local: list[int
     assert reached == len(chance) or remote == 0
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.sets(st.integers(0, 12), min_size=1), st.sets(st.integers(0, 12)), st.lists(st.integers(0, 12), max_size=30), st.floats(0, 1))
 def test_weights_are_exact_whatever_is_left_out(every: set[int], part: set[int], dst: list[int], remote: float) -> None:
     among, local = (np.array(sorted(nodes), np.int32) for nodes in (every, every & part))

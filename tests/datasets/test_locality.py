@@ -7,7 +7,7 @@ from math import isnan
 import machines
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from stream_search import NODES, sources
 
@@ -47,7 +47,6 @@ def read(tcsr: TCSR, node: int, before: int, fanout: int) -> tuple[list[int], li
     return ends, touched, copied
 
 
-@settings(deadline=None, max_examples=100)
 @given(sources, st.lists(st.tuples(st.integers(-1, NODES - 1), st.integers(0, 40)), max_size=12), st.integers(1, 4), st.integers(0, 20))
 def test_reads_are_those_of_the_samplers_loop(source: Source, roots: list[tuple[int, int]], threads: int, fanout: int) -> None:
     node, before = (np.array([root[k] for root in roots], np.int32) for k in (0, 1))

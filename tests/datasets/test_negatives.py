@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
@@ -29,7 +29,6 @@ def busy(events=2000, seed=0):
     return stream([(i // 3, int(s), int(d)) for i, (s, d) in enumerate(rng.integers(0, N, (events, 2)))])
 
 
-@settings(max_examples=300, deadline=None)
 @given(event_lists, st.integers(1, 8), st.sampled_from(["mixed", "historical", "random"]), st.integers(0, 5), st.floats(0.1, 0.9))
 def test_negatives_of_evaluation_are_those_of_the_protocol(events, k, kind, seed, share):
     events = stream(events)
@@ -204,7 +203,6 @@ def test_draws_are_splitmix64():
         assert draws.below(0, np.zeros(1, np.int64), slot, 10**9)[0] == int((z >> 11) * 2.0**-53 * 10**9)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), min_size=1, max_size=40))
 def test_gaps_are_what_sets_leave_out(pairs):
     pairs = sorted(set(pairs))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from stream_search import NODES, earlier, source_of, sources
 
@@ -89,7 +89,6 @@ def filled(found):
     return sum(np.count_nonzero(hop.there) for tree in found.trees for hop in tree.hops)
 
 
-@settings(deadline=None, max_examples=150)
 @given(batches(), samplings)
 def test_every_slot_leads_where_the_stream_does(batch, sampling):
     found, _ = checked(batch, sampling)
@@ -110,7 +109,6 @@ def test_every_slot_leads_where_the_stream_does(batch, sampling):
                 assert len(below) == max(np.count_nonzero(hop.there), 1)
 
 
-@settings(deadline=None, max_examples=80)
 @given(batches(), samplings)
 def test_rows_that_stand_once_describe_the_same_trees(batch, sampling):
     of_slots, of_rows = replace(sampling, unique=False), replace(sampling, unique=True)

@@ -5,9 +5,10 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from profiles import examples
 from pydantic import TypeAdapter
 
 from chronoscale.datasets import catalogue, store
@@ -28,7 +29,6 @@ def same(one: EventStream, other: EventStream) -> None:
         assert_array_equal(getattr(one, field.name), getattr(other, field.name))
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.integers(1, 300), st.integers(0, 2**64 - 1))
 def test_a_permutation_takes_every_number_once(size, key):
     moved = permuted(np.arange(size), size, key)
@@ -57,7 +57,6 @@ def tables(draw):
     return owners, partners, pairs, pairs * draw(st.integers(1, 5)), draw(skews), draw(skews), draw(st.integers(0, 99))
 
 
-@settings(max_examples=300, deadline=None)
 @given(tables())
 def test_numbered_pairs_are_distinct_and_every_node_has_one(table):
     owners, partners, pairs, *_ = table
@@ -71,7 +70,6 @@ def test_numbered_pairs_are_distinct_and_every_node_has_one(table):
         assert_array_equal(np.unique(partner), np.arange(partners))
 
 
-@settings(max_examples=100, deadline=None)
 @given(tables())
 def test_a_repeated_pair_is_one_of_the_numbered(table):
     rng = np.random.default_rng(0)
@@ -95,14 +93,14 @@ def test_partners_follow_their_weights():
     assert found / found.sum() == pytest.approx(wanted / wanted.sum(), rel=0.15)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(1, 6_000), st.booleans(), st.sampled_from([0, 40, 100, 260]))
 def test_a_stream_is_the_same_whatever_the_block(block, whole, items):
     asked = replace(RICH, whole=whole, items=items)
     same(replace(asked, block=block).stream(), asked.stream())
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(4, 120), st.integers(0, 118), st.integers(0, 300), st.integers(0, 500), st.integers(0, 9))
 def test_counts_come_out_exactly(nodes, items, more, repeats, seed):
     items = items if 2 <= items <= nodes - 2 else 0
@@ -125,7 +123,7 @@ def test_new_pairs_come_throughout():
     assert np.diff(np.sort(first)).std() > 1  # not at even distances
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(st.sampled_from([0.0, 0.4, 0.8]), st.sampled_from([0.0, 0.4, 0.8]), st.sampled_from([0, 1_000]), st.integers(0, 3))
 def test_skew_comes_out(source, destination, items, seed):
     found = shape(RandomStream(4_000, 100_000, 40_000, items, source, destination, seed=seed).stream())
@@ -139,7 +137,7 @@ def test_skew_comes_out_where_partners_do_not_last(nodes, items, pairs):
     assert (found.source_skew, found.destination_skew) == pytest.approx((0.8, 0.6), abs=0.15)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.sampled_from([-0.8, -0.3, 0.0, 0.3, 0.5]), st.booleans(), st.integers(0, 5))
 def test_burstiness_and_span_come_out(asked, whole, seed):
     made = RandomStream(100, 40_000, 1_000, burstiness=asked, span=4e7, whole=whole, seed=seed).stream()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.metrics import average_precision_score, roc_auc_score
@@ -19,7 +19,6 @@ tables = st.tuples(st.integers(1, 8), st.integers(1, 6)).flatmap(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(tables)
 def test_a_rank_is_halfway_between_the_best_and_the_worst_of_its_ties(table):
     positive, negative = (np.array(part, np.float32) for part in table)
@@ -35,7 +34,6 @@ def test_a_rank_is_halfway_between_the_best_and_the_worst_of_its_ties(table):
         assert ranking.hits(found, at) == pytest.approx(sum(rank <= at for rank in expected) / len(expected))
 
 
-@settings(max_examples=200, deadline=None)
 @given(tables)
 def test_ap_and_auc_are_those_of_the_definitions(table):
     positive, negative = (np.array(part, np.float64) for part in table)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.datasets.generate.events import RandomStream
@@ -88,7 +88,6 @@ class Slow:
             assert math.isnan(found.unbalance)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.integers(3, 9),
     st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=40),

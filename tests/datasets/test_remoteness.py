@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.datasets.streams import remoteness as module
@@ -21,7 +21,6 @@ def stream(given: list[tuple[int, int, int]]) -> tuple[EventStream, np.ndarray]:
     return EventStream(6, src, dst, np.arange(len(given)), name="six"), part
 
 
-@settings(deadline=None, max_examples=300)
 @given(
     events,
     st.lists(st.integers(SHARED, 2), min_size=6, max_size=6),

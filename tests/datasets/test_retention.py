@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chronoscale.datasets.snapshots.retention import Decay
@@ -27,7 +27,6 @@ def floors(decay: Decay, chunks: int) -> list[int]:
     return counts
 
 
-@settings(deadline=None)
 @given(st.integers(1, 4), st.integers(0, 9), alphas, st.integers(1, 5000))
 @example(2, 1, 0.1, 10)  # 0.1 of 10 is 1, whatever a float makes of it
 @example(1, 2, 0.49, 100)
@@ -41,7 +40,6 @@ def test_sizes_follow_the_formula(full: int, decayed: int, alpha: float, chunks:
     assert all(older <= newer for newer, older in pairwise(found.tolist()))
 
 
-@settings(deadline=None)
 @given(st.integers(1, 3), st.integers(0, 6), alphas, st.integers(1, 200), st.data())
 def test_lags_are_kept_whole_and_break_the_chain(full: int, decayed: int, alpha: float, chunks: int, data: st.DataObject) -> None:
     lags = tuple(data.draw(st.lists(st.integers(0, full + decayed - 1), max_size=3)))

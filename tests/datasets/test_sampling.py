@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.datasets.generate.growth import GrowthGraph
@@ -31,7 +31,6 @@ def dense(csr):
     return found
 
 
-@settings(max_examples=60, deadline=None)
 @given(snapshots(), st.integers(1, 14), st.integers(0, 2**31), st.sampled_from(["exact", "as-published"]))
 def test_as_many_as_there_are_up_to_the_fanout(snapshot, fanout, seed, variant):
     """Each once, none that is no neighbour, weighed by d / k; the self-loop as it was."""

@@ -8,9 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from profiles import examples
 from pydantic import TypeAdapter
 
 from chronoscale.datasets import catalogue, store
@@ -35,13 +36,12 @@ def same(one, other):
         assert_array_equal(getattr(one, column), getattr(other, column))
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.integers(20, 7_000), st.sampled_from([PLAIN, SIDES]))
 def test_a_stream_is_the_same_whatever_the_block(block, asked):
     same(replace(asked, block=block).stream(), asked.stream())
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(4, 80), st.integers(0, 40), st.integers(0, 300), st.integers(1, 9), st.floats(0, 1), st.floats(0, 1), st.data())
 def test_every_newcomer_has_an_event_and_nobody_meets_itself(nodes, items, more, wave, fresh, casual, data):
     items = items if 2 <= items <= nodes - 2 else 0

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from profiles import examples
 
 from chronoscale.datasets.snapshots import sequence as snapshots
 from chronoscale.datasets.snapshots.csr import WeightedCSR
@@ -86,7 +87,7 @@ def test_a_sequence_refuses_offsets_that_do_not_cover_its_edges(ptr):
         SnapshotSequence(4, np.array(ptr), ids, ids)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(edges_of_8, min_size=1, max_size=6), st.integers(1, 8))
 def test_a_window_is_the_union_of_its_months_and_weights_count_them(months, k):
     graphs = [snapshot(m) for m in months]
@@ -106,7 +107,7 @@ def dense(csr):
     return matrix
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(edges_of_8)
 def test_csr_is_kipfs_normalisation_of_a_plus_i_in_both_variants(edges):
     graph = snapshot(edges)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
@@ -27,7 +27,6 @@ def split_of(events, **fractions):
         assume(False)
 
 
-@settings(max_examples=200, deadline=None)
 @given(event_lists, st.sampled_from([(0.70, 0.15), (0.5, 0.25), (0.25, 0.25)]), st.sampled_from([np.int64, np.float64]))
 def test_the_parts_are_those_of_the_quantiles_and_no_time_is_in_two(events, fractions, dtype):
     events = stream(events, dtype)
@@ -65,7 +64,6 @@ def test_a_part_without_events_is_refused():
         by_time(stream([(1, 0, 1)]).span(0, 0))
 
 
-@settings(max_examples=200, deadline=None)
 @given(event_lists, st.sampled_from([0.0, 0.1, 0.3]), st.integers(0, 99))
 def test_training_sees_no_hidden_node_and_new_nodes_are_those_it_does_not_see(events, share, seed):
     events = stream(events)

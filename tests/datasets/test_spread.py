@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from stream_case import prepared, stream
 from stream_search import NODES, earlier, sources
@@ -60,7 +60,6 @@ def slow(
     return found
 
 
-@settings(deadline=None, max_examples=200)
 @given(sources, st.data(), st.integers(1, 4), st.booleans(), st.integers(0, 3))
 def test_contributions(source: Source, data: st.DataObject, ranks: int, newest: bool, delivers: int) -> None:
     """Of an iteration, wherever nodes are; a node's memory has one writer, or one a rank."""
@@ -92,7 +91,6 @@ def test_contributions(source: Source, data: st.DataObject, ranks: int, newest: 
 parts = st.builds(lambda first, count: range(first, first + count), st.integers(0, 20), st.integers(0, 60))
 
 
-@settings(deadline=None, max_examples=200)
 @given(parts, st.integers(1, 5), st.integers(1, 9), st.integers(0, 4), st.integers(1, 3), st.integers(0, 99))
 def test_every_event_is_of_one_rank(part: range, ranks: int, size: int, limit: int, every: int, seed: int) -> None:
     """By parts those of the deal's iterations, by replicas each span's own; what is evaluated, the last replica has all of."""

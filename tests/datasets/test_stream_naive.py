@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_scores import area, precision, reciprocal
 from stream_case import stream
@@ -71,7 +71,6 @@ def test_the_most_frequent_label_of_training(hidden):
     assert naive_scores(data, 7) == {"most frequent label": {"accuracy": pytest.approx((truth == most).mean())}}
 
 
-@settings(deadline=None, max_examples=80)
 @given(sources, st.integers(0, 45), st.sampled_from([1, 2, 7, 1 << 20]))
 def test_waits_between_events_of_a_node(source, events, block):
     stream, gaps = source.stream, []

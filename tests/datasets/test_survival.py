@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.datasets.arrays import Int64
@@ -44,7 +44,6 @@ def halves(chunks: range) -> Iterator[range]:
         yield from (*halves(chunks[:middle]), *halves(chunks[middle:]))
 
 
-@settings(deadline=None)
 @given(epochs, st.integers(1, 70))
 def test_every_prefix_is_spread_evenly(epoch: Epoch, chunks: int) -> None:
     """Either side of any cut keeps its share, but for less than one chunk a cut, of which those above count half as much and less."""
@@ -65,7 +64,6 @@ def test_every_chunk_is_as_likely_at_every_place(chunks: int) -> None:
     assert np.abs(seen / draws - chance).max() < 5 * np.sqrt(chance / draws)
 
 
-@settings(deadline=None)
 @given(epochs, decays, st.integers(1, 70), st.booleans(), st.data())
 def test_what_is_kept_is_nested_and_of_the_formula(epoch: Epoch, decay: Decay, chunks: int, each: bool, data: st.DataObject) -> None:
     ranks = data.draw(st.integers(1, min(chunks, 6)))
@@ -83,7 +81,6 @@ def test_what_is_kept_is_nested_and_of_the_formula(epoch: Epoch, decay: Decay, c
         assert [len(one & own) for one in kept] == decay.kept(len(own)).tolist()
 
 
-@settings(deadline=None)
 @given(decays, st.integers(1, 70))
 def test_levels_are_the_different_sizes(decay: Decay, chunks: int) -> None:
     kept, found = decay.kept(chunks), levels(decay, chunks)
@@ -95,7 +92,6 @@ def test_a_lag_is_at_the_level_of_the_whole() -> None:
     assert level_of(Decay(1, 3, 0.125, (3,)), 16).tolist() == [0, 1, 2, 0]
 
 
-@settings(deadline=None)
 @given(st.integers(1, 200), st.data())
 def test_ranks_have_consecutive_chunks_evenly(chunks: int, data: st.DataObject) -> None:
     ranks = data.draw(st.integers(1, chunks))
@@ -119,7 +115,6 @@ def test_each_rank_draws_an_order_of_its_own() -> None:
     assert len({tuple(own.tolist()) for own in depth}) == 4
 
 
-@settings(deadline=None)
 @given(epochs, st.integers(1, 9), st.integers(0, 30))
 def test_segments_hold_a_window_each(epoch: Epoch, window: int, more: int) -> None:
     """Of two parts of the sequence, the later first; a window lies in one part."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.cuda_ext import temporal, temporal_reference
@@ -49,7 +49,6 @@ def shared(stream: EventStream, bounds: list[int]) -> tuple[np.ndarray, np.ndarr
     return node, np.tile(bounds, NODES + 1).astype(np.int32)
 
 
-@settings(deadline=None, max_examples=150)
 @given(streams, st.booleans(), st.integers(0, 12), st.lists(bound, min_size=1, max_size=6), st.integers(0, 2**64 - 1))
 def test_neighbours_are_those_of_the_definition(stream: EventStream, both: bool, fanout: int, bounds: list[int], seed: int) -> None:
     graph, (node, before) = TCSR.of(stream, both), shared(stream, bounds)
@@ -62,7 +61,6 @@ def test_neighbours_are_those_of_the_definition(stream: EventStream, both: bool,
         assert (column[np.arange(fanout) >= found.counts[:, None]] == -1).all()
 
 
-@settings(deadline=None, max_examples=150)
 @given(streams, st.booleans(), st.integers(0, 12), st.lists(st.tuples(bound, bound), min_size=1, max_size=6), st.integers(0, 2**64 - 1))
 def test_neighbours_lie_between_two_bounds(stream: EventStream, both: bool, fanout: int, bounds: list[tuple[int, int]], seed: int) -> None:
     """Windows may be empty, or end before they begin."""
@@ -87,7 +85,6 @@ def test_a_lower_bound_that_leaves_nothing_out_changes_nothing(policy: Policy) -
             assert np.array_equal(a, b)
 
 
-@settings(deadline=None, max_examples=60)
 @given(streams, st.sampled_from(POLICIES), st.integers(0, 5), st.integers(0, 2**64 - 1), st.sampled_from((None, -1, 0, 1, 7, 30, 70)))
 def test_the_native_sampler_equals_its_reference(stream: EventStream, policy: Policy, fanout: int, seed: int, low: int | None) -> None:
     if "cpu" not in backends():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.cuda_ext.splitmix import STEP, WORD, mixed
@@ -170,7 +170,6 @@ def same(blocks: list[Block], hops: list[TimedHop], fanouts: list[int]) -> None:
         place = below
 
 
-@settings(deadline=None, max_examples=300)
 @given(streams, batches, st.lists(st.integers(0, 4), min_size=1, max_size=2), samplers, st.booleans(), st.integers(0, 2**64))
 def test_neighbours_are_those_of_the_loop(
     stream: EventStream, asked: list[list[tuple[int, float]]], fanouts: list[int], sampler: dict[str, object], both: bool, seed: int
@@ -190,7 +189,6 @@ def test_neighbours_are_those_of_the_loop(
         mine.reset()
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.lists(st.tuples(nodes, nodes, st.integers(4, 12)), max_size=40), st.integers(0, 6), st.integers(4, 13))
 def test_where_it_differs_from_the_exact_one(made: list[tuple[int, int, float]], fanout: int, at: int) -> None:
     """By the oldest event and the ties alone, where a node is asked for once: ties take places of the window, then both are dropped."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import machines
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.cuda_ext.topology import Topology
@@ -40,7 +40,6 @@ def weight(pairs: list[tuple[int, ...]], affinity: np.ndarray) -> float:
     return sum(affinity[pair[0], pair[1]] for pair in pairs if len(pair) == 2)
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.integers(1, 8), st.integers(0, 10**6), st.booleans())
 def test_no_matching_has_more_affinity(threads: int, seed: int, whole: bool) -> None:
     affinity = drawn(threads, seed, whole)
@@ -75,7 +74,6 @@ def test_pairs_are_siblings_on_the_papers_server(tmp_path: Path, threads: int) -
     assert len({nodes[cpu] for cpu in found.cpus}) == (1 if threads <= 40 else 2)
 
 
-@settings(deadline=None, max_examples=80)
 @given(st.sampled_from([machines.server(2, 4), machines.desktop(3, 6), machines.chiplets(), machines.desktop(1, 2)]), st.data())
 def test_every_cpu_is_used_once_whatever_may_be_used(tmp_path_factory: pytest.TempPathFactory, described: str, data: st.DataObject) -> None:
     whole = machine(tmp_path_factory.mktemp("machine"), described)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from itertools import accumulate, combinations_with_replacement
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from notation import NsCosts, gpus, write
+from profiles import examples
 from replay_oracle import replay
 from sharing_case import ended, shares
 
@@ -20,7 +21,6 @@ SHARE = st.integers(1, 100).map(lambda percent: percent / 100)
 JOB = "h{i}: H2D@H2D ns={a}\na{i}: AGGREGATE@COMPUTE ns={b} <- h{i}\nx{i}: TRANSFORM@COMPUTE2 ns={c} <- a{i}"
 
 
-@settings(deadline=None)
 @given(LONG, LONG, SHARE, SHARE, st.integers(0, 3 * SECOND))
 @example(9 * SECOND, 9 * SECOND, 0.48, 0.53, 0)
 def test_two_flows_on_a_link(ns, other, share, rest, late):
@@ -48,7 +48,7 @@ def test_flows_of_different_speeds_get_equal_parts_in_bytes():
         assert ended(schedule, taken) == pytest.approx([4 * SECOND, (4 + 0.2 * 4) * SECOND], rel=1e-9)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.lists(LONG, min_size=2, max_size=8))
 def test_a_fan_in(takes):
     """All enter one machine by one card: of those that are left each has an equal part. One that leaves by another card is alone there."""
@@ -80,7 +80,6 @@ def test_pcie_sharing():
     assert copies(1) == [4 * SECOND]
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(st.tuples(*[st.integers(0, SECOND)] * 3), min_size=1, max_size=12))
 def test_three_streams(jobs):
     """Copied, aggregated and transformed one after another in a stream each: the longest way through a flow shop (Johnson 1954)."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from notation import NsCosts, gpus, write
 from random_schedules import schedules
 
@@ -93,7 +93,6 @@ def test_a_demand_is_what_the_fullest_resource_gives() -> None:
     assert apart  # a row whose fullest link is one that it shares with nobody
 
 
-@settings(max_examples=60)
 @given(schedules())
 def test_rows_end_no_sooner_for_what_others_take(schedule: Schedule) -> None:
     rows = np.arange(len(schedule))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from notation import NsCosts, gpus, write
 from random_schedules import ONE_STREAM, schedules
@@ -120,7 +120,6 @@ STREAMS = st.sampled_from([None, CPU_STREAMS, ONE_STREAM])
 
 
 @given(schedules(), STREAMS, st.integers(1, 4), st.sampled_from([0, 3]))
-@settings(max_examples=200, deadline=None)
 def test_the_steps_of_a_replay_follow_one_another_and_add_up_to_the_epoch(schedule, streams, per_node, launch_ns):
     cluster = gpus(4, per_node, streams)
     try:
@@ -134,7 +133,6 @@ def test_the_steps_of_a_replay_follow_one_another_and_add_up_to_the_epoch(schedu
 
 
 @given(schedules(), STREAMS, st.integers(1, 4))
-@settings(max_examples=150, deadline=None)
 def test_a_row_shortens_the_epoch_if_it_is_on_every_critical_path_and_only_then(schedule, streams, per_node):
     """By brute force: each task, a whole collective at a time, is made 1 ns shorter and the schedule is replayed."""
     cluster = gpus(4, per_node, streams)

@@ -5,9 +5,10 @@ from math import erf
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from notation import NsCosts, each, gpus, write
+from profiles import examples
 from random_schedules import schedules
 from replay_oracle import oracle
 
@@ -41,7 +42,6 @@ def drawn(text: str, ranks: int, uncertainty: Uncertainty, draws: int = 1, per_n
     return spans(write(text, ranks).schedule, gpus(ranks, per_node), NsCosts(), uncertainty, draws, seed=3).tolist()
 
 
-@settings(max_examples=60, deadline=None)
 @given(schedule=schedules(), data=st.data())
 def test_draws_are_replays_of_what_their_rows_take(schedule, data):
     uncertainty = Uncertainty(data.draw(st.sampled_from([0.0, 0.5])), data.draw(st.sampled_from([0.0, 0.5])))
@@ -56,7 +56,6 @@ def test_draws_are_replays_of_what_their_rows_take(schedule, data):
     assert trace.span_ns == found.span(2)
 
 
-@settings(max_examples=60, deadline=None)
 @given(schedule=schedules(), seed=st.integers(0, 99))
 def test_a_host_that_is_slower_for_some_rows_launches_them_later(schedule, seed):
     """As if those rows had more kernels, where none runs beside its own launches."""
@@ -70,7 +69,7 @@ def test_a_host_that_is_slower_for_some_rows_launches_them_later(schedule, seed)
         assert slowed.length_ns.tolist() == longer.length_ns.tolist()
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(schedule=schedules(), launch_ns=st.integers(0, 5))
 def test_nothing_uncertain_is_the_replay(schedule, launch_ns):
     cluster, costs = gpus(schedule.ranks), NsCosts(launch_ns)

@@ -6,7 +6,7 @@ from math import exp
 import numpy as np
 import pytest
 from fault_oracle import Told
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from notation import NsCosts, each, gpus, write
 
@@ -138,7 +138,6 @@ def plans(draw) -> tuple[FaultPlan, list[int], int, int, Points]:
     return made, np.cumsum(lengths).tolist(), ranks, epochs, Points(tuple(at))
 
 
-@settings(max_examples=400, deadline=None)
 @given(given=plans(), seed=st.integers(0, 10**6))
 def test_simpy_tells_the_same(given, seed):
     """On times that do not meet: what happens at one instant may come in another order there."""

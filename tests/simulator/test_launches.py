@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from golden_spans import CASES, CLUSTER, COSTS, planned
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from random_schedules import schedules
 
@@ -38,7 +38,6 @@ def launched(draw: st.DrawFn) -> tuple[Schedule, Ints]:
     return replace(schedule, iteration=np.maximum(schedule.iteration - np.array(earlier, np.int32), -1)), np.array(ns, np.int64)
 
 
-@settings(max_examples=400, deadline=None)
 @given(launched(), st.sampled_from([0, 1, 4, 11]))
 def test_of_random_schedules(case, launch_ns):
     assert_same(*case, launch_ns)

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from notation import write
 
@@ -204,7 +204,6 @@ def test_double_trees(nodes):
     assert (inner <= 1).sum() >= nodes - 1
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.data())
 def test_any_subset_of_ranks_takes_what_its_links_take(data):
     """Against bytes counted one edge and one message after another."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from notation import write
 from random_schedules import ONE_STREAM, schedules
@@ -114,7 +114,6 @@ def test_an_instant_is_settled_as_one(here):
     assert [found[written.row[f"{name}/{here}"]] for name in "xakb"] == [(0, 8), (0, 3), (0, 8), (3, 10)]
 
 
-@settings(max_examples=400, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 6), st.integers(1, 3), st.sampled_from([4, 30]), st.sampled_from([0, 3]))
 @example(2979342681, 6, 3, 30, 3)  # a host that waits for another region
 @example(1847342526, 6, 3, 4, 0)  # a row with half a ns left as another begins
@@ -156,7 +155,6 @@ def shared(draw: st.DrawFn) -> tuple[Schedule, Entries, dict[int, int], dict[int
     return schedule, listed, draw(st.dictionaries(rows, st.integers(0, 4))), draw(st.dictionaries(rows, st.sampled_from([0.3, 1.0, 7e9])))
 
 
-@settings(max_examples=300, deadline=None)
 @given(shared(), st.sampled_from([None, CPU_STREAMS, ONE_STREAM]), st.sampled_from([0, 1, 4]))
 def test_engines_mean_the_same(case, streams, launch_ns):
     schedule, entries, delay, demand = case

@@ -7,9 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from notation import NsCosts, gpus, write
+from profiles import examples
 
 from chronoscale.datasets.snapshots.statistics import COLUMNS, SnapshotStatistics
 from chronoscale.errors import UserError
@@ -93,7 +94,7 @@ def said(call) -> str:
     return ""
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     ranks=st.sampled_from([1, 2, 3, 8, 12]),
     model=st.sampled_from(sorted(MODELS)),
@@ -178,7 +179,6 @@ def epochs(draw: st.DrawFn) -> tuple[Schedule, list[Stretch], int]:
     return lay(0, count, opens=False), stretches, draw(st.sampled_from([0, 1, 4]))
 
 
-@settings(max_examples=120, deadline=None)
 @given(epochs())
 def test_any_iterations_that_do_not_overlap_can_be_stretched(drawn):
     whole, parts, launch_ns = drawn

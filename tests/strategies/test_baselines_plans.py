@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.datasets.generate.growth import GrowthGraph
@@ -108,7 +108,6 @@ def test_gradients_are_the_same_mathematics(model, layers):
     assert psg.flops[psg.op == Op.BACKWARD].sum() == esdg.flops[esdg.op == Op.BACKWARD].sum()
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(["esdg", "distdgl"]),
     st.sampled_from(sorted(MODELS)),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from notation import NsCosts, gpus, write
 
@@ -70,7 +70,6 @@ def test_an_iteration_is_as_long_as_it_moves_the_end():
     assert row.task_error_pct == 0  # the middle of 0 %, 100 % and -33 %
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 30), st.integers(0, 99)), min_size=1, max_size=20))
 def test_lengths_of_iterations_add_up_to_the_epoch(rows):
     iteration, ns, at = (list(column) for column in zip(*sorted(rows), strict=True))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from notation import NsCosts, gpus, write
 
@@ -21,7 +21,6 @@ def traced(text: str, ranks: int = 1) -> Trace:
 UNEVEN = traced("b: BACKWARD@COMPUTE ns=10,30\nr: ALLREDUCE@COMM all bytes=40 <- b\no: OPTIMIZE@COMPUTE ns=10 <- r", ranks=2)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40), st.integers(0, 9), st.sampled_from([5, 18])), max_size=25))
 def test_busy_time_is_the_union_of_intervals(tasks):
     rank, start, length, op = (np.array(column, np.int64) for column in zip(*tasks, strict=True)) if tasks else (np.zeros(0, np.int64),) * 4
@@ -37,7 +36,6 @@ def test_busy_time_is_the_union_of_intervals(tasks):
     assert occupied_ns(trace).tolist() == [len(moments) for moments in all_covered]
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40), st.integers(0, 9), st.sampled_from(list(Lane))), max_size=25))
 def test_time_in_communication_alone_is_that_outside_of_all_computing(tasks):
     rank, start, length, lane = (

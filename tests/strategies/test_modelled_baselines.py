@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
@@ -132,7 +132,6 @@ def test_they_replay_and_free_what_they_take(planner, model, ranks):
     model=st.sampled_from(sorted(MODELS)),
     dgc=st.builds(DGC, span=st.integers(1, 4), cut=st.floats(0, 1), skew=st.floats(0, 0.9)),
 )
-@settings(deadline=None, max_examples=60)
 def test_work_is_conserved_and_nothing_deadlocks(ranks, layers, hyper, model, dgc):
     """Entries aggregated over ranks are those of the groups' snapshots, plus what DynaHB says is redundant; so are their vertices."""
     work = Workload("w", STATS, model_shape(model, 8, 16, layers), hyper)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pairings import KINDS, QUICK, generated, matchings, optimum
 
@@ -26,14 +26,12 @@ problems = st.builds(generated, st.integers(0, 2**32 - 1), st.integers(1, 8), st
 alphas = st.sampled_from([0.0, 0.5, 10.0])
 
 
-@settings(deadline=None, max_examples=120)
 @given(problems, st.integers(1, 4), alphas)
 def test_the_bound_is_never_above_the_optimum(problem: Benefit, gpus: int, alpha: float) -> None:
     best = optimum(problem, gpus, alpha)
     assert 0 < bound(problem, gpus, alpha) <= best * (1 + 1e-12)
 
 
-@settings(deadline=None, max_examples=120)
 @given(problems, st.integers(1, 4), alphas)
 def test_the_search_stands_between_the_optimum_and_algorithm_1(problem: Benefit, gpus: int, alpha: float) -> None:
     found = makespan(problem, search(problem, gpus, alpha, QUICK), gpus, alpha)
@@ -82,7 +80,6 @@ def test_never_worse_than_algorithm_1_at_length(gpus: int) -> None:
         assert bound(problem, gpus) <= found <= makespan(problem, mates(greedy.place(problem, gpus)), gpus) * (1 + 1e-12)
 
 
-@settings(deadline=None, max_examples=60)
 @given(problems)
 def test_band_matching_is_the_best_of_all(problem: Benefit) -> None:
     weight = problem.reuse - 0.2
@@ -95,7 +92,6 @@ def test_band_matching_is_the_best_of_all(problem: Benefit) -> None:
     np.testing.assert_array_equal(mate, other)
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.builds(generated, st.integers(0, 2**32 - 1), st.integers(1, 30), st.integers(1, 4), st.sampled_from(KINDS)),
     st.integers(1, 9),
@@ -122,7 +118,6 @@ def test_the_search_repeats() -> None:
     np.testing.assert_array_equal(search(problem, 8, work=QUICK), search(problem, 8, work=QUICK))
 
 
-@settings(deadline=None, max_examples=60)
 @given(problems, st.integers(1, 4), alphas)
 def test_the_checker_agrees_with_the_seats(problem: Benefit, gpus: int, alpha: float) -> None:
     start = mates(deal(len(problem.times), gpus, 2))

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from stream_case import choice, hyper, stream
 
@@ -180,7 +180,6 @@ def peak(schedule: Schedule, trace: Trace, rank: int) -> int:
     return int(schedule.resident + max(held, default=0))
 
 
-@settings(max_examples=60, deadline=None)
 @given(cases, st.sampled_from([1, 2, 3, 5]), st.sampled_from(sorted(SPREAD)), st.sampled_from(FUSED))
 def test_every_plan_keeps_its_order(
     case: tuple[str, int, int, int, bool, int, float], ranks: int, name: str, streams: tuple[tuple[Lane, ...], ...]
@@ -218,7 +217,6 @@ def test_every_plan_keeps_its_order(
             assert all(end <= begin for (_, end), (begin, _) in pairwise(ordered))
 
 
-@settings(max_examples=60, deadline=None)
 @given(cases, st.sampled_from([1, 2, 3, 5]), st.sampled_from(sorted(SPREAD)))
 def test_rows_are_known_ahead(case: tuple[str, int, int, int, bool, int, float], ranks: int, name: str) -> None:
     """As many where every rank has events, fewer where some have none; of replicas one alone validates."""

@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
@@ -122,7 +122,6 @@ def test_greedy_balances():
 
 
 @given(groups=st.integers(1, 60), ranks=st.integers(1, 9), each=st.integers(1, 2))
-@settings(deadline=None, max_examples=60)
 def test_deal_and_time_order(groups, ranks, each):
     placement = deal(groups, ranks, each)
     assert placement.in_time_order().slot.tolist() == placement.slot.tolist()

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from stream_case import MODELS, choice, hyper, one_pass, prepared, stream
 
@@ -146,7 +146,6 @@ def runs(schedule: Schedule, trace: Trace, rank: int) -> dict[tuple[Op, int], tu
     return {(Op(schedule.op[t]), int(schedule.unit[t])): (int(trace.start_ns[t]), int(trace.end_ns[t])) for t in own}
 
 
-@settings(max_examples=80, deadline=None)
 @given(given_hyper, counts, st.sampled_from(NAMES), st.integers(1, 2))
 def test_every_plan_keeps_its_order(asked: tuple[str, Hyper], ranks: int, name: str, layers: int) -> None:
     (model, given), several = asked, {} if asked[0] in ("jodie", "apan") else {"layers": layers}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.strategies.flaredtdg.turns import Policy, Row, Slot, early_ready, in_turn, issued, one_by_one, rows_of
@@ -113,7 +113,6 @@ def test_rows_of_a_coroutine() -> None:
     assert rows_of(run(*rows)) == rows
 
 
-@settings(deadline=None)
 @given(st.data(), st.sampled_from(POLICIES))
 def test_any_order_is_one_that_the_rows_allow(data: st.DataObject, policy: Policy) -> None:
     """Every row once, each coroutine's in its order, each after those that it names; and the same again for the same times."""

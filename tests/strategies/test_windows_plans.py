@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.signals.statistics import SignalStatistics
@@ -149,7 +150,7 @@ signals = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(signals, st.integers(1, 7), st.sampled_from(NAMES))
 def test_an_epoch_is_what_is_dealt(work: Workload, ranks: int, name: str) -> None:
     """Bytes, windows and requests of every batch and rank, from the windows that the deal really gives."""
@@ -182,7 +183,7 @@ def test_an_epoch_is_what_is_dealt(work: Workload, ranks: int, name: str) -> Non
             assert name == "ddp" or schedule.nodes[first] == 1
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(signals, st.integers(1, 9), st.sampled_from(NAMES))
 def test_every_plan_replays_and_keeps_two_batches_in_flight(work: Workload, ranks: int, name: str) -> None:
     schedule = plan(name, work, ranks)

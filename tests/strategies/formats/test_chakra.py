@@ -7,9 +7,10 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from chakra_oracle import proto
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from notation import NsCosts, gpus, write
+from profiles import examples
 from recordings import recording
 
 from chronoscale.errors import UserError
@@ -49,7 +50,7 @@ def attributes(node) -> dict[str, object]:
     return {one.name: getattr(one, one.WhichOneof("value")) for one in node.attr}
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.sampled_from([ALONE, FUSED]))
 def test_what_was_written_is_read_again(tmp_path_factory, seed, ranks, streams):
     folder = tmp_path_factory.mktemp("traces")
@@ -159,7 +160,7 @@ def test_a_trace_of_another_tool_is_replayed_by_hand(tmp_path):
         costs.predict(schedule.take(np.arange(3)), np.arange(3))
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(st.integers(0, 10**6), st.sampled_from([ALONE, FUSED]), st.sampled_from([0, 5]))
 def test_a_replay_where_it_was_recorded_is_the_recording(tmp_path_factory, seed, streams, launch_ns):
     """Launches and all; but for the gaps before collectives, which are the network's."""
@@ -192,7 +193,7 @@ def test_messages_loads_and_process_groups(tmp_path):
     assert schedule.lane[row[2, "COMPUTE"]] == Lane.HOST and schedule.bytes[row[0, "H2D"]] == 64
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.integers(0, 10**6))
 def test_rows_come_after_all_that_they_wait_for(tmp_path_factory, seed):
     rng = np.random.default_rng(seed)
@@ -267,7 +268,6 @@ def test_files_that_are_none_or_cut_off_are_refused_with_their_byte(tmp_path):
         chakra_in.read([tmp_path / "none.et"])
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.integers(0, 3000), st.integers(0, 255), st.booleans())
 def test_a_spoilt_byte_is_read_or_refused_in_a_line(spoil, at, byte, cut):
     data = bytearray(spoil.read_bytes())

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kineto_trace import copy, event, kernel, launch, save
 from torch.profiler import ProfilerActivity, profile
@@ -62,7 +62,6 @@ def test_a_step_on_a_gpu_by_hand(tmp_path):
     assert names.loc["aten::addmm", "total_ms"] == 0.02
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20), st.integers(1, 2)), max_size=12))
 def test_outermost_calls_lie_in_no_other(tmp_path_factory, calls):
     """Against every pair: a call that begins while an earlier one of its thread lasts, or at once with a longer one, is inside."""

@@ -12,9 +12,10 @@ from xml.etree import ElementTree
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from notation import NsCosts, gpus, write
+from profiles import examples
 from recordings import recording
 
 from chronoscale.simulator import presets
@@ -50,7 +51,7 @@ def replayed(given: dict[str, object]) -> dict[int, tuple[int, int]]:
     return found
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.integers(0, 10**6), st.sampled_from([None, CPU_STREAMS]), st.sampled_from([0, 3]))
 def test_rows_replayed_by_their_gaps_are_the_trace(tmp_path_factory, seed, streams, launch_ns):
     schedule, _ = recording(seed, 3)

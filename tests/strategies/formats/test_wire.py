@@ -4,7 +4,7 @@ import struct
 
 import pytest
 from chakra_oracle import KINDS, proto
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chronoscale.strategies.formats import wire
@@ -52,7 +52,6 @@ def test_integers_beyond_64_bits_are_refused():
             wire.varint(value)
 
 
-@settings(deadline=None, max_examples=400)
 @given(st.text(), ATTRIBUTES)
 def test_attributes_are_those_that_google_reads_and_writes(name, pair):
     kind, value = pair
@@ -94,7 +93,6 @@ def test_what_is_no_message_is_refused_with_its_byte(data, said):
     assert str(found.value) == said
 
 
-@settings(deadline=None, max_examples=300)
 @given(st.binary(max_size=40))
 def test_any_bytes_are_read_or_refused(data):
     """And what both take as an attribute, both take as the same."""
