@@ -9,23 +9,35 @@ PLAT   ?= auto# or a tag that the wheel has to be good for, e.g. manylinux_2_28_
 CUDA   ?= $(if $(shell command -v nvcc),ON,OFF)
 OUT    ?= build/gpu/results
 
-.PHONY: demo test check sanitize install wheel gpu gpu-wheels clean
+# A worker of the suite is one core.
+ONE := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+WORKERS ?= 2
+BUDGET  ?= 14# minutes of CPU on a quiet machine, of the suite without the checks
+
+.PHONY: demo test test-all check sanitize sanitize-threads install wheel gpu gpu-wheels clean
 
 demo: install
 	$(BIN)/chronoscale demo
 
+# The first tier: docs/testing.md.
 test: install check
-	$(BIN)/pytest
+	$(ONE) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" --budget $(BUDGET)
+
+# Everything, for hours; what has passed for these files is not run again.
+test-all: install
+	$(BIN)/python tests/everything
 
 check: install
 	$(BIN)/ruff check src tests benchmarks examples
 	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/mypy
 
-# By hand: the CUDA kernels, emulated, under the address sanitizer; the CPU library under the thread sanitizer.
+# The CUDA kernels, emulated, under the address sanitizer; the CPU library under the thread sanitizer.
 THREAD := build/thread
 sanitize: install
-	$(BIN)/python tests/emulation
+	$(BIN)/python tests/everything --stage sanitizers
+
+sanitize-threads:
 	cmake -S . -B $(THREAD) -DCHRONOSCALE_CUDA=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS=-fsanitize=thread
 	cmake --build $(THREAD)
 	$(CXX) -std=c++17 -O1 -g -fsanitize=thread tests/native/driver.cpp -L$(THREAD) -lchronoscale_cpu -Wl,-rpath,'$$ORIGIN' -o $(THREAD)/driver

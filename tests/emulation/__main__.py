@@ -14,14 +14,15 @@ from emulation import sanitizer  # noqa: E402 (after the path)
 
 CHOSEN = "emulated and not thousand or cases or no_order"  # the long runs call no kernel that others do not
 
+WITHOUT = ("-p", "no:faulthandler", "-p", "no:budget")  # all is dear under a sanitizer
+
 
 def main() -> int:
     if not sanitizer.libraries():
         print("no C++ compiler with libasan", file=sys.stderr)
         return 2
     # -s: what a sanitizer says would otherwise end with pytest, which keeps it.
-    command = [sys.executable, "-m", "pytest", "-s", "-x", "-p", "no:faulthandler", str(HERE.parent / "cuda_ext"), "-k", CHOSEN]
-    command += sys.argv[1:]
+    command = [sys.executable, "-m", "pytest", "-s", "-x", *WITHOUT, str(HERE.parent / "cuda_ext"), "-k", CHOSEN, *sys.argv[1:]]
     return subprocess.run(command, env=sanitizer.environment(), cwd=HERE.parents[1]).returncode
 
 

@@ -1,0 +1,86 @@
+"""Stages: the units of each part of `make test-all`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import yaml
+from unit import ROOT, Unit
+
+PYTEST = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider")
+UNMEASURED = ("-p", "no:budget")  # dear on purpose
+PAPERS = ("real", "pgt-i", "fast", "flaredtdg", "memshare")
+ATTEMPTS, AT_ONCE = 10_000, 2_000
+
+
+def check() -> Iterator[Unit]:
+    """Ruff and mypy."""
+    places = ("src", "tests", "benchmarks", "examples")
+    yield Unit("check", "ruff", (sys.executable, "-m", "ruff", "check", *places))
+    yield Unit("check", "ruff format", (sys.executable, "-m", "ruff", "format", "--check", *places))
+    yield Unit("check", "mypy", (sys.executable, "-m", "mypy"))
+
+
+def fast() -> Iterator[Unit]:
+    """The first tier, as `make test` runs it."""
+    yield Unit("fast", "", (*PYTEST, "-n", "2", "--dist", "worksteal", "-m", "not slow"))
+
+
+def _files_with(text: str) -> Iterator[str]:
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        if text in path.read_text(encoding="utf-8"):
+            yield str(path.relative_to(ROOT))
+
+
+def slow() -> Iterator[Unit]:
+    """The tests that are marked slow, a file at a time."""
+    for file in _files_with("mark.slow"):
+        yield Unit("slow", file, (*PYTEST, *UNMEASURED, "-m", "slow", file))
+
+
+def full() -> Iterator[Unit]:
+    """The tests that draw examples, with many of them, a file at a time."""
+    for file in _files_with("from hypothesis import"):
+        yield Unit("full", file, (*PYTEST, *UNMEASURED, "-m", "hypothesis", file), {"HYPOTHESIS_PROFILE": "full"})
+
+
+def fuzz() -> Iterator[Unit]:
+    """Attempts at spoilt inputs."""
+    for file in sorted((ROOT / "tests" / "fuzz").glob("*.py")):
+        if "\ndef attempt(" in file.read_text(encoding="utf-8"):
+            for first in range(0, ATTEMPTS, AT_ONCE):
+                command = (sys.executable, "tests/fuzz", file.stem, "--first", str(first), "--count", str(AT_ONCE))
+                yield Unit("fuzz", f"{file.stem} from {first}", command)
+
+
+def sanitizers() -> Iterator[Unit]:
+    """The kernels under the address sanitizer, the CPU library under the thread sanitizer."""
+    yield Unit("sanitizers", "address", (sys.executable, "tests/emulation"))
+    yield Unit("sanitizers", "threads", ("make", "sanitize-threads"))
+
+
+def studies() -> Iterator[Unit]:
+    """The papers' figures and tables that are executed on this machine."""
+    for paper in PAPERS:
+        listing = subprocess.run([sys.executable, "-m", "chronoscale", "reproduce", paper, "--json"], stdout=subprocess.PIPE, check=True)
+        for row in json.loads(listing.stdout):
+            if row["how"] == "executed":
+                command = (sys.executable, "-m", "chronoscale", "reproduce", paper, *row["what"].split(), "--out", "build/test-all/studies")
+                yield Unit("studies", f"{paper} {row['what']}", command)
+
+
+def faults() -> Iterator[Unit]:
+    """The recorded faults, a file of them at a time."""
+    for file in sorted((ROOT / "tests" / "mutants" / "faults").glob("*.yaml")):
+        names = [fault["name"] for fault in yaml.safe_load(Path(file).read_text(encoding="utf-8"))]
+        yield Unit("faults", file.stem, (sys.executable, "tests/mutants", "--jobs", "1", *names))
+
+
+STAGES: dict[str, Callable[[], Iterator[Unit]]] = {
+    made.__name__: made for made in (check, fast, slow, full, fuzz, sanitizers, studies, faults)
+}
+FIRST_TIER = ("check", "fast")

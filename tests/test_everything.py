@@ -1,0 +1,69 @@
+"""tests/everything: units are run once for the same files, end in time, and tell whether they failed."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent / "everything"
+
+
+@pytest.fixture
+def everything(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
+    """The program as a module; those beside it are imported as it does."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    for name in ("unit", "stages"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    code = compile((FOLDER / "__main__.py").read_text(), str(FOLDER / "__main__.py"), "exec")
+    names: dict[str, object] = {"__name__": "everything", "__file__": str(FOLDER / "__main__.py")}
+    exec(code, names)
+    yield type("Everything", (), {name: staticmethod(value) if callable(value) else value for name, value in names.items()})
+    for name in ("unit", "stages"):
+        sys.modules.pop(name, None)
+
+
+def test_what_has_passed_is_not_run_again_and_what_failed_is(everything, tmp_path: Path) -> None:
+    counter = tmp_path / "count"
+    code = f"open({str(counter)!r}, 'a').write('x'); raise SystemExit({{}})"
+    units = [everything.Unit("one", str(code_), (sys.executable, "-S", "-c", code.format(code_))) for code_ in (0, 3)]
+    first, again = (everything.run(units, tmp_path / "kept", 1, math.inf) for _ in range(2))
+    assert [result.code for result in first] == [result.code for result in again] == [0, 3]
+    assert [(result.passed, result.failed) for result in first] == [(1, 0), (0, 1)]
+    assert counter.read_text() == "xxx"
+    assert [line.split()[:5] for line in everything.table(first).splitlines()[1:]] == [["one", "2", "1", "1", "0"]]
+
+
+def test_a_unit_at_work_when_the_minutes_are_over_is_cut_off(everything, tmp_path: Path) -> None:
+    unit = everything.Unit("one", "long", (sys.executable, "-S", "-c", "import time; time.sleep(60)"))
+    (result,) = everything.run([unit], tmp_path, 1, time.monotonic() + 0.2)
+    assert result.code is None and not result.sound
+    assert everything.run([unit], tmp_path, 1, 0.0) == []  # and it is not begun when they are
+
+
+def test_the_seed_decides_the_order(everything) -> None:
+    units = [everything.Unit("one", str(number), ("true",)) for number in range(20)]
+    assert everything.drawn(units, "a") == everything.drawn(units[::-1], "a") != everything.drawn(units, "b")
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "counts"),
+    [
+        ("7 passed, 2 failed in 3.2s", 1, (7, 2)),
+        ("= 7 passed, 1 error in 3.2s =", 1, (7, 1)),
+        ("3 passed in 1s\nkilled", -9, (0, 1)),
+        ("all is well", 0, (1, 0)),
+    ],
+)
+def test_what_passed_is_as_pytest_says(everything, said: str, code: int, counts: tuple[int, int]) -> None:
+    assert sys.modules["unit"]._counted(said, code) == counts
+
+
+def test_every_stage_but_the_studies_has_units(everything) -> None:
+    units = [unit for name, stage in everything.STAGES.items() if name != "studies" for unit in stage()]
+    assert {unit.stage for unit in units} == set(everything.STAGES) - {"studies"}
+    assert len({unit.title for unit in units}) == len(units)
