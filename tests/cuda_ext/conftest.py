@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 import torch
-from emulation.builder import compiler
+from emulation.builder import compiler, library
 from emulation.stand_in import EMULATED, emulated
 
 from chronoscale.cuda_ext import native
@@ -27,9 +27,18 @@ def on(param: str) -> Iterator[str]:
         yield name
 
 
+@pytest.fixture(scope="session")
+def emulation() -> None:
+    """Compiles the emulated kernels, where there is a compiler, for no test to pay for."""
+    if compiler() is not None:
+        library()
+
+
 @pytest.fixture(params=(*NAMES, EMULATED))
 def backend(request: pytest.FixtureRequest) -> Iterator[str]:
     """Its name, as `on` has it."""
+    if request.param == EMULATED:
+        request.getfixturevalue("emulation")
     with on(request.param) as name:
         yield name
 
@@ -37,12 +46,14 @@ def backend(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture(params=(*NAMES, TRITON, EMULATED))
 def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
     """Backend and device of an operator on edges."""
+    if request.param == EMULATED:
+        request.getfixturevalue("emulation")
     with on(request.param) as name:
         yield name, "cuda" if name == "cuda" or (name == TRITON and not interpreted()) else "cpu"
 
 
 @pytest.fixture
-def emulated_kernels() -> Iterator[None]:
+def emulated_kernels(emulation: None) -> Iterator[None]:
     with on(EMULATED):
         yield
 

@@ -39,7 +39,7 @@ def same(some: dict[str, list[Tensor]], others: dict[str, list[Tensor]]) -> list
 
 
 @pytest.fixture(scope="module")
-def expected() -> dict[str, list[Tensor]]:
+def expected(emulation: None) -> dict[str, list[Tensor]]:
     with emulated() as device:
         made = outcomes("cpu")
     assert not {f"cs_cuda_{name}" for name in loader._CUDA_KERNELS} - device.called, "kernels without a case"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import hashlib
 import os
 import shutil
@@ -46,11 +47,13 @@ def build(csrc: Path = CSRC, flags: tuple[str, ...] = PLAIN) -> Path:
     folder = CACHE / _digest(*objects.values())
     if not (folder / NAME).exists():
         CACHE.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=CACHE) as work:
-            _compile(Path(work), texts, objects, command)
-            subprocess.run([*command, "-shared", *map(str, objects.values()), "-o", f"{work}/{NAME}", "-lpthread"], check=True)
-            folder.mkdir(exist_ok=True)
-            Path(work, NAME).replace(folder / NAME)
+        with open(CACHE / "lock", "w") as lock, tempfile.TemporaryDirectory(dir=CACHE) as work:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # another worker of the suite may be at it
+            if not (folder / NAME).exists():
+                _compile(Path(work), texts, objects, command)
+                subprocess.run([*command, "-shared", *map(str, objects.values()), "-o", f"{work}/{NAME}", "-lpthread"], check=True)
+                folder.mkdir(exist_ok=True)
+                Path(work, NAME).replace(folder / NAME)
     return folder
 
 
