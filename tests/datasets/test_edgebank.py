@@ -63,6 +63,7 @@ def test_what_does_not_fit_is_refused():
         EdgeBank(stream([(0, 1, 2)]).span(0, 0))
 
 
+@pytest.mark.slow
 def test_the_figures_of_tgb_s_leaderboard_come_out():
     """tgbl-wiki is `jodie_wikipedia`; TGB ranks an event against all destinations that its source does not meet at its time, and prints a
     test MRR of 0.495 (unlimited) and 0.571 (the last 15 % of the training's time)."""

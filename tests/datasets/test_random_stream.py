@@ -93,7 +93,7 @@ def test_partners_follow_their_weights():
     assert found / found.sum() == pytest.approx(wanted / wanted.sum(), rel=0.15)
 
 
-@examples(30)
+@examples(15)
 @given(st.integers(1, 6_000), st.booleans(), st.sampled_from([0, 40, 100, 260]))
 def test_a_stream_is_the_same_whatever_the_block(block, whole, items):
     asked = replace(RICH, whole=whole, items=items)
