@@ -24,6 +24,8 @@ def test_every_snippet_runs(tmp_path, monkeypatch, left_out):
         monkeypatch.delitem(table, key)
     names: dict[str, object] = {}
     for language, text in BLOCK.findall((ROOT / "docs" / "extending.md").read_text()):
+        if left_out:
+            text = text.replace("repeats: 3", "repeats: 1").replace("groups: 12", "groups: 6").replace("gpus: [1, 4, 16]", "gpus: [1, 4]")
         file = re.match(r"# (\S+\.(?:py|yaml))\n", text)
         if file is not None:  # a file, or more of one
             path = Path(file[1])
