@@ -2,10 +2,15 @@
 
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 
+import psutil
 import pytest
 
 from chronoscale.harness import cli
+
+LINE = (sys.executable, "-c", "from chronoscale.harness.cli import main; main()")
 
 
 def command(*arguments: object, expect: int = 0) -> None:
@@ -22,8 +27,19 @@ def command(*arguments: object, expect: int = 0) -> None:
 
 def outside(*arguments: object) -> subprocess.CompletedProcess[str]:
     """The command line in a process of its own."""
-    code = "from chronoscale.harness.cli import main; main()"
-    return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
+    return subprocess.run([*LINE, *map(str, arguments)], capture_output=True, text=True)
+
+
+def killed_at(reached: Callable[[], bool], *arguments: object) -> None:
+    """Run the command line in a process of its own and kill that with SIGKILL when `reached`; return when all that it started has ended."""
+    process = subprocess.Popen([*LINE, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not reached():
+        assert process.poll() is None, "it ended before"
+        time.sleep(0.005)
+    family = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.wait()
+    psutil.wait_procs(family)
 
 
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:

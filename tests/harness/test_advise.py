@@ -2,20 +2,14 @@
 
 import csv
 import json
-import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pytest
 import yaml
-from command_line import command, one_line
+from command_line import command, killed_at, one_line
 from distributed import LocalCluster
 
 from chronoscale.datasets import store
@@ -291,18 +285,12 @@ def test_a_killed_run_goes_on_where_it_was(experiment, capsys, monkeypatch):
     assert len(json.loads(said.out)["points"]) == 6 and run.complete
 
 
+@pytest.mark.slow
 def test_processes_that_are_killed_leave_a_run_that_goes_on(experiment, capsys):
     """SIGKILL in the middle of a sweep in processes: they end with it, and what was done is kept."""
     file = experiment(strategies=["psg", "real-g+"], gpus=[1, 2, 4, 8], advise={"grid": {"training.group_size": [2, 3, 4, 5, 6]}})
-    code = "from chronoscale.harness.cli import main; main()"
-    started = subprocess.Popen([sys.executable, "-c", code, "advise", str(file), "--workers", "2"], stderr=subprocess.DEVNULL)
-    run, until = Path("runs/small-advise-1"), time.monotonic() + 120
-    while not list(run.glob("point-*")) and time.monotonic() < until:
-        time.sleep(0.02)
-    simulating = psutil.Process(started.pid).children(recursive=True)
-    os.kill(started.pid, signal.SIGKILL)
-    started.wait()
-    assert not psutil.wait_procs(simulating, timeout=10)[1]
+    run = Path("runs/small-advise-1")
+    killed_at(lambda: any(run.glob("point-*")), "advise", file, "--workers", "2")
     done = len(list(run.glob("point-*")))
     assert 0 < done <= 40
     command("advise", file, "--json")
@@ -310,15 +298,38 @@ def test_processes_that_are_killed_leave_a_run_that_goes_on(experiment, capsys):
     assert len(json.loads(said.out)["points"]) == 40 and (done == 40 or "taking up" in said.err)
 
 
+GRID = {"grid": {"training.group_size": [2, 4]}}
+
+
+def test_a_graph_is_cut_once_a_run(experiment, capsys, monkeypatch):
+    """METIS may answer otherwise the next time: who simulates, wherever, is given what it has cut."""
+    asked = []
+
+    def metis(sequence, parts):
+        asked.append(parts)
+        return np.arange(sequence.num_nodes, dtype=np.int32) % parts
+
+    def elsewhere(task):
+        with monkeypatch.context() as patch:
+            patch.setattr(partitions, "metis", lambda sequence, parts: pytest.fail("cut anew"))
+            return judge(task)
+
+    monkeypatch.setattr(partitions, "metis", metis)
+    monkeypatch.setattr(running, "judge", elsewhere)
+    command("advise", experiment(strategies=["psg", "distdgl"], gpus=[1, 2], advise=GRID), "--json")
+    points = json.loads(capsys.readouterr().out)["points"]
+    assert len(points) == 8 and {one["partition"] for one in points} == {"", "METIS"} and sorted(set(asked)) == [1, 2]
+
+
+@pytest.mark.slow
 def test_serial_parallel_and_on_dask_the_same(experiment, capsys, monkeypatch):
     """Also what METIS has cut, once a run and here, whoever simulates with it."""
     monkeypatch.setattr(partitions, "metis", lambda sequence, parts: np.arange(sequence.num_nodes, dtype=np.int32) % parts)
-    grid = {"grid": {"training.group_size": [2, 4]}}
     found = []
     with LocalCluster(n_workers=2, threads_per_worker=2, processes=True, dashboard_address="127.0.0.1:0") as cluster:
         ways = (("--workers", 1), ("--workers", 2), ("--dask", cluster.scheduler_address))
         for number, how in enumerate(ways):
-            file = experiment(f"way{number}", strategies=["psg", "distdgl"], gpus=[1, 2], advise=grid)
+            file = experiment(f"way{number}", strategies=["psg", "distdgl"], gpus=[1, 2], advise=GRID)
             command("advise", file, "--json", *how)
             found.append(json.loads(capsys.readouterr().out))
     assert found[0] == found[1] == found[2] and len(found[0]["points"]) == 8

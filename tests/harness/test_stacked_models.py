@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from command_line import command
 
 from chronoscale.strategies.registry import of
@@ -9,17 +10,21 @@ from chronoscale.strategies.registry import of
 MODEL = {"name": "mpnn-lstm", "hidden": 8, "inputs": 6, "layers": 2}
 
 
-def test_from_file_to_report(experiment, inline, capsys):
-    planners = of("snapshots")
-    executed = {name for name, planner in planners.items() if planner.executes}
-    file = experiment(model=MODEL, strategies=sorted(executed))
-    for name in ("bench", "validate"):
-        command(name, file, "--json")
-        rows = json.loads(capsys.readouterr().out)
-        assert {row["strategy"] for row in rows} == executed
-    assert {row["sources"] for row in rows} == {"fitted"}
-    command("simulate", experiment(model=MODEL, strategies=sorted(planners), gpus=[1, 4]), "--json")
-    assert {row["strategy"] for row in json.loads(capsys.readouterr().out)} == set(planners)
+ALL = of("snapshots")
+EXECUTED = [name for name, planner in ALL.items() if planner.executes]
+
+
+@pytest.mark.parametrize("names", [["psg", "real-type1"], pytest.param(EXECUTED, marks=pytest.mark.slow)], ids=["two", "all"])
+def test_it_is_executed_and_predicted_from_its_own_costs(experiment, inline, capsys, names):
+    command("validate", experiment(model=MODEL, strategies=names), "--json")
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["strategy"] for row in rows} == {*names} and {row["sources"] for row in rows} == {"fitted"}
+
+
+@pytest.mark.parametrize("names", [["psg", "flaredtdg"], pytest.param([*ALL], marks=pytest.mark.slow)], ids=["two", "all"])
+def test_it_is_simulated(experiment, capsys, names):
+    command("simulate", experiment(model=MODEL, strategies=names, gpus=[4]), "--json")
+    assert {row["strategy"] for row in json.loads(capsys.readouterr().out)} == {*names}
 
 
 def test_training(experiment, inline, capsys):

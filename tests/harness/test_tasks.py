@@ -1,24 +1,19 @@
 """Tasks on snapshots under the commands: what is refused, how many groups train, what is told of scores, training by one schedule."""
 
 import json
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pytest
 import torch
-from command_line import command, one_line
+from command_line import command, killed_at, one_line
 
 from chronoscale.datasets import store
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.experiments import check
 from chronoscale.harness.snapshots.data import snapshots, workload
 from chronoscale.harness.snapshots.experiment import SnapshotTraining
-from chronoscale.real_exec.checkpoint import records
+from chronoscale.real_exec.checkpoint import EpochRecord, records
 from chronoscale.strategies.snapshots.tasks import TASKS
 
 DEGREES = {"task": "degrees", "validation": 0.2, "test": 0.2}  # of 12 snapshots: 2 and 2
@@ -132,29 +127,43 @@ def test_classes_of_a_dataset_are_told(experiment, capsys):
     assert (facts["classes"], facts["labelled nodes"]) == (8, 480)
 
 
-def test_a_killed_training_by_one_schedule_resumes(experiment, monkeypatch, capsys):
-    """Two ranks, one of which is killed; the same command goes on and ends at the weights of a run that nothing happened to."""
+def test_a_lost_training_by_one_schedule_goes_on(experiment, lose, capsys):
+    """The same command goes on after the epochs that are kept, and ends at the weights of a run that nothing happened to."""
     made = {"training": DEGREES, "model": {"name": "t-gcn", "hidden": 4}, "groups": None}
-    file = experiment(strategies=["esdg"], ranks=[2], epochs=60, device="cpu", **made)
-    code = "from chronoscale.harness.cli import main; main()"
-    process = subprocess.Popen([sys.executable, "-c", code, "train", str(file)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    folder, until = Path("runs/small-train-1/train"), time.monotonic() + 60
-    while len(list(folder.glob("epochs/*.json"))) < 3 and process.poll() is None and time.monotonic() < until:
-        time.sleep(0.01)
-    family = [process, *psutil.Process(process.pid).children(recursive=True)]
-    for member in family:
-        member.send_signal(signal.SIGKILL)
-    process.wait()
+    file, whole = (experiment(stem, strategies=["esdg"], ranks=[1], epochs=5, device="cpu", **made) for stem in ("lost", "whole"))
+    lose(2)
+    command("train", file, expect=1)
+    assert "rank 0 of 'train' was lost (SIGKILL); 2 of 5 epochs are kept, the same command goes on after them" in one_line(capsys)
+    before = records(Path("runs/lost-train-1/train"))
+    command("train", file)
+    assert "taking up runs/lost-train-1" in capsys.readouterr().err
+    command("train", whole)
+    goes_on_as_if_nothing_happened("lost", before)
+
+
+@pytest.mark.slow
+def test_a_killed_training_by_one_schedule_resumes(experiment, capsys):
+    """Two ranks and their command, killed; the same command goes on and ends at the weights of a run that nothing happened to."""
+    made = {"training": DEGREES, "model": {"name": "t-gcn", "hidden": 4}, "groups": None}
+    file, whole = (experiment(stem, strategies=["esdg"], ranks=[2], epochs=60, device="cpu", **made) for stem in ("killed", "whole"))
+    folder = Path("runs/killed-train-1/train")
+    killed_at(lambda: len(list(folder.glob("epochs/*.json"))) >= 3, "train", file)
     before = records(folder)
     assert 3 <= len(before) < 60
     command("train", file)
-    assert "taking up runs/small-train-1" in capsys.readouterr().err
-    after = records(folder)
-    assert len(after) == 60 and [r.start_ns for r in after[: len(before) - 1]] == [r.start_ns for r in before[:-1]]
-    command("train", experiment("whole", strategies=["esdg"], ranks=[2], epochs=60, device="cpu", **made))
-    whole = Path("runs/whole-train-1/train")
-    np.testing.assert_allclose([r.losses for r in after], [r.losses for r in records(whole)], rtol=1e-5)
+    assert "taking up runs/killed-train-1" in capsys.readouterr().err
+    command("train", whole)
+    goes_on_as_if_nothing_happened("killed", before)
+
+
+def goes_on_as_if_nothing_happened(name: str, before: list[EpochRecord]) -> None:
+    """The run of that name against the one named whole: epochs before the loss were not trained anew, but for the last, whose checkpoint may
+    be lost."""
+    folder, whole = (Path(f"runs/{stem}-train-1/train") for stem in (name, "whole"))
+    after, sound = records(folder), records(whole)
+    assert len(after) == len(sound) and [r.start_ns for r in after[: len(before) - 1]] == [r.start_ns for r in before[:-1]]
+    np.testing.assert_allclose([r.losses for r in after], [r.losses for r in sound], rtol=1e-5)
     assert json.loads((folder / "test.json").read_text()) == pytest.approx(json.loads((whole / "test.json").read_text()), rel=1e-5)
     one, other = (torch.load(train / "checkpoint.pt", weights_only=True)["model"] for train in (folder, whole))
-    for name, value in one.items():
-        torch.testing.assert_close(value, other[name])
+    for name_, value in one.items():
+        torch.testing.assert_close(value, other[name_])

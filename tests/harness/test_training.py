@@ -2,16 +2,13 @@
 
 import json
 import re
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pytest
-from command_line import command, one_line
+from command_line import command, killed_at, one_line
 from planners import Slow, Uneasy, Wrong
 
 from chronoscale.errors import UserError
@@ -230,28 +227,31 @@ def test_what_fails_in_the_control_plane(experiment, here, monkeypatch, capsys):
         command("train", experiment(epochs=99_999), "--strategy", "real-g")
 
 
-def test_a_killed_training_resumes(experiment, monkeypatch, capsys):
-    file = experiment("killed", epochs=40)
-    arguments = ["train", str(file), "--strategy", "real-type1"]
-    code = "from chronoscale.harness.cli import main; main()"
-    process = subprocess.Popen([sys.executable, "-c", code, *arguments], stderr=subprocess.DEVNULL)
-    folder = Path("runs/killed-train-1/train")
-    until = time.monotonic() + 60
-    while len(list(folder.glob("epochs/*.json"))) < 5 and process.poll() is None and time.monotonic() < until:
-        time.sleep(0.002)
-    family = [process, *psutil.Process(process.pid).children(recursive=True)]
-    for member in family:
-        member.kill()
-    process.wait()
-    before = records(folder)
-    assert 5 <= len(before) < 40 and not runs.Run(folder.parent).complete
+def test_a_lost_training_goes_on(experiment, lose, capsys):
+    file = experiment("lost", epochs=12)
+    lose(5)
+    command("train", file, "--strategy", "real-type1", expect=1)
+    assert "rank 0 of 'train' was lost (SIGKILL)" in one_line(capsys)
+    goes_on(file, "lost", capsys)
+
+
+@pytest.mark.slow
+def test_a_killed_training_resumes(experiment, inline, capsys):
+    file, folder = experiment("killed", epochs=40), Path("runs/killed-train-1/train")
+    killed_at(lambda: len(list(folder.glob("epochs/*.json"))) >= 5, "train", file, "--strategy", "real-type1")
+    goes_on(file, "killed", capsys)
+
+
+def goes_on(file, name, capsys):
+    """The same command ends at the losses of a training that nothing happened to."""
+    folder = Path(f"runs/{name}-train-1/train")
+    before, epochs = records(folder), json.loads(file.read_text())["epochs"]
+    assert 5 <= len(before) < epochs and not runs.Run(folder.parent).complete
     capsys.readouterr()
-    monkeypatch.setattr(training, "start", lambda entry, path, ranks, threads: Job.load(path))  # goes on in this process
-    monkeypatch.setattr(training, "wait", lambda job, name: train(job))
-    command(*arguments)
-    assert "taking up runs/killed-train-1" in capsys.readouterr().err
+    command("train", file, "--strategy", "real-type1")
+    assert f"taking up runs/{name}-train-1" in capsys.readouterr().err
     after = records(folder)
-    assert len(after) == 40 and runs.Run(folder.parent).complete
+    assert len(after) == epochs and runs.Run(folder.parent).complete
     assert [r.start_ns for r in after[: len(before) - 1]] == [r.start_ns for r in before[:-1]]  # what was trained was not trained again
     train(moved(folder, "whole"))
     np.testing.assert_allclose([r.losses for r in after], [r.losses for r in records(Path("whole"))], rtol=1e-4)
