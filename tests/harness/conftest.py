@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import IO
 
 import pytest
 import torch
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 from one_rank import here
 
 from chronoscale.errors import MachineError
@@ -14,6 +17,18 @@ from chronoscale.real_exec import checkpoint, training
 from chronoscale.real_exec.checkpoint import EpochRecord
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.learner import Learner
+
+
+@pytest.fixture(autouse=True)
+def sketched(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are painted but not rendered, which would be half of a report's time; tests/reports renders them, and slow tests here."""
+
+    def savefig(figure: Figure, file: IO[str] | IO[bytes], *, format: str, **_: object) -> None:
+        words = " ".join(text.get_text() for text in figure.findobj(Text))
+        file.write(f"<svg>{words}</svg>" if format == "svg" else b"")  # type: ignore[arg-type]
+
+    if request.node.get_closest_marker("slow") is None:
+        monkeypatch.setattr(Figure, "savefig", savefig)
 
 
 @pytest.fixture

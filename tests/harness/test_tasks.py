@@ -157,8 +157,7 @@ def test_a_killed_training_by_one_schedule_resumes(experiment, capsys):
 
 
 def goes_on_as_if_nothing_happened(name: str, before: list[EpochRecord]) -> None:
-    """The run of that name against the one named whole: epochs before the loss were not trained anew, but for the last, whose checkpoint may
-    be lost."""
+    """The run of that name against the one named whole: what was trained was not trained anew, but for an epoch without a checkpoint."""
     folder, whole = (Path(f"runs/{stem}-train-1/train") for stem in (name, "whole"))
     after, sound = records(folder), records(whole)
     assert len(after) == len(sound) and [r.start_ns for r in after[: len(before) - 1]] == [r.start_ns for r in before[:-1]]
