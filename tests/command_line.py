@@ -25,11 +25,6 @@ def command(*arguments: object, expect: int = 0) -> None:
     assert (left.value.code or 0) == expect
 
 
-def outside(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The command line in a process of its own."""
-    return subprocess.run([*LINE, *map(str, arguments)], capture_output=True, text=True)
-
-
 def killed_at(reached: Callable[[], bool], *arguments: object) -> None:
     """Run the command line in a process of its own and kill that with SIGKILL when `reached`; return when all that it started has ended."""
     process = subprocess.Popen([*LINE, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

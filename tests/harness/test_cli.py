@@ -5,8 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
-from command_line import command, one_line, outside
+from command_line import command, one_line
 
 from chronoscale.harness import reference
 from chronoscale.harness.cli.commands import Commands, DataCommands
@@ -57,7 +58,7 @@ def test_version_module_and_completion(capsys):
     command("--version")
     said = capsys.readouterr().out
     assert said.startswith("chronoscale 0.")
-    run = subprocess.run([sys.executable, "-m", "chronoscale", "--version"], capture_output=True, text=True)
+    run = forked.run(["-m", "chronoscale", "--version"])
     assert run.stdout == said and run.returncode == 0
     command("--help")
     assert "--install-completion" in capsys.readouterr().out
@@ -75,7 +76,7 @@ def test_completion_knows_the_commands(typed, found, monkeypatch, capsys):
 
 @pytest.mark.parametrize("words", [("data", "list"), ("strategies",), ("keys",)])
 def test_lists_fit_80_columns(words):
-    run = outside(*words)
+    run = forked.run(["-m", "chronoscale", *words])
     assert run.returncode == 0 and max(map(len, run.stdout.splitlines())) <= 80
     assert words[-1] != "list" or "flaredtdg 2" in run.stdout
 

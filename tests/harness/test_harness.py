@@ -1,20 +1,16 @@
 """The command line as its users meet it: good runs, mistakes in one line, kills, full disks."""
 
-import contextlib
 import json
 import os
 import re
 import shutil
-import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import command, one_line, outside
+from command_line import command, killed_at, one_line
 
 from chronoscale.errors import UserError
 from chronoscale.harness import execution, runs
@@ -23,10 +19,13 @@ from chronoscale.harness.started import find
 from chronoscale.strategies.registry import of
 
 
-def test_the_loop_from_file_to_report(experiment, capsys):
+EXECUTED = sorted(name for name, planner in of("snapshots").items() if planner.executes)
+
+
+@pytest.mark.parametrize("executed", [["distdgl", "psg"], pytest.param(EXECUTED, marks=pytest.mark.slow)], ids=["two", "all"])
+def test_the_loop_from_file_to_report(experiment, capsys, executed):
     """validate, simulate, report and trace on two ranks; every table is there, executed and simulated say so."""
-    executed = sorted(name for name, planner in of("snapshots").items() if planner.executes)
-    file = experiment(ranks=[2], strategies=executed, gpus=[1, 4, 16])
+    file = experiment(ranks=[2], strategies=executed, gpus=[1, 16])
     command("validate", file, "--json")
     rows = json.loads(capsys.readouterr().out)
     assert {row["strategy"] for row in rows} == set(executed) and {row["ranks"] for row in rows} == {2}
@@ -37,7 +36,7 @@ def test_the_loop_from_file_to_report(experiment, capsys):
     assert {row["coverage"] for row in rows if row["op"] == "ITERATION"} == {None}
     command("simulate", file, "--json")
     simulated = json.loads(capsys.readouterr().out)
-    assert len(simulated) == 3 * len(executed) and {row["sources"] for row in simulated} == {"specified"}
+    assert len(simulated) == 2 * len(executed) and {row["sources"] for row in simulated} == {"specified"}
     command("report", "runs/small-validate-1", "runs/small-simulate-1", "--out", "page")
     page = Path("page/index.html").read_text()
     assert all(name in page for name in executed) and "simulated" in page and "executed" in page
@@ -157,67 +156,61 @@ def test_a_simulation_says_which_link_is_busiest(experiment):
     assert f"{busiest['link']}, {100 * busiest['utilisation']:.1f} %" in "".join(path.read_text() for path in Path("report").rglob("*.csv"))
 
 
-def workers() -> list[int]:
-    """Processes in this test's folder that are a rank, or the launcher of some."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            here = entry.name.isdigit() and (entry / "cwd").resolve() == Path.cwd()
-            if here and b"real_exec.worker" in (entry / "cmdline").read_bytes():
-                found.append(int(entry.name))
-    return found
+def test_an_interrupted_run_is_incomplete_and_resumes(experiment, inline, monkeypatch, capsys):
+    """Its pieces stay, and the same command goes on after them; a complete run is never touched again."""
+    file, run = experiment(strategies=["psg"]), Path("runs/small-validate-1")
+    with monkeypatch.context() as patch:
+        patch.setattr(execution, "replay", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        command("validate", file, expect=1)
+    assert "interrupted" in one_line(capsys)
+    assert (run / "ranks-1").exists() and not (run / "replay-1").exists() and not runs.Run(run).complete
+    (run / ".lock").unlink()  # which this process holds to its end
+    goes_on("validate", file, run, capsys)
+    assert (run / "replay-1").exists()
+    monkeypatch.setattr(execution, "launch", lambda *_: (_ for _ in ()).throw(UserError("as far as this")))
+    command("validate", file, expect=2)
+    assert Path("runs/small-validate-2").exists() and runs.Run(run).complete
 
 
-def test_a_killed_run_is_incomplete_and_resumes(experiment, inline, monkeypatch, capsys):
-    """A killed command leaves no rank behind that would go on writing; its pieces stay, and the same command goes on after them."""
+@pytest.mark.slow
+def test_a_killed_run_is_incomplete_and_resumes(experiment, inline, capsys):
+    """A killed command leaves no rank behind that would go on writing."""
     command("profile", experiment("usual"))
-    file = experiment(ranks=[1, 2], repeats=3, costs="runs/usual-profile-1/profile/costs-1.json")
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from chronoscale.harness.cli import main; main()", "bench", str(file)], stderr=subprocess.DEVNULL
-    )
+    file = experiment(ranks=[1, 2], repeats=100, costs="runs/usual-profile-1/profile/costs-1.json")
     run = Path("runs/small-bench-1")
-    until = time.monotonic() + 120
-    while not (run / ".ranks-2.part").exists() and process.poll() is None and time.monotonic() < until:
-        time.sleep(0.05)
-    while len(workers()) < 3 and process.poll() is None and time.monotonic() < until:  # torchrun and two ranks
-        time.sleep(0.05)
-    assert len(workers()) >= 3
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    until = time.monotonic() + 40
-    while workers() and time.monotonic() < until:
-        time.sleep(0.1)
-    assert not workers()
-    assert (run / "ranks-1").exists() and not (run / "ranks-2").exists()
-    assert not runs.Run(run).complete
+    killed_at((run / ".ranks-2.part" / "attempt1").exists, "bench", file)
+    assert (run / "ranks-1").exists() and not (run / "ranks-2").exists() and not runs.Run(run).complete
+    goes_on("bench", file, run, capsys)
+    assert (run / "ranks-2").exists() and not Path("runs/small-bench-2").exists()
+
+
+def goes_on(name, file, run, capsys):
+    """A report says that the run is incomplete; the command takes it up and leaves what was executed as it is."""
     written = {path: path.stat().st_mtime_ns for path in (run / "ranks-1").iterdir()}
     command("report", run, "--out", "early")
     assert "incomplete" in Path("early/index.html").read_text()
     capsys.readouterr()
-    command("bench", file)
-    assert "taking up runs/small-bench-1" in capsys.readouterr().err
-    assert runs.Run(run).complete and (run / "ranks-2").exists() and not Path("runs/small-bench-2").exists()
+    command(name, file)
+    assert f"taking up {run}" in capsys.readouterr().err and runs.Run(run).complete
     assert written == {path: path.stat().st_mtime_ns for path in (run / "ranks-1").iterdir()}
-    monkeypatch.setattr(execution, "launch", lambda *_: (_ for _ in ()).throw(UserError("as far as this")))
-    command("bench", file, expect=2)  # a complete run is never touched again
-    assert Path("runs/small-bench-2").exists() and runs.Run(run).complete
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
-def test_a_full_disk_is_one_line_and_loses_nothing(experiment, tmp_path):
+def test_a_full_disk_is_one_line_and_loses_nothing(experiment, tmp_path, capsys):
     small = tmp_path / "disk"
     small.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "none", str(small)], capture_output=True).returncode:
         pytest.skip("this machine does not allow mounts")
     try:
-        file = experiment(gpus=[1, 2, 4, 8, 16, 32, 64, 128], groups=None)
-        full = outside("simulate", file, "--runs", small / "runs")
-        assert full.returncode == 1 and full.stderr.splitlines()[-1].startswith("error: the disk is full")
+        file = experiment(gpus=[1, 2, 4, 8, 16, 32, 64, 128], strategies=["psg", "esdg"])
+        command("simulate", file, "--runs", small / "runs", expect=1)
+        assert one_line(capsys).startswith("error: the disk is full")
         run = find(small / "runs")[0]
         assert not run.complete
         kept = [path.name for path in run.pieces("sim-")]
         assert kept
         subprocess.run(["mount", "-o", "remount,size=64m", str(small)], check=True)
+        (run.folder / ".lock").unlink()  # which this process holds to its end
         command("simulate", file, "--runs", small / "runs")
         assert run.complete and {path.name for path in run.pieces("sim-")} > set(kept)
     finally:
