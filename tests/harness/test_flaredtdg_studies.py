@@ -30,16 +30,27 @@ def reasons(found: Findings) -> dict[str, str]:
     return dict(zip(found.rows["what"], found.rows["why"], strict=True))
 
 
-def test_points_are_of_the_printed_size_on_the_printed_gpus() -> None:
+def test_points_are_on_the_printed_gpus() -> None:
     assert [Point(name, "t-gcn").ranks for name in points.SMALL + points.LARGE] == [4, 4, 4, 16, 16]
     assert Point("soc_flickr", "t-gcn", gpus=2).ranks == 2
-    for name in points.SMALL + points.LARGE:
+
+
+@pytest.mark.parametrize("names", [points.SMALL[:1], pytest.param(points.SMALL[1:] + points.LARGE, marks=pytest.mark.slow)])
+def test_points_are_of_the_printed_size(names) -> None:
+    for name in names:
         work = points.workload(Point(name, "mpnn-lstm"))
         found = work.chunking.blocks(Epoch(0, 0), points.DECAY, Point(name, "t-gcn").ranks)
         assert found.rows[0].sum() == work.snapshots.num_nodes == points.printed(name).nodes
         assert (found.edges[:, 0].sum(1) == work.snapshots.edges).all() and len(found.edges) == len(points.trained(name))
+
+
+@pytest.mark.slow
+def test_papers_predict_classes() -> None:
     work = points.workload(Point("ogbn_papers100m", "evolvegcn"))
     assert (work.model.name, work.model.inputs, work.model.outputs, work.hyper.task) == ("evolvegcn-o", 128, 172, "classes")
+
+
+def test_degrees_are_predicted_from_degrees() -> None:
     work = points.workload(FLICKR)
     assert (work.model.inputs, work.model.hidden, work.model.outputs, work.hyper.task) == (2, 8, 2, "degrees")
 
@@ -248,6 +259,7 @@ def test_figure_8_finds_the_least_error_and_how_memory_grows(known) -> None:
     assert rows.loc["rec_amazon, full snapshots of least test MSE", ["published_low", "published_high"]].tolist() == [2, 3]
 
 
+@pytest.mark.slow
 def test_a_training_is_a_run_of_its_settings() -> None:
     """For real, on a small stand-in: losses, times, errors, and the planned peak of fewer full snapshots is less."""
     two, four = (trained.trained(trained.Training("rec_amazon_like", "t-gcn", OURS, 1, full)) for full in (2, 4))

@@ -18,14 +18,13 @@ from chronoscale.harness.experiments import check
 from chronoscale.harness.started import find
 from chronoscale.strategies.registry import of
 
-
 EXECUTED = sorted(name for name, planner in of("snapshots").items() if planner.executes)
 
 
 @pytest.mark.parametrize("executed", [["distdgl", "psg"], pytest.param(EXECUTED, marks=pytest.mark.slow)], ids=["two", "all"])
 def test_the_loop_from_file_to_report(experiment, capsys, executed):
     """validate, simulate, report and trace on two ranks; every table is there, executed and simulated say so."""
-    file = experiment(ranks=[2], strategies=executed, gpus=[1, 16])
+    file = experiment(ranks=[2], strategies=executed, gpus=[1])
     command("validate", file, "--json")
     rows = json.loads(capsys.readouterr().out)
     assert {row["strategy"] for row in rows} == set(executed) and {row["ranks"] for row in rows} == {2}
@@ -36,7 +35,7 @@ def test_the_loop_from_file_to_report(experiment, capsys, executed):
     assert {row["coverage"] for row in rows if row["op"] == "ITERATION"} == {None}
     command("simulate", file, "--json")
     simulated = json.loads(capsys.readouterr().out)
-    assert len(simulated) == 2 * len(executed) and {row["sources"] for row in simulated} == {"specified"}
+    assert len(simulated) == len(executed) and {row["sources"] for row in simulated} == {"specified"}
     command("report", "runs/small-validate-1", "runs/small-simulate-1", "--out", "page")
     page = Path("page/index.html").read_text()
     assert all(name in page for name in executed) and "simulated" in page and "executed" in page

@@ -160,6 +160,7 @@ def test_causes_in_words() -> None:
     assert "not printed" in cases.cause(float("nan"), {base: 4.0, far: 3.8}, off)
 
 
+@pytest.mark.slow
 def test_table_4() -> None:
     found = run("table", 4)
     cases_of = found.tables["cases"]
@@ -195,6 +196,7 @@ def test_shares_of_an_epoch() -> None:
     assert set(map(Op, np.unique(schedule.op))) <= set(covered) and len(covered) == len(set(covered))
 
 
+@pytest.mark.slow
 def test_figure_1() -> None:
     found = run("figure", 1)
     shares = found.rows[found.rows["what"].str.startswith("memory I/O")]
@@ -213,6 +215,7 @@ def test_affinity_is_of_the_mean_batch() -> None:
     assert near == pytest.approx(by_hand) and near.shape == (8, 8) and (np.diag(near) == -1).all()
 
 
+@pytest.mark.slow
 def test_figure_11() -> None:
     found = run("figure", 11)
     table = found.tables["ladder"].set_index(["how", "dataset"])
@@ -248,7 +251,9 @@ def test_table_6() -> None:
     assert overheads.stored(20_000) > 32
 
 
-@pytest.mark.parametrize("kind, number", [("table", 4), ("table", 6), ("figure", 1), ("figure", 11)])
+@pytest.mark.parametrize(
+    "kind, number", [("table", 6), *(pytest.param(*one, marks=pytest.mark.slow) for one in (("table", 4), ("figure", 1), ("figure", 11)))]
+)
 def test_what_is_said_is_filled_in(kind: Kind, number: int) -> None:
     found = run(kind, number)
     said = [*found.notes, *found.rows["why"], *found.rows["what"]]

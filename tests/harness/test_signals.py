@@ -6,7 +6,6 @@ import re
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +27,9 @@ from chronoscale.real_exec.checkpoint import records, restore
 from chronoscale.real_exec.context import joined
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.launch import wait
+from chronoscale.real_exec.ranks import Ranks
 from chronoscale.real_exec.signals.recipe import learner_of
+from chronoscale.real_exec.supervision import Patience
 from chronoscale.strategies.registry import of
 
 TRAINING = {"batch_size": 2, "window": 4, "horizon": 3, "batches": 4}
@@ -179,19 +180,19 @@ def test_a_lost_worker_of_the_data_engine_is_made_up_for(experiment, capsys, mon
     capsys.readouterr()
     folder = Path("runs/lost-train-1/train")
 
-    def reach(number: int, ranks: Any) -> None:
+    def reach(number: int, ranks: Ranks) -> None:
         while len(records(folder)) < number:
             os.kill(ranks.pids[0], 0)  # raises where it has ended
             time.sleep(0.01)
 
-    def lose(ranks: Any, name: str) -> None:
+    def lose(ranks: Ranks, name: str, patience: Patience) -> None:
         reach(2, ranks)
         engine = [one for one in psutil.Process(ranks.pids[0]).children(recursive=True) if "spawn_main" in " ".join(one.cmdline())]
         assert len(engine) == 2
         engine[0].kill()
         reach(len(records(folder)) + 3, ranks)
         (folder / ".checkpoint.pt").mkdir()  # rank 0 cannot write its checkpoint
-        wait(ranks, name)
+        wait(ranks, name, patience)
 
     monkeypatch.setattr(epochs, "wait", lose)
     command("train", file, expect=1)

@@ -45,7 +45,7 @@ class Ranks:
         self.job = Job.load(path)
         return self
 
-    def wait(self, worker, name):
+    def wait(self, worker, name, patience):
         for until in range(1, self.job.repeats + 1):
             time.sleep(0.05)  # the core is the control plane's, which these tests wait for
             train(replace(self.job, repeats=until))
