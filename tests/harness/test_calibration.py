@@ -179,7 +179,7 @@ def test_a_noisy_validation_is_repeated_and_says_so(experiment, inline, monkeypa
     """Three times, the quietest is kept; table, JSON and report say that it is not to be believed."""
     levels = iter([0.5, 0.2, 0.3])
     monkeypatch.setattr(Watch, "noise", lambda self, timed, pinned=0, attempt=1: replace(QUIET, spread=next(levels), attempt=attempt))
-    command("validate", experiment(strategies=["psg"], repeats=7), "--json")
+    command("validate", experiment(strategies=["psg"], repeats=7, profile_epochs=1e-3), "--json")
     shown = capsys.readouterr()
     said = "on 1 rank: not to be believed: passes vary by 20% (more than 10%); the quietest of 3 attempts"
     assert said in " ".join(shown.err.split())
@@ -196,7 +196,7 @@ def test_a_noisy_validation_is_repeated_and_says_so(experiment, inline, monkeypa
 def test_a_quiet_one_is_not(experiment, inline, monkeypatch, capsys):
     levels = iter([0.5, 0.05])
     monkeypatch.setattr(Watch, "noise", lambda self, timed, pinned=0, attempt=1: replace(QUIET, spread=next(levels), attempt=attempt))
-    command("validate", experiment(strategies=["psg"], repeats=7), "--json")
+    command("validate", experiment(strategies=["psg"], repeats=7, profile_epochs=1e-3), "--json")
     assert all("noise" not in row for row in json.loads(capsys.readouterr().out))
     assert Noise.of(Path("runs/small-validate-1/ranks-1")) == replace(QUIET, spread=0.05, attempt=2)
 

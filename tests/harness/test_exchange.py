@@ -23,7 +23,7 @@ def exported(capsys: pytest.CaptureFixture[str], run: str, form: str) -> list[Pa
 
 def test_traces_of_a_run_in_every_format(experiment, inline, capsys):
     """Executed ones and simulated ones: Chakra's are read again, SimGrid's parse and compile, Perfetto's are JSON."""
-    file = experiment(strategies=["psg", "real-reuse"], gpus=[1, 2])
+    file = experiment(strategies=["psg"], gpus=[1, 2])
     command("bench", file)
     command("simulate", file)
     for run in ("runs/small-bench-1", "runs/small-simulate-1"):
@@ -44,7 +44,7 @@ def test_traces_of_a_run_in_every_format(experiment, inline, capsys):
                 assert {host.get("core") for host in hosts} == {"1" if "bench" in run else "6"}  # a CPU rank's FIFOs, and a GPU's
             elif path.suffix == ".py":
                 py_compile.compile(str(path), doraise=True)
-        assert len(exported(capsys, run, "perfetto")) == (2 if "bench" in run else 4)
+        assert len(exported(capsys, run, "perfetto")) == (1 if "bench" in run else 2)
     command("trace", "runs/small-bench-1", "--format", "nsight", expect=2)
     assert one_line(capsys) == "error: --format: unknown format 'nsight'; valid: chakra, perfetto, simgrid"
 

@@ -1,6 +1,7 @@
 """FAST's studies of its figures and tables by execution, counting and models: quick variants run, and say what they are."""
 
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 import pytest
@@ -45,10 +46,17 @@ def ours(found: Findings) -> dict[str, float]:
     return dict(zip(found.rows["what"], found.rows["ours"], strict=True))
 
 
-def test_figure_8(monkeypatch: pytest.MonkeyPatch) -> None:
+@cache
+def figure_8() -> Findings:
+    """Once, without real data."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CHRONOSCALE_DATA", "/nowhere")
+        return run("figure", 8)
+
+
+def test_figure_8() -> None:
     """Real data are absent here, which a note says; the curves begin and end where they have to."""
-    monkeypatch.setenv("CHRONOSCALE_DATA", "/nowhere")
-    found = run("figure", 8)
+    found = figure_8()
     assert any(note.startswith("Missing: dataset 'us_flights_2001'") for note in found.notes)
     assert any("0.8" in what and "taser" in what for what in found.rows["what"])
     values = ours(found)
@@ -69,7 +77,7 @@ def test_real_data_are_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_volumes_that_are_printed() -> None:
     """21 of 49 and 13 of 49 GB; and what Table 1 leaves of 49."""
-    found = run("figure", 8)
+    found = figure_8()
     shares = found.rows.set_index("what")["published"]
     assert shares["wikitalk, compressed, % of what is sampled"] == pytest.approx(42.857, abs=1e-3)
     assert shares["wikitalk, compressed and cached, % of what is sampled"] == pytest.approx(26.53, abs=1e-2)
@@ -100,6 +108,7 @@ def test_tables_of_kernels(number: int) -> None:
     assert all(0 < value <= 64 for what, value in values.items() if "an SM" in what or "a warp" in what)
 
 
+@pytest.mark.slow
 def test_figure_2() -> None:
     found = run("figure", 2)
     values = ours(found)
