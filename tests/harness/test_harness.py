@@ -33,9 +33,9 @@ def test_the_loop_from_file_to_report(experiment, capsys, executed):
     assert all(row["coverage"]["compared"] == row["coverage"]["rows"] == row["tasks"] for row in totals)
     assert all(len(row["order"]) == len(executed) * (len(executed) - 1) / 2 for row in totals)
     assert {row["coverage"] for row in rows if row["op"] == "ITERATION"} == {None}
-    command("simulate", file, "--json")
+    command("simulate", experiment(ranks=[2], strategies=executed[-1:], gpus=[1, 16]), "--json")
     simulated = json.loads(capsys.readouterr().out)
-    assert len(simulated) == len(executed) and {row["sources"] for row in simulated} == {"specified"}
+    assert len(simulated) == 2 and {row["sources"] for row in simulated} == {"specified"}
     command("report", "runs/small-validate-1", "runs/small-simulate-1", "--out", "page")
     page = Path("page/index.html").read_text()
     assert all(name in page for name in executed) and "simulated" in page and "executed" in page
