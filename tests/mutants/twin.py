@@ -1,38 +1,40 @@
-"""Twin: a copy of the repository that its tests import, whatever way the package is installed here."""
+"""Twin: a copy of the repository that its tests import, whatever way the package is installed here, and the warm server that runs them."""
 
 from __future__ import annotations
 
+import json
 import os
-import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
 import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from fault import Fault, Unfit
+import library
+from anchor import Unfit
+from fault import Fault
 
 from chronoscale import cuda_ext
 
 ROOT = Path(__file__).parents[2]
 LEFT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "runs", "mutants")
 LIMIT_S = 600
-# One copy of the row kernels, for any machine: a few seconds, where the real build makes three with all optimisations.
-COMPILE = "g++ -std=c++17 -O1 -fPIC -shared -fvisibility=hidden -ffp-contract=off -fopenmp-simd -DCS_ISA=baseline -DCS_VECTOR=16 -pthread"
 PROOF = "import chronoscale, chronoscale.cuda_ext as native; print(chronoscale.__file__, *native.__path__, sep='\\n')"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`killed`: the test that failed first, '' for none."""
+    """`failed`: tests, in order, and whether the first is slow; `passed` and `skipped`: how many."""
 
-    killed: str
+    failed: list[str]
+    slow: bool
+    passed: int
+    skipped: int
     seconds: float
+    cpu: float
 
 
 class Twin:
@@ -42,10 +44,10 @@ class Twin:
     is a virtual environment whose one .pth file names the copy, then the site-packages in use: hooks in those do not run.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.root, self.package = folder / "repository", folder / "repository" / "src" / "chronoscale"
+    def __init__(self, folder: Path, objects: Path) -> None:
+        self.root, self.package, self.objects = folder / "repository", folder / "repository" / "src" / "chronoscale", objects
         shutil.copytree(ROOT, self.root, symlinks=True, ignore=LEFT)
-        for built in (library for place in cuda_ext.__path__ for library in Path(place).glob("*.so")):
+        for built in (file for place in cuda_ext.__path__ for file in Path(place).glob("*.so")):
             shutil.copy(built, self.package / "cuda_ext")
         venv.create(folder / "venv", symlinks=True)
         self.python = folder / "venv" / "bin" / "python"
@@ -54,7 +56,17 @@ class Twin:
         (site / "twin.pth").write_text("\n".join([str(self.package.parent), *packages]))
         self.environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"PYTHONDONTWRITEBYTECODE": "1"}
         self.environment.setdefault("CHRONOSCALE_DATA", str(ROOT.parent / "shared" / "data"))
+        self.written = 0
         self.prove()
+        self.server = subprocess.Popen(
+            [self.python, Path(__file__).with_name("warm.py"), self.package],
+            cwd=self.root,
+            env=self.environment,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
 
     def prove(self) -> None:
         """Assert that what is imported here is the copy, and nothing but the copy."""
@@ -63,52 +75,60 @@ class Twin:
         assert Path(initial) == self.package / "__init__.py", f"the tests would import {initial}"
         assert [Path(place) for place in native] == [self.package / "cuda_ext"], f"the kernels would come from {native}"
 
-    def build(self) -> None:
-        """The library of the CPU kernels from this copy's sources. Raises Unfit where they do not compile."""
-        sources = sorted((self.package / "cuda_ext" / "csrc" / "cpu").glob("*.cpp"))
+    def close(self) -> None:
+        self.server.communicate()
+
+    @contextmanager
+    def built(self) -> Iterator[None]:
+        """The library of the CPU kernels is the one of this copy's sources. Raises Unfit where they do not compile."""
         out = self.package / "cuda_ext" / "libchronoscale_cpu.so"
-        done = subprocess.run([*COMPILE.split(), *map(str, sources), "-o", str(out)], capture_output=True, text=True)
-        if done.returncode:
-            raise Unfit(f"does not compile: {done.stderr.splitlines()[0]}")
+        sound = out.with_suffix(".sound")
+        out.rename(sound)
+        try:
+            shutil.copy(sound, out)
+            library.build(list((self.package / "cuda_ext" / "csrc" / "cpu").glob("*.cpp")), self.objects, out)
+            yield
+        finally:
+            sound.replace(out)
 
     @contextmanager
     def seeded(self, fault: Fault) -> Iterator[None]:
-        """The fault is in the copy. Raises Unfit as `Fault.seeded` and `build` do."""
+        """The fault is in the copy. Raises Unfit as `Fault.seeded` and `built` do."""
         path = self.package / fault.file
         if not path.is_file():
             raise Unfit(f"{fault.file}: no such file under src/chronoscale")
         text = path.read_text()
-        path.write_text(fault.seeded(text))
+        self._write(path, fault.seeded(text))
         try:
             if fault.native:
-                self.build()
-            yield
+                with self.built():
+                    yield
+            else:
+                yield
         finally:
-            path.write_text(text)
-            if fault.native:
-                self.build()
+            self._write(path, text)
 
-    def test(self, tests: list[str]) -> Verdict:
-        """Run tests up to the first that fails. Raises Unfit where there are none to run."""
-        command = [self.python, "-m", "pytest", "-x", "-q", "-rfE", "--tb=no", "-p", "no:cacheprovider", "--hypothesis-seed=0", *tests]
-        begin = time.monotonic()
-        running = subprocess.Popen(
-            command, cwd=self.root, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0
+    def _write(self, path: Path, text: str) -> None:
+        """Bytecode is valid for a size and a second: no two writings share one."""
+        path.write_text(text)
+        self.written += 1
+        os.utime(path, (self.written, self.written))
+
+    def test(self, tests: list[str], *, fast: bool = False, every: bool = False) -> Verdict:
+        """Run tests up to the first that fails, or all. Raises Unfit where pytest does not run them."""
+        assert self.server.stdin is not None and self.server.stdout is not None
+        print(
+            json.dumps({"tests": tests, "fast": fast, "all": every, "limit_s": LIMIT_S * (10 if every else 1)}),
+            file=self.server.stdin,
+            flush=True,
         )
-        try:
-            said, _ = running.communicate(timeout=LIMIT_S)
-        except subprocess.TimeoutExpired:
-            return Verdict(f"the time limit of {LIMIT_S} s", time.monotonic() - begin)
-        finally:
-            if running.poll() is None:
-                os.killpg(running.pid, signal.SIGKILL)
-                running.wait()
-        seconds = time.monotonic() - begin
-        if running.returncode == 0:
-            if re.search(r"^\d+ skipped", said.splitlines()[-1]):
-                raise Unfit("its tests are skipped here")
-            return Verdict("", seconds)
-        failed = re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
-        if failed is None:
-            raise Unfit(f"pytest ended with code {running.returncode}: {said.strip().splitlines()[-1]}")
-        return Verdict(failed[1].removeprefix("tests/"), seconds)
+        line = self.server.stdout.readline()
+        if not line:
+            raise Unfit("the warm server ended")
+        said = json.loads(line)
+        verdict = Verdict(said["failed"], bool(said["slow"][:1] == [True]), said["passed"], said["skipped"], said["seconds"], said["cpu"])
+        if said["code"] == "limit":
+            return Verdict([f"the time limit of {LIMIT_S} s"], True, 0, 0, verdict.seconds, verdict.cpu)
+        if not verdict.failed and said["code"] not in (0, 5):
+            raise Unfit(f"pytest ended with {said['code']}")
+        return verdict
