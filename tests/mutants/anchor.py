@@ -49,48 +49,56 @@ def fits(pattern: object, node: object) -> bool:
     return bool(pattern == node)
 
 
+def definitions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    """Functions and classes that a node's statements define, and none that these define."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, SCOPES):
+            yield child
+        elif not isinstance(child, ast.expr):
+            yield from definitions(child)
+
+
+def own(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and all below, with decorators, arguments and bases; not what functions and classes defined in it consist of."""
+    yield node
+    if isinstance(node, ast.JoinedStr):
+        return  # before Python 3.12 the places of what stands in it are wrong
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, SCOPES):
+            yield from own(child)
+
+
 class Source:
-    """A Python file, parsed once: the nodes and the lists of statements of each function, by its qualified name."""
+    """A Python file, parsed once: what stands in each function or class, by its qualified name ('' for the module)."""
 
     def __init__(self, text: str) -> None:
         self.bytes = text.encode()
-        self.nodes: dict[str, list[ast.expr]] = {}
-        self.bodies: dict[str, list[list[ast.stmt]]] = {}
+        self.tree = ast.parse(text)
         self._starts = [0]
         for line in self.bytes.splitlines(keepends=True):
             self._starts.append(self._starts[-1] + len(line))
-        self._walk(ast.parse(text), "")
-
-    def _walk(self, node: ast.AST, scope: str) -> None:
-        """Decorators, arguments and bases belong to the function or class that they stand at; what is defined in it has its own scope."""
-        if isinstance(node, ast.expr):
-            self.nodes.setdefault(scope, []).append(node)
-            if isinstance(node, ast.JoinedStr):
-                return  # before Python 3.12 the places of what stands in it are wrong
-        for _, value in ast.iter_fields(node):
-            children = value if isinstance(value, list) else [value]
-            if children and isinstance(children[0], ast.stmt):
-                self.bodies.setdefault(scope, []).append(children)
-            for child in children:
-                if isinstance(child, SCOPES):
-                    self._walk(child, f"{scope}.{child.name}".lstrip("."))
-                elif isinstance(child, ast.AST):
-                    self._walk(child, scope)
 
     def find(self, scope: str, pattern: Pattern) -> list[Place]:
         """All places in a scope, and in none that is defined in it, that a pattern fits. Raises Unfit where there is no such scope."""
-        if scope not in self.bodies and scope not in self.nodes:
+        roots: list[ast.AST] = [self.tree]
+        for name in scope.split(".") if scope else []:
+            roots = [node for root in roots for node in definitions(root) if node.name == name]
+        if not roots:
             raise Unfit(f"no function or class '{scope}'")
-        if isinstance(pattern, ast.expr):
-            return sorted((self._place(node, node) for node in self.nodes.get(scope, []) if fits(pattern, node)), key=lambda at: at.begin)
-        return sorted(self._runs(scope, pattern), key=lambda at: at.begin)
+        search = self._runs if isinstance(pattern, list) else self._expressions
+        return sorted((place for root in roots for node in own(root) for place in search(node, pattern)), key=lambda at: at.begin)
 
-    def _runs(self, scope: str, pattern: list[ast.stmt]) -> Iterator[Place]:
-        count = len(pattern)
-        for body in self.bodies.get(scope, []):
-            for at in range(len(body) - count + 1):
-                if fits(pattern, body[at : at + count]):
-                    yield self._place(body[at], body[at + count - 1])
+    def _expressions(self, node: ast.AST, pattern: Pattern) -> Iterator[Place]:
+        if isinstance(node, ast.expr) and fits(pattern, node):
+            yield self._place(node, node)
+
+    def _runs(self, node: ast.AST, pattern: Pattern) -> Iterator[Place]:
+        assert isinstance(pattern, list)
+        for _, body in ast.iter_fields(node):
+            if isinstance(body, list) and body and isinstance(body[0], ast.stmt):
+                for at in range(len(body) - len(pattern) + 1):
+                    if fits(pattern, run := body[at : at + len(pattern)]):
+                        yield self._place(run[0], run[-1])
 
     def _place(self, first: ast.expr | ast.stmt, last: ast.expr | ast.stmt) -> Place:
         assert last.end_lineno is not None and last.end_col_offset is not None

@@ -46,6 +46,7 @@ class Source:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = tokens_of(text)
+        self.texts = [token.text for token in self.tokens]
 
     @cached_property
     def scopes(self) -> dict[str, list[tuple[int, int]]]:
@@ -54,7 +55,7 @@ class Source:
         start = 0
         for at, token in enumerate(self.tokens):
             if token.text == "{":
-                opened.append((name_of([t.text for t in self.tokens[start:at]]), start))
+                opened.append((name_of(self.texts[start:at]), start))
             elif token.text == "}" and opened:
                 name, begin = opened.pop()
                 if name:
@@ -72,7 +73,7 @@ class Source:
             raise Unfit(f"no function or type '{scope}'")
         if not pattern:
             raise Unfit("nothing to find")
-        texts = [token.text for token in self.tokens]
+        texts = self.texts
         begins = set()
         for begin, end in self.scopes[scope] if scope else [(0, len(texts))]:
             for at in range(begin, end - len(pattern) + 1):
