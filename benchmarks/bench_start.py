@@ -1,5 +1,5 @@
-"""How long it takes to begin: commands that only list or refuse, a rank's imports. Whole processes, `python benchmarks/bench_start.py
-[--repeats N]`.
+"""How long it takes to begin: commands that only list or refuse, a rank's imports, two ranks from the warm server and, its rival, under
+torchrun: `python benchmarks/bench_start.py [--repeats N]`. Rows take turns.
 
 A row is a name and a function that does it once and says what that took; `ROWS` is all of them.
 """
@@ -19,6 +19,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import psutil
+
+from chronoscale.real_exec.launch import spent_s, start, wait
+from chronoscale.real_exec.ranks import server_of
 
 
 class Cost(NamedTuple):
@@ -40,6 +44,7 @@ COMMANDS = (
     *("--version", "--help", "strategies", "data list", "keys", "reproduce real", "data info bad.csv", "data info good.txt"),
     *("simulate --dry-run bad-key.yaml", "bench --dry-run bad-strategy.yaml", "simulate --dry-run good.yaml"),
 )
+MEETING = str(Path(__file__).parent.resolve() / "meeting.py")
 IMPORTS = ("torch", "chronoscale.real_exec.worker", "chronoscale.real_exec.training")
 
 
@@ -63,9 +68,21 @@ def imports(module: str) -> Callable[[], Cost]:
     return lambda: process("-c", f"import {module}")
 
 
+def ranks() -> Cost:
+    """What two ranks take that meet and add up one number, from a server that is there: theirs and its own; MB: none told."""
+    server = server_of(1)
+    begin, spent, own = time.perf_counter(), spent_s(), psutil.Process(server.pid).cpu_times()
+    wait(start("meeting", Path("job"), 2, 1), "meeting")
+    after = psutil.Process(server.pid).cpu_times()
+    cpu = spent_s() - spent + after.user + after.system - own.user - own.system
+    return Cost(time.perf_counter() - begin, cpu, float("nan"))
+
+
 ROWS: Mapping[str, Callable[[], Cost]] = {
     **{f"`{words}`": command(words) for words in COMMANDS},
     **{f"import {module}": imports(module) for module in IMPORTS},
+    "two ranks, from the server": ranks,
+    "two ranks, torchrun": lambda: process("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", MEETING, "job"),
 }
 
 
@@ -81,14 +98,16 @@ def main() -> None:
         os.chdir(folder)
         for name, text in FILES.items():
             Path(name).write_text(text)
-        for name, once in ROWS.items():
-            once()  # files are cached, bytecode is there
-            wall, busy, memory = np.array([once() for _ in range(repeats)]).T
-            spread = [np.subtract(*np.quantile(found, [0.75, 0.25])) / 2 for found in (wall, busy)]
-            print(
-                f"| {name} | {np.median(wall):.2f} (±{spread[0]:.2f}) | {np.median(busy):.2f} (±{spread[1]:.2f}) | {memory.max():.0f} |",
-                flush=True,
-            )
+        for once in ROWS.values():
+            once()  # files are cached, bytecode and the server are there
+        costs: dict[str, list[Cost]] = {name: [] for name in ROWS}
+        for _ in range(repeats):
+            for name, once in ROWS.items():
+                costs[name].append(once())
+        for name, found in costs.items():
+            wall, busy, memory = np.array(found).T
+            spread = [np.subtract(*np.quantile(one, [0.75, 0.25])) / 2 for one in (wall, busy)]
+            print(f"| {name} | {np.median(wall):.2f} (±{spread[0]:.2f}) | {np.median(busy):.2f} (±{spread[1]:.2f}) | {memory.max():.0f} |")
         os.chdir("/")
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 COMMON = """torch numpy pandas scipy.sparse scipy.optimize scipy.stats pyarrow.parquet pytest _pytest.assertion.rewrite hypothesis
 hypothesis.strategies yaml pydantic typer rich.table h5py simpy networkx matplotlib.figure psutil threadpoolctl"""
-OPTIONS = ["-q", "--tb=no", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
+OPTIONS = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:budget", "--hypothesis-seed=0"]
 
 
 class Notes:
