@@ -50,9 +50,16 @@ def talking(folder: Path, operation: str, how: str, ranks: int = 2) -> Ranks:
 
 
 def left(ranks: Ranks) -> list[psutil.Process]:
-    """Processes of the job that are there: its ranks, and what is of their group."""
-    groups = [process for process in psutil.process_iter() if os.getpgid(process.pid) == ranks.pids[0]]
-    return [*groups, *(psutil.Process(pid) for pid in ranks.pids if psutil.pid_exists(pid))]
+    """Processes of the job that run: its ranks, and what is of their group. What is dead and not buried yet does not."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            ours = process.pid in ranks.pids or os.getpgid(process.pid) == ranks.pids[0]
+            if ours and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (psutil.Error, ProcessLookupError):
+            continue  # it has ended
+    return found
 
 
 @pytest.mark.parametrize(("operation", "how", "line"), LOST, ids=[how for _, how, _ in LOST])
@@ -74,6 +81,12 @@ def test_a_job_that_is_stopped_or_dropped_leaves_nothing(tmp_path: Path) -> None
     assert not left(ranks)
     ranks = talking(tmp_path, "all_reduce", "never")
     ranks.close()
+    assert not left(ranks) and not ranks.folder.exists()
+
+
+def test_what_ranks_leave_behind_ends_with_them(tmp_path: Path) -> None:
+    ranks = talking(tmp_path, "all_reduce", "leave a child")
+    wait(ranks, "train")
     assert not left(ranks) and not ranks.folder.exists()
 
 

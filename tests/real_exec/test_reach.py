@@ -65,6 +65,12 @@ def test_ranks_listen_on_loopback_alone_and_meet_where_others_cannot_look(tmp_pa
         assert ranks.folder.stat().st_mode & 0o777 == 0o700 and ranks.folder.stat().st_uid == os.getuid()
 
 
+def test_what_the_environment_says_of_interfaces_is_for_other_launchers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "no-such-interface")
+    with talking(tmp_path) as ranks:
+        assert len(ranks.pids) == 2
+
+
 def test_the_attack_on_a_rendezvous_finds_nothing_to_talk_to(tmp_path: Path) -> None:
     """What ran a command as root in torchrun's agent: connect to the store that ranks meet at, overwrite the state of their rendezvous, and
     have it unpickled. Tried on every port of theirs, from elsewhere."""

@@ -23,7 +23,8 @@ from typing import NoReturn
 from chronoscale.parent import die_with_parent
 from chronoscale.real_exec.request import Ended, Request, receive, send
 
-PRELOADED = ("chronoscale.real_exec.worker", "chronoscale.real_exec.training", "torch._dynamo.decorators")
+# What ranks import, and what torch's optimisers and pyarrow import when they are first used.
+PRELOADED = ("chronoscale.real_exec.worker", "chronoscale.real_exec.training", "torch._dynamo", "pyarrow.dataset")
 
 
 class RankProcesses:

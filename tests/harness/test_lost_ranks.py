@@ -1,0 +1,95 @@
+"""Each way to lose or hang a rank, seen by who typed a command: one line within its limit, nothing left, and training that goes on."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from command_line import command, one_line
+from rank_families import FAMILIES, Write, families_in
+
+from chronoscale.real_exec import ranks
+from chronoscale.real_exec.checkpoint import records
+
+WAYS = {
+    "SIGKILL": r"rank 1 of 'train' was lost \(SIGKILL\) at row \d+ \(\w+\), train: epoch 2 of 3; 1 of 3 epochs are kept, .*",
+    "SIGSEGV": r"rank 1 of 'train' was lost \(SIGSEGV\) at row \d+ \(\w+\), train: epoch 2 of 3; 1 of 3 epochs are kept, .*",
+    "SIGSTOP": r"'train' was ended: rank 1 has not moved for \d+ s, it is stopped, at row \d+ \(\w+\), train: epoch 2 of 3; "
+    r"rank 0 waits .*, train: epoch 2 of 3; 1 of 3 epochs are kept, .*",
+    "memory": r"rank 1 of 'train' is out of memory: .*; 1 of 3 epochs are kept, .*",
+    "raise": r"rank 1 of 'train' failed: ValueError: odd \(at row \d+ \(\w+\), train: epoch 2 of 3\); its traceback: .*; 1 of 3 epochs .*",
+    "sleep": r"'train' was ended: rank 1 has not moved for \d+ s at row \d+ \(\w+\), train: epoch 2 of 3; rank 0 waits .*; "
+    r"1 of 3 epochs are kept, .*",
+}
+
+
+WHOLE = dict[str, list[tuple[float, ...]]]()  # losses of trainings that lose no rank, by family
+
+
+@pytest.fixture
+def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    monkeypatch.chdir(tmp_path)
+    return families_in(tmp_path)
+
+
+def losses(run: str) -> list[tuple[float, ...]]:
+    return [record.losses for record in records(Path(run) / "train")]
+
+
+def left() -> list[psutil.Process]:
+    """Processes below the servers of this one, with whatever lies in their folders."""
+    found = []
+    for server in ranks._servers.values():
+        found += psutil.Process(server.pid).children(recursive=True)
+    return found
+
+
+def lose(experiment: Write, capsys: pytest.CaptureFixture[str], family: str, way: str) -> None:
+    path, number = experiment(family), len(list(Path("runs").glob("*-train-*"))) + 1
+    Path("how").write_text(way)
+    command("train", path, "--seed", number, expect=1)
+    said = one_line(capsys)
+    assert not Path("how").exists() and not left()
+    assert re.fullmatch(f"error: {WAYS[way]}", said), said
+    (Path("runs") / f"{family}-train-{number}" / ".lock").unlink()  # a command that has ended holds it no longer; this process goes on
+    command("train", path, "--seed", number)
+    capsys.readouterr()
+    lost = losses(f"runs/{family}-train-{number}")
+    if number == 1 and family not in WHOLE:
+        command("train", path, "--seed", number, "--runs", "whole")
+        WHOLE[family] = losses(f"whole/{family}-train-1")
+    assert len(lost) == 3 and (number > 1 or lost == WHOLE[family])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_rank_that_is_lost_ends_training_which_goes_on(experiment, capsys, way: str) -> None:
+    family = ("snapshots", "streams")[list(WAYS).index(way) % 2]
+    lose(experiment, capsys, family, way)
+
+
+@contextmanager
+def loaded() -> Iterator[None]:
+    """Two processes for every processor, that never rest."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (os.cpu_count() or 1))]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_twenty_times_on_a_loaded_machine(experiment, capsys, family: str, way: str) -> None:
+    with loaded():
+        for _ in range(20):
+            lose(experiment, capsys, family, way)

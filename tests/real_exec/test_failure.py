@@ -1,0 +1,49 @@
+"""What a rank leaves when an exception ends it, and what its launcher makes of that."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from chronoscale.errors import MachineError, NotFiniteError, UserError
+from chronoscale.real_exec.failure import Failure, FailureKind
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "code", "raised", "line"),
+    [
+        (UserError("no such key"), FailureKind.USER, 2, UserError, "no such key"),
+        (NotFiniteError("loss is NaN"), FailureKind.NOT_FINITE, 3, NotFiniteError, "loss is NaN"),
+        (MachineError("disk\nof all"), FailureKind.MACHINE, 1, MachineError, "disk"),
+        (OSError(errno.ENOSPC, "x", "a.npy"), FailureKind.MACHINE, 1, MachineError, "a.npy: the disk is full; free some space and give .*"),
+        (MemoryError(), FailureKind.MEMORY, 1, MachineError, "rank 1 of 'train' is out of memory: memory could not be had .at row 3."),
+        (torch.OutOfMemoryError("CUDA\nmore"), FailureKind.MEMORY, 1, MachineError, "rank 1 of 'train' is out of memory: CUDA .at row 3."),
+        (RuntimeError("[x] DefaultCPUAllocator: can't allocate memory: 1"), FailureKind.MEMORY, 1, MachineError, ".* out of memory: .*"),
+        (RuntimeError("[gloo/transport] closed"), FailureKind.PEER, 1, MachineError, "rank 1 of 'train' failed: RuntimeError: .gloo.*"),
+        (dist.DistNetworkError("gone"), FailureKind.PEER, 1, MachineError, "rank 1 of 'train' failed: DistNetworkError: gone .at row 3."),
+        (ValueError("odd\nand long"), FailureKind.UNEXPECTED, 1, MachineError, "rank 1 of 'train' failed: ValueError: odd .at row 3."),
+        (KeyError(), FailureKind.UNEXPECTED, 1, MachineError, "rank 1 of 'train' failed: KeyError .at row 3."),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_an_exception_is_told_by_its_kind(tmp_path: Path, error, kind, code, raised, line) -> None:
+    Failure.of(error, 1, "at row 3").save(tmp_path)
+    found = Failure.load(tmp_path, 1)
+    assert found is not None and (found.kind, found.code) == (kind, code)
+    told = found.error("train")
+    assert type(told) is raised
+    with pytest.raises(raised, match=f"^{line}$"):
+        raise told
+    assert bool(found.trace) == (kind is FailureKind.UNEXPECTED)
+    assert Failure.load(tmp_path, 0) is None
+
+
+def test_a_record_is_read_as_strictly_as_any_file(tmp_path: Path) -> None:
+    (tmp_path / "failure-0.json").write_text(json.dumps({"rank": 0, "kind": "odd"}))
+    with pytest.raises(UserError, match=r"failure-0\.json"):
+        Failure.load(tmp_path, 0)
