@@ -85,6 +85,8 @@ def test_a_run_whose_plug_in_is_gone_is_still_a_run(experiment, capsys):
     file = experiment(
         "lab", strategies=["lab.py:Mine"], modules=["models.py"], model={"name": "other", "hidden": 8, "inputs": 8}, gpus=[1, 2]
     )
+    command("simulate", file, "--dry-run")
+    assert "--dry-run has executed models.py, lab.py: experiments run" in capsys.readouterr().err.replace(f"{Path.cwd()}/", "")
     command("simulate", file)
     for gone in ("lab.py", "models.py"):
         Path(gone).unlink()

@@ -24,6 +24,13 @@ err = Console(stderr=True)
 PARTS = "parts of the epoch, mean of the ranks (lanes overlap, communication includes waiting)"
 
 
+def say_executed(files: Sequence[str]) -> None:
+    """Tell that a dry run has executed the Python files that its experiment names: planning asks them."""
+    if files:
+        told = f"--dry-run has executed {', '.join(files)}: experiments run the Python files that they name"
+        err.print(told, highlight=False, soft_wrap=True)
+
+
 def say(frame: pd.DataFrame, title: str, as_json: bool) -> None:
     """A table on the terminal, or JSON records: numbers as numbers, null for what is not finite."""
     if as_json:
