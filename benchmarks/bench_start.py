@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 import psutil
 
-from chronoscale.real_exec.launch import spent_s, start, wait
-from chronoscale.real_exec.ranks import server_of
+from chronoscale.real_exec.launch import start, wait
+from chronoscale.real_exec.ranks import server_of, spent_s
 
 
 class Cost(NamedTuple):

@@ -62,10 +62,11 @@ def _connection() -> socket.socket:
 @atexit.register
 def close() -> None:
     """End the server and its children, if one was started; the next request starts another."""
-    global _server
+    global _server, _spent
     if _server is not None and _server[0] == os.getpid():
         _server[2].close()
         _server[1].wait()
+        _spent = 0.0  # it is in this process's count of children now
     _server = None
 
 

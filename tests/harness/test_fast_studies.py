@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ EVENTS = 60_000
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Stand-ins, and the one of LastFM, too, cut short."""
     monkeypatch.setattr(epochs, "most", lambda quick, name="": EVENTS)
-    for module in (forward, operators, sampling, volumes, registry.import_module("chronoscale.harness.reproduce.fast.kernels")):
+    for module in (forward, operators, sampling, volumes, import_module("chronoscale.harness.reproduce.fast.kernels")):
         monkeypatch.setattr(module, "most", lambda quick, name="": EVENTS)
     monkeypatch.setattr(memory_io, "QUICK", EVENTS)
     monkeypatch.setattr(memory_io, "DATASETS", ("wikitalk", "us_flights_2001"))
@@ -122,7 +123,7 @@ def test_operators_of_a_pass_have_its_sizes(monkeypatch: pytest.MonkeyPatch) -> 
     one = epoch("wikitalk", EVENTS)
     model, data = forward.stream_model(forward.stream_shape(forward.MODEL, one.width, one.width, 0, 1), 0), forward.batch(one)
     model.operators = "nodes"
-    edgewise = registry.import_module("chronoscale.real_exec.streams.models.edgewise")
+    edgewise = import_module("chronoscale.real_exec.streams.models.edgewise")
     called: dict[str, list[tuple[int, ...]]] = {"forward": [], "edgewise": []}
 
     def seen(module: object, where: str) -> None:

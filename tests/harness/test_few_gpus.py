@@ -10,6 +10,7 @@ from command_line import command, one_line
 from chronoscale.errors import ChronoscaleWarning
 from chronoscale.harness import demonstration, machine
 from chronoscale.harness.cli import session
+from chronoscale.harness.cli.asked import asked
 from chronoscale.harness.experiments import check, load
 from chronoscale.harness.machine import seat, seated, this_device
 from chronoscale.harness.started import of_run
@@ -78,12 +79,16 @@ def test_the_demonstration_runs_on_one_gpu(one_gpu, monkeypatch, tmp_path):
 def test_a_run_is_of_the_ranks_that_it_has(one_gpu, monkeypatch, experiment, tmp_path):
     """So that nothing is missing from it, and the same command takes it up."""
     monkeypatch.setattr(session, "fingerprint", lambda device: {"device": device.type})
+
+    def begin(name, file, seats=True, **changes):
+        return session.begin(name, asked(file, None, **changes), file, tmp_path / "runs", seats)
+
     for name in ("profile", "bench", "train"):
         with pytest.warns(ChronoscaleWarning, match="runs on 1 rank, not on 2"):
-            begun, run = session.begin(name, experiment(ranks=[1, 2]), tmp_path / "runs", None)
+            begun, run = begin(name, experiment(ranks=[1, 2]))
         assert begun.ranks == of_run(run).ranks == (1,) and begun.digest() == run.status.digest
-    assert session.begin("train", experiment(), tmp_path / "runs", None, ranks=[2])[0].ranks == (2,)  # of the command line: not left out
-    assert session.begin("simulate", experiment(ranks=[1, 2]), tmp_path / "runs", None, executes=False)[0].ranks == (1, 2)
+    assert begin("train", experiment(), seats=False, ranks=[2])[0].ranks == (2,)  # of the command line: not left out
+    assert begin("simulate", experiment(ranks=[1, 2]), seats=False)[0].ranks == (1, 2)
 
 
 def test_what_is_printed(one_gpu, experiment, capsys):

@@ -160,7 +160,7 @@ def test_an_interrupted_run_is_incomplete_and_resumes(experiment, inline, monkey
     file, run = experiment(strategies=["psg"]), Path("runs/small-validate-1")
     with monkeypatch.context() as patch:
         patch.setattr(execution, "replay", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        command("validate", file, expect=1)
+        command("validate", file, expect=130)
     assert "interrupted" in one_line(capsys)
     assert (run / "ranks-1").exists() and not (run / "replay-1").exists() and not runs.Run(run).complete
     (run / ".lock").unlink()  # which this process holds to its end

@@ -13,7 +13,7 @@ from pathlib import Path
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.cause import cause
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.ranks import QUIET, Ranks, RankServer, server_of
+from chronoscale.real_exec.ranks import QUIET, Ranks, server_of
 from chronoscale.real_exec.request import Request
 from chronoscale.real_exec.supervision import Patience, Watch
 
@@ -84,8 +84,3 @@ def _cause(ranks: Ranks, name: str) -> UserError | MachineError:
         if found.certain or ranks.over or time.monotonic() > until:
             return found.error
         ranks.hear(0.05)
-
-
-def spent_s() -> float:
-    """Return the CPU seconds of all ranks that this process has started and that have ended."""
-    return RankServer.spent_s

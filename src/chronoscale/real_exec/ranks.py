@@ -54,7 +54,7 @@ class Ranks:
             raise MachineError("the server of ranks was lost")
         ended = Ended(*message)
         self.ended[ended.rank] = ended.status
-        RankServer.spent_s += ended.cpu_s
+        self.server.spent_s += ended.cpu_s
 
     def stop(self) -> None:
         """End all ranks at once; who waits for them hears that they were lost. By any thread."""
@@ -79,9 +79,8 @@ class Ranks:
 class RankServer:
     """The process that ranks are forked from, one for each environment that has to be there before a process starts."""
 
-    spent_s = 0.0  # CPU seconds of all ranks of this process that have ended
-
     def __init__(self, setting: Setting) -> None:
+        self.spent_s = 0.0  # CPU seconds of its ranks that have ended
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = {key: value for key, value in os.environ.items() if not key.startswith(BEFORE_START)} | dict(setting)
         command = [sys.executable, "-P", "-m", "chronoscale.real_exec.server", str(theirs.fileno()), str(os.getpid())]
@@ -133,6 +132,11 @@ class RankServer:
 
 
 _servers: dict[Setting, RankServer] = {}
+
+
+def spent_s() -> float:
+    """Return the CPU seconds of ranks that have ended. Where their server has ended, too, the system counts them as this process's."""
+    return sum(server.spent_s for server in _servers.values() if server.alive)
 
 
 def server_of(threads: int) -> RankServer:
