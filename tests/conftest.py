@@ -9,7 +9,7 @@ import torch
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 
-pytest_plugins = ["budget", "profiles"]
+pytest_plugins = ["budget", "profiles", "sample"]
 torch.set_num_threads(1)
 SMALL = {"model": {"name": "t-gcn", "hidden": 8, "inputs": 8}, "groups": 6, "ranks": [1], "repeats": 2, "warmup": 0}
 

@@ -15,7 +15,6 @@ import torch.distributed as dist
 from chronoscale.real_exec import positions
 from chronoscale.real_exec.collective import TorchCollective
 from chronoscale.real_exec.exchange import TorchExchange
-from chronoscale.real_exec.positions import Phase
 from chronoscale.real_exec.rank import serve
 from chronoscale.real_exec.task import Task
 from chronoscale.strategies.schedule import Lane, Op
@@ -60,7 +59,8 @@ def talk(operation: str, loses: int, how: str) -> None:
         else:
             collective.all_reduce(values)
 
-    here.enter(Phase.PASS)
+    here.enter_pass("talk")
+    here.enter_pass("talk")
     step = here.marked(run)
     for number in count():
         op = Op.ALLREDUCE if number % 2 else Op.COMPUTE

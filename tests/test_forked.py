@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "out", "err"),
     [

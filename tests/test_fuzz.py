@@ -8,6 +8,7 @@ from fuzz.attempts import faults, targets
 COUNT = 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", targets())
 def test_attempts_hold(target: str) -> None:
     wrong = [fault for fault in faults(target, 0, range(COUNT)) if fault is not None]

@@ -65,6 +65,7 @@ def plain(name: str) -> str:
     return name.lower().replace("_", "-")
 
 
+@pytest.mark.slow
 def test_parts_import_what_is_there_or_carried():
     done = child(IMPORTED.format(absent=ABSENT))
     assert done.returncode == 0, done.stderr
@@ -144,6 +145,7 @@ def test_a_suite_that_skips_the_device_does_not_pass(tmp_path):
     assert contracts.complaints(report(tmp_path, case("test_plain")), "cuda")
 
 
+@pytest.mark.slow
 def test_the_suite_runs_without_the_plugin_that_pyproject_names(tmp_path):
     """pytest-benchmark, whose option is in addopts: pytest refuses an option that it does not know."""
     command = [*contracts.PYTEST, "-p", "no:benchmark", "--collect-only", *contracts.SUITE]
@@ -166,6 +168,7 @@ def test_the_sanitizer_is_kept_to_our_kernels(tmp_path, monkeypatch):
     assert sanitizer.chosen("--kernel-name-exclude arg", names) == []
 
 
+@pytest.mark.slow
 def test_a_command_that_is_cut_off_leaves_nobody_behind(tmp_path):
     code, said = children.run(["sh", "-c", "echo begun; sleep 77.25 & wait"], tmp_path / "log", seconds=1)
     assert (code, said) == (children.CUT_OFF, "begun\n")

@@ -54,6 +54,7 @@ def benched(tmp_path_factory):
     return Record.read(record.path)
 
 
+@pytest.mark.slow
 def test_the_benchmark_runs_on_a_cpu(benched):
     """Every kernel beside its rivals, both graphs, every share; the sums agree with torch.sparse's."""
     assert [(row["graph"], row["F"]) for row in benched["whole"]] == [("uniform", 8), ("skewed", 8)]
@@ -81,6 +82,7 @@ def test_tables_are_made_of_the_json_alone(benched):
     assert tables.document({"kernels": {"status": "no device", "why": "torch says so"}}).count("torch says so") == 1
 
 
+@pytest.mark.slow
 def test_a_rival_that_fails_is_said_and_ours_is_a_failure(monkeypatch, tmp_path):
     def refused(*_: object) -> object:
         raise RuntimeError("no kernel")
@@ -100,6 +102,7 @@ def test_a_rival_that_fails_is_said_and_ours_is_a_failure(monkeypatch, tmp_path)
     assert "- rebuild: RuntimeError: no kernel" in left and "- torch.sparse: RuntimeError: no kernel" in left
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "by", "said"),
     [
@@ -123,6 +126,7 @@ def test_what_is_wrong_at_full_size_fails_the_part_and_costs_nothing_else(monkey
     assert {key: len(record.data[key]) for key in COUNTS} == COUNTS
 
 
+@pytest.mark.slow
 def test_a_graph_that_does_not_fit_costs_no_other(monkeypatch, tmp_path):
     right = kernels.drawn
 
@@ -138,6 +142,7 @@ def test_a_graph_that_does_not_fit_costs_no_other(monkeypatch, tmp_path):
     assert [row["graph"] for row in record.data["attention"]] == ["skewed"]
 
 
+@pytest.mark.slow
 def test_attention_goes_to_and_fro(monkeypatch, tmp_path):
     """After an even number of calls the state is the first one: each call is given a change of the state that it finds."""
     states, right = {}, kernels.attention_increment_
@@ -237,6 +242,7 @@ def test_a_wrong_operator_on_edges_fails_the_part(monkeypatch, tmp_path):
         edges.bench("cpu", edges.Sizes(targets=(90,), widths=(8,), repeats=2), Record(tmp_path / "edges.json"))
 
 
+@pytest.mark.slow
 def test_what_breaks_in_the_middle_costs_nothing_else(monkeypatch, tmp_path):
     monkeypatch.setattr(kernels, "crossover", lambda *_: {}["absent"])
     record = Record(tmp_path / "kernels.json")
@@ -257,6 +263,7 @@ def test_hubs_are_right_on_a_cpu_and_a_wrong_one_is_seen(monkeypatch, capsys):
     assert hubs.main("cpu") == 1 and "WRONG" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_losses_are_compared_strategy_by_strategy(monkeypatch, tmp_path):
     """The real jobs of a model; then losses that are off by 0.1 %."""
     job = next(losses.jobs(tmp_path / "losses", losses.REHEARSED))

@@ -61,6 +61,7 @@ def states(place: Place) -> dict[str, str]:
     return {path.stem: Record.read(path)["status"] for path in place.out.glob("*.json")}
 
 
+@pytest.mark.slow
 def test_a_part_that_is_cut_off_or_fails_stops_no_other(faked):
     assert runner.run(["slow", "wrong", "sound"], faked) == 1
     assert states(faked) == {"build": PASSED, "slow": CUT_OFF, "wrong": FAILED, "sound": PASSED}
@@ -71,6 +72,7 @@ def test_a_part_that_is_cut_off_or_fails_stops_no_other(faked):
     assert found["found"] is None and found["rehearsal"] is True and found["sources"] == sources() and found["minutes"] >= 0
 
 
+@pytest.mark.slow
 def test_what_was_done_is_not_done_again(faked, tmp_path, capsys):
     """Several commands add up, also where each has a folder of its own for its results."""
     assert runner.run(["sound"], faked) == 0
@@ -92,6 +94,7 @@ def test_nothing_that_needs_a_build_runs_without_one(faked, tmp_path, monkeypatc
     assert states(faked) == {"build": FAILED, "alone": PASSED}
 
 
+@pytest.mark.slow
 def test_all_parts_share_the_minutes(faked, capsys, monkeypatch):
     """The build takes a few of the nine seconds: the slow part gets what is left, not its own minute, and what comes after it nothing."""
     monkeypatch.setitem(runner.PARTS, "slow", runner.PARTS["slow"]._replace(minutes=1))
@@ -139,6 +142,7 @@ def running(faked, tmp_path):
     process.wait()
 
 
+@pytest.mark.slow
 def test_what_is_told_to_end_puts_in_order_what_was_found(faked, running):
     process, below = running
     process.terminate()
@@ -149,6 +153,7 @@ def test_what_is_told_to_end_puts_in_order_what_was_found(faked, running):
     assert Record.read(faked.kept("slow")) == found and "| slow | cut off |" in (faked.out / "tables.md").read_text()
 
 
+@pytest.mark.slow
 def test_parts_die_with_their_runner(running):
     process, below = running
     process.kill()

@@ -12,6 +12,7 @@ from chronoscale.datasets import catalogue
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_experiment_of_the_readme_runs_as_it_stands(tmp_path, monkeypatch, capsys):
     (block,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
     name = block.splitlines()[0].removeprefix("# ")

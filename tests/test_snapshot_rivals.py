@@ -62,6 +62,7 @@ def test_an_epoch_has_a_step_for_every_window(sequence):
     assert windows.groups == 5 == len(made.epoch()) and len(windows.edges) == 5 + HYPER.group_size
 
 
+@pytest.mark.slow
 def test_a_trainer_in_a_process_of_its_own_is_timed_and_ends():
     rows = [line.split() for line in apart_from_here("time_each").splitlines()]
     assert [(name, code) for name, *_, code in rows] == [("psg", "0"), ("flaredtdg", "0"), ("torch", "0")]
@@ -163,6 +164,7 @@ def test_a_dataset_of_events_is_refused():
     ) and ended.stderr == "bench_pygt: 'events_small' has no snapshots; expected a dataset like enron_monthly\n"
 
 
+@pytest.mark.slow
 def test_the_command_needs_no_package_for_plain_torch():
     sizes = ["--width", "2", "--first", "0", "--groups", "4", "--repeats", "1", "--threads", "1"]
     lines = apart_from_here("bench", "--datasets", "growth", "--models", "t-gcn", "--rivals", "torch", *sizes).splitlines()

@@ -63,6 +63,7 @@ def folder(tmp_path_factory):
     return found
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_imports_what_it_uses(name, folder):
     code, names = imported(COMMANDS[name], folder)
@@ -70,6 +71,7 @@ def test_a_command_imports_what_it_uses(name, folder):
     assert not names & HEAVY, names & HEAVY
 
 
+@pytest.mark.slow
 def test_a_rank_imports_what_it_uses(folder):
     _, names = imported([], folder, "rank")
     assert names & HEAVY == RANK

@@ -9,6 +9,11 @@ import signal
 _PDEATHSIG = 1  # PR_SET_PDEATHSIG, linux/prctl.h
 
 
+def outlive_parent() -> None:
+    """Take `die_with_parent` back."""
+    ctypes.CDLL(None).prctl(_PDEATHSIG, 0)
+
+
 def die_with_parent(parent: int) -> None:
     """Have the system kill this process when `parent`, or the thread of it that started this one, ends. Linux."""
     ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)

@@ -43,6 +43,7 @@ def inputs(nodes: int, spread: float, device: str = "cpu", dtype: torch.dtype = 
     return [t.to(device, dtype).contiguous() for t in (z, ends[0], ends[1])]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("spread", [1.0, 10.0])
 def test_the_full_form_equals_dgl(backend: str, device: str, spread: float) -> None:
     dgl = pytest.importorskip("dgl")
@@ -62,6 +63,7 @@ def test_the_full_form_equals_dgl(backend: str, device: str, spread: float) -> N
         assert mine.grad is not None and other_.grad is not None and distance(mine.grad, other_.grad) < 1e-5
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("spread", [1.0, 10.0])
 def test_a_thousand_changes_equal_the_whole(backend: str, device: str, spread: float, steps: int) -> None:
     graphs, changes = (of[: steps + extra] for of, extra in zip(run(), (1, 0), strict=True))
@@ -76,6 +78,7 @@ def test_a_thousand_changes_equal_the_whole(backend: str, device: str, spread: f
     assert worst < 1e-5
 
 
+@pytest.mark.sample(2)
 def test_gradients_of_a_thousand_changes_equal_those_of_the_whole(backend: str, device: str, steps: int) -> None:
     graphs, changes = (of[: steps + extra] for of, extra in zip(run(), (1, 0), strict=True))
     mine, whole = ([t.requires_grad_() for t in inputs(graphs[0].num_rows, 10.0, device)] for _ in range(2))
@@ -153,6 +156,7 @@ def test_the_published_form_is_right_while_nothing_cancels() -> None:
     assert distance(state.output(), attention(graphs[5], *values).output()) < 1e-5
 
 
+@pytest.mark.sample(2)
 def test_gradients(backend: str, device: str) -> None:
     graphs, changes, values = star(4.0, torch.float64)
     values = [v.to(device).requires_grad_() for v in values]

@@ -195,6 +195,7 @@ def test_what_does_not_fit_is_one_clear_error(scores: Tensor, indptr: Tensor, sa
         edge_softmax(scores, indptr)
 
 
+@pytest.mark.slow
 def test_the_registered_operator() -> None:
     scores, ops = normal(6, 2, torch.float64).requires_grad_(), torch.ops.chronoscale
     torch.library.opcheck(ops.edge_softmax, (scores, INDPTR))

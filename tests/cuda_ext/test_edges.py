@@ -40,6 +40,7 @@ def one_by_one(x: Tensor, target: Tensor, rows: int, source: Tensor | None) -> n
     return out
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("deterministic", [True, False])
 @pytest.mark.parametrize("order", ["any", "ascending", "ascending, told"])
 @pytest.mark.parametrize("ids", [torch.int32, torch.int64])

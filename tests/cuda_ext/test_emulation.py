@@ -46,12 +46,14 @@ def expected(emulation: None) -> dict[str, list[Tensor]]:
     return made
 
 
+@pytest.mark.slow
 def test_the_cases_are_right(expected: dict[str, list[Tensor]]) -> None:
     for name, tensors in outcomes("reference").items():
         for got, wanted in zip(expected[name], tensors, strict=True):
             torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-3, equal_nan=True, msg=lambda text, name=name: f"{name}: {text}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [SEEDS[0], *(pytest.param(seed, marks=slow) for seed in SEEDS[1:])])
 def test_no_order_changes_a_bit(expected: dict[str, list[Tensor]], seed: int) -> None:
     with emulated(seed):

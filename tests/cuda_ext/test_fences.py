@@ -13,6 +13,7 @@ from emulation.builder import CSRC
 ORDERED = ["membar", "bar", "atom", "bar", "membar"]  # written, all of the block's; counted; told to the block, and then read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["aggregate.cu", "attention.cu"])
 def test_partial_sums_are_fenced(tmp_path: Path, file: str) -> None:
     if shutil.which("nvcc") is None:

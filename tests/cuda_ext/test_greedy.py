@@ -40,6 +40,7 @@ def test_equals_the_algorithm_line_by_line(problem: tuple[np.ndarray, np.ndarray
     assert_same(pair_groups(*problem), reference(*problem))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("gpus", "max_targets"), [(4, 0), (32, 0), (200, 0), (4, 8)])
 def test_equals_it_at_length(gpus: int, max_targets: int) -> None:
     rng = np.random.default_rng(0)
@@ -59,6 +60,7 @@ def test_every_group_runs_once_and_gpus_hold_two(problem: tuple[np.ndarray, np.n
     assert len(set(plan.iteration.tolist())) == plan.iteration.max(initial=-1) + 1
 
 
+@pytest.mark.slow
 def test_threads_do_not_matter() -> None:
     if "cpu" not in backends():
         pytest.skip("backend 'cpu' is not available on this machine")

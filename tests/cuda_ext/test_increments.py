@@ -36,6 +36,7 @@ def normal(rows: int, seed: int, device: str = "cpu") -> Tensor:
     return torch.randn(rows, WIDTH, generator=torch.Generator().manual_seed(seed)).to(device)
 
 
+@pytest.mark.slow
 def test_the_run_has_what_increments_find_hard(run: tuple[list[Snapshot], list[Delta]]) -> None:
     snapshots, deltas = run
     degree = snapshots[-1].in_degree()
@@ -47,6 +48,7 @@ def test_the_run_has_what_increments_find_hard(run: tuple[list[Snapshot], list[D
     assert 0 < int(fresh.sum()) < len(fresh)
 
 
+@pytest.mark.sample(1)
 def test_a_thousand_changes_equal_the_whole(run: tuple[list[Snapshot], list[Delta]], backend: str, device: str, steps: int) -> None:
     snapshots, deltas = run
     x = normal(snapshots[0].num_nodes, 1, device)
@@ -60,6 +62,7 @@ def test_a_thousand_changes_equal_the_whole(run: tuple[list[Snapshot], list[Delt
     assert worst < 1e-6
 
 
+@pytest.mark.slow
 def test_gradients_of_a_thousand_changes_equal_those_of_the_whole(
     run: tuple[list[Snapshot], list[Delta]], backend: str, device: str, steps: int
 ) -> None:

@@ -53,6 +53,7 @@ def test_a_forked_child_has_its_own_threads() -> None:
     assert os.waitstatus_to_exitcode(status) == 0
 
 
+@pytest.mark.slow
 def test_a_missing_library_warns_once_and_computes(tmp_path: Path) -> None:
     environment = {**os.environ, "CHRONOSCALE_LIBRARY_DIR": str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
     source = Path(chronoscale.__file__).parents[1]
@@ -70,6 +71,7 @@ def test_a_broken_library_is_an_error(tmp_path: Path) -> None:
     assert "MachineError" in done.stderr and "does not load" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", sorted(path.name for path in (SOURCES / "cuda").glob("*.cu")))
 def test_the_cuda_kernels_compile(tmp_path: Path, source: str) -> None:
     compiler = shutil.which("nvcc")

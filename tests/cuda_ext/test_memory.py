@@ -14,6 +14,7 @@ from chronoscale.cuda_ext.loader import cpu_library
 DRIVER = Path(__file__).parent / "native" / "memory.cpp"
 
 
+@pytest.mark.slow
 def test_every_allocation_may_fail(tmp_path: Path) -> None:
     library, compiler = cpu_library(), os.environ.get("CXX") or shutil.which("c++")
     if library is None or compiler is None:

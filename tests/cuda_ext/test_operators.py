@@ -103,6 +103,7 @@ def test_increment_equals_the_dense_sum(backend: str, device: str, width: int) -
     assert torch.equal(copy, touched) and torch.equal(sums, new)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("width", (1, 16, 130))
 def test_hubs_are_summed_whole(backend: str, device: str, width: int) -> None:
     nodes, edges = 300, 120_000
@@ -132,6 +133,7 @@ def test_empty_operands(backend: str, device: str) -> None:
     assert torch.equal(new, sums) and touched.shape == (0, 3)
 
 
+@pytest.mark.sample(2)
 def test_two_hundred_changes_equal_the_whole(backend: str, device: str) -> None:
     rng = np.random.default_rng(3)
     nodes = 40
@@ -159,6 +161,7 @@ def test_gradients(backend: str, device: str) -> None:
     assert torch.autograd.gradcheck(lambda sums, x: increment(sums, change, x, backend), (sums, x))
 
 
+@pytest.mark.slow
 def test_registered_operators_have_gradients_and_shapes() -> None:
     graph, change = csr(random_dense(9, 7, 0.3)), delta(random_dense(9, 7, 0.2, seed=1))
     x, sums = features(7, 3, "cpu", torch.float64).requires_grad_(), features(9, 3, "cpu", torch.float64).requires_grad_()

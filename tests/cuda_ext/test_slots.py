@@ -144,6 +144,7 @@ def test_sums_and_gradients_are_the_formulas(place: tuple[str, str], name: str) 
         close(graded(attend(*mine, backend=backend), mine), graded(formula(theirs), theirs), tolerance)
 
 
+@pytest.mark.slow
 @given(
     sizes=st.tuples(*(st.integers(low, high) for low, high in ((1, 30), (1, 9), (1, 5), (0, 40), (0, 20), (0, 40), (1, 9)))),
     keeps=st.booleans(),

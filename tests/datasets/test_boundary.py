@@ -91,6 +91,7 @@ def test_slots_are_those_of_the_definition(place: str, case: tuple[Source, Seat]
             assert (column[i, size:] == empty).all()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("place", PLACES)
 @given(case=cut(), decay=decays, fanout=st.integers(0, 6), complete=st.booleans())
 def test_the_ends_are_recent_and_local_sampling(place: str, case: tuple[Source, Seat], decay: float, fanout: int, complete: bool) -> None:
@@ -186,6 +187,7 @@ CASES = [(0.1, 0.0), (0.5, 0.0), (0.3, 0.02), (0.7, 0.01)]
 cases = pytest.mark.parametrize(("theta", "decay"), CASES)
 
 
+@pytest.mark.sample(2)
 @needs_cpu
 @cases
 def test_sums_have_the_recent_neighbours_as_their_expectation(theta: float, decay: float) -> None:
@@ -201,6 +203,7 @@ def test_sums_have_the_recent_neighbours_as_their_expectation(theta: float, deca
     assert remote.any() and not remote.all() and (weights[:, ~remote] == 1).all()
 
 
+@pytest.mark.slow
 @needs_cpu
 @cases
 def test_no_more_remote_neighbours_than_the_share(theta: float, decay: float) -> None:
@@ -216,6 +219,7 @@ def test_no_more_remote_neighbours_than_the_share(theta: float, decay: float) ->
     assert np.ptp(p) == 0 if decay == 0 else (p < 1).any()
 
 
+@pytest.mark.sample(2)
 @needs_cpu
 @cases
 def test_coins_are_tossed_each_on_its_own(theta: float, decay: float) -> None:
@@ -231,6 +235,7 @@ def test_coins_are_tossed_each_on_its_own(theta: float, decay: float) -> None:
     assert abs(sums.var() - exact) < LIMIT * error
 
 
+@pytest.mark.slow
 @needs_cpu
 @cases
 def test_the_variance_lies_within_the_papers_bound(theta: float, decay: float) -> None:
@@ -250,6 +255,7 @@ def test_the_variance_lies_within_the_papers_bound(theta: float, decay: float) -
     assert 0 < sums.var(0).sum() <= 1 / Theta <= remote.sum() / Theta
 
 
+@pytest.mark.sample(1)
 @needs_cpu
 @pytest.mark.parametrize("theta", [0.1, 0.5])
 def test_the_variance_of_random_inputs_lies_within_equation_26(theta: float) -> None:

@@ -28,6 +28,7 @@ def cliques(count: int, size: int) -> tuple[SnapshotSequence, Int64]:
     return SnapshotSequence.from_snapshots(parts, "cliques"), scattered
 
 
+@pytest.mark.slow
 def test_halves_of_the_numbers_are_sides_of_a_cut() -> None:
     """Of four cliques and eight chunks: each clique has two chunks that follow each other, a half of the numbers two joined cliques."""
     sequence, members = cliques(4, 8)
@@ -39,6 +40,7 @@ def test_halves_of_the_numbers_are_sides_of_a_cut() -> None:
     assert half in ([0, 0, 1, 1], [1, 1, 0, 0])
 
 
+@pytest.mark.slow
 def test_one_assignment_serves_any_number_of_ranks() -> None:
     chunks, epoch, decay = chunked(GROWTH, 16), Epoch(1, 2), Decay(2, 4, 0.1)
     one, two, four = (chunks.layout(epoch, decay, ranks) for ranks in (1, 2, 4))
@@ -58,6 +60,7 @@ def test_what_is_kept_lies_on_all_ranks_evenly() -> None:
             assert (rows.max(1) - rows.min(1) <= 1).all()
 
 
+@pytest.mark.slow
 def test_planners_count_what_is_laid_out() -> None:
     chunks, epoch, decay = chunked(GROWTH, 8), Epoch(), Decay(1, 3, 0.2)
     found, layout = Counted(GROWTH, chunks).blocks(epoch, decay, 2), chunks.layout(epoch, decay, 2)

@@ -92,6 +92,7 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path):
             open_dataset(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [PYTHON_2, *(pickle.dumps([IDS, {}, MATRIX], protocol) for protocol in (0, 2, 5))])
 def test_a_pickle_cut_or_spoilt_anywhere_reads_or_is_a_user_error(tmp_path, whole):
     path, adjacency = write_table(tmp_path / "x.h5"), tmp_path / "adj_mx.pkl"

@@ -129,6 +129,7 @@ def test_blocks_do_not_matter(policy: str, monkeypatch: pytest.MonkeyPatch) -> N
     assert (divide(events, 4, policy, shared=0.2).event == whole.event).all()
 
 
+@pytest.mark.slow
 def test_metis_cuts_little_where_little_is_needed() -> None:
     """Two cliques that meet twice, and a node that all meet, which is shared."""
     pytest.importorskip("dgl")

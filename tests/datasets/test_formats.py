@@ -245,6 +245,7 @@ def test_a_malformed_file_is_one_line_that_says_where(tmp_path, name, content, m
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("name", "content"),
     [("out.a", KONECT), ("s.txt", SNAP), ("j.csv", JODIE), ("edges.csv", TGL), ("r.edges", EDGES), ("c.json", CHICKENPOX)],

@@ -93,6 +93,7 @@ def test_partners_follow_their_weights():
     assert found / found.sum() == pytest.approx(wanted / wanted.sum(), rel=0.15)
 
 
+@pytest.mark.slow
 @examples(15)
 @given(st.integers(1, 6_000), st.booleans(), st.sampled_from([0, 40, 100, 260]))
 def test_a_stream_is_the_same_whatever_the_block(block, whole, items):
@@ -171,6 +172,7 @@ def test_it_is_written_in_blocks_and_found_by_name(tmp_path):
         catalogue.stream("events_small")
 
 
+@pytest.mark.slow
 def test_a_longer_stream_takes_no_more_memory(tmp_path):
     peaks = []
     for events in (40_000, 400_000):

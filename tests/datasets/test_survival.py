@@ -54,6 +54,7 @@ def test_every_prefix_is_spread_evenly(epoch: Epoch, chunks: int) -> None:
         assert np.abs(kept - prefix * len(side) / chunks).max() < (1 if chunks & (chunks - 1) == 0 else 2)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("chunks", [2, 5, 6, 8])
 def test_every_chunk_is_as_likely_at_every_place(chunks: int) -> None:
     draws = 3000

@@ -53,6 +53,7 @@ def test_speeds_dip_on_weekday_mornings_and_remember():
     assert np.mean(noise[1:] * noise[:-1]) / np.mean(noise**2) == pytest.approx(0.9, abs=0.05)
 
 
+@pytest.mark.slow
 def test_the_graph_is_directed_and_weighs_near_sensors_more():
     edges, weight = TrafficSignal(50, 1).graph()
     assert_array_equal(np.bincount(edges[1]), 8)

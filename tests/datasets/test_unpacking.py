@@ -65,6 +65,7 @@ def test_sizes_that_differ_are_refused(tmp_path):
         read_archive(bomb(tmp_path / "directory.npz", 4, promised=BLOCK, in_directory=BLOCK + 128))
 
 
+@pytest.mark.slow
 def test_nine_gigabytes_in_nine_megabytes(tmp_path):
     """In a process that may take two: what reads them ends with MemoryError."""
     path = bomb(tmp_path / "b.npz", 537)

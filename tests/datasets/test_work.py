@@ -17,6 +17,7 @@ from chronoscale.strategies.workload import EventHyper
 NAMES = ("events", "roots", "targets", "sampled", "nodes", "edges", "unique_nodes", "unique_edges", "updated", "written", "mailed")
 
 
+@pytest.mark.sample(15)
 @pytest.mark.parametrize("policy", ["recent", "uniform"])
 @pytest.mark.parametrize("name", ["tgl", "tgl-unique"])
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ PYTEST = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider")
 UNMEASURED = ("-p", "no:budget")  # dear on purpose
 PAPERS = ("real", "pgt-i", "fast", "flaredtdg", "memshare")
 ATTEMPTS, AT_ONCE = 10_000, 2_000
+TOGETHER = 10  # faults
 
 
 def check() -> Iterator[Unit]:
@@ -74,10 +75,12 @@ def studies() -> Iterator[Unit]:
 
 
 def faults() -> Iterator[Unit]:
-    """The recorded faults, a file of them at a time."""
+    """The recorded faults, a few of them at a time; what is judged is not judged again for the same sources."""
     for file in sorted((ROOT / "tests" / "mutants" / "faults").glob("*.yaml")):
         names = [fault["name"] for fault in yaml.safe_load(Path(file).read_text(encoding="utf-8"))]
-        yield Unit("faults", file.stem, (sys.executable, "tests/mutants", "--jobs", "1", *names))
+        for first in range(0, len(names), TOGETHER):
+            command = (sys.executable, "tests/mutants", "--jobs", "1", "--out", "build/mutants.jsonl", *names[first : first + TOGETHER])
+            yield Unit("faults", f"{file.stem} from {first}", command)
 
 
 STAGES: dict[str, Callable[[], Iterator[Unit]]] = {

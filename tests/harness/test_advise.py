@@ -48,6 +48,7 @@ def advised(experiment, capsys):
     return ask
 
 
+@pytest.mark.slow
 def test_all_points_are_ranked_by_time(advised):
     said = advised(advise={"grid": {"training.group_size": [2, 4]}})
     points = said["points"]
@@ -61,6 +62,7 @@ def test_all_points_are_ranked_by_time(advised):
     assert said["notes"] == ["training.group_size: what is learned changes with it, and no rank says how well"]
 
 
+@pytest.mark.slow
 def test_a_point_is_what_simulate_says_of_it(advised, experiment, capsys):
     points = advised()["points"]
     command("simulate", experiment(strategies=["psg", "real-g+"], gpus=[1, 4]), "--json")
@@ -87,6 +89,7 @@ def test_a_cluster_of_six_is_tried_whole(experiment, capsys):
     assert [row["gpus"] for row in json.loads(capsys.readouterr().out)] == [1, 2, 4, 6]
 
 
+@pytest.mark.slow
 def test_objectives_and_prices(advised):
     clusters = {"clusters": ["h200", "a100"], "prices": {"h200": 3.5, "a100": 0.5}}
     for objective, key in (("time", "epoch_s"), ("memory", "peak_bytes"), ("gpu-hours", "gpu_hours"), ("cost", "cost")):
@@ -168,6 +171,7 @@ def test_launches_bound_small_graphs_until_they_are_captured(advised):
     assert all(blame["op"] for blame in points["graph"]["critical_path"]) and points["graph"]["rank"] == 1
 
 
+@pytest.mark.slow
 def test_the_first_is_left_as_an_experiment(advised, capsys):
     said = advised(advise={"grid": {"training.group_size": [4, 2]}})
     first, path = said["points"][0], Path("runs/small-advise-1/first.yaml")
@@ -230,6 +234,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("part", "said"), REFUSED, ids=range(len(REFUSED)))
 def test_what_is_wrong_is_said_with_file_and_key(experiment, capsys, part, said):
     command("advise", experiment(strategies=["psg"], gpus=[1], advise=part), expect=2)
@@ -238,6 +243,7 @@ def test_what_is_wrong_is_said_with_file_and_key(experiment, capsys, part, said)
     assert not Path("runs").exists()
 
 
+@pytest.mark.slow
 def test_options_that_are_wrong(experiment, capsys):
     file = experiment(strategies=["psg"], gpus=[1])
     command("advise", file, "--plot", "front.pdf", expect=2)
@@ -336,6 +342,7 @@ def test_serial_parallel_and_on_dask_the_same(experiment, capsys, monkeypatch):
     assert {one["partition"] for one in found[0]["points"]} == {"", "METIS"}
 
 
+@pytest.mark.slow
 def test_a_report_shows_it(experiment, capsys):
     command("advise", experiment(strategies=["psg", "esdg"], gpus=[1, 2], advise={"budget": {"hours": 1.0}}))
     command("simulate", experiment(strategies=["psg"], gpus=[1, 2]))
@@ -378,6 +385,7 @@ def test_the_documents_keys_and_the_example_are_taken():
     assert len(example) == 32 and {one.settings["training.group_size"] for one in example} == {4, 8}
 
 
+@pytest.mark.slow
 def test_an_uncertain_first_is_compared_draw_by_draw(advised, capsys):
     unsure = {"draws": 20, "jitter": 0.3, "sway": 0.1, "stragglers": {"of": "node", "factor": 1.5}}
     said = advised(strategies=["psg", "real-g+", "esdg"], gpus=[1, 8], uncertainty=unsure)

@@ -187,6 +187,7 @@ def test_a_damaged_file_of_a_run(run, tmp_path, capsys, file, happens, said):
     assert "not a run" in line or (str(run.folder / file) in line and line.endswith(("required, and not there", AGAIN)))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("file", ["sim-00002-psg/point.json", "sim-00002-psg/trace.parquet", "ranks-1/psg-r1.parquet"])
 def test_a_file_that_is_gone_gets_a_line(run, tmp_path, file):
     gone(run.folder / file)

@@ -71,6 +71,7 @@ def test_nothing_is_made_once_nothing_is_missing_and_the_budget_is_spent() -> No
     assert [one.label for one in taken] == ["all"]
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.integers(1, 60), min_size=1, max_size=12), min_size=1, max_size=12), st.integers(0, 400))
 def test_what_is_taken_covers_what_can_be_covered(sizes: list[list[int]], allowed: int) -> None:
     """As much as all candidates together; and each beyond the budget brought something when it was taken."""
@@ -119,6 +120,7 @@ def test_a_bench_whose_plans_need_no_costs_profiles_nothing(experiment, jobs):
     assert [job.name for job in jobs] == ["ranks-1", "probes-1", "ranks-1"]
 
 
+@pytest.mark.slow
 def test_a_validation_times_probes_in_turn_with_what_it_replays(experiment, jobs, capsys):
     command("validate", experiment(strategies=["psg", "blad"]), "--json")
     (job,) = jobs
@@ -137,6 +139,7 @@ def test_a_validation_times_probes_in_turn_with_what_it_replays(experiment, jobs
     assert Noise.of(folder) is not None
 
 
+@pytest.mark.slow
 def test_a_profile_of_long_epochs_keeps_to_its_budget(experiment, jobs, capsys):
     """What has to be known is timed all the same, and the command says what it takes."""
     taken = []
@@ -193,6 +196,7 @@ def test_a_noisy_validation_is_repeated_and_says_so(experiment, inline, monkeypa
     assert not list(Path("runs/small-validate-1/ranks-1").glob("attempt*"))
 
 
+@pytest.mark.slow
 def test_a_quiet_one_is_not(experiment, inline, monkeypatch, capsys):
     levels = iter([0.5, 0.05])
     monkeypatch.setattr(Watch, "noise", lambda self, timed, pinned=0, attempt=1: replace(QUIET, spread=next(levels), attempt=attempt))

@@ -22,6 +22,7 @@ def imported_by(code: str) -> set[str]:
     return set(json.loads(subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("module", ["main", "strategies", "data_list"])
 def test_what_is_listed_at_once_imports_nothing_heavy(module):
     found = imported_by(f"import chronoscale.harness.cli.{module}")
@@ -54,6 +55,7 @@ def test_an_unknown_command_names_the_nearest(capsys):
     assert "list" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_version_module_and_completion(capsys):
     command("--version")
     said = capsys.readouterr().out

@@ -80,6 +80,7 @@ def test_keeps_parts(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert "parts of another stream or other settings" in one_line(capsys)
 
 
+@pytest.mark.slow
 def test_all_partitioners(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("dgl")
     rows = said(capsys, folder, "--parts", 3, "--policy", "all")

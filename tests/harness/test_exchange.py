@@ -21,6 +21,7 @@ def exported(capsys: pytest.CaptureFixture[str], run: str, form: str) -> list[Pa
     return [Path(path) for path in json.loads(capsys.readouterr().out)]
 
 
+@pytest.mark.slow
 def test_traces_of_a_run_in_every_format(experiment, inline, capsys):
     """Executed ones and simulated ones: Chakra's are read again, SimGrid's parse and compile, Perfetto's are JSON."""
     file = experiment(strategies=["psg"], gpus=[1, 2])

@@ -79,6 +79,7 @@ def test_what_is_not_read_is_not_taken(part, key, value, said):
         parse({**EARLIER, part: {**EARLIER[part], key: value}}, "x.yaml")
 
 
+@pytest.mark.slow
 def test_a_run_whose_plug_in_is_gone_is_still_a_run(experiment, capsys):
     Path("lab.py").write_text(PLANNER.replace("EACH", "1"))
     Path("models.py").write_text("from chronoscale.strategies.snapshots.models import MODELS, Kind\nMODELS['other'] = Kind('gcn', 'gru')\n")
@@ -180,6 +181,7 @@ def test_modules_of_a_wrong_kind(experiment, capsys, modules):
     assert "modules" in one_line(capsys)
 
 
+@pytest.mark.slow
 def test_a_profile_of_other_modules_is_not_taken(experiment, inline):
     Path("lab.py").write_text("")
     file = experiment(modules=["lab.py"], strategies=["psg"])
@@ -190,6 +192,7 @@ def test_a_profile_of_other_modules_is_not_taken(experiment, inline):
     assert known(of_run(run), Path("runs")) is None
 
 
+@pytest.mark.slow
 def test_a_cluster_of_a_file(experiment, capsys):
     command("simulate", experiment(cluster="nowhere.yaml"), expect=2)
     assert "nowhere.yaml" in one_line(capsys)

@@ -55,6 +55,7 @@ def figure_8() -> Findings:
         return run("figure", 8)
 
 
+@pytest.mark.slow
 def test_figure_8() -> None:
     """Real data are absent here, which a note says; the curves begin and end where they have to."""
     found = figure_8()
@@ -85,6 +86,7 @@ def test_volumes_that_are_printed() -> None:
     assert any("of 49 GB 4.4 to 13.2 by compression alone, not 21" in note for note in found.notes)
 
 
+@pytest.mark.slow
 def test_figure_9() -> None:
     found = run("figure", 9)
     assert len(found.rows) in (4, 12)  # without DGL, with it
@@ -101,6 +103,7 @@ def test_contestants_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {what for what, _ in made} == {"aggregation", "edge softmax"} and len(made) in (3, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [2, 5])
 def test_tables_of_kernels(number: int) -> None:
     values = ours(run("table", number))
@@ -118,6 +121,7 @@ def test_figure_2() -> None:
     assert found.tables["threads"]["threads"].tolist() == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_operators_of_a_pass_have_its_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is timed apart is called with as many rows and columns as the model itself calls it with."""
     one = epoch("wikitalk", EVENTS)
@@ -145,6 +149,7 @@ def test_operators_of_a_pass_have_its_sizes(monkeypatch: pytest.MonkeyPatch) -> 
     assert sorted(called["forward"]) == sorted(called["edgewise"]) and len(called["forward"]) == 6
 
 
+@pytest.mark.slow
 def test_figure_10() -> None:
     found = run("figure", 10)
     values = ours(found)

@@ -73,6 +73,7 @@ def test_outcomes_are_those_of_the_schedule_and_its_trace() -> None:
     assert found.idle_s == pytest.approx((trace.span_ns - busy_ns(trace).mean()) / 1e9)
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_has_memory_and_no_time() -> None:
     found = points.simulate(Point("ogbn_papers100m", "t-gcn", points.ESDG))
     assert found.status == "out of memory" and found.peak_gb > 48 and "more than the 48.0 GB of NVIDIA A40" in found.message
@@ -96,6 +97,7 @@ def test_a_window_keeps_its_parts() -> None:
     assert points.kept() == (64 + sum(counts)) / 64
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("number", [7, 8, 9, 10, 11])
 def test_reductions_are_of_the_figures_beside_them(number: int) -> None:
     found = quick("table", number)
@@ -127,6 +129,7 @@ def test_a_history_of_the_length_that_is_told_has_the_printed_reduction() -> Non
     assert "would be" not in reductions.history(FLICKR, -0.52, -0.51)
 
 
+@pytest.mark.slow
 def test_table_5_says_what_ran_out_and_who_is_least() -> None:
     assert systems.ran_out(5, "ogbn_papers100m", "t-gcn", "esdg") == "printed: out of device memory"
     assert systems.ran_out(5, "ogbn_papers100m", "t-gcn", "dynahb") == "printed: out of host memory"
@@ -143,6 +146,7 @@ def test_table_5_says_what_ran_out_and_who_is_least() -> None:
     assert systems.order(rows) == "flaredtdg's is the least in 2 of 2 points in print, in 0 of ours"
 
 
+@pytest.mark.slow
 def test_table_4s_epochs_to_convergence_make_up_for_the_difference() -> None:
     found = quick("table", 4)
     for one in found.rows.to_dict("records"):

@@ -21,6 +21,7 @@ from chronoscale.strategies.registry import of
 EXECUTED = sorted(name for name, planner in of("snapshots").items() if planner.executes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executed", [["distdgl", "psg"], pytest.param(EXECUTED, marks=pytest.mark.slow)], ids=["two", "all"])
 def test_the_loop_from_file_to_report(experiment, capsys, executed):
     """validate, simulate, report and trace on two ranks; every table is there, executed and simulated say so."""
@@ -50,6 +51,7 @@ def test_the_loop_from_file_to_report(experiment, capsys, executed):
     assert {"ph", "ts", "dur", "pid", "tid", "name"} <= set(next(event for event in events if event["ph"] == "X"))
 
 
+@pytest.mark.slow
 def test_profile_reports_held_out_error_and_is_used_again(experiment, inline, capsys):
     file = experiment()
     command("profile", file, "--json")
@@ -144,6 +146,7 @@ def test_a_schedule_larger_than_memory_is_a_result(experiment, capsys):
     assert re.match(r"out of memory: rank 0 needs [\d.,]+ GB at task \d+ \(\w+", point["out_of_memory"])
 
 
+@pytest.mark.slow
 def test_a_simulation_says_which_link_is_busiest(experiment):
     command("simulate", experiment(gpus=[16], strategies=["psg"]))
     folder = Path("runs/small-simulate-1/sim-00016-psg")
@@ -194,6 +197,7 @@ def goes_on(name, file, run, capsys):
     assert written == {path: path.stat().st_mtime_ns for path in (run / "ranks-1").iterdir()}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
 def test_a_full_disk_is_one_line_and_loses_nothing(experiment, tmp_path, capsys):
     small = tmp_path / "disk"
@@ -216,6 +220,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(experiment, tmp_path, capsys)
         subprocess.run(["umount", "--lazy", str(small)], check=True)
 
 
+@pytest.mark.slow
 def test_more_ranks_than_groups_and_groups_of_one(experiment, inline):
     """Ranks without work still take part in every all-reduce; a group of one snapshot has no difference map."""
     command("profile", experiment("usual"))

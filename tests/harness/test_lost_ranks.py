@@ -21,12 +21,12 @@ from chronoscale.real_exec.checkpoint import records
 WAYS = {
     "SIGKILL": r"rank 1 of 'train' was lost \(SIGKILL\) at row \d+ \(\w+\), train: epoch 2 of 3; 1 of 3 epochs are kept, .*",
     "SIGSEGV": r"rank 1 of 'train' was lost \(SIGSEGV\) at row \d+ \(\w+\), train: epoch 2 of 3; 1 of 3 epochs are kept, .*",
-    "SIGSTOP": r"'train' was ended: rank 1 has not moved for \d+ s, it is stopped, at row \d+ \(\w+\), train: epoch 2 of 3; "
+    "SIGSTOP": r"'train' was ended: rank 1 has not moved for \d s, it is stopped, at row \d+ \(\w+\), train: epoch 2 of 3; "
     r"rank 0 waits .*, train: epoch 2 of 3; 1 of 3 epochs are kept, .*",
     "memory": r"rank 1 of 'train' is out of memory: .*; 1 of 3 epochs are kept, .*",
     "raise": r"rank 1 of 'train' failed: ValueError: odd \(at row \d+ \(\w+\), train: epoch 2 of 3\); its traceback: .*; 1 of 3 epochs .*",
-    "sleep": r"'train' was ended: rank 1 has not moved for \d+ s at row \d+ \(\w+\), train: epoch 2 of 3; rank 0 waits .*; "
-    r"1 of 3 epochs are kept, .*",
+    "leave out": r"'train' was ended: ranks have waited for each other for \d s; rank 0 waits at row .*; rank 1 waits at row \d+ "
+    r"\((ALLREDUCE|ALLGATHER|ALLTOALL)\), train: epoch 2 of 3; 1 of 3 epochs are kept, .*",
 }
 
 
@@ -46,7 +46,7 @@ def losses(run: str) -> list[tuple[float, ...]]:
 def left() -> list[psutil.Process]:
     """Processes below the servers of this one, with whatever lies in their folders."""
     found = []
-    for server in ranks._servers.values():
+    for server in filter(lambda server: server.alive, ranks._servers.values()):
         found += psutil.Process(server.pid).children(recursive=True)
     return found
 

@@ -27,6 +27,7 @@ def free(monkeypatch, gigabytes: float) -> None:
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=gigabytes * 1e9))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("ranks", [1, 4, 64])
 @pytest.mark.parametrize("size", [2, 8])
@@ -56,6 +57,7 @@ def test_rows_on_signals_are_estimated(ranks, hyper):
         assert made <= planner.rows(work, ranks) <= 12 * made, (name, made, planner.rows(work, ranks))
 
 
+@pytest.mark.slow
 def test_a_schedule_that_memory_does_not_hold_is_refused_before_it_is_made(experiment, capsys, monkeypatch):
     free(monkeypatch, 1)
     file = experiment(gpus=[1, 1_000_000], strategies=["psg"])

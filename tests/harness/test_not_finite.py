@@ -29,6 +29,7 @@ def test_training_stops_and_the_run_says_where(experiment, inline, capsys):
     assert run.complete and not run.spoilt
 
 
+@pytest.mark.slow
 def test_a_bench_crowns_nobody(experiment, inline, capsys):
     """Two strategies in one job: neither's numbers are kept."""
     changes = {"training": {"learning_rate": 1e30}, "strategies": ["psg", "real-reuse"], "repeats": 2, "ranks": [1]}

@@ -24,6 +24,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
     return " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.slow
 def test_costs_of_a_cpu_are_not_a_gpus(experiment, inline, capsys):
     """Refused; let through they are extrapolated, each of them, and say from what to what."""
     command("profile", experiment("usual", **QUICK))
@@ -40,6 +41,7 @@ def test_costs_of_a_cpu_are_not_a_gpus(experiment, inline, capsys):
     assert "launch: graph is reckoned from a datasheet" in one_line(capsys)
 
 
+@pytest.mark.slow
 def test_costs_of_another_machine_do_not_replay_this_one(experiment, inline, capsys):
     command("profile", experiment("usual", **QUICK))
     file = Path("runs/usual-profile-1/profile/costs-1.json")
@@ -51,6 +53,7 @@ def test_costs_of_another_machine_do_not_replay_this_one(experiment, inline, cap
     assert rows and all(row["sources"] == "extrapolated" for row in rows)
 
 
+@pytest.mark.slow
 def test_training_refuses_costs_of_another_machine(experiment, inline, capsys):
     command("profile", experiment("usual", **QUICK))
     file = Path("runs/usual-profile-1/profile/costs-1.json")
@@ -59,6 +62,7 @@ def test_training_refuses_costs_of_another_machine(experiment, inline, capsys):
     assert f"costs: {file} was fitted on NVIDIA H200, not on " in one_line(capsys)
 
 
+@pytest.mark.slow
 def test_a_damaged_record_of_another_profile_stops_nobody(experiment, inline, capsys):
     command("profile", experiment("usual", **QUICK))
     path = Path("runs/usual-profile-1/profile", PROBED)
@@ -75,6 +79,7 @@ def test_large_schedules_are_announced(experiment):
         affordable({"psg": strategy("psg")}, practice_of(asked).workload(asked), [700_000])
 
 
+@pytest.mark.slow
 def test_a_profile_that_is_used_again_is_named_with_its_age_and_load(experiment, inline, capsys):
     file = experiment(**QUICK)
     command("profile", file)
@@ -88,6 +93,7 @@ def test_a_profile_that_is_used_again_is_named_with_its_age_and_load(experiment,
     assert "costs are those that small-profile-1 fitted" in Path("page/report.md").read_text()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("key", [{"bus": "20MB"}, {"network": "20MB"}, {"network_latency": 0.001}])
 def test_a_rate_is_told_of_a_profile_and_a_report(experiment, inline, key):
     """What was timed without it is another's."""

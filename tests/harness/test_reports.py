@@ -42,6 +42,7 @@ def validated(experiment, inline, kept):
     return put
 
 
+@pytest.mark.slow
 def test_runs_of_one_experiment_are_all_there(validated, experiment, capsys):
     validated(1)
     validated(2)
@@ -56,6 +57,7 @@ def test_runs_of_one_experiment_are_all_there(validated, experiment, capsys):
     assert {row["run"] for row in rows("tables/executed-fidelity.csv")} == {"small-validate-1", "small-validate-2"}
 
 
+@pytest.mark.slow
 def test_what_does_not_compare_gets_a_section_that_says_why(experiment, capsys):
     for stem, changes in (("one", {}), ("wide", {"model": {"name": "t-gcn", "hidden": 16, "inputs": 8}}), ("a100", {"cluster": "a100"})):
         command("simulate", experiment(stem, gpus=[1], strategies=["psg"], **changes))
@@ -66,6 +68,7 @@ def test_what_does_not_compare_gets_a_section_that_says_why(experiment, capsys):
     assert [len(rows(section["tables"]["comparison"])) for section in data["sections"]] == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_a_path_whose_content_has_changed_is_another_dataset(experiment, capsys):
     file = experiment(gpus=[1], strategies=["psg"])
     command("simulate", file)
@@ -96,11 +99,13 @@ def test_what_is_deleted_from_a_run_gets_a_line(validated, experiment, capsys):
     assert {row["strategy"] for row in rows("tables/executed-comparison.csv")} == {"real-reuse"}
 
 
+@pytest.mark.slow
 def test_a_whole_run_lacks_nothing(validated, capsys):
     validated()
     assert not [note for note in told(capsys, "small-validate-1")["notes"] if "not there" in note]
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_is_marked_and_not_crowned(validated, capsys):
     validated()
     path = Path("runs/small-validate-1/ranks-1/real-reuse-losses.npy")
@@ -148,6 +153,7 @@ def test_a_run_without_results_is_not_dropped_in_silence(experiment, inline, cap
     assert "small-profile-1: a run of `chronoscale profile`, it holds no result that a report shows." in notes
 
 
+@pytest.mark.slow
 def test_report_refuses_a_folder_of_others_and_cleans_its_own(validated, experiment, capsys):
     validated()
     command("simulate", experiment(strategies=["psg"], gpus=[1]))

@@ -89,6 +89,7 @@ def test_table_5_is_the_papers_own_arithmetic():
 REDDIT = "Table 5's full graph of Reddit is 32 B an edge, both directions; its maps are of one"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[pytest.mark.xfail(reason=REDDIT, strict=True)] * (n == "reddit")) for n in grid.DATASETS]
 )
@@ -107,6 +108,7 @@ def test_misses_of_table_5_are_said():
     assert len(said) == 2 and all("32 B an edge" in one for one in said)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", [name for name in STAND_INS if "reddit" not in name])
 def test_stand_ins_have_the_counts_of_table_3(name):
     entry = catalogue.entry(name)
@@ -126,6 +128,7 @@ def test_a_row_has_the_ends_and_the_ratio_of_what_both_have():
     assert np.isnan(row("x", None, [3.0], "")["ratio"]) and np.isnan(row("x", full and None, [], "")["ours_mean"])
 
 
+@pytest.mark.slow
 def test_ranges_of_a_tiny_grid():
     """min, max, mean over the cells that both strategies reached, taken from the epochs themselves."""
     points = [
@@ -226,6 +229,7 @@ def small(monkeypatch):
     monkeypatch.setattr(scalability, "QUICK_GROUPS", 1_030)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind, number, finite, named",
     [
@@ -303,6 +307,7 @@ def test_mistakes_end_with_2(arguments, said, monkeypatch, capsys):
     assert len(lines) == 1 and said in lines[0]
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_page(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["chronoscale", "reproduce", "real", "--figure", "3", "--quick", "--json", "--out", str(tmp_path)])
     with pytest.raises(SystemExit) as left:
@@ -312,6 +317,7 @@ def test_the_command_writes_a_page(tmp_path, monkeypatch, capsys):
     assert {"real-figure-3.md", "real-figure-3.csv", "real-figure-3.svg", "real-figure-3.png"} <= {path.name for path in tmp_path.iterdir()}
 
 
+@pytest.mark.slow
 def test_real_l_without_a_solver_is_said_at_its_rows(small):
     """Computed from the plans: where no solver ran, real-l is real-g+'s schedule, and every row and the notes say so."""
     found = registry.find("real", "figure", 13).run(lambda _: None, True)
@@ -340,6 +346,7 @@ def test_where_a_solver_ran_nothing_else_is_said():
     assert notes.settled("because", plans[:1]) == "because" and notes.unsolved(plans[:1]) == ()
 
 
+@pytest.mark.slow
 def test_simulated_pages_say_how_kernels_and_networks_are_charged(small):
     for number in (4, 8):
         said = " ".join(registry.find("real", "figure", number).run(lambda _: None, True).notes)
@@ -368,6 +375,7 @@ def test_sections_of_a_document_are_made_again_one_by_one(tmp_path):
         document.refresh(tmp_path / "absent.md", [(three, found(1.0))], "2026-02-02")
 
 
+@pytest.mark.slow
 def test_the_command_makes_a_section_again(tmp_path, monkeypatch, capsys):
     study = registry.find("real", "figure", 3)
     path = document.write("real", [(study, Findings(pd.DataFrame([row("old", None, [1.0], "")])))], tmp_path, "2026-01-01")

@@ -76,6 +76,7 @@ def test_readings_that_the_notes_exclude() -> None:
     assert needed * 9 * ends > 3 * most
 
 
+@pytest.mark.slow
 def test_where_eq_2_and_the_mean_degree_agree() -> None:
     for name, agrees in {"lastfm": True, "wikitalk": False, "bitcoin": True, "gdelt": False}.items():
         rows = run("table", 1).rows.set_index("what")

@@ -120,6 +120,7 @@ def test_table_2_says_what_is_left_out() -> None:
     assert set(found.tables["divisors"].columns) == {"dataset", "simulated", "cut", "executed", "quick"}
 
 
+@pytest.mark.slow
 def test_loads_are_between_even_and_all_in_one() -> None:
     found = run("figure", 2)
     assert any("Skipped: dataset 'jodie_wikipedia'" in note for note in found.notes)

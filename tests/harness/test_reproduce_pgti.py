@@ -94,6 +94,7 @@ def test_cases_meet_what_they_are_solved_from_and_only_that() -> None:
     assert halved.over(4) > cases.DEFAULT.over(4) > doubled.over(4)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "kind, number, named",
     [

@@ -54,6 +54,7 @@ def experiment(tmp_path, monkeypatch):
     return write
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategies", [["index", "dist-index"], pytest.param(["index", "ddp", "gen-dist-index"], marks=pytest.mark.slow)])
 def test_the_loop_from_file_to_report(experiment, capsys, strategies):
     """Executed and replayed on two ranks, simulated on four; strategies that must agree validate alike."""
@@ -73,6 +74,7 @@ def test_the_loop_from_file_to_report(experiment, capsys, strategies):
         assert executed["mae"]["index"] == executed["mae"]["ddp"]
 
 
+@pytest.mark.slow
 def test_every_strategy_is_simulated(experiment, capsys):
     every = [*of("signals")]
     command("simulate", experiment(strategies=every, gpus=[1, 4]), "--json")
@@ -107,6 +109,7 @@ def test_any_readings_train_and_profiles_are_enough_to_simulate(experiment, inli
     assert row["sources"] == "extrapolated" and row["prepare_s"] > 0
 
 
+@pytest.mark.slow
 def test_printed_counts_are_enough_to_simulate(experiment, capsys):
     file = experiment(dataset="pems", training={"variant": "as-published"}, strategies=["pgt", "dist-index"], gpus=[4])
     command("simulate", file, "--json")

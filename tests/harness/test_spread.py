@@ -83,6 +83,7 @@ def test_the_loop_from_file_to_report(experiment, inline, capsys, others) -> Non
     assert all(name in text for name in names) and "### Parts of the epoch" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("memshare", "disttgl"), pytest.param(("tgl-dist", "mspipe"), marks=pytest.mark.slow)])
 def test_ranks_exchange_rows(experiment, capsys, names) -> None:
     """Two of them: what they exchange is measured, predicted, counted as communication and shown."""
@@ -99,6 +100,7 @@ def test_ranks_exchange_rows(experiment, capsys, names) -> None:
     assert "communication" in table and all(name in table for name in names)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", FOUR)
 @pytest.mark.parametrize("model", ["tgn", "apan", "jodie"])
 def test_every_strategy_trains_every_model(experiment, inline, capsys, name, model) -> None:
@@ -107,6 +109,7 @@ def test_every_strategy_trains_every_model(experiment, inline, capsys, name, mod
     assert 0 < row["last_ap"] <= 1 and row["test"][0]["predictor"] == model and row["test"][1]["predictor"] == "EdgeBank"
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     "training",
     [{"validation": False}, {"batches": 2}, {"hidden_nodes": 0.2}, {"adaptive": True}, {"variant": "as-published"}, {"partition": "metis"}],
@@ -129,6 +132,7 @@ def left(folder: Path) -> tuple[object, ...]:
     return trained, json.loads((folder / "test.json").read_text()), best["epoch"], int(best["state"]["epoch"]), tensors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["memshare", pytest.param("disttgl", marks=pytest.mark.slow)])
 def test_a_lost_rank_is_named_and_the_run_goes_on_after_it(experiment, monkeypatch, capsys, name) -> None:
     """Killed in the middle of an epoch; taken up, every bit is that of a run that nothing happened to: memory, mailbox and history."""

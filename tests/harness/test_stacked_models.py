@@ -14,6 +14,7 @@ ALL = of("snapshots")
 EXECUTED = [name for name, planner in ALL.items() if planner.executes]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [["psg", "real-type1"], pytest.param(EXECUTED, marks=pytest.mark.slow)], ids=["two", "all"])
 def test_it_is_executed_and_predicted_from_its_own_costs(experiment, inline, capsys, names):
     command("validate", experiment(model=MODEL, strategies=names), "--json")
@@ -21,6 +22,7 @@ def test_it_is_executed_and_predicted_from_its_own_costs(experiment, inline, cap
     assert {row["strategy"] for row in rows} == {*names} and {row["sources"] for row in rows} == {"fitted"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [["psg", "flaredtdg"], pytest.param([*ALL], marks=pytest.mark.slow)], ids=["two", "all"])
 def test_it_is_simulated(experiment, capsys, names):
     command("simulate", experiment(model=MODEL, strategies=names, gpus=[4]), "--json")

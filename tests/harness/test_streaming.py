@@ -21,6 +21,7 @@ def little(monkeypatch):
     return lambda: monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=1e5))
 
 
+@pytest.mark.slow
 def test_a_streamed_point_is_the_point(experiment, capsys, little):
     file = experiment(gpus=[2], strategies=["distdgl"])
     command("simulate", file)
@@ -47,6 +48,7 @@ def test_a_streamed_point_is_the_point(experiment, capsys, little):
     assert "no trace" in Path("report/index.html").read_text()
 
 
+@pytest.mark.slow
 def test_what_was_streamed_has_nothing_to_export(experiment, capsys, little):
     little()
     command("simulate", experiment(gpus=[2], strategies=["distdgl"]))

@@ -29,6 +29,7 @@ def dask():
 TASKS = {number: number + 1 for number in range(7)}
 
 
+@pytest.mark.slow
 def test_wherever_it_runs_the_results_are_the_same(dask):
     expected = {number: value**2 for number, value in TASKS.items()}
     for where in ({}, {"workers": 2}, {"workers": 16}, {"dask": dask}):
@@ -55,6 +56,7 @@ def test_a_lost_process_is_said():
         taken(die, {0: 1, 1: 2}, workers=2)
 
 
+@pytest.mark.slow
 def test_a_lost_dask_worker_is_said(dask):
     with pytest.raises(MachineError, match=r"dask: .*the same command goes on with what is left"):
         taken(die, {0: 1}, dask=dask)

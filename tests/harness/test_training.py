@@ -73,6 +73,7 @@ def last(number, strategy):
     return lambda found: [record.strategy for record in found[-number:]] == [strategy] * number
 
 
+@pytest.mark.slow
 def test_the_command_goes_through_all_stages(experiment, here, monkeypatch, capsys):
     """Stages in order, switches at epoch boundaries, nobody waits; table, figure and timeline say what happened."""
     published, publish = {}, training.ControlPlane.publish
@@ -110,6 +111,7 @@ def test_the_command_goes_through_all_stages(experiment, here, monkeypatch, caps
     assert len([event for event in events if event["name"].startswith("epoch ")]) == len(done.epochs)
 
 
+@pytest.mark.slow
 def test_losses_go_on_across_stages(experiment, here, capsys):
     """psg, then real-type1 twice: one placement throughout, so the losses are those of psg alone."""
     here(last(2, "real-type1"))
@@ -123,6 +125,7 @@ def test_losses_go_on_across_stages(experiment, here, capsys):
     np.testing.assert_allclose([r.losses for r in mixed], [r.losses for r in alone], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_epochs_never_wait_for_a_plan(experiment, here, monkeypatch, capsys):
     """A control plane that does nothing until training is over: all epochs run, in the first stage, and the run says so."""
 
@@ -162,6 +165,7 @@ def test_a_schedule_that_comes_too_late_is_not_passed_over(experiment, here, mon
     assert "'real-g+' has not trained a single epoch, 'real-type1' has trained the last" in " ".join(said.err.split())
 
 
+@pytest.mark.slow
 def test_the_learning_rate_grows_with_the_groups_of_a_step(experiment, here, capsys):
     """In every stage; printed and in JSON, and left as it is where it is asked to be."""
     here(last(1, "blad"))  # deals as psg does; with two groups a rank and step from the start, here
@@ -201,6 +205,7 @@ def test_time_out_falls_back_to_the_greedy(experiment, here, solved, monkeypatch
     assert done.epochs[-1].strategy == training.GREEDY.name and said in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.slow
 def test_what_a_planner_says_is_said_once(experiment, here, solved, monkeypatch, capfd):
     """A warning of a planner, in a process of its own, too; a note that is no warning."""
     planner = Uneasy()
@@ -230,6 +235,7 @@ def test_the_files_last_strategy_ends_the_training(experiment, here, monkeypatch
     assert asked == [("real-g+",), (families.FAMILIES["snapshots"].preferred,), ("real-g",)]
 
 
+@pytest.mark.slow
 def test_what_fails_in_the_control_plane(experiment, here, monkeypatch, capsys):
     """A schedule that cannot be made leaves training as it is, and is told; a defect ends it."""
     monkeypatch.setitem(STRATEGIES, "wrong", Wrong())
@@ -245,6 +251,7 @@ def test_what_fails_in_the_control_plane(experiment, here, monkeypatch, capsys):
         command("train", experiment(epochs=99_999), "--strategy", "real-g")
 
 
+@pytest.mark.slow
 def test_a_lost_training_goes_on(experiment, lose, capsys):
     file = experiment("lost", epochs=12)
     lose(5)

@@ -31,6 +31,7 @@ def written(folder: Path, **changes: Any) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

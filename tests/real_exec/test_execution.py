@@ -145,6 +145,7 @@ def test_a_snapshot_is_transposed_once(model, layers, needed):
         assert sorts.count == expected
 
 
+@pytest.mark.slow
 def test_training_learns():
     graphs = SEQUENCES["evolving"]
     work = work_of(graphs)
@@ -156,6 +157,7 @@ def test_training_learns():
     assert last.losses.mean() < 0.8 * first.losses.mean()
 
 
+@pytest.mark.slow
 def test_strides_and_groups_that_do_not_overlap():
     graphs = SEQUENCES["evolving"]
     for stride in (2, 3, 4, 5):
@@ -165,6 +167,7 @@ def test_strides_and_groups_that_do_not_overlap():
         np.testing.assert_allclose(other.losses, base.losses, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_far_pairs_in_reverse_order():
     """real-g may pair any two groups, later ones first; sharing needs the earlier first, and near ones only."""
     graphs = SEQUENCES["evolving"]
@@ -198,6 +201,7 @@ def test_the_published_form_differs_and_the_error_is_seen():
 BYTES = list(product(["wd-gcn", "gat-lstm", "mpnn-lstm"], [1, 2], ["DELTA", "MAP", "mixed"]))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(  # each model in each form once a variant, on one layer or two
     ("model", "layers", "kind", "variant"), pairwise((*of, ("exact", "as-published")[i % 2]) for i, of in enumerate(BYTES))
 )

@@ -67,6 +67,7 @@ def noise(rng: np.random.Generator, *shape: int) -> Floats:
     return np.asarray(drawn / 1.04, np.float64)
 
 
+@pytest.mark.slow
 def test_predicted_sums_are_those_that_were_measured() -> None:
     """The sum over a schedule's rows of what a fit predicts is its expected time within one percent, in the mean of 100 profiles of 7
     passes with 20 % spread and a heavy tail: four of their standard errors. Medians with weights of 1 over the square of what was measured,
@@ -92,6 +93,7 @@ def test_predicted_sums_are_those_that_were_measured() -> None:
     assert np.mean(before) < -0.04, np.mean(before)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.lists(

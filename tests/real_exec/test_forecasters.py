@@ -159,6 +159,7 @@ def test_model_is_its_dense_form(name: str, variant: str, dense: int, monkeypatc
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", FORECASTERS)
 def test_gradients(name: str) -> None:
     model = build(name)

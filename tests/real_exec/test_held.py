@@ -86,6 +86,7 @@ def test_scores_are_those_of_dense_matrices(kind, model, task):
     assert halves[1].own[1] == (halves[0].own[1] if kind is GroupEvaluation else 0)  # four snapshots, two a rank, or the first's
 
 
+@pytest.mark.slow
 @given(st.sampled_from(sorted(TASKS)), st.integers(0, 2**31), st.integers(1, 6))
 def test_parts_of_the_rows_add_up_to_the_loss(task, seed, parts):
     """Also parts without a labelled node, and with no row."""

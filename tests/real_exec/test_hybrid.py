@@ -61,6 +61,7 @@ def oracle(case, ranks, choices):
     return np.array(losses), weights(model)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("ranks", fast(RANKS, lambda _, ranks: ranks < 4))
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
 def test_losses_are_the_oracles(rivals, case, ranks):

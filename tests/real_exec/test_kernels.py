@@ -115,6 +115,7 @@ def test_cells(name: str, model: str) -> None:
     assert not differences(schedule, CellProgram(schedule, region, Learner(SnapshotModel(shape), context), HYPER, context))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "model", "spread"),
     pairwise(product(("flaredtdg", "flaredtdg-remap", "full-history"), ("t-gcn", "evolvegcn-h", "mpnn-lstm"), ((1, 1), (2, 1), (2, 2)))),
@@ -172,6 +173,7 @@ LOADING = ("etc", "taser", "simple", "fast", "fast-none", "fast-sc-te", "fast-me
 EVENTS = product(STREAM_MODELS, ("link", "node"), (("tgl", 1), ("tgl", 2), *((name, 1) for name in LOADING)))
 
 
+@pytest.mark.sample(13)
 @pytest.mark.parametrize(("model", "task", "loading"), pairwise(EVENTS, required=lambda case: case[2] == ("tgl", 2)))
 def test_events(clicks: Mapping[str, Path], model: str, task: str, loading: tuple[str, int]) -> None:
     """Ways to load, and operators edge by edge. The second of two ranks has no events in the last iteration. Not the first batches: a level

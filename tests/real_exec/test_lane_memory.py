@@ -129,6 +129,7 @@ PROGRAMS: list[tuple[Callable[..., Program], str, str]] = [
 ]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("made", "model", "way"), PROGRAMS, ids=lambda value: getattr(value, "__name__", value))
 def test_snapshots_mark_what_they_read_of_other_lanes(
     made: Callable[..., Program], model: str, way: str, monkeypatch: pytest.MonkeyPatch

@@ -50,7 +50,7 @@ def talking(folder: Path, operation: str, how: str, ranks: int = 2) -> Ranks:
 
 
 def left(ranks: Ranks) -> list[psutil.Process]:
-    """Processes of the job that run: its ranks, and what is of their group. What is dead and not buried yet does not."""
+    """Processes of the job that run 5 s later: its ranks, and what is of their group. What is dead and not buried yet does not."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -59,7 +59,7 @@ def left(ranks: Ranks) -> list[psutil.Process]:
                 found.append(process)
         except (psutil.Error, ProcessLookupError):
             continue  # it has ended
-    return found
+    return [process for process in psutil.wait_procs(found, timeout=5)[1] if process.status() != psutil.STATUS_ZOMBIE]
 
 
 @pytest.mark.parametrize(("operation", "how", "line"), LOST, ids=[how for _, how, _ in LOST])

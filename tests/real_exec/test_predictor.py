@@ -87,6 +87,7 @@ def test_it_says_what_scikit_learn_says(table: pd.DataFrame) -> None:
     assert (read[:, : len(found.kinds)].sum(1) == 1).all() and read.shape[1] == len(found.kinds) + len(SIZES) + 1 + len(FLAGS)
 
 
+@pytest.mark.slow
 def test_times_that_follow_from_sizes_are_learned(learned: Predictor) -> None:
     """Of another draw of chunks than any that was profiled, communication among them."""
     assert all(one.median < 0.07 for one in learned.held_out), learned.held_out
@@ -112,6 +113,7 @@ def test_what_is_held_out_was_not_learned_from(table: pd.DataFrame, monkeypatch:
     assert set(whole.index) == set(tried.index) | set(held["sample"])
 
 
+@pytest.mark.slow
 def test_of_repeats_the_median_counts(table: pd.DataFrame, learned: Predictor) -> None:
     """One in three tasks that are described alike took a thousand times as long."""
     spoilt = pd.concat([table, table, table.assign(ns=1_000 * table["ns"])], ignore_index=True)
@@ -121,6 +123,7 @@ def test_of_repeats_the_median_counts(table: pd.DataFrame, learned: Predictor) -
     assert np.median(off) < 0.1
 
 
+@pytest.mark.slow
 def test_only_windows_of_blocks_are_learned_from(table: pd.DataFrame, learned: Predictor) -> None:
     others = table.assign(schedule="groups", ns=1)
     assert learn(pd.concat([table, others], ignore_index=True)) == learned
@@ -140,6 +143,7 @@ def test_an_order_is_by_what_was_learned(learned: Predictor) -> None:
     assert sorted(slow.op.tolist()) == sorted(schedule.op.tolist())
 
 
+@pytest.mark.slow
 def test_what_was_not_profiled_is_refused(table: pd.DataFrame) -> None:
     some = FittedCosts("d", (), {}, predictor=learn(table[table["op"] != "TEMPORAL"]))
     with pytest.raises(

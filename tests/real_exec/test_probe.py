@@ -52,6 +52,7 @@ def in_turn(things, ranks, quick):
     return fast(found, lambda number, _: number in quick)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("graph", "ranks", "shape"), in_turn(SHAPES, (1, 2), (1, 4, 5)))
 def test_every_descriptor_is_in_range(graph, ranks, shape):
     name, layers, size = shape
@@ -64,6 +65,7 @@ def test_every_descriptor_is_in_range(graph, ranks, shape):
             covers(found, planner.plan(work, ranks, COSTS))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("graph", "ranks", "model"), in_turn(MODELS, (1, 3), (0, 3, 5)))
 def test_every_descriptor_of_a_cell_is_in_range(graph, ranks, model, monkeypatch):
     """Whatever the cut: here another than the windows were cut by."""
@@ -82,6 +84,7 @@ WINDOWED = [("t-gcn", Decay(2, 4, 0.2), "exact"), ("evolvegcn-h", Decay(1, 3, 0.
 WINDOWED += [("t-gcn", Decay(1, 4, 0.3, lags=(4,)), "exact"), ("evolvegcn-o", Decay(2, 3, 0.5), "as-published")]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("graph", "ranks", "given"), in_turn(WINDOWED, (1, 2), (0, 1, 3)))
 def test_every_descriptor_of_a_window_is_in_range(graph, ranks, given, monkeypatch):
     """Of every strategy on blocks, in any epoch: other draws of chunks than those that were timed."""
@@ -146,6 +149,7 @@ TOYS = [(2, 1), (3, 2), (5, 0), (11, 3), (11, 14), (11, 100), (30, 14)]  # nodes
 DRAWN = [(nodes, edges, model) for nodes, edges in TOYS for model in ("t-gcn", "gat-lstm")]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("nodes", "edges", "model"), fast(DRAWN, lambda number, _: number in (0, 5, 8, 11)))
 def test_probes_cover_what_a_toy_graph_asks_for(nodes, edges, model):
     """Every descriptor of every row of every form lies in the range that the probes span, with the slack that fitted costs allow."""
@@ -166,6 +170,7 @@ def test_probes_cover_what_a_toy_graph_asks_for(nodes, edges, model):
             assert least * 0.9 <= low and high <= most * 1.1, (key, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edges", fast([3, 10, 60], lambda _, edges: edges == 10))
 def test_forms_are_chosen_within_what_the_probes_have_measured(edges):
     """The choice asks for every snapshot that is read, in every form it may have, and for nothing else."""

@@ -32,6 +32,7 @@ from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import Hyper, Workload
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:profile. repeats vary")  # as three passes of a busy machine do
 def test_a_profiled_epoch_gives_the_rows_that_the_trace_has(tmp_path):
     """Ranges hold rows, and rows little else: the profile's times are the interpreter's own, and both fit the same kinds of curves."""

@@ -147,6 +147,7 @@ def test_features_follow_their_nodes(ranks):
         list(pool.map(dealt, range(ranks)))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", ["t-gcn", "mpnn-lstm", "evolvegcn-o"])
 def test_all_neighbours_drawn_is_full_history_that_inherits_nothing(model):
     """The same windows, of a sequence too short for two segments."""

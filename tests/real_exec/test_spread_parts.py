@@ -88,6 +88,7 @@ numbers = st.integers(-8, 8).map(lambda whole: whole / 4)
 heard = st.lists(st.tuples(st.integers(0, 2), st.tuples(numbers, numbers), st.integers(0, 20)), max_size=12)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(heard, st.integers(-5, 5), st.floats(0, 2))
 def test_history(heard: list[tuple[int, tuple[float, float], int]], begun: int, alpha: float) -> None:

@@ -103,6 +103,7 @@ WAYS = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_any_kind_trains_as_the_dense_trainer(kind, layers, monkeypatch):

@@ -118,6 +118,7 @@ def test_what_is_shipped_is_what_would_be_prepared(job, tmp_path, name, layers, 
         adopt(tmp_path / "forms", material_of(job).stores(), pin=False)
 
 
+@pytest.mark.slow
 def test_a_plan_is_taken_up_at_an_epochs_end_and_what_was_shipped_is_not_built_again(job, monkeypatch):
     give(job, 0, "psg")
     train(replace(job, repeats=2))
@@ -145,6 +146,7 @@ def test_interrupted_training_is_the_same_training(job):
     np.testing.assert_array_equal(losses(job), whole)
 
 
+@pytest.mark.slow
 def test_switching_the_form_does_not_change_the_losses(job):
     """psg and real-type1 place groups alike: losses go on as if nothing had happened."""
     give(job, 0, "psg")
@@ -158,6 +160,7 @@ def test_switching_the_form_does_not_change_the_losses(job):
     assert not np.array_equal(losses(job)[2:], whole[2:])
 
 
+@pytest.mark.slow
 def test_two_ranks_switch_together(job):
     give(job, 0, "psg", ranks=2)
     path = Path(job.out) / "job.json"
@@ -187,6 +190,7 @@ def test_refusals(job):
         train(job)
 
 
+@pytest.mark.slow
 def test_a_planner_gets_its_time_and_no_more():
     found = plan_within(60, strategy("real-g"), WORK, 2, COSTS)
     assert found is not None and (found.op == strategy("real-g").plan(WORK, 2, COSTS).op).all()

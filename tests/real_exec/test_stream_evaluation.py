@@ -219,6 +219,7 @@ def test_training_ends_when_nothing_gets_better(tmp_path, patience, ends):
     assert len(seen) == ends
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", ["tgn", "tgat"])
 def test_training_goes_on_where_it_was_cut_off(tmp_path, model):
     found = []

@@ -84,6 +84,7 @@ def folders(tmp_path_factory) -> dict[int, Path]:
     return {width: prepared(folder, stream(features=width, events=80)) for width, folder in made.items()}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("width", "names", "model", "ratio"),
     fast(list(product((0, 3), (SLOTS, MERGED), MODELS, RATIOS)), lambda number, case: case[2:] == ("tgn", 0.3) or number % 12 == 4),
@@ -97,6 +98,7 @@ def test_a_model_reads_the_same_bits_and_loses_the_same(monkeypatch, folders, mo
         assert (first.done.losses == other.done.losses).all() and first.done.scores == other.done.scores
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize(("width", "name", "model", "ratio"), pairwise(product((0, 3), [*SLOTS, *MERGED], MODELS, RATIOS)))
 def test_what_crosses_the_bus_is_what_was_planned(monkeypatch, folders, model, name, ratio, width):
     """Byte for byte, batch by batch, in the first epoch of the seed that plans are counted with."""
@@ -106,6 +108,7 @@ def test_what_crosses_the_bus_is_what_was_planned(monkeypatch, folders, model, n
     np.testing.assert_array_equal([size for _, size in seen.sent], seen.schedule.bytes[rows])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["simple", "fast", "fast-merged", "etc"])
 def test_hidden_nodes_leave_events_with_numbers_of_their_own(monkeypatch, tmp_path, name):
     """Training has a stream of its own, whose events the cache knows by their numbers in the whole one."""
@@ -118,6 +121,7 @@ def test_hidden_nodes_leave_events_with_numbers_of_their_own(monkeypatch, tmp_pa
     np.testing.assert_array_equal([size for _, size in other.sent], other.schedule.bytes[other.schedule.tasks(Op.H2D)])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["etc", "simple", "fast"])
 def test_a_second_thread_for_transfers_changes_no_bit(monkeypatch, folders, name):
     own = given("tgn", 0.3)
@@ -125,6 +129,7 @@ def test_a_second_thread_for_transfers_changes_no_bit(monkeypatch, folders, name
     assert (one.done.losses == other.done.losses).all() and one.done.scores == other.done.scores
 
 
+@pytest.mark.slow
 def test_caches_are_hit_and_refilled(monkeypatch, folders):
     """What the tests above compare is not that nothing was cached."""
     seen = {name: Watched(monkeypatch, folders[3], "tgat", name, given("tgat", 0.5, 100)) for name in SLOTS}

@@ -141,6 +141,7 @@ def test_scores_and_gradients_are_the_oracles(name: str, layers: int, edge: int,
         )
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(case=st.sampled_from(CASES), seed=st.integers(0, 1000), batches=st.integers(0, 5))
 def test_scores_are_the_oracles_on_any_stream(case: tuple[str, int], seed: int, batches: int) -> None:
@@ -221,6 +222,7 @@ def test_a_target_without_neighbours_is_merged_with_zeros() -> None:
     torch.testing.assert_close(found, layer.out(layer.merge(torch.cat([torch.zeros(2, HIDDEN).double(), own], 1)).relu()))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("name", "layers"), CASES)
 def test_gradients_are_those_of_differences(name: str, layers: int) -> None:
     model = build(name, layers, FEATURES, outputs=2)

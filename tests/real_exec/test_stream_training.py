@@ -114,6 +114,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "layers", "name", "clock"), pairwise(CASES))
 def test_an_epoch_is_the_oracles(tmp_path, model, layers, name, clock):
     folder, given, chosen = prepared(tmp_path, stream()), hyper(model), choice(model, layers=layers, clock=clock)
@@ -138,6 +139,7 @@ def test_an_epoch_is_the_oracles(tmp_path, model, layers, name, clock):
         assert (made.state.updated.numpy() == updated).all() and (made.state.mailed.numpy() == mailed).all()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("model", ["tgn", "apan", "dysat"])
 def test_a_second_thread_changes_no_bit(tmp_path, model, name):
@@ -170,6 +172,7 @@ def ranks(tmp_path_factory, request):
     return {tuple(path.stem.rsplit("-", 2)): dict(np.load(path)) for path in found}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "count"), fast(SPREAD, lambda _, run: run[1] == 2))
 def test_ranks_are_one_with_a_larger_batch(ranks, model, count):
     alone = ranks[model, "1", "0"]

@@ -29,7 +29,7 @@ class Scene:
 
     def begin(self, *ranks: int) -> None:
         for rank in ranks:
-            self.pages[rank].enter(Phase.PASS)
+            self.pages[rank].enter_pass("a schedule")
 
     def at(self, rank: int, row: int, op: Op = Op.COMPUTE) -> None:
         """Leave the rank in a row."""
@@ -59,17 +59,17 @@ class Scene:
 def test_positions_are_read_as_they_are_written(tmp_path: Path) -> None:
     first, second = positions.create(tmp_path, 2)
     seen: list[Position] = []
-    second.enter(Phase.PASS)
+    second.enter_pass("a schedule")
     second.say("train: epoch 1 of 2")
     copies = second.marked(lambda one: seen.append(second.read()))
     second.marked(lambda one: copies(task(4, Op.H2D, Lane.H2D)))(task(0, Op.SEND, Lane.COMM))
-    assert seen == [Position(Phase.PASS, 1, ((4, Op.H2D), (0, Op.SEND)), (), "train: epoch 1 of 2")]
-    assert str(seen[0]) == "at row 4 (H2D) and row 0 (SEND), train: epoch 1 of 2" and seen[0].waiting
+    assert seen == [Position(Phase.PASS, 1, False, ((4, Op.H2D), (0, Op.SEND)), (), "train: epoch 1 of 2")]
+    assert str(seen[0]) == "at row 4 (H2D) and row 0 (SEND), train: epoch 1 of 2" and not seen[0].waiting
     after = second.read()
     assert after.rows == () and len(after.done) == 2 and str(after) == "while looking for its next row, train: epoch 1 of 2"
     second.say("short")
     second.enter(Phase.LEAVING)
-    assert second.read() == Position(Phase.LEAVING, 1, (), (), "short")
+    assert second.read() == Position(Phase.LEAVING, 1, False, (), (), "short")
     assert first.read() == Position()
 
 
@@ -88,9 +88,12 @@ def test_the_same_row_in_the_next_pass_is_another_position(tmp_path: Path) -> No
     (page,) = positions.create(tmp_path, 1)
     seen = []
     for _ in range(2):
-        page.enter(Phase.PASS)
+        page.enter_pass("a schedule")
         page.marked(lambda one: seen.append(page.read()))(task(7))
-    assert seen[0] != seen[1]
+    page.enter_pass("another")
+    seen.append(page.read())
+    assert seen[0] != seen[1] and [position.passes for position in seen] == [1, 2, 3]
+    assert [position.timed for position in seen] == [False, True, False]
 
 
 def test_membership_is_what_the_launcher_says() -> None:
@@ -104,7 +107,7 @@ def test_membership_is_what_the_launcher_says() -> None:
 
 def test_a_rank_that_does_not_move_is_named_with_who_waits(tmp_path: Path) -> None:
     scene = Scene(tmp_path, 3, Patience(60.0))
-    scene.begin(0, 1, 2)
+    scene.begin(0, 1, 2, 0, 1, 2)
     scene.at(0, 5, Op.ALLREDUCE)
     scene.at(1, 4)
     scene.at(2, 6, Op.ALLREDUCE)
@@ -132,22 +135,23 @@ def test_who_computes_is_blamed_although_others_move(tmp_path: Path) -> None:
     for row in range(12):
         scene.at(0, row)
         scene.after(1)
-    assert scene.watch.hung.startswith("rank 1 has not moved for 11 s at row 3 (COMPUTE); rank 0 waits")
+    assert scene.watch.hung.startswith("rank 1 has not moved for 11 s at row 3 (COMPUTE); rank 0 is at row")
 
 
 def test_the_longest_row_of_the_first_passes_makes_patient(tmp_path: Path) -> None:
-    """Ten times twenty seconds; a wait for others says nothing on how long rows take."""
+    """Ten times twenty seconds, of the first pass, too; a wait for others says nothing on how long rows take."""
     scene = Scene(tmp_path, 1, Patience(60.0))
-    scene.begin(0, 0)
+    scene.begin(0)
     scene.at(0, 1, Op.ALLREDUCE)
     scene.after(50)
     scene.at(0, 2)
     scene.after(20)
+    scene.begin(0)
     scene.at(0, 3)
     assert not scene.after(200)
     assert scene.after(3).startswith("rank 0 has not moved for 20")
     told = Scene(tmp_path, 1, Patience(60.0, longest_s=20.0))
-    told.begin(0)
+    told.begin(0, 0)
     told.at(0, 1)
     assert not told.after(200) and told.after(3)
 
@@ -166,6 +170,13 @@ def test_where_no_row_says_how_long_computing_is_moving(tmp_path: Path) -> None:
     scene.pages[0].enter(Phase.PREPARING)
     for second in range(12):  # a library's heartbeat is no work
         scene.processes[0] = Process(0.02 * second, False)
+        scene.after(1)
+    assert scene.watch.hung
+    scene = Scene(tmp_path, 1, Patience(10.0))
+    scene.begin(0)
+    scene.at(0, 3, Op.RECV)
+    for _ in range(12):  # who waits for a GPU, or spins, computes nothing
+        scene.compute(0)
         scene.after(1)
     assert scene.watch.hung
     later = Scene(tmp_path, 1, Patience(10.0))
@@ -204,3 +215,45 @@ def test_how_far_a_job_has_come_is_said_once_a_second(tmp_path: Path) -> None:
         scene.now += 0.25
         said.append(scene.watch.look({}))
     assert said == ["", "", "", "train: pass 1 of 2"] * 2
+
+
+def test_who_prepares_with_others_is_not_blamed_while_one_of_them_computes(tmp_path: Path) -> None:
+    """As where the first rank starts an engine, or predicts the only snapshot of a test, and the others wait within the same phase."""
+    scene = Scene(tmp_path, 2, Patience(10.0))
+    for phase in (Phase.PREPARING, Phase.TESTING):
+        for rank in range(2):
+            scene.pages[rank].enter(phase)
+        for _ in range(40):
+            scene.compute(0)
+            assert not scene.after(1)
+
+
+def test_who_writes_to_a_slow_disk_moves(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, 2, Patience(10.0))
+    scene.ended[1] = 0
+    scene.pages[0].enter(Phase.SAVING)
+    scene.processes[0] = Process(0.0, on_disk=True)
+    assert not scene.after(40)
+
+
+def test_a_rank_that_is_stopped_ends_the_job_although_others_spin(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, 2, Patience(10.0))
+    for rank in range(2):
+        scene.pages[rank].enter(Phase.LEAVING)
+    scene.processes[1] = Process(0.0, stopped=True)
+    for _ in range(12):
+        scene.compute(0)
+        scene.after(1)
+    assert scene.watch.hung.startswith("rank 1 has not moved for 11 s, it is stopped, while leaving together; rank 0 waits")
+
+
+def test_a_watch_that_was_stopped_itself_blames_nobody(tmp_path: Path) -> None:
+    """Ctrl-Z and fg: ranks went on, and are looked at anew."""
+    scene = Scene(tmp_path, 2, Patience(10.0))
+    scene.begin(0, 1, 0, 1)
+    for rank in range(2):
+        scene.at(rank, 1)
+    scene.after(3)
+    scene.now += 1000
+    assert not scene.after(7)
+    assert scene.after(5)

@@ -171,6 +171,7 @@ def windows(readings: Path, tmp_path: Path, model: str, feed: str, variant: str)
 WAYS = [("groups", way) for way in ("psg", "blad", "every")] + [("cells", name) for name in ("esdg", "distdgl")]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("way", "model"), fast(list(product(WAYS, MODELS)), lambda number, _: number % 3 == 0))
 def test_snapshots(way: tuple[str, str], model: str) -> None:
     kind, name = way
@@ -181,6 +182,7 @@ def test_snapshots(way: tuple[str, str], model: str) -> None:
     assert not waits(program)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "name", "ranks"), pairwise(product(("t-gcn", "mpnn-lstm", "evolvegcn-h"), ("flaredtdg", "flaredtdg-remap"), (1, 3)))
 )
@@ -201,6 +203,7 @@ def test_signals(readings: Path, tmp_path: Path, model: str, feed: str, variant:
     assert not waits(windows(readings, tmp_path, model, feed, variant))
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("model", "ranks"), fast(list(product(stream_case.MODELS, (1, 2))), lambda number, _: number % 4 in (0, 3)))
 def test_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, ranks: int) -> None:
     monkeypatch.setattr(slots_reference, "check_rows", lambda given, slot: None)  # as on a GPU

@@ -120,6 +120,7 @@ SEEDS, FANOUT = 20_000, 10
 LIMIT = 6.1  # standard errors, beyond which one is once in 10^9
 
 
+@pytest.mark.slow
 @needs_cpu
 @pytest.mark.parametrize(("theta", "decay"), [(0.2, 0.0), (0.5, 0.02)])
 def test_both_sums_of_the_layer_are_unbiased(theta: float, decay: float) -> None:

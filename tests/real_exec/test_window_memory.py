@@ -36,6 +36,7 @@ MODELS = [("t-gcn", 1), ("t-gcn", 2), ("mpnn-lstm", 2), ("wd-gcn", 1), ("evolveg
 CASES = [*((name, *model) for name in ("full-history", "flaredtdg", "recent-only") for model in MODELS), ("flaredtdg-remap", "t-gcn", 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "model", "layers"), fast(CASES, lambda number, _: number in (1, 8, 12, 18)))
 def test_the_planned_peak_is_what_torch_holds(name, model, layers, tmp_path):
     shape = model_shape(model, 2, 32, layers, 2)

@@ -19,12 +19,14 @@ def files(path: Path) -> set[str]:
     return {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
 
 
+@pytest.mark.slow
 def test_what_is_written_is_what_was_rendered(tmp_path: Path) -> None:
     made = folder.write(SMALL, tmp_path / "new" / "report")
     assert made == tmp_path / "new" / "report" / "index.html"
     assert {name: (made.parent / name).read_bytes() for name in files(made.parent)} == folder.render(SMALL)
 
 
+@pytest.mark.slow
 def test_a_rewrite_leaves_nothing_of_the_old_report_and_everything_of_others(tmp_path: Path) -> None:
     folder.write(SMALL, tmp_path)
     (tmp_path / "trace.parquet").write_text("mine")
@@ -65,6 +67,7 @@ def test_an_empty_folder_will_do(tmp_path: Path) -> None:
     assert (tmp_path / "index.html").exists()
 
 
+@pytest.mark.slow
 def test_a_failure_leaves_the_old_page_and_a_folder_that_can_be_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = folder.write(NEW, tmp_path).read_bytes()
     replaced = os.replace

@@ -62,6 +62,7 @@ def read(report: Report) -> Reader:
     return Reader(folder.render(report)["index.html"].decode())
 
 
+@pytest.mark.slow
 def test_page_is_well_formed_and_fetches_nothing(drawn: dict[str, bytes]) -> None:
     reader = Reader(drawn["index.html"].decode())
     assert reader.scripts == 0
@@ -106,6 +107,7 @@ def test_a_report_is_data_too(drawn: dict[str, bytes]) -> None:
     assert b"Not compared, loss not finite at iteration 2: psg on 1 rank." in failed["index.html"]
 
 
+@pytest.mark.slow
 def test_simulated_is_said_where_it_holds_and_nowhere_else() -> None:
     assert not any("simulated" in content.decode("utf-8", "ignore").lower() for content in folder.render(executed_only()).values())
     files = folder.render(replace(mixed(), runs=tuple(run for run in mixed().runs if run.kind == "simulated")))
@@ -117,6 +119,7 @@ def test_simulated_is_said_where_it_holds_and_nowhere_else() -> None:
     assert all("simulated" in line for line in files["tables/comparison.csv"].decode().splitlines()[1:])
 
 
+@pytest.mark.slow
 def test_names_are_escaped() -> None:
     evil = "<i>&$x_1^2$"
     losses, prediction = (1.0,), mixed().runs[0].prediction
@@ -130,6 +133,7 @@ def test_names_are_escaped() -> None:
     assert "\\<i\\>&$x\\_1^2$ wins" in files["report.md"].decode()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "report",
     [
@@ -145,6 +149,7 @@ def test_sparse_reports_work(report: Report) -> None:
     assert report.title in read(report).text
 
 
+@pytest.mark.slow
 def test_infinity_and_nan_are_shown() -> None:
     nan = pd.DataFrame(
         [("H2D", 1.0, 0.0, float("nan"), float("nan")), ("TOTAL", 1.0, 1.0, 0.0, 0.0)],
@@ -158,6 +163,7 @@ def test_infinity_and_nan_are_shown() -> None:
     assert "At least one rank has no work (imbalance ∞): psg on 8 ranks." in reader.text
 
 
+@pytest.mark.slow
 def test_extrapolated_numbers_are_marked_and_explained() -> None:
     runs = [point("simulated", "psg", ranks, 1.0, source="extrapolated") for ranks in (1, 2)]
     files = folder.render(Report("t", runs=tuple(runs)))
@@ -166,5 +172,6 @@ def test_extrapolated_numbers_are_marked_and_explained() -> None:
         assert text.count(MARKED) == 3 and text.count("†") > 20 and "durations extrapolated, not validated" in text
 
 
+@pytest.mark.slow
 def test_the_same_report_gives_the_same_bytes(drawn: dict[str, bytes]) -> None:
     assert folder.render(mixed()) == drawn

@@ -21,6 +21,7 @@ def test_points_of_the_front_are_named_and_strategies_stand_in_the_legend():
     assert banded.caption.endswith("Bars: nine tenths of the draws.")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("count", [1, LABELLED, LABELLED + 1, 5 * LABELLED])
 def test_a_long_front_names_some_of_its_points(count):
     drawn = pareto("p", [Mark("psg", f"point {i}", 1 / (i + 1), i + 1, True) for i in range(count)])

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from report_samples import point
 
 from chronoscale.reports import bars, curves, figures
@@ -35,6 +36,7 @@ def test_every_run_of_one_experiment_is_there_and_bears_its_name() -> None:
     assert section.base(runs[-1]) is runs[5]  # psg on 2 ranks, of the same run
 
 
+@pytest.mark.slow
 def test_charts_are_of_one_section() -> None:
     runs = [point(kind, "psg", ranks, 1.0) for kind in ("executed", "simulated") for ranks in (1, 4)]
     for section in Report("t", runs=tuple(runs)).sections:

@@ -93,6 +93,7 @@ def test_a_demand_is_what_the_fullest_resource_gives() -> None:
     assert apart  # a row whose fullest link is one that it shares with nobody
 
 
+@pytest.mark.slow
 @given(schedules())
 def test_rows_end_no_sooner_for_what_others_take(schedule: Schedule) -> None:
     rows = np.arange(len(schedule))

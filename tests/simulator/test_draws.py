@@ -110,6 +110,7 @@ def test_jitter_keeps_the_mean_of_a_rank_that_waits_for_nobody():
     assert np.std(found) == pytest.approx(spread * ns * np.sqrt(count), rel=0.2)
 
 
+@pytest.mark.slow
 def test_ranks_wait_for_the_slowest():
     """Of two log-normal times with mean m and variance s^2 of the logarithm, the larger has mean 2 m Phi(s / sqrt 2)."""
     spread, ns, draws = 0.3, 1_000_000, 4000
@@ -228,6 +229,7 @@ LEVEL = Fit("AGGREGATE", 0, "bytes", (0.0, 1e6), {"bytes": 0}, {"bytes": 1}, 0.1
 SEEN = Uncertainty("fitted", "fitted")
 
 
+@pytest.mark.slow
 def test_what_repeats_have_shown_varies_as_it_did_and_leaves_sums_alone():
     text = "\n".join(f"a{i}: AGGREGATE@COMPUTE iteration={i // 100}" for i in range(400))
     schedule = write(text, ranks=2).schedule

@@ -66,6 +66,7 @@ def test_who_is_slowed_down_has_a_full_resource_on_which_nobody_has_more(instanc
         assert any((speed[share[:, r] > 0] / weight[share[:, r] > 0] <= mine + 1e-9).all() for r in full)
 
 
+@pytest.mark.slow
 @given(instances(), st.randoms(use_true_random=False))
 def test_order_and_idle_resources_change_nothing(instance, random):
     share, weight = instance

@@ -169,6 +169,7 @@ def random_training(numbers: np.random.Generator) -> tuple[str, int, Outcome]:
     return policy, ranks, train(made, Pace(ends), ranks, epochs, at, lambda few: Pace(ends) if few >= least else None, most=200)
 
 
+@pytest.mark.slow
 def test_ten_thousand_random_plans_end_and_end_as_documented():
     numbers, begun, ended = np.random.default_rng(0), time.process_time(), set()
     for _ in range(10_000):

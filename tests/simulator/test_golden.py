@@ -18,6 +18,7 @@ def test_every_strategy_has_one():
     assert list(GOLDEN) == CASES, RENEW
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("case", CASES)
 def test_spans(case):
     assert (spans_ns(case), spans_ns(case, "simpy")) == (GOLDEN[case], GOLDEN[case]), RENEW

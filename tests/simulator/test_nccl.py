@@ -204,6 +204,7 @@ def test_double_trees(nodes):
     assert (inner <= 1).sum() >= nodes - 1
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_any_subset_of_ranks_takes_what_its_links_take(data):
     """Against bytes counted one edge and one message after another."""

@@ -108,6 +108,7 @@ def test_gradients_are_the_same_mathematics(model, layers):
     assert psg.flops[psg.op == Op.BACKWARD].sum() == esdg.flops[esdg.op == Op.BACKWARD].sum()
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(["esdg", "distdgl"]),
     st.sampled_from(sorted(MODELS)),
@@ -202,6 +203,7 @@ def test_expected_halo_is_the_mean_over_random_partitions():
         assert expected_halo(snapshot.out_degree(), parts) == pytest.approx(np.mean(found), rel=0.03)
 
 
+@pytest.mark.slow
 def test_metis_balances_and_cuts_less():
     """Two communities with few edges between them: METIS finds them; a random partition reads many more rows."""
     random = np.random.default_rng(0)

@@ -66,6 +66,7 @@ def test_cut_is_that_of_the_stream() -> None:
     assert Cut.of(found, 0.25).remote == 0.25
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("policy", ["shared-nodes", "distgl", "random"])
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.2])
 @pytest.mark.parametrize("remote", [1.0, 0.2])
@@ -77,6 +78,7 @@ def test_with_all_neighbours_it_is_what_the_sampler_finds(policy: str, share: fl
     assert found.cut == sampled.cut
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("theta", [0.1, 0.5])
 @pytest.mark.parametrize("share", [0.0, 0.1])
 @pytest.mark.parametrize(("count", "policy"), [(2, "shared-nodes"), (8, "shared-nodes"), (8, "distgl")])

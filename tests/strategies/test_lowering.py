@@ -157,6 +157,7 @@ def test_each_kind_of_reuse_moves_less():
     assert psg > type1 > type2
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["psg", "real-type1", "real-reuse"])
 @pytest.mark.parametrize("ranks", [1, 3, 8])
 def test_real_schedules_replay_exactly(name, ranks):

@@ -125,6 +125,7 @@ def test_they_replay_and_free_what_they_take(planner, model, ranks):
     assert (first < then) == gat and (schedule.width[then] == (16 if gat else 8))
 
 
+@pytest.mark.slow
 @given(
     ranks=st.integers(1, 70),
     layers=st.integers(1, 3),

@@ -48,6 +48,7 @@ def test_the_search_finds_most_optima() -> None:
     assert np.mean(np.array(over) < 1e-9) >= 0.9 and max(over) < 0.1
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("levels", [1, 3, 16])
 def test_thinned_levels_stay_below(monkeypatch: pytest.MonkeyPatch, levels: int) -> None:
     monkeypatch.setattr(bounds, "LEVELS", levels)
@@ -56,6 +57,7 @@ def test_thinned_levels_stay_below(monkeypatch: pytest.MonkeyPatch, levels: int)
         assert bound(problem, gpus) <= optimum(problem, gpus)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("width", [1, 2])
 def test_a_band_wider_than_the_states_is_bounded(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     monkeypatch.setattr(bounds, "MAX_WIDTH", width)
@@ -72,6 +74,7 @@ def test_one_gpu_is_the_most_saving_matching() -> None:
     assert makespan(problem, search(problem, 1, work=QUICK), 1) == pytest.approx(best, rel=1e-12)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("gpus", [4, 64, 300, 700])
 def test_never_worse_than_algorithm_1_at_length(gpus: int) -> None:
     for kind in ("even", "one long"):

@@ -33,6 +33,7 @@ WORK = Workload("w", EvolvingGraph(400, 2000, snapshots=40, churn=0.05, seed=3).
 ALONE = np.full(6, -1, np.int32)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("formulation", ["compact", "published"])
 @pytest.mark.parametrize("name", ["highs", "gurobi"])
 @pytest.mark.parametrize(("seed", "gpus", "alpha"), [(0, 1, 0.0), (1, 2, 0.0), (2, 3, 0.0), (3, 2, 0.4), (4, 4, 3.0)])
@@ -77,6 +78,7 @@ def test_rounded_levels_and_the_cut_stay_below_the_optimum(levels):
             assert answer.proved <= best * (1 + 1e-6) and cut == answer.certified and best <= answer.objective * (1 + 1e-12)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("levels", [5, 6, 0])
 def test_what_the_solver_proves_is_true_from_a_bad_start(levels):
     """Everyone alone; the certified bound given. Its own bound may not reach above the optimum, whatever it was told."""

@@ -41,6 +41,7 @@ def work(stride: int = 1) -> Workload:
     return Workload("w", stats, model_shape("wd-gcn", 16, 16), Hyper(stride=stride))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", sorted(name for name, planner in of("snapshots").items() if not (planner.partitioned or planner.chunked)))
 @pytest.mark.parametrize("ranks", [1, 3, 8, 100])
 def test_every_strategy_passes_the_check(name, ranks):
@@ -59,6 +60,7 @@ def test_every_strategy_passes_the_check(name, ranks):
         assert (schedule.planned_ns, schedule.bound_ns, schedule.note) == (0, 0, "") and math.isnan(schedule.gap)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("stride", [1, 3, 5])
 @pytest.mark.parametrize("ranks", [1, 2, 7, 30, 64])
 def test_real_g_plus_is_the_shortest_of_the_greedy_ones(stride, ranks):
@@ -133,6 +135,7 @@ def test_files_keep_what_was_planned(tmp_path):
     assert (older.planned_ns, older.bound_ns, older.note) == (0, 0, "") and len(older) == len(schedule)
 
 
+@pytest.mark.slow
 def test_tables_show_the_gap_where_it_is_known(experiment, capsys):
     file = experiment(strategies=["psg", "real-g+", "real-l"], gpus=[2])
     command("simulate", file, "--dry-run", "--json")

@@ -180,6 +180,7 @@ def peak(schedule: Schedule, trace: Trace, rank: int) -> int:
     return int(schedule.resident + max(held, default=0))
 
 
+@pytest.mark.slow
 @given(cases, st.sampled_from([1, 2, 3, 5]), st.sampled_from(sorted(SPREAD)), st.sampled_from(FUSED))
 def test_every_plan_keeps_its_order(
     case: tuple[str, int, int, int, bool, int, float], ranks: int, name: str, streams: tuple[tuple[Lane, ...], ...]
@@ -230,6 +231,7 @@ def test_rows_are_known_ahead(case: tuple[str, int, int, int, bool, int, float],
     assert expected - len(schedule) == idle[0] * (each + 1) + idle[1] * each
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", sorted(SPREAD))
 @pytest.mark.parametrize("ranks", [1, 4, 64])
 def test_a_replay_on_presets(name: str, ranks: int) -> None:
@@ -286,6 +288,7 @@ def test_what_is_shared_is_not_asked_for() -> None:
     assert plain.host < hot.host < aware.host and hot.host < plan("disttgl", workload, 4).host
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "feeding",
     ["", "parts", "parts all", "parts all recent hot", "replicas all recent pipelined shared", "parts never never", "slots"],

@@ -28,6 +28,7 @@ def work_of(layers: int, model: str = "mpnn-lstm", ranks: int = 1, **hyper: int)
     return Workload("w", statistics_of(GRAPHS), model_shape(model, INPUTS, HIDDEN, layers), Hyper(**hyper), Partition(*cut.count(GRAPHS)))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("ranks", [1, 3])
 @pytest.mark.parametrize("planner", PLANNERS, ids=lambda planner: planner.name)

@@ -32,6 +32,7 @@ def make(layers: int = 1, **hyper: int) -> Workload:
     return Workload("w", STATS, model_shape("wd-gcn", 16, 16, layers), Hyper(**hyper))
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("name", GROUPED)
 @pytest.mark.parametrize("ranks", [1, 2, 3, 64, 1024])
 def test_every_group_trains_once(name, ranks):
@@ -44,6 +45,7 @@ def test_every_group_trains_once(name, ranks):
     assert len(reduced) == (schedule.iterations * ranks if ranks > 1 else 0)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", GROUPED)
 @pytest.mark.parametrize("layers", [1, 2])
 def test_every_transformed_row_gets_its_gradient_once(name, layers):
@@ -151,6 +153,7 @@ def test_too_short_and_unknown_models():
         model_shape("wdgcn", 8)
 
 
+@pytest.mark.slow
 def test_ten_million_tasks_in_seconds():
     """Contract of the builder: vectorised. 200,000 groups of one snapshot stream give over three million rows."""
     counts = [field.name for field in fields(STATS) if field.name != "num_nodes"]

@@ -209,6 +209,7 @@ def test_sampling_goes_on_while_a_batch_trains(model: str) -> None:
             assert end <= span[Op.MEMORY_WRITE, unit - 1][0]
 
 
+@pytest.mark.sample(22)
 @pytest.mark.parametrize("name", ["tgl", "tgl-unique"])
 @pytest.mark.parametrize("features", [0, 3])
 @pytest.mark.parametrize(("model", "task"), [*((model, "link") for model in MODELS), ("tgn", "node"), ("tgat", "node"), ("dysat", "node")])

@@ -146,6 +146,7 @@ def test_snapshots_come_no_more_than_one_window_ahead() -> None:
             ]
 
 
+@pytest.mark.sample(21)
 @pytest.mark.parametrize("strategy", ALL, ids=lambda one: one.name)
 @pytest.mark.parametrize(("model", "layers", "ranks"), [*product(MODELS, (1, 2), (1, 2))])
 def test_memory_comes_back(strategy: Windowed, model: str, layers: int, ranks: int) -> None:

@@ -124,7 +124,7 @@ class Experiment(Part):
     network_latency: float = Field(
         0.0, ge=0, le=60, description="on CPU, seconds that every operation between ranks takes beside its bytes"
     )
-    patience: float = Field(
+    hang_after: float = Field(
         60.0,
         gt=0,
         allow_inf_nan=False,

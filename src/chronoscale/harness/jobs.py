@@ -29,8 +29,8 @@ def job(experiment: Experiment, name: str, items: list[Item], out: Path) -> Job:
     how = (experiment.threads, rate, experiment.seed, experiment.device, experiment.transfer_thread, experiment.scales_rate)
     bus, network = float(experiment.bus or 0), float(experiment.network or 0)
     topology = experiment.topology or ""
-    latency, patience = experiment.network_latency, experiment.patience
-    settings = Settings(*how, bus=bus, network=network, network_latency=latency, topology=topology, patience=patience)
+    latency, hang_after = experiment.network_latency, experiment.hang_after
+    settings = Settings(*how, bus=bus, network=network, network_latency=latency, topology=topology, hang_after=hang_after)
     return Job(name, tuple(items), str(out), experiment.model.choice, experiment.repeats, experiment.warmup, settings, experiment.modules)
 
 

@@ -42,7 +42,7 @@ def cause(name: str, ended: Mapping[int, int], pages: Sequence[Positions], folde
 def _of(name: str, rank: int, status: int, page: Positions, folder: Path, output: Path) -> Cause:
     failure, words = Failure.load(folder, rank), last_line(folder / f"rank-{rank}.log")
     if status < 0:
-        lost = f"rank {rank} of '{name}' was lost ({signal.Signals(-status).name}) {page.read()}"
+        lost = f"rank {rank} of '{name}' was lost ({_name(-status)}) {page.read()}"
         if -status in _BY_SYSTEM:
             return Cause(_SYSTEM, MachineError(lost))
         return Cause(_ABORTED, MachineError(f"{lost}: {words}" if words else lost))
@@ -53,6 +53,10 @@ def _of(name: str, rank: int, status: int, page: Positions, folder: Path, output
         (file := output / f"traceback-rank-{rank}.txt").write_text(failure.trace)
         error = MachineError(f"{error}; its traceback: {file}")
     return Cause(_ORDER.get(failure.kind, _KNOWN), error)
+
+
+def _name(number: int) -> str:
+    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
 
 
 def last_line(file: Path) -> str:

@@ -51,7 +51,7 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
     program.begin()
     here.enter(Phase.MEETING)
     program.collective.barrier()
-    here.enter(Phase.PASS)
+    here.enter_pass(schedule.name)
     try:
         start, end = lanes.run(program.tasks, ranged(here.marked(program.run)))
         program.check()

@@ -32,7 +32,7 @@ class Settings:
     """How ranks execute. `transfer_thread`: on CPU, host and transfer lanes have a thread of their own. `bus`: on CPU, bytes a second
     that transfers are held to, 0 for none; `network`: that each rank sends and receives at most, 0 for none, and `network_latency`: seconds
     that every operation between ranks takes beside. `topology`: a file that says which processors share caches; '': the system does.
-    `scale_learning_rate`: on snapshots, by the groups of a step (REAL §7.4). `patience`: seconds without a move of any rank after which
+    `scale_learning_rate`: on snapshots, by the groups of a step (REAL §7.4). `hang_after`: seconds without a move of any rank after which
     the job is ended, where ten times the longest row is not more."""
 
     threads: int = 1
@@ -45,7 +45,7 @@ class Settings:
     network: float = 0.0
     network_latency: float = 0.0
     topology: str = ""
-    patience: float = 60.0
+    hang_after: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from chronoscale.real_exec.supervision import Patience, Watch
 ENTRY = "chronoscale.real_exec.worker"
 LOOK_S = 0.2  # between looks at where ranks are
 GRACE_S = 1.0  # for others to say why a rank lost them
-LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"}  # ranks of one machine: nobody else has to reach them
+# Ranks of one machine: nobody else has to reach them.
+LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "=lo", "NCCL_COMM_ID": ""}
 OnProgress = Callable[[str], None]
 
 
@@ -32,7 +33,8 @@ def launch(job: Job, ranks: int, folder: Path, on_progress: OnProgress = lambda 
     """
     path = folder / f"{job.name}.job.json"
     job.save(path)
-    wait(start(ENTRY, path, ranks, job.settings.threads), job.name, Patience(job.settings.patience), on_progress)
+    patience = Patience(job.settings.hang_after, longest_s=job.settings.network_latency)
+    wait(start(ENTRY, path, ranks, job.settings.threads), job.name, patience, on_progress)
 
 
 def start(entry: str, path: Path, ranks: int, threads: int) -> Ranks:

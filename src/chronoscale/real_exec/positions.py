@@ -15,7 +15,7 @@ from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op
 FILE = "positions"
 PAGE = 4096  # bytes a rank: cells of 8 bytes, then text
 TEXT = 1024  # where the text begins
-_PHASE, _PASSES, _ROWS = 0, 1, 2  # cells; the last begins one a lane
+_PHASE, _PASSES, _TIMED, _ROWS = 0, 1, 2, 3  # cells; the last begins one a lane
 _OPS = 64  # of a cell: (row + 1) * _OPS + op, negative when the row is over
 
 
@@ -29,6 +29,7 @@ class Phase(IntEnum):
     MEETING = 4
     TESTING = 5
     LEAVING = 6
+    SAVING = 7
 
 
 WAITING = frozenset({Phase.JOINING, Phase.MEETING, Phase.LEAVING})  # where ranks wait for each other
@@ -40,6 +41,7 @@ _WORDS = {
     Phase.MEETING: "meeting the others around a pass",
     Phase.TESTING: "testing",
     Phase.LEAVING: "leaving together",
+    Phase.SAVING: "writing results",
 }
 
 
@@ -47,19 +49,21 @@ _WORDS = {
 class Position:
     """Where a rank is: its phase, how many passes it has begun, and the rows that it is in, as (row, operation), in order of lanes.
 
-    Two positions are equal where the rank has not moved. `done`: rows that lanes ended last.
+    Two positions are equal where the rank has not moved. `timed`: it has passed over this schedule before, so that its rows are known.
+    `done`: rows that lanes ended last.
     """
 
     phase: Phase = Phase.STARTING
     passes: int = 0
+    timed: bool = False
     rows: tuple[tuple[int, Op], ...] = ()
     done: tuple[int, ...] = ()
     text: str = ""
 
     @property
     def waiting(self) -> bool:
-        """Whether it may be the others that it waits for."""
-        return self.phase in WAITING or any(op in COLLECTIVES for _, op in self.rows)
+        """Whether it may be the others that it waits for: a row that is no collective waits for nobody."""
+        return all(op in COLLECTIVES for _, op in self.rows) if self.rows else self.phase in WAITING
 
     def __str__(self) -> str:
         rows = " and ".join(f"row {row} ({op.name})" for row, op in self.rows)
@@ -73,13 +77,20 @@ class Positions:
     def __init__(self, page: memoryview) -> None:
         self._page = page
         self._cells = page[:TEXT].cast("q")
+        self._passed = set[str]()
 
     def enter(self, phase: Phase) -> None:
         """Say what begins."""
-        self._cells[_PHASE] = phase
+        self._cells[_PHASE], self._cells[_TIMED] = phase, 0
         for lane in Lane:
             self._cells[_ROWS + lane] = 0
-        self._cells[_PASSES] += phase is Phase.PASS
+
+    def enter_pass(self, schedule: str) -> None:
+        """Say that a pass over the schedule of this name begins."""
+        self.enter(Phase.PASS)
+        self._cells[_PASSES] += 1
+        self._cells[_TIMED] = schedule in self._passed
+        self._passed.add(schedule)
 
     def say(self, text: str) -> None:
         """Say in words how far the job has come."""
@@ -105,6 +116,7 @@ class Positions:
         return Position(
             Phase(self._cells[_PHASE]),
             self._cells[_PASSES],
+            bool(self._cells[_TIMED]),
             tuple((cell // _OPS - 1, Op(cell % _OPS)) for cell in rows if cell > 0),
             tuple(cell for cell in rows if cell < 0),
             text.decode(errors="replace"),

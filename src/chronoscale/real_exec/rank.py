@@ -20,7 +20,7 @@ from chronoscale.real_exec.membership import Membership
 from chronoscale.real_exec.pinning import pin
 from chronoscale.real_exec.positions import Phase
 
-WATCHED = timedelta(days=30)  # of collectives: our launcher knows better who hangs, and that it is not just slow
+WATCHED = timedelta(days=30)  # of gloo's collectives: our launcher knows better who hangs, and that it is not just slow
 
 
 def serve(device: str, work: Callable[[], None], files: Iterable[str] = ()) -> int:
@@ -54,7 +54,7 @@ def _meet(member: Membership, device: str) -> None:
     if not cuda:
         pin(member.local_rank, member.ranks, int(os.environ.get("OMP_NUM_THREADS", "1")))
     group = dist.init_process_group
-    timeout = WATCHED if member.folder else None
+    timeout = WATCHED if member.folder and not cuda else None  # a rank that waits for a GPU looks as if it computed
     group("nccl" if cuda else "gloo", member.meeting, timeout, rank=member.rank, world_size=member.ranks)
 
 

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,6 +21,7 @@ from chronoscale.real_exec.cause import last_line
 from chronoscale.real_exec.positions import Positions
 from chronoscale.real_exec.request import Ended, Request, receive
 
+START_S = 300.0  # for a server to import what ranks run, and to fork them
 STOP_S = 5.0  # for killed ranks to be gone
 # glibc keeps freed memory: mapping tensors anew at every step costs page faults, by luck of their sizes, and blurs every figure.
 # What the user has set himself stands.
@@ -34,10 +36,16 @@ class Ranks:
     def __init__(self, server: RankServer, channel: socket.socket, request: Request, pages: Sequence[Positions]) -> None:
         self.server, self.channel, self.pages = server, channel, pages
         self.folder, self.output = Path(request.folder), Path(request.argument).parent
-        self.pids: list[int] = receive(channel) or []
         self.ended: dict[int, int] = {}
+        channel.settimeout(START_S)
+        try:
+            self.pids: list[int] = receive(channel) or []
+        except TimeoutError:
+            server.close()
+            raise MachineError(f"ranks cannot start: their server has not answered for {START_S:g} s") from None
         if not self.pids:
             raise MachineError(f"ranks cannot start: {server.last_words()}")
+        server.ready = True
 
     @property
     def over(self) -> bool:
@@ -51,7 +59,7 @@ class Ranks:
         except TimeoutError:
             return
         if message is None:
-            raise MachineError("the server of ranks was lost")
+            raise MachineError("the server of ranks was lost, and all ranks with it; give the same command again")
         ended = Ended(*message)
         self.ended[ended.rank] = ended.status
         self.server.spent_s += ended.cpu_s
@@ -81,6 +89,7 @@ class RankServer:
 
     def __init__(self, setting: Setting) -> None:
         self.spent_s = 0.0  # CPU seconds of its ranks that have ended
+        self.ready = False  # it has started ranks
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = {key: value for key, value in os.environ.items() if not key.startswith(BEFORE_START)} | dict(setting)
         command = [sys.executable, "-P", "-m", "chronoscale.real_exec.server", str(theirs.fileno()), str(os.getpid())]
@@ -125,27 +134,29 @@ class RankServer:
         """End it, and all ranks with it."""
         self._control.close()
         try:
-            self._process.wait(STOP_S)
+            self._process.wait(STOP_S if self.ready else 0.0)  # while it imports, it does not hear
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
 
 
 _servers: dict[Setting, RankServer] = {}
+_lock = threading.Lock()
 
 
 def spent_s() -> float:
     """Return the CPU seconds of ranks that have ended. Where their server has ended, too, the system counts them as this process's."""
-    return sum(server.spent_s for server in _servers.values() if server.alive)
+    return sum(server.spent_s for server in tuple(_servers.values()) if server.alive)
 
 
 def server_of(threads: int) -> RankServer:
     """Return the server that ranks of so many threads are forked from; it is started where it is not there."""
     given = {key: value for key, value in os.environ.items() if key.startswith(BEFORE_START)}
     setting = tuple(sorted({**QUIET, **given, "OMP_NUM_THREADS": str(threads)}.items()))
-    if setting not in _servers or not _servers[setting].alive:
-        _servers[setting] = RankServer(setting)
-    return _servers[setting]
+    with _lock:
+        if setting not in _servers or not _servers[setting].alive:
+            _servers[setting] = RankServer(setting)
+        return _servers[setting]
 
 
 @atexit.register

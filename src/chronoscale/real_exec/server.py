@@ -20,7 +20,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
-from chronoscale.parent import die_with_parent
+import numpy as np
+
+from chronoscale.parent import die_with_parent, outlive_parent
 from chronoscale.real_exec.request import Ended, Request, receive, send
 
 # What ranks import, and what torch's optimisers and pyarrow import when they are first used.
@@ -28,12 +30,13 @@ PRELOADED = ("chronoscale.real_exec.worker", "chronoscale.real_exec.training", "
 
 
 class RankProcesses:
-    """The ranks of one job: one process group, whose leader, rank 0, is waited for last, so that no other group can have its number."""
+    """The ranks of one job: one process group. None is waited for before all have ended, so that no other group can have its number."""
 
     def __init__(self, request: Request, channel: socket.socket) -> None:
         self.request, self.channel = request, channel
         self.pids: list[int] = []
         self.handles: dict[int, int] = {}  # pidfd: rank, of ranks that run
+        self.dropped = False  # the launcher wants no more of it
 
     def report(self, handle: int) -> None:
         """Tell the launcher how a rank ended; after the last one, end whatever ranks have left behind."""
@@ -88,6 +91,7 @@ class Server:
             request = Request.load(Path(path.decode()))
         except OSError:  # given up before it was looked at
             return channel.close()
+        os.unlink(path)  # it holds the user's whole environment
         job = RankProcesses(request, channel)
         self._jobs.append(job)
         for rank in range(request.ranks):
@@ -107,6 +111,7 @@ class Server:
         try:
             os.setpgid(0, job.pids[0] if rank else 0)
             die_with_parent(server)
+            job.channel.close()
             self._forget()
             _become(job.request, rank)
         except BaseException:
@@ -124,18 +129,23 @@ class Server:
     def _ended(self, job: RankProcesses, handle: int) -> None:
         self._selector.unregister(handle)
         job.report(handle)
-        if not job.handles:
-            self._selector.unregister(job.channel.fileno())
-            job.channel.close()
-            self._jobs.remove(job)
+        if job.dropped and not job.handles:
+            self._end(job)
 
     def _hear(self, job: RankProcesses) -> None:
         """The launcher says no word on a job's socket but by closing it: it wants the job ended."""
         if receive(job.channel) is None:
+            self._selector.unregister(job.channel.fileno())
+            job.dropped = True
             job.kill()
-            for handle in list(job.handles):
-                self._ended(job, handle)
-            shutil.rmtree(job.request.folder, ignore_errors=True)
+            if not job.handles:
+                self._end(job)
+
+    def _end(self, job: RankProcesses) -> None:
+        """Leave nothing of a job."""
+        shutil.rmtree(job.request.folder, ignore_errors=True)
+        job.channel.close()
+        self._jobs.remove(job)
 
     def _close(self) -> NoReturn:
         for job in self._jobs:
@@ -152,6 +162,7 @@ def _become(request: Request, rank: int) -> NoReturn:
     os.environ.clear()
     os.environ.update(request.environment | request.membership(rank).variables())
     os.chdir(request.directory)
+    np.random.seed()
     sys.path[:] = request.modules
     sys.argv = [request.entry, request.argument]
     code = import_module(request.entry).main(request.argument)
@@ -161,11 +172,14 @@ def _become(request: Request, rank: int) -> NoReturn:
 
 def main(file: int, launcher: int) -> NoReturn:
     """Import what ranks need, then serve."""
+    die_with_parent(launcher)  # while it imports, it hears nothing
     for name in PRELOADED:
         import_module(name)
     gc.collect()
     gc.freeze()
-    Server(socket.socket(fileno=file), launcher).run()
+    server = Server(socket.socket(fileno=file), launcher)
+    outlive_parent()  # from now on it ends its ranks first
+    server.run()
 
 
 if __name__ == "__main__":

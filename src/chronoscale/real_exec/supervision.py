@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 import psutil
 
-from chronoscale.real_exec.positions import Phase, Position, Positions
+from chronoscale.real_exec.positions import Position, Positions
 
 SAY_S = 1.0  # between two lines on how far a job has come
 SUSPECT = 0.25  # of the patience, after which the system is asked now and then whether a rank computes
 ASK_S = 1.0  # between two questions, at most
+STOPPED_S = 2.0  # between two looks, after which the watch was stopped, or slept
 COMPUTES = 0.05  # of a core: more than who only waits takes, with the heartbeats of its libraries
 
 
@@ -30,20 +31,20 @@ class Patience:
 
 
 class Process(NamedTuple):
-    """What the system says of a rank and its children: CPU seconds so far, and whether it is stopped."""
+    """What the system says of a rank and its children: CPU seconds so far, whether it is stopped, and whether it waits for a disk."""
 
     busy_s: float
-    stopped: bool
+    stopped: bool = False
+    on_disk: bool = False
 
 
 def look_up(pid: int) -> Process:
     """Ask the system; nothing for a process that is gone."""
     try:
         own = psutil.Process(pid)
-        family = [own, *own.children(recursive=True)]
-        stopped = own.status() == psutil.STATUS_STOPPED
+        family, status = [own, *own.children(recursive=True)], own.status()
     except psutil.Error:
-        return Process(0.0, False)
+        return Process(0.0)
     busy = 0.0
     for one in family:
         try:
@@ -51,7 +52,7 @@ def look_up(pid: int) -> Process:
             busy += times.user + times.system
         except psutil.Error:
             pass  # it ended just now
-    return Process(busy, stopped)
+    return Process(busy, status == psutil.STATUS_STOPPED, status == psutil.STATUS_DISK_SLEEP)
 
 
 class _Rank:
@@ -65,8 +66,9 @@ class _Rank:
 class Watch:
     """Looks at ranks now and then. `hung`: what to say when they do not move any more, '' while they do.
 
-    A rank moves when its position changes. Where no row says how long a position may last (outside of passes, and in the first one unless
-    its longest row is known), a rank that computes moves, too. A rank that may be waiting for others hangs only when none of them moves.
+    A rank moves when its position changes. Where nothing says how long a position may last (outside of passes, and in the first over a
+    schedule), a rank that computes, or waits for a disk, moves, too, unless it is in a collective. A job hangs when one of its ranks is
+    stopped, or stays in a row that was timed and waits for nobody, or when no rank moves at all.
     """
 
     def __init__(
@@ -79,7 +81,7 @@ class Watch:
     ) -> None:
         self._pages, self._pids, self._patience, self._clock, self._ask = pages, pids, patience, clock, ask
         self._ranks = [_Rank(clock()) for _ in pages]
-        self._longest_s, self._said = patience.longest_s, clock()
+        self._longest_s, self._said, self._looked = patience.longest_s, clock(), clock()
         self.hung = ""
 
     @property
@@ -89,11 +91,15 @@ class Watch:
     def look(self, ended: Container[int]) -> str:
         """Return how far the first rank has come, in words, or '' where it is too early for another line."""
         now = self._clock()
+        if (gap := now - self._looked) > STOPPED_S:  # it is this process that was stopped, not they
+            for state in self._ranks:
+                state.since, state.arrived, state.asked = state.since + gap, state.arrived + gap, None
+        self._looked = now
         running = [rank for rank in range(len(self._ranks)) if rank not in ended]
         for rank in running:
             self._follow(rank, now)
         stuck = [rank for rank in running if now - self._ranks[rank].since > self.limit_s]
-        if stuck and (len(stuck) == len(running) or any(not self._ranks[rank].position.waiting for rank in stuck)):
+        if stuck and (len(stuck) == len(running) or any(self._alone(rank) for rank in stuck)):
             self.hung = self._blame(running, stuck, ended, now)
         if now - self._said < SAY_S:
             return ""
@@ -103,17 +109,25 @@ class Watch:
                 return f"rank {rank} has computed for {now - state.arrived:.0f} s {state.position}"
         return self._ranks[0].position.text
 
+    def _alone(self, rank: int) -> bool:
+        """Whether it hangs whatever others do."""
+        state = self._ranks[rank]
+        stopped = state.asked is not None and state.asked[1].stopped
+        return stopped or (state.position.timed and bool(state.position.rows) and not state.position.waiting)
+
     def _follow(self, rank: int, now: float) -> None:
         state, position = self._ranks[rank], self._pages[rank].read()
         stayed = now - state.since
         if position != state.position:
-            if state.position.rows and not state.position.waiting and position.passes > 1:
-                self._longest_s = max(self._longest_s, stayed)
+            if state.position.rows and not state.position.waiting:
+                self._longest_s = max(self._longest_s, now - state.arrived)
             state.position, state.since, state.arrived, state.asked = position, now, now, None
         elif stayed > SUSPECT * self.limit_s and (state.asked is None or now - state.asked[0] >= min(ASK_S, SUSPECT * self.limit_s)):
             before, state.asked = state.asked, (now, self._ask(self._pids[rank]))
-            timed = position.phase is Phase.PASS and (position.passes > 1 or self._longest_s)
-            if before is not None and not timed and state.asked[1].busy_s - before[1].busy_s > COMPUTES * (now - before[0]):
+            if before is None or position.timed or (position.rows and position.waiting):
+                return
+            works = state.asked[1].on_disk or state.asked[1].busy_s - before[1].busy_s > COMPUTES * (now - before[0])
+            if works:
                 state.since = now - SUSPECT * self.limit_s
 
     def _blame(self, running: Sequence[int], stuck: Sequence[int], ended: Container[int], now: float) -> str:
@@ -121,7 +135,7 @@ class Watch:
         stopped = [rank for rank in stuck if self._ask(self._pids[rank]).stopped]
         guilty = stopped or [rank for rank in stuck if not self._ranks[rank].position.waiting]
         gone = [f"rank {rank} has ended" for rank in range(len(self._ranks)) if rank in ended]
-        others = [f"rank {rank} waits {self._ranks[rank].position}" for rank in running if rank not in guilty]
+        others = [f"rank {rank} {self._does(rank)} {self._ranks[rank].position}" for rank in running if rank not in guilty]
         told = []
         for rank in guilty:
             stays = f"rank {rank} has not moved for {now - self._ranks[rank].since:.0f} s"
@@ -129,3 +143,6 @@ class Watch:
         if not guilty:
             told.append(f"ranks have waited for each other for {now - max(self._ranks[rank].since for rank in stuck):.0f} s")
         return "; ".join([*told, *others, *gone])
+
+    def _does(self, rank: int) -> str:
+        return "waits" if self._ranks[rank].position.waiting else "is"

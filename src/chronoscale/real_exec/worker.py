@@ -83,6 +83,7 @@ def main(path: str) -> int:
 
     def work() -> None:
         passes = run_job(job)  # ends with a sum over ranks: none leaves while another still computes
+        positions.own().enter(Phase.SAVING)
         if not dist.is_initialized() or dist.get_rank() == 0:
             save_passes(passes, Path(job.out))
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
 from chronoscale.interruption import masked
+from chronoscale.parent import die_with_parent
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
@@ -52,6 +53,7 @@ def plan_within(seconds: float, strategy: Strategy, workload: Workload, ranks: i
 
 
 def _plan(told: Connection, path: str, strategy: Strategy, workload: Workload, ranks: int, costs: CostModel) -> None:
+    die_with_parent(os.getppid())
     os.nice(LOW)
     told.send("started")
     said = ""
