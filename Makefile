@@ -12,7 +12,7 @@ OUT    ?= build/gpu/results
 # A worker of the suite is one core.
 ONE := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 WORKERS ?= 2
-BUDGET  ?= 14# minutes of CPU on a quiet machine, of the suite without the checks
+BUDGET  ?= 10# minutes of CPU, in units of tests/budget.py, without the checks
 
 .PHONY: demo test test-all check sanitize sanitize-threads install wheel gpu gpu-wheels clean
 

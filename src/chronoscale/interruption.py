@@ -22,7 +22,8 @@ IMPORTING, WRITTEN = (
     "<frozen importlib._bootstrap",
     "<string>",
 )  # code that is no file's: `exec`, whose KeyboardInterrupt ends Python by a signal
-_came, _held, _nothing_open = 0, 0, False
+_came, _nothing_open = 0, False
+_held = list[None]()  # one for each `masked` that is open, of any thread
 
 
 def leave(*_: object) -> None:
@@ -71,14 +72,13 @@ def at_once() -> Iterator[None]:
 @contextmanager
 def masked() -> Iterator[None]:
     """Within, SIGINT waits; processes and threads that are started here never take it, so that whoever starts them has to end them."""
-    global _held
-    _held += 1  # the mask alone is this thread's: another one may take the signal, for which Python interrupts the first
+    _held.append(None)  # the mask alone is this thread's: another one may take the signal, for which Python interrupts the first
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        _held -= 1
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        _held.pop()
 
 
 def _count(number: int, frame: FrameType | None) -> None:

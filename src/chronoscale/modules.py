@@ -20,11 +20,11 @@ def load(file: str | Path) -> ModuleType:
     name = f"chronoscale_outside_{sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
     if name not in sys.modules:
         spec = util.spec_from_file_location(name, path)
-        if spec is None or spec.loader is None:
+        if spec is None:
             raise UserError(f"{file}: not a Python file")
         sys.modules[name] = module = util.module_from_spec(spec)  # known by its name while it runs, as dataclasses want
         try:
-            spec.loader.exec_module(module)
+            exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)  # not as an import: Ctrl-C is heard
         except (Exception, SystemExit) as error:  # whatever the user's code raises
             del sys.modules[name]
             raise UserError(f"{file}: not importable ({type(error).__name__}: {error})") from error

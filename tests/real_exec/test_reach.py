@@ -80,7 +80,7 @@ def test_the_attack_on_a_rendezvous_finds_nothing_to_talk_to(tmp_path: Path) -> 
         assert ports  # gloo's own, on loopback
         for port in ports:
             with pytest.raises(dist.DistError):
-                dist.TCPStore(ELSEWHERE, port, is_master=False, timeout=timedelta(seconds=1), wait_for_workers=False)
+                dist.TCPStore(ELSEWHERE, port, is_master=False, timeout=timedelta(seconds=0.2), wait_for_workers=False)
         assert all(page.read().rows or page.read().done for page in ranks.pages) and not ranks.ended
 
 

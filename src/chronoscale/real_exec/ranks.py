@@ -19,7 +19,7 @@ from chronoscale.errors import MachineError
 from chronoscale.real_exec import positions
 from chronoscale.real_exec.cause import last_line
 from chronoscale.real_exec.positions import Positions
-from chronoscale.real_exec.request import Ended, Request, receive
+from chronoscale.real_exec.request import RankEnd, Request, receive
 
 START_S = 300.0  # for a server to import what ranks run, and to fork them
 STOP_S = 5.0  # for killed ranks to be gone
@@ -60,7 +60,7 @@ class Ranks:
             return
         if message is None:
             raise MachineError("the server of ranks was lost, and all ranks with it; give the same command again")
-        ended = Ended(*message)
+        ended = RankEnd(*message)
         self.ended[ended.rank] = ended.status
         self.server.spent_s += ended.cpu_s
 

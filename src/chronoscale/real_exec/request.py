@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from chronoscale.real_exec.membership import Membership
 
 
-class Ended(NamedTuple):
+class RankEnd(NamedTuple):
     """A rank that ended. status: its exit code, or minus the signal's number. cpu_s: with the job's last rank, of all."""
 
     rank: int

@@ -23,7 +23,7 @@ from typing import NoReturn
 import numpy as np
 
 from chronoscale.parent import die_with_parent, outlive_parent
-from chronoscale.real_exec.request import Ended, Request, receive, send
+from chronoscale.real_exec.request import RankEnd, Request, receive, send
 
 # What ranks import, and what torch's optimisers and pyarrow import when they are first used.
 PRELOADED = ("chronoscale.real_exec.worker", "chronoscale.real_exec.training", "torch._dynamo", "pyarrow.dataset")
@@ -47,7 +47,7 @@ class RankProcesses:
         status = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
         last = not self.handles
         cpu_s = self._reap() if last else 0.0
-        send(self.channel, Ended(rank, status, cpu_s))
+        send(self.channel, RankEnd(rank, status, cpu_s))
 
     def kill(self) -> None:
         """End all of the group, at once."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
-import signal
+import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from chronoscale.errors import MachineError, UserError
 from chronoscale.interruption import masked
+from chronoscale.parent import die_with_parent
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -24,7 +24,6 @@ Judge = Callable[[T], R]
 Take = Callable[[int, R], None]
 CONNECT_S = 30  # until a scheduler and its first worker have answered
 PACKAGE = "chronoscale"
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG, linux/prctl.h
 
 
 def sweep(judge: Judge[T, R], tasks: Mapping[int, T], take: Take[R], workers: int = 1, dask: str | None = None) -> None:
@@ -44,9 +43,9 @@ def sweep(judge: Judge[T, R], tasks: Mapping[int, T], take: Take[R], workers: in
 
 
 def _in_processes(judge: Judge[T, R], tasks: Mapping[int, T], take: Take[R], workers: int) -> None:
-    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_begin) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=die_with_parent, initargs=(os.getpid(),)) as pool:
         try:
-            with masked():  # processes begin with the first task
+            with masked():  # processes begin with the first task; Ctrl-C is for whoever started them
                 futures = {pool.submit(judge, task): number for number, task in tasks.items()}
             for future in as_completed(futures):
                 take(futures[future], future.result())
@@ -61,11 +60,6 @@ def _in_processes(judge: Judge[T, R], tasks: Mapping[int, T], take: Take[R], wor
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _begin() -> None:
-    """End where this command is killed; Ctrl-C does not come here, it is for whoever started this process."""
-    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
 
 
 def _on_cluster(judge: Judge[T, R], tasks: Mapping[int, T], take: Take[R], address: str) -> None:
