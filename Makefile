@@ -10,7 +10,7 @@ CUDA   ?= $(if $(shell command -v nvcc),ON,OFF)
 OUT    ?= build/gpu/results
 
 # A worker of the suite is one core.
-ONE := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+ONE := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 WORKERS ?= 2
 BUDGET  ?= 10# minutes of CPU, in units of tests/budget.py, without the checks
 

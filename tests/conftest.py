@@ -1,5 +1,6 @@
 """One thread for torch: tests compare numbers, not speeds, and share the machine."""
 
+import gc
 import json
 from pathlib import Path
 
@@ -12,6 +13,17 @@ from chronoscale.datasets.generate.growth import GrowthGraph
 pytest_plugins = ["budget", "profiles", "sample"]
 torch.set_num_threads(1)
 SMALL = {"model": {"name": "t-gcn", "hidden": 8, "inputs": 8}, "groups": 6, "ranks": [1], "repeats": 2, "warmup": 0}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Thousands of tests are no garbage, neither now nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import subprocess
+import time
 from itertools import count
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import torch.distributed as dist
 from chronoscale.real_exec import positions
 from chronoscale.real_exec.collective import TorchCollective
 from chronoscale.real_exec.exchange import TorchExchange
+from chronoscale.real_exec.progress import Progress
 from chronoscale.real_exec.rank import serve
 from chronoscale.real_exec.task import Task
 from chronoscale.strategies.schedule import Lane, Op
@@ -32,6 +34,7 @@ def lose(how: str) -> None:
         torch.ones(1 << 28)
     elif how not in ("leave out", "never"):
         os.kill(os.getpid(), getattr(signal, how))
+        time.sleep(1000)  # the signal may take its time
 
 
 def talk(operation: str, loses: int, how: str) -> None:
@@ -41,6 +44,20 @@ def talk(operation: str, loses: int, how: str) -> None:
     values = torch.ones(ranks * ROWS, 8)
     into = torch.empty_like(values)
     here = positions.own()
+
+    if how == "raise beside":
+        rows = [Task(7, Op.COMPUTE, Lane.COMPUTE, 0, 0, 0, 0, 0, ()), Task(8, Op.RECV, Lane.COMM, 0, 0, 0, 0, 0, ())]
+
+        def beside(task: Task) -> None:
+            if task.op is Op.RECV:
+                exchange.receive(into, 1 - rank)  # which nobody sends
+            elif rank == loses:
+                while len(here.read().rows) < 2:
+                    time.sleep(0.01)
+                raise ValueError("odd")
+
+        step = here.marked(beside)
+        Progress(rows, [0, 1], [[], []], 2).run([lambda _, task: step(task)] * 2)
 
     if how == "leave a child":
         subprocess.Popen(["sleep", "1000"])

@@ -16,13 +16,13 @@ from chronoscale.datasets.streams.events import EventStream
 Write = Callable[[str], Path]
 # A plug-in, run on every rank: in the second epoch the second rank is lost in its first row, if the file `how` says so, which it removes.
 LOSES = """
-import os, resource, signal, time
+import os, resource, signal, threading, time
 from pathlib import Path
 import torch
 from chronoscale.real_exec import positions
 from chronoscale.strategies.schedule import COLLECTIVES
 
-how, marked = Path("how"), positions.Positions.marked
+how, marked, one = Path("how"), positions.Positions.marked, threading.Lock()
 
 def lose(way):
     if way == "raise":
@@ -33,14 +33,20 @@ def lose(way):
     if way == "leave out":
         time.sleep(1000)
     os.kill(os.getpid(), getattr(signal, way))
+    time.sleep(1000)  # the signal may take its time
 
 def losing(self, run):
     def step(task):
-        if os.environ["RANK"] == "1" and "epoch 2" in self.read().text and how.exists():
-            way = how.read_text()
-            if way != "leave out" or task.op in COLLECTIVES:
-                how.unlink()
-                lose(way)
+        way = None
+        with one:
+            if os.environ["RANK"] == "1" and "epoch 2" in self.read().text and how.exists():
+                way = how.read_text()
+                if way != "leave out" or task.op in COLLECTIVES:
+                    how.unlink()
+                else:
+                    way = None
+        if way:
+            lose(way)
         run(task)
     return marked(self, step)
 

@@ -72,7 +72,9 @@ class Position:
 
 
 class Positions:
-    """The cells of one rank, written by that rank."""
+    """The cells of one rank, written by that rank. `give_up`: ends the rank for what one of its threads has raised, while another waits."""
+
+    give_up: Callable[[BaseException], None] = staticmethod(lambda _: None)
 
     def __init__(self, page: memoryview) -> None:
         self._page = page

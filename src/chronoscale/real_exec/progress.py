@@ -5,8 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
+from chronoscale.real_exec import positions
+from chronoscale.real_exec.soundness import Unsound
 from chronoscale.real_exec.task import Task
 
+GIVE_UP_S = 2.0  # for threads to end after one has failed: one in a collective may wait for ranks that wait for what the failed was to send
 Step = Callable[[int, Task], None]  # of a row and its place among the tasks
 
 
@@ -20,6 +23,7 @@ class Progress:
         self._awaited = {need for waits in self._waits for need in waits}
         self._done: set[int] = set()
         self._failure: BaseException | None = None
+        self._timer: threading.Timer | None = None
         self._changed = threading.Condition()
 
     def run(self, steps: Sequence[Step]) -> None:
@@ -31,6 +35,8 @@ class Progress:
         self._follow(self._rows[-1], steps[-1])
         for helper in helpers:
             helper.join()
+        if self._timer is not None:
+            self._timer.cancel()
         if self._failure is not None:
             raise self._failure
 
@@ -49,6 +55,10 @@ class Progress:
             with self._changed:
                 self._failure = self._failure or error
                 self._changed.notify_all()
+                if self._timer is None and not isinstance(error, Unsound):  # which every rank sees at the same row
+                    self._timer = threading.Timer(GIVE_UP_S, positions.own().give_up, [error])
+                    self._timer.daemon = True
+                    self._timer.start()
 
     def _await(self, rows: Sequence[int]) -> None:
         if rows:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -30,6 +31,8 @@ def serve(device: str, work: Callable[[], None], files: Iterable[str] = ()) -> i
     """
     member = Membership.here()
     positions.join(member)
+    if member.folder:
+        positions.own().give_up = partial(_give_up, member)
     try:
         if member.ranks > 1:
             _meet(member, device)
@@ -45,6 +48,12 @@ def serve(device: str, work: Callable[[], None], files: Iterable[str] = ()) -> i
             print(f"error: {failure.error(Path(sys.argv[0]).name)}", file=sys.stderr)
         return failure.code
     return 0
+
+
+def _give_up(member: Membership, error: BaseException) -> NoReturn:
+    failure = Failure.of(error, member.rank, str(positions.own().read()))
+    failure.save(Path(member.folder))
+    leave(failure.code)
 
 
 def _meet(member: Membership, device: str) -> None:
