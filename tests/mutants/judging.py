@@ -1,4 +1,7 @@
-"""Judging: faults in batches, side by side in copies, until a time is up. The tests of a batch run without any fault first."""
+"""Judging: faults in batches, side by side in copies, until a time is up. The tests of a batch run without any fault first.
+
+A fault that no test notices gets a second try: as many drawn examples as in the second tier.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,8 @@ def judge(fault: Fault, twin: Twin, unsound: set[str], key: str, *, fast: bool) 
             raise Unfit(f"without any fault {bad[0]} fails in the copy")
         with twin.seeded(fault):
             verdict = twin.test(tests, fast=fast)
+            if not fast and verdict.passed and not verdict.failed:
+                verdict = twin.test(tests, full=True)
         if verdict.failed:
             said, by = "noticed", verdict.failed[0].removeprefix("tests/")
         elif verdict.skipped and not verdict.passed:

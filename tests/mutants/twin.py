@@ -114,19 +114,17 @@ class Twin:
         self.written += 1
         os.utime(path, (self.written, self.written))
 
-    def test(self, tests: list[str], *, fast: bool = False, every: bool = False) -> Verdict:
-        """Run tests up to the first that fails, or all. Raises Unfit where pytest does not run them."""
+    def test(self, tests: list[str], *, fast: bool = False, full: bool = False, every: bool = False) -> Verdict:
+        """Run tests up to the first that fails, or all; `full`: with the second tier's number of drawn examples. Raises Unfit where pytest
+        does not run them."""
         assert self.server.stdin is not None and self.server.stdout is not None
-        print(
-            json.dumps({"tests": tests, "fast": fast, "all": every, "limit_s": LIMIT_S * (10 if every else 1)}),
-            file=self.server.stdin,
-            flush=True,
-        )
+        request = {"tests": tests, "fast": fast, "full": full, "all": every, "limit_s": LIMIT_S * (10 if every else 1)}
+        print(json.dumps(request), file=self.server.stdin, flush=True)
         line = self.server.stdout.readline()
         if not line:
             raise Unfit("the warm server ended")
         said = json.loads(line)
-        verdict = Verdict(said["failed"], bool(said["slow"][:1] == [True]), said["passed"], said["skipped"], said["seconds"], said["cpu"])
+        verdict = Verdict(said["failed"], full or said["slow"][:1] == [True], said["passed"], said["skipped"], said["seconds"], said["cpu"])
         if said["code"] == "limit":
             return Verdict([f"the time limit of {LIMIT_S} s"], True, 0, 0, verdict.seconds, verdict.cpu)
         if not verdict.failed and said["code"] not in (0, 5):

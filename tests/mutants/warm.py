@@ -1,7 +1,7 @@
 """Warm server: imports what tests and the package import, and forks a child for each line of requests; `twin.py` starts it in a copy.
 
-A request is a JSON object on standard input: `tests`, `fast`, `all` (go on after a failure), `limit_s`. The answer is
-one line: `failed`, `slow` (of each of them), `passed`, `skipped`, `seconds`, `cpu`, `code` of pytest or 'limit'.
+A request is a JSON object on standard input: `tests`, `fast`, `full` (many drawn examples), `all` (go on after a failure), `limit_s`.
+The answer is one line: `failed`, `slow` (of each of them), `passed`, `skipped`, `seconds`, `cpu`, `code` of pytest or 'limit'.
 """
 
 from __future__ import annotations
@@ -55,10 +55,11 @@ def judge(request: dict[str, Any], package: Path) -> dict[str, Any]:
     """Run the tests in this process. What they imported must be the copy's."""
     import pytest  # noqa: PLC0415 (imported by now; not so where this module is only read)
 
+    os.environ["HYPOTHESIS_PROFILE"] = "full" if request["full"] else "fast"
     notes = Notes()
     options = [*OPTIONS, *([] if request["all"] else ["-x"]), *(["-m", "not slow"] if request["fast"] else [])]
     code = pytest.main([*options, *request["tests"]], plugins=[notes])
-    strange = [name for name, module in sys.modules.items() if name.startswith("chronoscale") and not _is_in(package, module)]
+    strange = [name for name, module in sys.modules.items() if name.partition(".")[0] == "chronoscale" and not _is_in(package, module)]
     assert not strange, f"not from the copy: {strange}"
     return {"failed": notes.failed, "slow": notes.slow, "passed": notes.passed, "skipped": notes.skipped, "code": int(code)}
 

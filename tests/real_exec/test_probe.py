@@ -86,10 +86,11 @@ WINDOWED += [("t-gcn", Decay(1, 4, 0.3, lags=(4,)), "exact"), ("evolvegcn-o", De
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(("graph", "ranks", "given"), in_turn(WINDOWED, (1, 2), (0, 1, 3)))
-def test_every_descriptor_of_a_window_is_in_range(graph, ranks, given, monkeypatch):
+def test_every_descriptor_of_a_window_is_in_range(graph, ranks, given, monkeypatch, request):
     """Of every strategy on blocks, in any epoch: other draws of chunks than those that were timed."""
     (model, decay, variant), snapshots = given, GRAPHS[graph]
-    monkeypatch.setattr(probe, "chunked", cut_anyhow)
+    if request.node.get_closest_marker("slow") is None:
+        monkeypatch.setattr(probe, "chunked", cut_anyhow)
     hyper = Hyper(recency=Recency(decay, 16), variant=variant)
     shape = model_shape(model, 8, 2 if model == "evolvegcn-h" else 8, 2)  # it summarises as many nodes as it is wide
     found = list(probes(snapshots, shape, hyper, ranks, ["blocks"]))
@@ -97,7 +98,7 @@ def test_every_descriptor_of_a_window_is_in_range(graph, ranks, given, monkeypat
     for one in found:
         assert one.schedule.kind == "blocks" and one.schedule.ranks == ranks
         assert one.parts.dtype == np.int32 and one.parts.shape == (one.snapshots.num_nodes,) and one.parts.max() < 16
-    chunks = cut_anyhow(snapshots, 16)
+    chunks = probe.chunked(snapshots, 16)
     for planner, seed in product(BLOCKS, range(3)):
         work = Workload("w", statistics_of(snapshots), shape, replace(hyper, seed=seed), chunking=Counted(snapshots, chunks))
         covers(found, planner.plan(work, ranks, COSTS))

@@ -118,7 +118,7 @@ def test_a_rank_that_does_not_move_is_named_with_who_waits(tmp_path: Path) -> No
 
 def test_who_may_wait_is_not_blamed_while_others_move(tmp_path: Path) -> None:
     scene = Scene(tmp_path, 2, Patience(10.0))
-    scene.begin(0, 1)
+    scene.begin(0, 1, 0, 1)
     scene.at(0, 1, Op.ALLTOALL)
     for row in range(50):
         scene.at(1, 2 * row)
