@@ -23,6 +23,7 @@ import psutil
 
 from chronoscale.real_exec.launch import start, wait
 from chronoscale.real_exec.ranks import server_of, spent_s
+from chronoscale.real_exec.server import PRELOADED
 
 
 class Cost(NamedTuple):
@@ -45,7 +46,7 @@ COMMANDS = (
     *("simulate --dry-run bad-key.yaml", "bench --dry-run bad-strategy.yaml", "simulate --dry-run good.yaml"),
 )
 MEETING = str(Path(__file__).parent.resolve() / "meeting.py")
-IMPORTS = ("torch", "chronoscale.real_exec.worker", "chronoscale.real_exec.training")
+IMPORTS = ("torch", ",".join(PRELOADED[:2]), ",".join(PRELOADED))
 
 
 def process(*words: str) -> Cost:
@@ -63,9 +64,9 @@ def command(words: str) -> Callable[[], Cost]:
     return lambda: process("-m", "chronoscale", *words.split())
 
 
-def imports(module: str) -> Callable[[], Cost]:
-    """What a process takes that imports a module."""
-    return lambda: process("-c", f"import {module}")
+def imports(modules: str) -> Callable[[], Cost]:
+    """What a process takes that imports some modules."""
+    return lambda: process("-c", f"import {modules}")
 
 
 def ranks() -> Cost:
@@ -80,7 +81,7 @@ def ranks() -> Cost:
 
 ROWS: Mapping[str, Callable[[], Cost]] = {
     **{f"`{words}`": command(words) for words in COMMANDS},
-    **{f"import {module}": imports(module) for module in IMPORTS},
+    **{f"import {modules.replace(',', ', ')}": imports(modules) for modules in IMPORTS},
     "two ranks, from the server": ranks,
     "two ranks, torchrun": lambda: process("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", MEETING, "job"),
 }

@@ -63,7 +63,16 @@ def test_what_passed_is_as_pytest_says(everything, said: str, code: int, counts:
     assert sys.modules["unit"]._counted(said, code) == counts
 
 
-def test_every_stage_but_the_studies_has_units(everything) -> None:
+def test_every_stage_but_the_studies_has_units(everything, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["stages"], "_files_of", lambda mark: [f"tests/test_{mark}.py"])
     units = [unit for name, stage in everything.STAGES.items() if name != "studies" for unit in stage()]
     assert {unit.stage for unit in units} == set(everything.STAGES) - {"studies"}
     assert len({unit.title for unit in units}) == len(units)
+
+
+@pytest.mark.slow
+def test_files_are_those_of_which_pytest_takes_a_test(everything) -> None:
+    """By a mark, by a sample, and by drawn examples."""
+    slow, drawn = (sys.modules["stages"]._files_of(mark) for mark in ("slow", "hypothesis"))
+    assert {"tests/test_everything.py", "tests/real_exec/test_probe.py"} <= set(slow) and "tests/datasets/test_layout.py" in drawn
+    assert "tests/datasets/test_layout.py" not in slow

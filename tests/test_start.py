@@ -36,7 +36,10 @@ if entry == "command":
     except SystemExit as end:
         code = end.code or 0
 else:
-    import chronoscale.real_exec.training, chronoscale.real_exec.worker
+    from importlib import import_module
+    from chronoscale.real_exec.server import PRELOADED
+    for name in PRELOADED:
+        import_module(name)
     code = 0
 print(json.dumps([code, sorted({name.partition(".")[0] for name in sys.modules})]), file=sys.__stdout__)
 """

@@ -77,8 +77,8 @@ def masked() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         _held.pop()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _count(number: int, frame: FrameType | None) -> None:

@@ -11,6 +11,13 @@ from types import ModuleType
 
 from chronoscale.errors import UserError
 
+_executed = list[str]()
+
+
+def executed() -> tuple[str, ...]:
+    """Files that this process has begun to run."""
+    return tuple(_executed)
+
 
 def load(file: str | Path) -> ModuleType:
     """Run the file, unless this process has. Raises UserError in one line: the file, and what went wrong."""
@@ -23,6 +30,7 @@ def load(file: str | Path) -> ModuleType:
         if spec is None:
             raise UserError(f"{file}: not a Python file")
         sys.modules[name] = module = util.module_from_spec(spec)  # known by its name while it runs, as dataclasses want
+        _executed.append(str(file))
         try:
             exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)  # not as an import: Ctrl-C is heard
         except (Exception, SystemExit) as error:  # whatever the user's code raises

@@ -1,6 +1,7 @@
 """Packed files that come to more than memory holds: refused by their sizes, and where these are wrong, no more of them is read."""
 
 import gzip
+import io
 import resource
 import subprocess
 import sys
@@ -63,6 +64,52 @@ def test_sizes_that_differ_are_refused(tmp_path):
         read_archive(bomb(tmp_path / "header.npz", 1, promised=8_000_000_000))
     with pytest.raises(UserError, match=r"truncated or not a .npz archive"):
         read_archive(bomb(tmp_path / "directory.npz", 4, promised=BLOCK, in_directory=BLOCK + 128))
+
+
+def test_nine_gigabytes_are_refused_where_memory_holds_them(tmp_path, monkeypatch):
+    """8.7 MB that deflate has packed as much as it can; and a file as large whose content is more than one byte is not suspected."""
+    monkeypatch.setattr(unpacking, "room", lambda: 1 << 40)
+    with pytest.raises(UserError, match=r"8.\d\d MB that unpack to 8.99 GB; it was not read. If that is meant, save it unpacked"):
+        read_archive(bomb(tmp_path / "bomb.npz", 536))
+    (tmp_path / "large").write_bytes(bytes(9_000_000))
+    unpacking.require_room(tmp_path / "large", 4_000_000_000)
+
+
+def test_what_is_packed_absurdly_is_not_unpacked_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(unpacking, "SMALL", 1 << 20)
+    packed = gzip.compress(b"1 2 3\n" * 1_000_000)
+    (path := tmp_path / "events.txt.gz").write_bytes(packed)
+    with pytest.raises(UserError, match=r"events.txt.gz: [\d.]+ kB that unpack to more than [\d.]+ MB. If that is meant, save it unpacked"):
+        monkeypatch.setattr(unpacking, "ABSURD", 100)
+        unpacking.gunzip(path, packed)
+    with pytest.raises(UserError, match=r"events.txt.gz: more than 100 times as much as the file is long"):
+        for _ in io.BufferedReader(unpacking.Lines(path)):
+            pass
+    monkeypatch.setattr(unpacking, "ABSURD", 1000)
+    assert len(unpacking.gunzip(path, packed)) == 6_000_000
+
+
+@pytest.mark.parametrize(
+    ("line", "files"),
+    [
+        ("0::/own", {"memory.max": "5000000\n", "memory.current": "4000000\n", "memory.stat": "anon 3000000\nfile 1000000\n"}),
+        (
+            "4:memory:/own",
+            {"memory.limit_in_bytes": "5000000\n", "memory.usage_in_bytes": "4000000\n", "memory.stat": "cache 1000000\nrss 3000000\n"},
+        ),
+    ],
+)
+def test_a_containers_memory_is_the_room(tmp_path, monkeypatch, line, files):
+    kinds = line.split(":")[1]
+    (tmp_path / "own").mkdir()
+    for name, text in files.items():
+        (tmp_path / "own" / name).write_text(text)
+    (tmp_path / "cgroup").write_text(f"9:name=systemd:/\n{line}\n")
+    monkeypatch.setattr(unpacking, "OWN_GROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(unpacking, "_GROUPS", {kinds: (tmp_path, *unpacking._GROUPS[kinds][1:])})
+    assert unpacking.room() == 2_000_000
+    (tmp_path / "own" / next(iter(files))).write_text("max\n" if not kinds else f"{1 << 62}\n")
+    assert unpacking.room() > 2_000_000
 
 
 @pytest.mark.slow

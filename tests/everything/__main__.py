@@ -1,6 +1,6 @@
 """The second tier: `python tests/everything [--stage NAME …] [--jobs N] [--minutes M --seed TEXT]`; `make test-all`.
 
-Runs the units of all stages, some side by side. What came of each is kept in build/test-all/, by the digest of all tracked files: what has
+Runs the units of all stages, some side by side. What came of each is kept in build/test-all/, by the digest of all files: what has
 passed for these is not run again. With `--minutes` the units beyond the first tier come in an order drawn from the seed, until the minutes
 are over; the one that is at work then is cut off, and is no failure. Ends with 1 if a unit failed.
 """
@@ -24,8 +24,8 @@ FOLDER = ROOT / "build" / "test-all"
 
 
 def digest() -> str:
-    """Return a digest of the tracked files as they are."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
+    """Return a digest of all files as they are, tracked or new, but for those that git ignores."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
     found = hashlib.sha256()
     for name in sorted(filter(None, listed.decode().split("\0"))):
         path = ROOT / name

@@ -79,6 +79,13 @@ def test_what_is_not_read_is_not_taken(part, key, value, said):
         parse({**EARLIER, part: {**EARLIER[part], key: value}}, "x.yaml")
 
 
+def test_a_dry_run_tells_what_it_has_executed_where_it_refuses(experiment, capsys):
+    Path("mine.py").write_text("")
+    command("simulate", experiment("lab", strategies=["psgg"], modules=["mine.py"]), "--dry-run", expect=2)
+    told, refused = capsys.readouterr().err.replace(f"{Path.cwd()}/", "").splitlines()
+    assert told.startswith("--dry-run has executed mine.py: experiments run") and "psgg" in refused
+
+
 @pytest.mark.slow
 def test_a_run_whose_plug_in_is_gone_is_still_a_run(experiment, capsys):
     Path("lab.py").write_text(PLANNER.replace("EACH", "1"))

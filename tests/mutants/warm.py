@@ -7,6 +7,7 @@ The answer is one line: `failed`, `slow` (of each of them), `passed`, `skipped`,
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 import json
 import os
@@ -18,8 +19,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 COMMON = """torch numpy pandas scipy.sparse scipy.optimize scipy.stats pyarrow.parquet pytest _pytest.assertion.rewrite hypothesis
 hypothesis.strategies yaml pydantic typer rich.table h5py simpy networkx matplotlib.figure psutil threadpoolctl"""
+SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, linux/prctl.h
 OPTIONS = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:budget", "--hypothesis-seed=0"]
 
 
@@ -97,6 +101,7 @@ def answer(request: dict[str, Any], package: Path) -> dict[str, Any]:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
+    _end_all()
     os.close(reader)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     found = (
@@ -108,7 +113,17 @@ def answer(request: dict[str, Any], package: Path) -> dict[str, Any]:
     return {**found, "seconds": time.monotonic() - begin, "cpu": cpu}
 
 
+def _end_all() -> None:
+    """Kill what a fault has let outlive its test: by now children of this process."""
+    while found := psutil.Process().children(recursive=True):
+        for process in found:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(found, timeout=5)
+
+
 def main() -> None:
+    ctypes.CDLL(None).prctl(SUBREAPER, 1)
     package = Path(sys.argv[1])
     for name in COMMON.split():
         with contextlib.suppress(ImportError):

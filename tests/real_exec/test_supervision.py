@@ -150,10 +150,38 @@ def test_the_longest_row_of_the_first_passes_makes_patient(tmp_path: Path) -> No
     scene.at(0, 3)
     assert not scene.after(200)
     assert scene.after(3).startswith("rank 0 has not moved for 20")
-    told = Scene(tmp_path, 1, Patience(60.0, longest_s=20.0))
-    told.begin(0, 0)
-    told.at(0, 1)
-    assert not told.after(200) and told.after(3)
+    device = Scene(tmp_path, 1, Patience(60.0))
+    device.begin(0)  # its rows are issued at once, and end later
+    for _ in range(70):
+        device.compute(0)
+        device.after(1)
+    device.begin(0)
+    assert not device.after(690) and device.after(30)
+
+
+def test_who_said_that_it_sleeps_moves(tmp_path: Path) -> None:
+    """Over an emulated link; the others wait for it."""
+    scene = Scene(tmp_path, 2, Patience(10.0))
+    scene.begin(0, 1, 0, 1)
+    scene.at(0, 1, Op.ALLREDUCE)
+    scene.at(1, 1, Op.ALLREDUCE)
+    scene.pages[1].sleep(int(100e9))
+    assert not scene.after(105)
+    assert scene.after(10).startswith("ranks have waited for each other for ")
+
+
+def test_a_watch_that_looks_seldom_sees_who_hangs(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, 1, Patience(60.0))
+    scene.begin(0, 0)
+    scene.at(0, 1)
+    for _ in range(10):
+        scene.now += 5
+        scene.watch.look(scene.ended)
+    assert not scene.watch.hung
+    for _ in range(4):
+        scene.now += 5
+        scene.watch.look(scene.ended)
+    assert scene.watch.hung
 
 
 def test_where_no_row_says_how_long_computing_is_moving(tmp_path: Path) -> None:

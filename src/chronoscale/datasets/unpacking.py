@@ -6,6 +6,7 @@ import gzip
 import io
 import math
 import resource
+import sys
 import zipfile
 from pathlib import Path
 from typing import IO, Any
@@ -18,20 +19,51 @@ from chronoscale.errors import UserError
 GZIP = b"\x1f\x8b"
 HEADER = 1 << 16  # bytes of a member in which the header of a .npy has to end
 CHUNK = 1 << 20
+ABSURD = (
+    500  # times its size that a packed file may unpack to, beyond `SMALL` bytes: close to the most that deflate can, for one repeated byte
+)
+SMALL = 1 << 30
+OWN_GROUPS = Path("/proc/self/cgroup")
+_MOUNT = Path("/sys/fs/cgroup")
+_GROUPS = {  # by what the system calls them: of version 2, and of version 1
+    "": (_MOUNT, "memory.max", "memory.current", "file"),
+    "memory": (_MOUNT / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "cache"),
+}
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 def room() -> int:
     """Bytes of memory that this process may still take, of what is free now."""
-    free, limit = int(psutil.virtual_memory().available), resource.getrlimit(resource.RLIMIT_AS)[0]
+    free, limit = min(int(psutil.virtual_memory().available), *_groups()), resource.getrlimit(resource.RLIMIT_AS)[0]
     return free if limit == resource.RLIM_INFINITY else min(free, max(limit - int(psutil.Process().memory_info().vms), 0))
 
 
+def _groups() -> list[int]:
+    """Bytes that each control group around this process, such as a container's, still has; its files in the page cache count as free."""
+    found = [sys.maxsize]
+    for line in OWN_GROUPS.read_text().splitlines() if OWN_GROUPS.exists() else []:
+        _, kinds, name = line.split(":", 2)
+        if kinds in _GROUPS:
+            place, most, used, files = _GROUPS[kinds]
+            for folder in [place / name.strip("/"), *(place / name.strip("/")).parents]:
+                if (folder / most).exists() and (limit := (folder / most).read_text().strip()) != "max":
+                    counts = dict(row.split() for row in (folder / "memory.stat").read_text().splitlines())
+                    found.append(max(int(limit) - int((folder / used).read_text()) + int(counts[files]), 0))
+    return found
+
+
 def require_room(path: str | Path, unpacked: int) -> None:
-    """Raises UserError, with the sizes, where a file holds more than there is room for."""
+    """Raises UserError, with the sizes, where a file holds more than there is room for, or than is likely."""
+    packed = Path(path).stat().st_size
     if unpacked > (free := room()):
-        packed = _said(Path(path).stat().st_size)
-        raise UserError(f"{path}: {packed} that unpack to {_said(unpacked)}, and {_said(free)} of memory are free; it was not read")
+        raise UserError(f"{path}: {_said(packed)} that unpack to {_said(unpacked)}, and {_said(free)} of memory are free; it was not read")
+    if unpacked > likely(packed):
+        raise UserError(f"{path}: {_said(packed)} that unpack to {_said(unpacked)}; it was not read. If that is meant, save it unpacked")
+
+
+def likely(packed: int) -> int:
+    """Bytes that so many may unpack to, of any file that is not made to fill memory."""
+    return max(SMALL, ABSURD * packed)
 
 
 def shape_of(member: IO[bytes], size: int) -> tuple[int, ...]:
@@ -59,22 +91,25 @@ def require_archive(path: str | Path, archive: zipfile.ZipFile) -> None:
 
 
 def gunzip(path: Path, data: bytes) -> bytes:
-    """The content of a .gz. Raises UserError once there is more than memory holds; what `gzip` raises for a damaged one."""
-    found, limit = io.BytesIO(), room()
+    """The content of a .gz. Raises UserError once it is more than memory holds, or than is likely; what `gzip` raises for a damaged one."""
+    found, limit, most = io.BytesIO(), room(), likely(len(data))
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
         while part := file.read(CHUNK):
             found.write(part)
+            if found.tell() > most:
+                raise UserError(f"{path}: {_said(len(data))} that unpack to more than {_said(most)}. If that is meant, save it unpacked")
             if found.tell() > limit // 2:  # it is copied once
                 raise UserError(f"{path}: {_said(len(data))} that unpack to more than {_said(limit // 2)}, half of the memory that is free")
     return found.getvalue()
 
 
 class Lines(io.RawIOBase):
-    """The content of a .gz as it comes. Raises UserError for a line that is longer than a quarter of the memory that is free: whoever reads
-    lines holds one, several times."""
+    """The content of a .gz as it comes. Raises UserError for a line that is longer than a quarter of the memory that is free (whoever reads
+    lines holds one, several times), and once there is more than is likely."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._file, self._line, self._limit = path, gzip.GzipFile(path), 0, room() // 4
+        self._left = likely(path.stat().st_size)
 
     def readable(self) -> bool:
         return True
@@ -84,6 +119,9 @@ class Lines(io.RawIOBase):
         buffer[: len(part)] = part
         after = part.rfind(b"\n")
         self._line = self._line + len(part) if after < 0 else len(part) - after - 1
+        self._left -= len(part)
+        if self._left < 0:
+            raise UserError(f"{self._path}: more than {ABSURD} times as much as the file is long. If that is meant, save it unpacked")
         if self._line > self._limit:
             raise UserError(f"{self._path}: a line of more than {_said(self._limit)}, a quarter of the memory that is free")
         return len(part)

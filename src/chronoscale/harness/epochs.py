@@ -26,7 +26,7 @@ def run_epochs(experiment: Experiment, item: Item, folder: Path) -> None:
     whole.save(folder / JOB)
     try:
         ranks = start(ENTRY, folder / JOB, max(experiment.ranks), whole.settings.threads)
-        wait(ranks, whole.name, Patience(experiment.hang_after, longest_s=experiment.network_latency))
+        wait(ranks, whole.name, Patience(experiment.hang_after))
     except MachineError as error:
         done = len(records(folder))
         raise MachineError(f"{error}; {done} of {experiment.epochs} epochs are kept, the same command goes on after them") from None

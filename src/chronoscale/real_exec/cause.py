@@ -12,47 +12,45 @@ from chronoscale.real_exec.failure import Failure, FailureKind
 from chronoscale.real_exec.positions import Positions
 
 _BY_SYSTEM = (signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
-_SYSTEM, _KNOWN, _ABORTED, _SURPRISED, _FOLLOWED = range(5)
-_ORDER = {FailureKind.UNEXPECTED: _SURPRISED, FailureKind.PEER: _FOLLOWED}
+_SYSTEM, _SAID, _ABORTED, _SILENT, _FOLLOWED = range(5)
 
 
 class Cause(NamedTuple):
-    """The lower the order, the nearer to the cause."""
+    """The lower the order, the nearer to the cause; of equal ones the earlier. certain: it needs no other, which could only follow from it.
+    trace: Python's."""
 
     order: int
+    at_s: float
     error: UserError | MachineError
-
-    @property
-    def certain(self) -> bool:
-        """Whether it needs no other: a signal of the system, or what a rank says of itself. Others may follow from it, and end first."""
-        return self.order <= _KNOWN
+    certain: bool = False
+    trace: str = ""
 
 
-def cause(name: str, ended: Mapping[int, int], pages: Sequence[Positions], folder: Path, output: Path) -> Cause:
-    """Return the cause among ranks of the job `name` that ended, at least one of them badly.
+def cause(name: str, ended: Mapping[int, int], pages: Sequence[Positions], folder: Path) -> Cause:
+    """Return the cause among ranks of the job `name`, of which one at least ended badly.
 
-    ended: exit codes, or minus signals, by rank, in the order in which they ended. folder: where ranks left records. output: where Python's
-    trace of what nobody expected is kept.
+    ended: exit codes, or minus signals, by rank, in the order in which they ended. folder: where ranks leave records, also those that have
+    not ended yet.
     """
-    return min(
-        (_of(name, rank, status, pages[rank], folder, output) for rank, status in ended.items() if status), key=lambda one: one.order
-    )
+    said = {rank: failure for rank in range(len(pages)) if (failure := Failure.load(folder, rank)) is not None}
+    silent = [_silent(name, rank, status, pages[rank], folder) for rank, status in ended.items() if status and rank not in said]
+    return min([*silent, *(_said(name, failure) for failure in said.values())], key=lambda one: (one.order, one.at_s))
 
 
-def _of(name: str, rank: int, status: int, page: Positions, folder: Path, output: Path) -> Cause:
-    failure, words = Failure.load(folder, rank), last_line(folder / f"rank-{rank}.log")
-    if status < 0:
-        lost = f"rank {rank} of '{name}' was lost ({_name(-status)}) {page.read()}"
-        if -status in _BY_SYSTEM:
-            return Cause(_SYSTEM, MachineError(lost))
-        return Cause(_ABORTED, MachineError(f"{lost}: {words}" if words else lost))
-    if failure is None:
-        return Cause(_SURPRISED, MachineError(f"rank {rank} of '{name}' ended with code {status}: {words or 'without a word'}"))
-    error = failure.error(name)
-    if failure.trace:
-        (file := output / f"traceback-rank-{rank}.txt").write_text(failure.trace)
-        error = MachineError(f"{error}; its traceback: {file}")
-    return Cause(_ORDER.get(failure.kind, _KNOWN), error)
+def _said(name: str, failure: Failure) -> Cause:
+    """What a rank says of itself; who did not expect it may have met what another one's end brought about."""
+    followed, surprised = failure.kind is FailureKind.PEER, failure.kind is FailureKind.UNEXPECTED
+    return Cause(_FOLLOWED if followed else _SAID, failure.at_s, failure.error(name), not (followed or surprised), failure.trace)
+
+
+def _silent(name: str, rank: int, status: int, page: Positions, folder: Path) -> Cause:
+    words = last_line(folder / f"rank-{rank}.log")
+    if status > 0:
+        return Cause(_SILENT, 0.0, MachineError(f"rank {rank} of '{name}' ended with code {status}: {words or 'without a word'}"))
+    lost = f"rank {rank} of '{name}' was lost ({_name(-status)}) {page.read()}"
+    if -status in _BY_SYSTEM:
+        return Cause(_SYSTEM, 0.0, MachineError(lost), certain=True)
+    return Cause(_ABORTED, 0.0, MachineError(f"{lost}: {words}" if words else lost))
 
 
 def _name(number: int) -> str:

@@ -80,7 +80,11 @@ def joined(settings: Settings) -> Iterator[Context]:
         keep_memory()
     collective, exchange = _communication(settings, device, rank, ranks)
     with ExitStack() as stack:
-        yield Context(settings, device, rank, collective, exchange, stack)
+        try:
+            yield Context(settings, device, rank, collective, exchange, stack)
+        except BaseException as error:
+            positions.own().report(error)
+            raise
         positions.own().enter(Phase.LEAVING)
         collective.barrier()  # none ends what others still read
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 import traceback
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -34,7 +35,8 @@ _SPENT = ("can't allocate memory", "not enough memory", "std::bad_alloc", "Canno
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """`message`: one line for the user. `position`: where the rank was, in words. `trace`: Python's, of an unexpected exception."""
+    """`message`: one line for the user. `position`: where the rank was, in words. `trace`: Python's, of an unexpected exception.
+    `at_s`: when, by the monotonic clock, which is one for all ranks of a machine."""
 
     rank: int
     kind: FailureKind
@@ -42,13 +44,14 @@ class Failure:
     message: str
     position: str = ""
     trace: str = ""
+    at_s: float = 0.0
 
     @classmethod
     def of(cls, error: BaseException, rank: int, position: str) -> Failure:
         """Return the record of an exception that ended `rank` at `position`."""
         kind, message = _judged(error)
         trace = "".join(traceback.format_exception(error)) if kind is FailureKind.UNEXPECTED else ""
-        return cls(rank, kind, type(error).__name__, message, position, trace)
+        return cls(rank, kind, type(error).__name__, message, position, trace, time.monotonic())
 
     @property
     def code(self) -> int:

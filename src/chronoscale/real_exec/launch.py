@@ -20,8 +20,9 @@ from chronoscale.real_exec.supervision import Patience, Watch
 ENTRY = "chronoscale.real_exec.worker"
 LOOK_S = 0.2  # between looks at where ranks are
 GRACE_S = 1.0  # for others to say why a rank lost them
-# Ranks of one machine: nobody else has to reach them.
-LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "=lo", "NCCL_COMM_ID": ""}
+# Ranks of one machine: nobody else has to reach them, wherever another launcher would have them meet.
+LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "=lo"}
+ELSEWHERE = ("NCCL_COMM_ID",)
 OnProgress = Callable[[str], None]
 
 
@@ -33,8 +34,7 @@ def launch(job: Job, ranks: int, folder: Path, on_progress: OnProgress = lambda 
     """
     path = folder / f"{job.name}.job.json"
     job.save(path)
-    patience = Patience(job.settings.hang_after, longest_s=job.settings.network_latency)
-    wait(start(ENTRY, path, ranks, job.settings.threads), job.name, patience, on_progress)
+    wait(start(ENTRY, path, ranks, job.settings.threads), job.name, Patience(job.settings.hang_after), on_progress)
 
 
 def start(entry: str, path: Path, ranks: int, threads: int) -> Ranks:
@@ -43,14 +43,19 @@ def start(entry: str, path: Path, ranks: int, threads: int) -> Ranks:
     They find who they are by `membership.Membership` and meet by a file in a folder that this user alone can open.
     """
     folder = tempfile.mkdtemp(prefix="chronoscale-ranks-")
-    environment = {**QUIET, **os.environ, **LOOPBACK, "OMP_NUM_THREADS": str(threads)}
     modules = [os.path.abspath(place) for place in sys.path]
-    request = Request(entry, str(path), ranks, folder, os.getcwd(), environment, modules)
+    request = Request(entry, str(path), ranks, folder, os.getcwd(), _environment(threads), modules)
     try:
         return server_of(threads).start(request)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def _environment(threads: int) -> dict[str, str]:
+    """Variables of a rank: the user's, but for where ranks meet."""
+    given = {key: value for key, value in os.environ.items() if key not in ELSEWHERE}
+    return {**QUIET, **given, **LOOPBACK, "OMP_NUM_THREADS": str(threads)}
 
 
 def wait(ranks: Ranks, name: str, patience: Patience | None = None, on_progress: OnProgress = lambda _: None) -> None:
@@ -79,10 +84,12 @@ def stop(ranks: Ranks) -> None:
 
 
 def _cause(ranks: Ranks, name: str) -> UserError | MachineError:
-    """The cause, of which ranks that failed by it may know before this process does."""
+    """The cause, of which ranks that failed by it may know before this process does. Python's trace of it is kept where it stays."""
     until = time.monotonic() + GRACE_S
-    while True:
-        found = cause(name, ranks.ended, ranks.pages, ranks.folder, ranks.output)
-        if found.certain or ranks.over or time.monotonic() > until:
-            return found.error
+    while not (found := cause(name, ranks.ended, ranks.pages, ranks.folder)).certain and not ranks.over and time.monotonic() < until:
         ranks.hear(0.05)
+    if not found.trace:
+        return found.error
+    with tempfile.NamedTemporaryFile("w", prefix="chronoscale-traceback-", suffix=".txt", delete=False) as file:
+        file.write(found.trace)
+    return MachineError(f"{found.error}; its traceback: {file.name}")

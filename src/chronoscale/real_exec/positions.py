@@ -15,7 +15,7 @@ from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op
 FILE = "positions"
 PAGE = 4096  # bytes a rank: cells of 8 bytes, then text
 TEXT = 1024  # where the text begins
-_PHASE, _PASSES, _TIMED, _ROWS = 0, 1, 2, 3  # cells; the last begins one a lane
+_PHASE, _PASSES, _TIMED, _DUE, _ROWS = 0, 1, 2, 3, 4  # cells; the last begins one a lane
 _OPS = 64  # of a cell: (row + 1) * _OPS + op, negative when the row is over
 
 
@@ -50,7 +50,7 @@ class Position:
     """Where a rank is: its phase, how many passes it has begun, and the rows that it is in, as (row, operation), in order of lanes.
 
     Two positions are equal where the rank has not moved. `timed`: it has passed over this schedule before, so that its rows are known.
-    `done`: rows that lanes ended last.
+    `due_s`: until when, by the monotonic clock, it has said that it sleeps. `done`: rows that lanes ended last.
     """
 
     phase: Phase = Phase.STARTING
@@ -59,6 +59,7 @@ class Position:
     rows: tuple[tuple[int, Op], ...] = ()
     done: tuple[int, ...] = ()
     text: str = ""
+    due_s: float = 0.0
 
     @property
     def waiting(self) -> bool:
@@ -72,9 +73,14 @@ class Position:
 
 
 class Positions:
-    """The cells of one rank, written by that rank. `give_up`: ends the rank for what one of its threads has raised, while another waits."""
+    """The cells of one rank, written by that rank.
 
-    give_up: Callable[[BaseException], None] = staticmethod(lambda _: None)
+    `report`: tells the launcher what ends this rank, before what is open is closed, by which others may fail. `give_up`: ends the rank for
+    what one of its threads has raised, while another waits.
+    """
+
+    report: Callable[[BaseException], object] = staticmethod(lambda _: None)
+    give_up: Callable[[BaseException], object] = staticmethod(lambda _: None)
 
     def __init__(self, page: memoryview) -> None:
         self._page = page
@@ -99,6 +105,10 @@ class Positions:
         data = text.encode()[: PAGE - TEXT - 1]
         self._page[TEXT : TEXT + len(data) + 1] = data + b"\0"
 
+    def sleep(self, until: int) -> None:
+        """Say that this rank rests until then, ns of `time.perf_counter_ns`, on purpose."""
+        self._cells[_DUE] = max(self._cells[_DUE], until)
+
     def marked(self, run: Callable[[Task], None]) -> Callable[[Task], None]:
         """Return `run`, with the row that it is in written down: two stores into shared memory a row."""
         cells = self._cells
@@ -122,6 +132,7 @@ class Positions:
             tuple((cell // _OPS - 1, Op(cell % _OPS)) for cell in rows if cell > 0),
             tuple(cell for cell in rows if cell < 0),
             text.decode(errors="replace"),
+            self._cells[_DUE] / 1e9,
         )
 
 

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -29,31 +28,31 @@ def serve(device: str, work: Callable[[], None], files: Iterable[str] = ()) -> i
 
     What goes wrong is left as a record for our own launcher (`Failure`), or told in one line under another one.
     """
-    member = Membership.here()
+    member, own, kept = Membership.here(), positions.own, list[Failure]()
+
+    def report(error: BaseException) -> Failure:
+        if not kept:  # what comes after it, comes of it
+            kept.append(Failure.of(error, member.rank, str(own().read())))
+            if member.folder:
+                kept[0].save(Path(member.folder))
+        return kept[0]
+
     positions.join(member)
     if member.folder:
-        positions.own().give_up = partial(_give_up, member)
+        own().report, own().give_up = report, lambda error: leave(report(error).code)
     try:
         if member.ranks > 1:
             _meet(member, device)
-        positions.own().enter(Phase.PREPARING)
+        own().enter(Phase.PREPARING)
         for file in files:
             modules.load(file)
         work()
     except BaseException as error:
-        failure = Failure.of(error, member.rank, str(positions.own().read()))
-        if member.folder:
-            failure.save(Path(member.folder))
-        else:
-            print(f"error: {failure.error(Path(sys.argv[0]).name)}", file=sys.stderr)
+        failure = report(error)
+        if not member.folder:
+            print(f"{failure.trace}error: {failure.error(Path(sys.argv[0]).name)}", file=sys.stderr)
         return failure.code
     return 0
-
-
-def _give_up(member: Membership, error: BaseException) -> NoReturn:
-    failure = Failure.of(error, member.rank, str(positions.own().read()))
-    failure.save(Path(member.folder))
-    leave(failure.code)
 
 
 def _meet(member: Membership, device: str) -> None:

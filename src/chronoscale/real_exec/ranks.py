@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import site
 import socket
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import chronoscale
 from chronoscale.errors import MachineError
 from chronoscale.real_exec import positions
 from chronoscale.real_exec.cause import last_line
@@ -27,15 +29,16 @@ STOP_S = 5.0  # for killed ranks to be gone
 # What the user has set himself stands.
 QUIET = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
 BEFORE_START = ("MALLOC_", "GLIBC_", "LD_", "OMP_", "GOMP_", "KMP_", "OPENBLAS_", "MKL_", "PYTHON", "CUDA_")  # read as a process starts
+HERE = Path(chronoscale.__file__).parents[1]  # where this package was imported from
 Setting = tuple[tuple[str, str], ...]
 
 
 class Ranks:
-    """The ranks of one job, from start to end. `pids` by rank; `output`: the folder of the file that they were started with."""
+    """The ranks of one job, from start to end. `pids` by rank."""
 
     def __init__(self, server: RankServer, channel: socket.socket, request: Request, pages: Sequence[Positions]) -> None:
         self.server, self.channel, self.pages = server, channel, pages
-        self.folder, self.output = Path(request.folder), Path(request.argument).parent
+        self.folder = Path(request.folder)
         self.ended: dict[int, int] = {}
         channel.settimeout(START_S)
         try:
@@ -92,6 +95,8 @@ class RankServer:
         self.ready = False  # it has started ranks
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = {key: value for key, value in os.environ.items() if not key.startswith(BEFORE_START)} | dict(setting)
+        if str(HERE) not in (*site.getsitepackages(), site.getusersitepackages()):  # else it is found, or another one
+            environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(HERE), environment.get("PYTHONPATH", ""))))
         command = [sys.executable, "-P", "-m", "chronoscale.real_exec.server", str(theirs.fileno()), str(os.getpid())]
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 (it goes with this object)
         self._process = subprocess.Popen(

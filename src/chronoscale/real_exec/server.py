@@ -25,8 +25,8 @@ import numpy as np
 from chronoscale.parent import die_with_parent, outlive_parent
 from chronoscale.real_exec.request import RankEnd, Request, receive, send
 
-# What ranks import, and what torch's optimisers and pyarrow import when they are first used.
-PRELOADED = ("chronoscale.real_exec.worker", "chronoscale.real_exec.training", "torch._dynamo", "pyarrow.dataset")
+# What ranks import, and what torch's optimisers import when they are first used.
+PRELOADED = ("chronoscale.real_exec.worker", "chronoscale.real_exec.training", "torch._dynamo")
 
 
 class RankProcesses:

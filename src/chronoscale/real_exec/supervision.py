@@ -9,25 +9,21 @@ from typing import NamedTuple
 
 import psutil
 
-from chronoscale.real_exec.positions import Position, Positions
+from chronoscale.real_exec.positions import Phase, Position, Positions
 
 SAY_S = 1.0  # between two lines on how far a job has come
 SUSPECT = 0.25  # of the patience, after which the system is asked now and then whether a rank computes
-ASK_S = 1.0  # between two questions, at most
-STOPPED_S = 2.0  # between two looks, after which the watch was stopped, or slept
+ASK = 0.05  # of the patience, between two questions
+STOPPED_S = 2.0  # between two looks, at least, after which the watch was stopped, or slept
 COMPUTES = 0.05  # of a core: more than who only waits takes, with the heartbeats of its libraries
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a rank may stay where it is: `seconds`, or `rows` times as long as the longest row has taken, whichever is more.
-
-    longest_s: how long the longest row takes, where that is known beforehand (from fitted costs); 0: the passes show it.
-    """
+    """How long a rank may stay where it is: `seconds`, or `rows` times as long as the longest row has taken, whichever is more."""
 
     seconds: float = 60.0
     rows: float = 10.0
-    longest_s: float = 0.0
 
 
 class Process(NamedTuple):
@@ -66,9 +62,9 @@ class _Rank:
 class Watch:
     """Looks at ranks now and then. `hung`: what to say when they do not move any more, '' while they do.
 
-    A rank moves when its position changes. Where nothing says how long a position may last (outside of passes, and in the first over a
-    schedule), a rank that computes, or waits for a disk, moves, too, unless it is in a collective. A job hangs when one of its ranks is
-    stopped, or stays in a row that was timed and waits for nobody, or when no rank moves at all.
+    A rank moves when its position changes, and while it sleeps by what it said. Where nothing says how long a position may last (outside of
+    passes, and in the first over a schedule), a rank that computes, or waits for a disk, moves, too, unless it is in a collective. A job
+    hangs when one of its ranks is stopped, or stays in a row that was timed and waits for nobody, or when no rank moves at all.
     """
 
     def __init__(
@@ -81,7 +77,7 @@ class Watch:
     ) -> None:
         self._pages, self._pids, self._patience, self._clock, self._ask = pages, pids, patience, clock, ask
         self._ranks = [_Rank(clock()) for _ in pages]
-        self._longest_s, self._said, self._looked = patience.longest_s, clock(), clock()
+        self._longest_s, self._said, self._looked = 0.0, clock(), clock()
         self.hung = ""
 
     @property
@@ -91,7 +87,7 @@ class Watch:
     def look(self, ended: Container[int]) -> str:
         """Return how far the first rank has come, in words, or '' where it is too early for another line."""
         now = self._clock()
-        if (gap := now - self._looked) > STOPPED_S:  # it is this process that was stopped, not they
+        if (gap := now - self._looked) > max(STOPPED_S, SUSPECT * self.limit_s):  # it is this process that was stopped, not they
             for state in self._ranks:
                 state.since, state.arrived, state.asked = state.since + gap, state.arrived + gap, None
         self._looked = now
@@ -119,10 +115,12 @@ class Watch:
         state, position = self._ranks[rank], self._pages[rank].read()
         stayed = now - state.since
         if position != state.position:
-            if state.position.rows and not state.position.waiting:
+            if state.position.phase is Phase.PASS and not state.position.waiting:  # in a row, or where it waits for its device
                 self._longest_s = max(self._longest_s, now - state.arrived)
             state.position, state.since, state.arrived, state.asked = position, now, now, None
-        elif stayed > SUSPECT * self.limit_s and (state.asked is None or now - state.asked[0] >= min(ASK_S, SUSPECT * self.limit_s)):
+        elif position.due_s > now:
+            state.since = now
+        elif stayed > SUSPECT * self.limit_s and (state.asked is None or now - state.asked[0] >= ASK * self.limit_s):
             before, state.asked = state.asked, (now, self._ask(self._pids[rank]))
             if before is None or position.timed or (position.rows and position.waiting):
                 return

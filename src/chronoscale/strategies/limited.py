@@ -29,7 +29,7 @@ def plan_within(seconds: float, strategy: Strategy, workload: Workload, ranks: i
     ours, theirs = context.Pipe()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "schedule.parquet")
-        process = context.Process(target=_plan, args=(theirs, str(path), strategy, workload, ranks, costs), daemon=True)
+        process = context.Process(target=_plan, args=(os.getpid(), theirs, str(path), strategy, workload, ranks, costs), daemon=True)
         try:
             with masked():
                 process.start()
@@ -52,8 +52,8 @@ def plan_within(seconds: float, strategy: Strategy, workload: Workload, ranks: i
             ours.close()
 
 
-def _plan(told: Connection, path: str, strategy: Strategy, workload: Workload, ranks: int, costs: CostModel) -> None:
-    die_with_parent(os.getppid())
+def _plan(parent: int, told: Connection, path: str, strategy: Strategy, workload: Workload, ranks: int, costs: CostModel) -> None:
+    die_with_parent(parent)
     os.nice(LOW)
     told.send("started")
     said = ""

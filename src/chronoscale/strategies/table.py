@@ -46,7 +46,8 @@ def save(path: Path, table: Any, columns: Columns, **more: pa.Array) -> None:
 
 def load(path: Path, kind: Any, columns: Columns) -> tuple[dict[str, Any], pa.Table]:
     """Fields of a `kind` from what `save` wrote, those left out that have defaults and are absent (older files), and all that is there."""
-    table = pq.read_table(path, page_checksum_verification=True)
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:  # read_table imports for half a second
+        table = file.read()
     meta = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
     values: dict[str, Any] = {name: table[name].to_numpy().astype(dtype, copy=False) for name, dtype in columns.items()}
     types = _types(kind)

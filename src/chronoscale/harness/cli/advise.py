@@ -32,7 +32,7 @@ def advise(
     """Rank strategies, numbers of GPUs, clusters and settings by time, memory, GPU-hours or money; say what each is bound by."""
     if plot is not None and plot.suffix not in DRAWN:
         raise UserError(f"--plot {plot}: expected a name that ends in {' or '.join(DRAWN)}")
-    found = asked(file, seed)
+    found = asked(file, seed, dry_run)
     changes: dict[str, Any] = {}
     if objective is not None:
         changes = {"advise": found.advise.model_dump(mode="json", exclude_unset=True) | {"objective": objective}}

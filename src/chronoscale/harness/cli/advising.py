@@ -15,18 +15,16 @@ from chronoscale.harness.advice.advise import FIRST
 from chronoscale.harness.advice.advise import advise as run_advice
 from chronoscale.harness.advice.candidates import candidates
 from chronoscale.harness.advice.outcome import choices
-from chronoscale.harness.cli.output import err, say, say_executed, stage
+from chronoscale.harness.cli.output import err, say, stage
 from chronoscale.harness.cli.session import begin
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.runs import write_text
-from chronoscale.harness.started import files
 from chronoscale.reports.drawing import Drawing
 
 
 def listed(experiment: Experiment, file: Path, as_json: bool) -> None:
     """Say which points there are. Raises UserError where there is none."""
     rows = [shown.named(one) for one in _points(experiment, file)]
-    say_executed(files(experiment))
     say(pd.DataFrame(rows), f"advise: {len(rows)} points, nothing simulated", as_json)
 
 

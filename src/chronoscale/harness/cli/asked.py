@@ -5,10 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from chronoscale import modules
+from chronoscale.errors import UserError
+from chronoscale.harness.cli.output import say_executed
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.experiments import load
 
 
-def asked(file: Path, seed: int | None, **changes: Any) -> Experiment:
-    """The experiment of a file, with what the command line says instead."""
-    return load(file, changes if seed is None else {**changes, "seed": seed})
+def asked(file: Path, seed: int | None, dry: bool = False, **changes: Any) -> Experiment:
+    """The experiment of a file, with what the command line says instead. A dry run tells what Python files it has executed, also where it
+    refuses the file."""
+    say = say_executed if dry else lambda _: None
+    try:
+        found = load(file, changes if seed is None else {**changes, "seed": seed})
+    except UserError:
+        say(modules.executed())
+        raise
+    say(modules.executed())
+    return found

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from chronoscale.harness.cli.output import say, say_executed
+from chronoscale.harness.cli.output import say
 from chronoscale.harness.estimate import Estimate, available, estimates
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.idle import warn
@@ -14,7 +14,6 @@ from chronoscale.harness.machine import seat, seated
 from chronoscale.harness.planners import planned, planners
 from chronoscale.harness.practices import practice_of
 from chronoscale.harness.simulation import partitioned
-from chronoscale.harness.started import files
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
 
@@ -32,7 +31,6 @@ def dry(command: str, experiment: Experiment, as_json: bool, *, executed: bool =
         seat(experiment, experiment.ranks)
     found, family = planners(experiment, executed), practice_of(experiment)
     work, counts = family.workload(experiment), list(ranks or (experiment.ranks if executed else experiment.gpus))
-    say_executed(files(experiment))
     have = available()
     reckoned = {(one.strategy, one.ranks): one for one in estimates(found, work, counts)}
     if refused := [one for one in reckoned.values() if one.gigabytes > have and not one.streams]:

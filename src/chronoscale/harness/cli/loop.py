@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import ModuleType
 
 from chronoscale.harness.cli.asked import asked
 from chronoscale.harness.cli.options import RUNS, AsJson, Dry, File, Root, Seed
@@ -12,46 +13,41 @@ from chronoscale.interruption import at_once
 
 def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
     """Measure operations on this device, fit cost curves, report their held-out error."""
-    experiment = asked(file, seed)
+    experiment = asked(file, seed, dry_run)
     if dry_run:
         return _dry("profile", experiment, as_json, ranks=(1,))
-    with at_once():
-        from chronoscale.harness.cli import steps  # noqa: PLC0415 (a command's door)
-
-    steps.profile(experiment, file, root, as_json)
+    _steps().profile(experiment, file, root, as_json)
 
 
 def bench(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
     """Train with every strategy for real, on every rank count."""
-    experiment = asked(file, seed)
+    experiment = asked(file, seed, dry_run)
     if dry_run:
         return _dry("bench", experiment, as_json, executed=True)
-    with at_once():
-        from chronoscale.harness.cli import steps  # noqa: PLC0415 (a command's door)
-
-    steps.bench(experiment, file, root, as_json)
+    _steps().bench(experiment, file, root, as_json)
 
 
 def validate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
     """Execute and replay the same schedules; print the error per operation, iteration and in total, beside the spread of the repeats."""
-    experiment = asked(file, seed)
+    experiment = asked(file, seed, dry_run)
     if dry_run:
         return _dry("validate", experiment, as_json, executed=True)
-    with at_once():
-        from chronoscale.harness.cli import steps  # noqa: PLC0415 (a command's door)
-
-    steps.validate(experiment, file, root, as_json)
+    _steps().validate(experiment, file, root, as_json)
 
 
 def simulate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
     """Replay every strategy on every number of GPUs of the cluster."""
-    experiment = asked(file, seed)
+    experiment = asked(file, seed, dry_run)
     if dry_run:
         return _dry("simulate", experiment, as_json)
+    _steps().simulate(experiment, file, root, as_json)
+
+
+def _steps() -> ModuleType:
     with at_once():
         from chronoscale.harness.cli import steps  # noqa: PLC0415 (a command's door)
 
-    steps.simulate(experiment, file, root, as_json)
+    return steps
 
 
 def _dry(command: str, experiment: Experiment, as_json: bool, executed: bool = False, ranks: Sequence[int] | None = None) -> None:

@@ -92,7 +92,7 @@ def train(experiment: SnapshotExperiment, run: Run, rough: Callable[[], CostMode
     thread = threading.Thread(target=plane.run, args=(worker,), daemon=True)
     thread.start()
     try:
-        wait(worker, whole.name, Patience(experiment.hang_after, longest_s=experiment.network_latency))
+        wait(worker, whole.name, Patience(experiment.hang_after))
     except MachineError:
         if plane.failure is None:
             raise
