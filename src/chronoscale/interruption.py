@@ -79,6 +79,8 @@ def masked() -> Iterator[None]:
     finally:
         _held.pop()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if not _held and signal.getsignal(signal.SIGALRM) is _raise and any(signal.setitimer(signal.ITIMER_REAL, 0)):
+            signal.raise_signal(signal.SIGALRM)  # what has waited for this
 
 
 def _count(number: int, frame: FrameType | None) -> None:

@@ -191,6 +191,18 @@ def test_it_is_heard_once(monkeypatch):
         threading.Event().wait(60)
 
 
+def test_what_waited_is_heard_at_once(monkeypatch):
+    """Another thread may take the signal while this one does not."""
+    monkeypatch.setattr(interruption, "WRITTEN", "none")
+    went_on = []
+    with pytest.raises(KeyboardInterrupt), interruption.handled():
+        with interruption.masked():
+            interruption._count(signal.SIGINT, None)
+            went_on.append("within")
+        went_on.append("after")
+    assert went_on == ["within"]
+
+
 def test_what_it_was_before_it_is_after():
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM), sys.unraisablehook
     with interruption.handled():

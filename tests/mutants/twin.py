@@ -21,7 +21,7 @@ from chronoscale import cuda_ext
 
 ROOT = Path(__file__).parents[2]
 LEFT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "runs", "mutants")
-LIMIT_S = 600
+LIMIT_S = 240
 PROOF = "import chronoscale, chronoscale.cuda_ext as native; print(chronoscale.__file__, *native.__path__, sep='\\n')"
 
 

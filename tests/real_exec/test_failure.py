@@ -11,7 +11,10 @@ import torch
 import torch.distributed as dist
 
 from chronoscale.errors import MachineError, NotFiniteError, UserError
+from chronoscale.real_exec import positions
+from chronoscale.real_exec.context import joined
 from chronoscale.real_exec.failure import Failure, FailureKind
+from chronoscale.real_exec.job import Settings
 
 
 @pytest.mark.parametrize(
@@ -47,3 +50,14 @@ def test_a_record_is_read_as_strictly_as_any_file(tmp_path: Path) -> None:
     (tmp_path / "failure-0.json").write_text(json.dumps({"rank": 0, "kind": "odd"}))
     with pytest.raises(UserError, match=r"failure-0\.json"):
         Failure.load(tmp_path, 0)
+
+
+def test_what_ends_a_rank_is_told_before_what_is_open_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By that others fail."""
+    said: list[object] = []
+    monkeypatch.setattr(positions.own(), "report", said.append)
+    error = ValueError("odd")
+    with pytest.raises(ValueError, match="odd"), joined(Settings(device="cpu")) as context:
+        context.stack.callback(said.append, "closed")
+        raise error
+    assert said == [error, "closed"]

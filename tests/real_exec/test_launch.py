@@ -116,7 +116,7 @@ def test_ranks_end_with_their_server(tmp_path: Path) -> None:
     os.kill(ranks.server.pid, signal.SIGKILL)
     with pytest.raises(MachineError, match="the server of ranks was lost"):
         wait(ranks, "train")
-    psutil.wait_procs(processes)  # for ever, if they do not end
+    assert not psutil.wait_procs(processes, timeout=10)[1]
     again = talking(tmp_path, "all_reduce", "SIGKILL")  # from another server
     with pytest.raises(MachineError, match="was lost"):
         wait(again, "train")
@@ -139,7 +139,7 @@ def test_ranks_end_with_their_launcher(tmp_path: Path, how: signal.Signals) -> N
     processes = [psutil.Process(pid) for pid in pids]
     os.kill(child, how)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -how
-    psutil.wait_procs(processes)
+    assert not psutil.wait_procs(processes, timeout=10)[1]
     assert not Path(folder).exists()
 
 

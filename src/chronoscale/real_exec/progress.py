@@ -37,6 +37,7 @@ class Progress:
             helper.join()
         if self._timer is not None:
             self._timer.cancel()
+            self._timer.join()
         if self._failure is not None:
             raise self._failure
 

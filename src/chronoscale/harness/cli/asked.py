@@ -15,11 +15,11 @@ from chronoscale.harness.experiments import load
 def asked(file: Path, seed: int | None, dry: bool = False, **changes: Any) -> Experiment:
     """The experiment of a file, with what the command line says instead. A dry run tells what Python files it has executed, also where it
     refuses the file."""
-    say = say_executed if dry else lambda _: None
+    before = len(modules.executed())
     try:
         found = load(file, changes if seed is None else {**changes, "seed": seed})
     except UserError:
-        say(modules.executed())
+        say_executed(modules.executed()[before:] if dry else ())
         raise
-    say(modules.executed())
+    say_executed(modules.executed()[before:] if dry else ())
     return found
