@@ -2,6 +2,7 @@
 
 import gc
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from chronoscale.datasets.generate.growth import GrowthGraph
 
 pytest_plugins = ["budget", "profiles", "sample"]
 torch.set_num_threads(1)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background jobs, of which tests interrupt some
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 SMALL = {"model": {"name": "t-gcn", "hidden": 8, "inputs": 8}, "groups": 6, "ranks": [1], "repeats": 2, "warmup": 0}
 
 

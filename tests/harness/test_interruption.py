@@ -51,7 +51,11 @@ class Command:
 
     def said(self) -> str:
         """The only line of a command that was interrupted. What is left of it after 5 s is an error."""
-        _, errors = self.process.communicate(timeout=120)
+        try:
+            _, errors = self.process.communicate(timeout=120)
+        finally:
+            if self.process.poll() is None:
+                os.killpg(self.process.pid, signal.SIGKILL)
         lines = [line for line in errors.splitlines() if not line.startswith("warning:")]
         assert (self.process.returncode, len(lines)) == (interruption.CODE, 1), errors
         ends = time.monotonic() + 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from chronoscale.real_exec import positions
 from chronoscale.real_exec.soundness import Unsound
@@ -57,9 +58,11 @@ class Progress:
                 self._failure = self._failure or error
                 self._changed.notify_all()
                 if self._timer is None and not isinstance(error, Unsound):  # which every rank sees at the same row
-                    self._timer = threading.Timer(GIVE_UP_S, positions.own().give_up, [error])
-                    self._timer.daemon = True
-                    self._timer.start()
+                    timer = threading.Timer(GIVE_UP_S, positions.own().give_up, [error])
+                    timer.daemon = True
+                    with suppress(RuntimeError):  # no memory for a thread
+                        timer.start()
+                        self._timer = timer
 
     def _await(self, rows: Sequence[int]) -> None:
         if rows:
