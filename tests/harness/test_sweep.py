@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from distributed import LocalCluster
+from distributed import Client, LocalCluster
 from sweep_cases import die, refuse, square
 
 from chronoscale.errors import MachineError, UserError
@@ -17,13 +17,18 @@ def taken(judge, tasks, **where) -> dict[int, int]:
     return found
 
 
+WORKERS = 2
+
+
 @pytest.fixture(scope="module")
 def dask():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
-        cluster = LocalCluster(n_workers=2, threads_per_worker=2, processes=True, dashboard_address="127.0.0.1:0")
+        cluster = LocalCluster(n_workers=WORKERS, threads_per_worker=2, processes=True, dashboard_address="127.0.0.1:0")
     with cluster:
         yield cluster.scheduler_address
+        with Client(cluster) as client:  # a cluster that is closed while it replaces lost workers fails (distributed's nanny)
+            client.wait_for_workers(WORKERS)
 
 
 TASKS = {number: number + 1 for number in range(7)}
