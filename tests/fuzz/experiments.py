@@ -76,6 +76,10 @@ def difference(given: Any, found: Any, where: str) -> str | None:
             elif key not in FREE and (said := difference(value, getattr(found, key), f"{where}{key}.")):
                 return said
         return None
+    if isinstance(found, Mapping):
+        if not isinstance(given, Mapping) or set(given) != set(found):
+            return f"{where} {given!r} -> {found!r}"
+        return next((said for key in found if (said := difference(given[key], found[key], f"{where}{key}."))), None)
     if isinstance(found, tuple):
         same = isinstance(given, list) and len(given) == len(found) and all(map(_equal, given, found))
         return None if same else f"{where} {given!r} -> {found!r}"
