@@ -18,7 +18,8 @@ from chronoscale.harness.trained import result
 from chronoscale.real_exec.checkpoint import records
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.training import train
-from chronoscale.reports.stages import WAITING, Activity, Epoch, Staged, drawing
+from chronoscale.reports.staged import WAITING, Activity, Epoch, Staged
+from chronoscale.reports.stages import drawing
 from chronoscale.strategies.registry import STRATEGIES
 
 

@@ -9,7 +9,7 @@ from chronoscale.reports.findings import answers, basis, cautions, headline, ord
 from chronoscale.reports.measured import Measured, Prediction, unsound
 from chronoscale.reports.report import Report
 from chronoscale.reports.setting import Setting
-from chronoscale.reports.stages import Epoch, Staged
+from chronoscale.reports.staged import Epoch, Staged
 from chronoscale.strategies.fidelity import Coverage
 
 

@@ -11,7 +11,7 @@ from chronoscale.reports import folder, progress, tables
 from chronoscale.reports.findings import cautions
 from chronoscale.reports.formats import to_csv, to_html
 from chronoscale.reports.report import Report
-from chronoscale.reports.stages import Epoch, Staged
+from chronoscale.reports.staged import Epoch, Staged
 
 NAN = math.nan
 EPOCHS = ({"mrr": 0.5, "ap": 0.9, "ap_new": NAN}, {"mrr": 0.7, "ap": 0.95, "ap_new": NAN}, {"mrr": 0.6, "ap": 0.8, "ap_new": NAN})

@@ -11,7 +11,7 @@ from report_samples import SCHEDULES, TRACES, mixed, point
 from chronoscale.reports import tables
 from chronoscale.reports.formats import around, number, seconds, size, to_csv, to_html, to_latex, to_markdown
 from chronoscale.reports.report import Report
-from chronoscale.reports.stages import Epoch, Staged
+from chronoscale.reports.staged import Epoch, Staged
 from chronoscale.strategies.metrics import Summary, time_by_op
 
 

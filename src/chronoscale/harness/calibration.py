@@ -33,7 +33,6 @@ from chronoscale.real_exec.kernels import launch_ns
 from chronoscale.real_exec.launch import launch
 from chronoscale.real_exec.messages import all_reduces
 from chronoscale.real_exec.pinning import share
-from chronoscale.real_exec.predictor import learn
 from chronoscale.simulator import presets
 from chronoscale.strategies.asked import Asked
 from chronoscale.strategies.cluster import Link
@@ -160,6 +159,8 @@ def fitted_to(experiment: Experiment, measured: Sequence[Timed]) -> tuple[pd.Dat
     device, table = this_device(experiment), tabulate(measured)
     costs = fit(enough(table), device_name(device), fingerprint(device), experiment.seed, launch_ns(device), sway(measured))
     if (table["schedule"] == "blocks").any():
+        from chronoscale.real_exec.predictor import learn  # noqa: PLC0415 (scikit-learn, for those who train it)
+
         costs = replace(costs, predictor=learn(table, experiment.seed))
     return table, costs
 

@@ -28,7 +28,7 @@ from chronoscale.harness.trained import FOLDER, result
 from chronoscale.reports.advice import Advice
 from chronoscale.reports.measured import Measured, Prediction, unsound
 from chronoscale.reports.report import Report
-from chronoscale.reports.stages import Staged
+from chronoscale.reports.staged import Staged
 from chronoscale.strategies.fidelity import coverage, fidelity
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace

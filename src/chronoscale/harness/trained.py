@@ -15,7 +15,7 @@ from chronoscale.real_exec.checkpoint import EpochRecord, records
 from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.plans import ENDED, TEST, Ended
 from chronoscale.reports.breakdown import Breakdown
-from chronoscale.reports.stages import Activity, Epoch, Staged
+from chronoscale.reports.staged import Activity, Epoch, Staged
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 

@@ -11,7 +11,7 @@ from chronoscale.harness.practices import practice_of
 from chronoscale.harness.profiles import rough
 from chronoscale.harness.runs import Run, write_text
 from chronoscale.harness.trained import FOLDER, idle, result
-from chronoscale.reports.stages import Staged
+from chronoscale.reports.staged import Staged
 
 
 def train(experiment: Experiment, run: Run) -> Staged:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.linear_model import LinearRegression
 
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.real_exec import jitter
@@ -160,6 +159,8 @@ def _solve(features: Floats, ns: Floats, many: Floats | None = None) -> Floats:
     weighted by their coefficients add up to sum of (y - m) = 0, since m is the sum of those: the samples' predicted times add up to their
     measured ones, whatever noise they have. Weights of 1 over the square of what was *measured* favour the samples that noise made small.
     """
+    from sklearn.linear_model import LinearRegression  # noqa: PLC0415 (imports for half a second, for those who fit)
+
     weight = np.ones(len(ns)) if many is None else many
     scale = np.maximum(np.abs(features).max(0), 1e-12)
     scaled, middle = features / scale, max(float(np.average(ns, weights=weight)), 1e-12)

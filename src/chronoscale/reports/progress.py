@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from chronoscale.datasets.scores import present
 from chronoscale.reports.drawing import Drawing
 from chronoscale.reports.lines import Panel, lines
-from chronoscale.reports.stages import NAN, Staged
+from chronoscale.reports.staged import NAN, Staged
 
 
 def drawing(runs: Sequence[Staged], name: str) -> Drawing:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from chronoscale.reports.advice import Advice
 from chronoscale.reports.measured import Measured
 from chronoscale.reports.section import Section, sections
-from chronoscale.reports.stages import Staged
+from chronoscale.reports.staged import Staged
 
 
 @dataclass(frozen=True, slots=True, eq=False)

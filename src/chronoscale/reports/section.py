@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from chronoscale.reports.measured import Measured
 from chronoscale.reports.setting import Facts, Kind, Setting, apart, told
-from chronoscale.reports.stages import Staged
+from chronoscale.reports.staged import Staged
 
 BASELINES = ("psg", "pgt")  # the common base of the papers' ablations, by family
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from chronoscale.harness import curves, execution, publish, simulation
+from chronoscale.harness import execution, publish, simulation
 from chronoscale.harness.calibration import measure
 from chronoscale.harness.cli.output import PARTS, say, stage
 from chronoscale.harness.cli.session import begin, end
@@ -17,6 +17,8 @@ from chronoscale.harness.validated import Validated
 
 def profile(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None:
     """Measure, fit, and say how well."""
+    from chronoscale.harness import curves  # noqa: PLC0415 (scikit-learn)
+
     experiment, run = begin("profile", experiment, file, root)
     with stage("profiling", resumes=True) as told, run.watched():
         run.piece("profile", partial(measure, experiment, run, told=told))

@@ -40,7 +40,7 @@ from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.shipment import ship
 from chronoscale.real_exec.supervision import Patience
 from chronoscale.real_exec.training import ENTRY
-from chronoscale.reports.stages import WAITING, Activity
+from chronoscale.reports.staged import WAITING, Activity
 from chronoscale.strategies.baselines.snapshots.psg import PSG
 from chronoscale.strategies.calibrated import Calibrated, factor
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
