@@ -49,14 +49,24 @@ MEETING = str(Path(__file__).parent.resolve() / "meeting.py")
 IMPORTS = ("torch", ",".join(PRELOADED[:2]), ",".join(PRELOADED))
 
 
+# Begins a process and prints its wall time, CPU, memory and exit code. It is small: what it begins is counted from its own memory on, since
+# Linux keeps the largest memory of a process over exec, that of a fork's parent included.
+APART = """
+import os, sys, time
+begin = time.perf_counter()
+nowhere = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0) for stream in (1, 2)]
+_, status, used = os.wait4(os.posix_spawn(sys.executable, [sys.executable, *sys.argv[1:]], os.environ, file_actions=nowhere), 0)
+print(time.perf_counter() - begin, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6, os.waitstatus_to_exitcode(status))
+"""
+
+
 def process(*words: str) -> Cost:
     """One process of this interpreter, to its end. Ends this one where it fails in another way than by refusing what it is given."""
-    begin = time.perf_counter()
-    child = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, used = os.wait4(child.pid, 0)
-    if (code := os.waitstatus_to_exitcode(status)) not in (0, 2):
-        raise SystemExit(f"{' '.join(words)} ended with {code}")
-    return Cost(time.perf_counter() - begin, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6)
+    apart = subprocess.run([sys.executable, "-I", "-S", "-c", APART, *words], stdout=subprocess.PIPE, text=True, check=True)
+    *cost, code = map(float, apart.stdout.split())
+    if code not in (0, 2):
+        raise SystemExit(f"{' '.join(words)} ended with {code:.0f}")
+    return Cost(*cost)
 
 
 def command(words: str) -> Callable[[], Cost]:
