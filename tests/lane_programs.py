@@ -1,8 +1,9 @@
-"""Programs of one rank on snapshots and on windows, for tests that watch their rows one by one; other ranks say nothing."""
+"""Programs of one rank on snapshots and on windows, for tests that watch their rows; other ranks say nothing."""
 
 from __future__ import annotations
 
 import numpy as np
+import torch
 
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.chunks import Chunks, Counted
@@ -26,12 +27,13 @@ from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import Hyper, Partition, Recency, Workload
 
+CPU = torch.device("cpu")
 NODES = 40
 GRAPHS = GrowthGraph.rmat(NODES, 260, 16, 0.15, 3).sequence().without_self_edges()
 HYPER = Hyper(group_size=4, groups_per_rank=2)
 
 
-def groups(model: str, way: str, layers: int = 2, ranks: int = 1) -> SnapshotProgram:
+def groups(model: str, way: str, layers: int = 2, ranks: int = 1, device: torch.device = CPU) -> SnapshotProgram:
     """Groups on one of `ranks`, in a way to run them; `every`: all forms of snapshots, one after another."""
     work = Workload("w", statistics_of(GRAPHS), model_shape(model, 6, 5, layers), HYPER)
     forms = None
@@ -40,28 +42,28 @@ def groups(model: str, way: str, layers: int = 2, ranks: int = 1) -> SnapshotPro
         forms = Forms(kinds, True)
     reuse = {"psg": Reuse(), "blad": Reuse(pipeline=True)}.get(way, Reuse(snapshots=True, groups=True))
     schedule = lower(way, work, deal(work.groups, ranks, 2), reuse, UNUSED, forms).head(2)
-    context = Context(collective=Unheard(ranks))
-    material = Material(GRAPHS, 6, weighted=work.model.spatial == "gcn")
+    context = Context(device=device, collective=Unheard(ranks))
+    material = Material(GRAPHS, 6, pin=device != CPU, weighted=work.model.spatial == "gcn")
     return SnapshotProgram(schedule, material, Learner(SnapshotModel(work.model), context), HYPER, context)
 
 
-def cells(model: str, name: str, ranks: int) -> CellProgram:
+def cells(model: str, name: str, ranks: int, device: torch.device = CPU) -> CellProgram:
     """A rank's share of groups that are spread over `ranks`."""
     planner, shape = strategy(name), model_shape(model, 6, 5, 2)
     cut = Cut((np.arange(NODES) % ranks).astype(np.int32), ranks)
     work = Workload("w", statistics_of(GRAPHS), shape, HYPER, Partition(*cut.count(GRAPHS)))
     schedule, others = planner.plan(work, ranks, UNUSED).head(2), Unheard(ranks)
-    context = Context(collective=others, exchange=others)
-    material = Material(GRAPHS, 6, weighted=shape.spatial == "gcn")
+    context = Context(device=device, collective=others, exchange=others)
+    material = Material(GRAPHS, 6, pin=device != CPU, weighted=shape.spatial == "gcn")
     region = Part(material, cut, 0, context.device) if planner.partitioned else Whole(material)
     return CellProgram(schedule, region, Learner(SnapshotModel(shape), context), HYPER, context)
 
 
-def blocks(model: str, name: str, ranks: int) -> WindowProgram:
+def blocks(model: str, name: str, ranks: int, device: torch.device = CPU) -> WindowProgram:
     """A rank's share of sliding windows."""
     hyper, chunks = Hyper(recency=Recency(Decay(2, 3, 0.4), 8)), Chunks((np.arange(NODES) % 8).astype(np.int32), 8)
     shape, others = model_shape(model, 6, 5, 2), Unheard(ranks)
     work = Workload("w", statistics_of(GRAPHS), shape, hyper, chunking=Counted(GRAPHS, chunks))
-    context = Context(collective=others, exchange=others)
+    context = Context(device=device, collective=others, exchange=others)
     schedule = strategy(name).plan(work, ranks, UNUSED)
-    return WindowProgram(schedule, Material(GRAPHS, 6), chunks, Learner(SnapshotModel(shape), context), hyper, context)
+    return WindowProgram(schedule, Material(GRAPHS, 6, pin=device != CPU), chunks, Learner(SnapshotModel(shape), context), hyper, context)

@@ -12,8 +12,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "mutants"))
-from anchor import Unfit  # noqa: E402 (a folder that is no package)
-from fault import Fault, load  # noqa: E402
+from all_faults import load  # noqa: E402 (a folder that is no package)
+from anchor import Unfit  # noqa: E402
+from fault import Fault  # noqa: E402
 from judging import batches, judge_all  # noqa: E402
 from results import Result, append, counted, key_of, read_results  # noqa: E402
 from selection import changed, drawn  # noqa: E402

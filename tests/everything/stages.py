@@ -6,9 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
-import yaml
 from unit import ROOT, Unit
 
 PYTEST = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider")
@@ -76,11 +74,12 @@ def studies() -> Iterator[Unit]:
 
 def faults() -> Iterator[Unit]:
     """The recorded faults, a few of them at a time; what is judged is not judged again for the same sources."""
-    for file in sorted((ROOT / "tests" / "mutants" / "faults").glob("*.yaml")):
-        names = [fault["name"] for fault in yaml.safe_load(Path(file).read_text(encoding="utf-8"))]
-        for first in range(0, len(names), TOGETHER):
-            command = (sys.executable, "tests/mutants", "--jobs", "1", "--out", "build/mutants.jsonl", *names[first : first + TOGETHER])
-            yield Unit("faults", f"{file.stem} from {first}", command)
+    listing = subprocess.run([sys.executable, "tests/mutants", "--list"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    names = [line.split()[0] for line in listing.stdout.splitlines()]
+    for first in range(0, len(names), TOGETHER):
+        some = names[first : first + TOGETHER]
+        command = (sys.executable, "tests/mutants", "--jobs", "1", "--out", "build/mutants.jsonl", *some)
+        yield Unit("faults", f"{some[0]} and {len(some) - 1} more", command)
 
 
 STAGES: dict[str, Callable[[], Iterator[Unit]]] = {

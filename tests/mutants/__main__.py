@@ -10,7 +10,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from fault import Fault, Unfit, load
+from all_faults import load
+from anchor import Unfit
+from fault import Fault
 from judging import judge_all
 from results import Result, append, counted, fingerprint_of, key_of, read_results
 from selection import base_of, changed, drawn

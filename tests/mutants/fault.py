@@ -5,14 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import anchor
 import tokens
 import yaml
 from anchor import Place, Unfit
 
-FOLDER = Path(__file__).parent / "faults"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 PYTHON = cache(anchor.Source)
 OTHER = cache(tokens.Source)
@@ -79,14 +77,3 @@ class Fault:
 
 def read(text: str) -> list[Fault]:
     return [Fault(**{"scope" if key == "in" else key: value for key, value in entry.items()}) for entry in yaml.load(text, LOADER)]
-
-
-def load(names: list[str]) -> list[Fault]:
-    """The named faults, or all, in order of their files. Raises Unfit for a name that is none, or given twice."""
-    found = [fault for path in sorted(FOLDER.glob("*.yaml")) for fault in read(path.read_text())]
-    by_name = {fault.name: fault for fault in found}
-    if len(by_name) < len(found):
-        raise Unfit(f"faults of one name: {', '.join(sorted({f.name for f in found if by_name[f.name] is not f}))}")
-    if strange := [name for name in names if name not in by_name]:
-        raise Unfit(f"no fault '{strange[0]}'; there are {', '.join(by_name)}")
-    return [by_name[name] for name in names] if names else found

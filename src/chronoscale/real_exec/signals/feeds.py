@@ -16,6 +16,8 @@ from chronoscale.datasets.signals.materialise import materialise
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.standard import Moments, Period, Scaler, blocks, moments, readings, standardised
 from chronoscale.datasets.signals.windows import Windows
+from chronoscale.real_exec.lanes import used
+from chronoscale.real_exec.sending import sent
 from chronoscale.strategies.signals.stores import ARRAY, DEVICE, PART, WINDOWS, Store
 
 TRANSFER_BYTES = 1 << 26  # a block on its way to the device
@@ -120,19 +122,17 @@ class Resident(LocalFeed):
         for begin, end in blocks(self.signal, 0, len(self.signal), TRANSFER_BYTES):
             part = self.empty(end - begin)
             readings(self.signal, begin, end, part.numpy())
-            self._data[begin:end].copy_(part)
+            self._data[begin:end].copy_(part, non_blocking=True)
 
     def materialise(self) -> None:
         super().materialise()
-        mean, deviation = (torch.from_numpy(part).to(self._data) for part in (self.scale.mean, self.scale.deviation))
-        self._data.sub_(mean).div_(deviation)
+        moments_of = torch.from_numpy(np.stack([self.scale.mean, self.scale.deviation]))
+        mean, deviation = sent(moments_of, self.device).to(self._data.dtype)
+        used(self._data).sub_(mean).div_(deviation)
 
     def read(self, starts: Int64) -> Tensor:
-        steps = torch.from_numpy(starts[:, None] + np.arange(self.windows.reach))
-        if self.device.type == "cuda":
-            steps = steps.pin_memory()  # from other memory the host would wait for the copy
-        steps = steps.to(self.device, non_blocking=True)
-        return self._data.index_select(0, steps.ravel()).view(*steps.shape, *self._data.shape[1:])
+        steps = sent(torch.from_numpy(starts[:, None] + np.arange(self.windows.reach)), self.device)
+        return used(self._data).index_select(0, steps.ravel()).view(*steps.shape, *self._data.shape[1:])
 
 
 class Mapped(LocalFeed):

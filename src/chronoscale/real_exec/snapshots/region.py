@@ -13,14 +13,10 @@ from torch import Tensor
 from chronoscale.cuda_ext.graph import CSR, Delta
 from chronoscale.datasets.snapshots.csr import WeightedCSR
 from chronoscale.datasets.snapshots.partition import Cut
+from chronoscale.real_exec.sending import sent
 from chronoscale.real_exec.snapshots.material import Full, Material, Wanted
 from chronoscale.real_exec.snapshots.objective import Objective
 from chronoscale.strategies.schedule import Ints
-
-
-def sent(values: Tensor, device: torch.device) -> Tensor:
-    """A host's tensor on a device; the host does not wait for a GPU."""
-    return (values.pin_memory() if device.type == "cuda" else values).to(device, non_blocking=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from chronoscale.datasets.streams.residents import Loads
 from chronoscale.datasets.streams.source import Source
 from chronoscale.datasets.streams.spans import Events
 from chronoscale.real_exec.lanes import uses
+from chronoscale.real_exec.sending import sent
 from chronoscale.real_exec.streams.cache import Cache
 from chronoscale.real_exec.streams.pending import Pending
-from chronoscale.real_exec.streams.sending import sent
 from chronoscale.real_exec.streams.tree import Hop, Tree
 
 

@@ -18,11 +18,11 @@ from chronoscale.datasets.streams.spans import Events, behind, rows_of
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.program import EpochResult, Losses, Program
+from chronoscale.real_exec.sending import sent
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.models.model import StreamModel
 from chronoscale.real_exec.streams.outcome import Outcome
-from chronoscale.real_exec.streams.sending import sent
 from chronoscale.real_exec.streams.steps import Steps
 from chronoscale.real_exec.task import Task, tasks_of
 from chronoscale.strategies.schedule import Op, Schedule

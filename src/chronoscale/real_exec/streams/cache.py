@@ -8,8 +8,8 @@ from torch import Tensor
 
 from chronoscale.datasets.arrays import Float32, Int32
 from chronoscale.datasets.streams.loading import Cached
+from chronoscale.real_exec.sending import sent
 from chronoscale.real_exec.streams.material import Material
-from chronoscale.real_exec.streams.sending import sent
 
 
 class Cache:

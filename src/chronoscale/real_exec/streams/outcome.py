@@ -11,6 +11,7 @@ from chronoscale.datasets.streams import ranking
 from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.datasets.streams.spans import Events, behind, rows_of
 from chronoscale.real_exec.collective import Collective
+from chronoscale.real_exec.sending import sent
 
 NAN = float("nan")
 
@@ -23,7 +24,9 @@ class Outcome:
 
     def add(self, events: Events, logits: Tensor) -> None:
         """Of this rank's events."""
-        self._logits[rows_of(behind(events, self._part.start))] = logits.detach()
+        rows = rows_of(behind(events, self._part.start))
+        at = rows if isinstance(rows, slice) else sent(torch.from_numpy(rows), self._logits.device)
+        self._logits[at] = logits.detach()
 
     def together(self, collective: Collective) -> None:
         """Those of all ranks, on all ranks."""

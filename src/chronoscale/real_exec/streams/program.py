@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from chronoscale.datasets.arrays import Bool
@@ -18,6 +17,7 @@ from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.lanes import used
 from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.program import EpochResult
+from chronoscale.real_exec.sending import brought
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.batches import BatchProgram
 from chronoscale.real_exec.streams.crew import Crew
@@ -161,8 +161,7 @@ class EventProgram(BatchProgram):
 
     def _bring_back(self, task: Task) -> None:
         memory = used(self._memory.pop(task.unit) if task.unit in self._memory else self._own(task))
-        brought = torch.empty(memory.shape, pin_memory=memory.is_cuda)  # so that the host need not wait for the device here
-        self._memory[task.unit] = brought.copy_(memory, non_blocking=True)
+        self._memory[task.unit] = brought(memory)
 
     def _write(self, task: Task) -> None:
         deal, iteration = self._place(task)

@@ -16,12 +16,12 @@ from chronoscale.datasets.streams.residents import Residents
 from chronoscale.datasets.streams.source import Source
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.lanes import uses
+from chronoscale.real_exec.sending import sent
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.cache import Cache
 from chronoscale.real_exec.streams.material import Material, rows
 from chronoscale.real_exec.streams.models.model import StreamModel
 from chronoscale.real_exec.streams.pending import Pending
-from chronoscale.real_exec.streams.sending import sent
 from chronoscale.real_exec.streams.state import NodeState
 
 

@@ -14,10 +14,10 @@ from chronoscale.datasets.streams.delivery import delivered
 from chronoscale.datasets.streams.source import Source
 from chronoscale.datasets.streams.work import last_events
 from chronoscale.real_exec.lanes import used
+from chronoscale.real_exec.sending import sent
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import rows
 from chronoscale.real_exec.streams.models.model import StreamModel
-from chronoscale.real_exec.streams.sending import sent
 from chronoscale.real_exec.streams.state import NodeState
 
 

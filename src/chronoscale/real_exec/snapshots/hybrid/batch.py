@@ -12,6 +12,7 @@ from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.snapshots.csr import WeightedCSR
 from chronoscale.datasets.snapshots.reach import Reach
 from chronoscale.real_exec.lanes import uses
+from chronoscale.real_exec.sending import sent
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.model import EvolvingBlock, GcnBlock, SnapshotModel, State
 from chronoscale.strategies.baselines.snapshots.dynahb import Choice
@@ -92,6 +93,6 @@ class Batch:
         own = torch.from_numpy(self.nodes)
         for step in range(self.choice.window) if model.shape.predicts_each else (last,):
             target = self._material.target(self.first + step + horizon)[own]
-            total = total + aim.total(model.readout(self._below[step]), target.to(device))
+            total = total + aim.total(model.readout(self._below[step]), sent(target, device))
             count += aim.count(target)
         return total / max(count, 1)

@@ -15,6 +15,7 @@ from chronoscale.datasets.snapshots.reach import Batches
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.program import EpochResult, Losses
+from chronoscale.real_exec.sending import sent
 from chronoscale.real_exec.snapshots.drawing import Drawing
 from chronoscale.real_exec.snapshots.hybrid.agent import Agent
 from chronoscale.real_exec.snapshots.hybrid.averaging import Averaging
@@ -66,6 +67,8 @@ class HybridProgram(Drawing):
         self.batches.clear()
         self.choices = dict.fromkeys(range(LEAD), self._choice)
         self._averaging.begin(torch.tensor([float("nan"), float(self._choice.window), float(self._choice.vertices)]))
+        size = [float(self._choice.window), float(self._choice.vertices)] if self._rank == 0 else [0.0, 0.0]
+        self._same = torch.tensor(size, device=self._device)
         self.learner.clear()
         self._clock = time.perf_counter_ns()
 
@@ -112,15 +115,19 @@ class HybridProgram(Drawing):
 
     def _optimize(self, task: Task) -> None:
         def tell(arrived: Tensor) -> Tensor:
-            """Of the last iteration's sums the agent makes the size of a batch to come; what is in force is the one before."""
+            """Of the last iteration's sums the agent makes the size of a batch to come; what is in force is the one before. That it needs
+            them is DynaHB's own: the host waits for them."""
+            if not self.adapts:
+                self.choices[task.iteration + LEAD] = self._choice
+                return torch.cat([self._told.view(1) / self.collective.ranks, self._same])
             loss, window, vertices = arrived.tolist()
             self._choice = self.choices[task.iteration + LEAD] = Choice(int(window), int(vertices))
             told = [0.0, 0.0]
             if self._rank == 0:
                 now = time.perf_counter_ns()
                 known = not math.isnan(loss)  # the first sums have none
-                chosen = self._agent.told(loss, now - self._clock) if self.adapts and known else self._choice
+                chosen = self._agent.told(loss, now - self._clock) if known else self._choice
                 told, self._clock = [float(chosen.window), float(chosen.vertices)], now
-            return torch.cat([self._told.view(1) / self.collective.ranks, torch.tensor(told, device=self._device)])
+            return torch.cat([self._told.view(1) / self.collective.ranks, sent(torch.tensor(told), self._device)])
 
         self._averaging.step(lambda: self.learner.step(task.iteration), tell)

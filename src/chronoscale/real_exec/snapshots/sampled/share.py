@@ -11,6 +11,7 @@ from torch import Tensor
 from chronoscale.cuda_ext.graph import CSR
 from chronoscale.datasets.snapshots.sampling import Sampling, drawn, layout_of
 from chronoscale.real_exec.exchange import Exchange
+from chronoscale.real_exec.sending import sent
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.region import Route
 
@@ -49,19 +50,19 @@ class Share:
         old, new = before.nodes(rank), now.nodes(rank)
         go, come = old[now.rank[old] != rank], new[before.rank[new] != rank]
         go, come = go[np.argsort(now.rank[go], kind="stable")], come[np.argsort(before.rank[come], kind="stable")]
-        sent, counts = (np.bincount(ranks, minlength=self._ranks).tolist() for ranks in (now.rank[go], before.rank[come]))
+        leaving, coming = (np.bincount(ranks, minlength=self._ranks).tolist() for ranks in (now.rank[go], before.rank[come]))
         place = np.full(self._material.num_nodes, -1)
         place[old] = np.arange(len(old))
-        message = self._features[torch.from_numpy(place[go])].to(self._device)
+        message = sent(self._features[torch.from_numpy(place[go])], self._device)
         arrived = message.new_empty(len(come), message.shape[1])
-        exchange.all_to_all(arrived, message, counts, sent)
+        exchange.all_to_all(arrived, message, coming, leaving)
         kept = new[before.rank[new] == rank]
         place[new] = np.arange(len(new))
         moved = self._features.new_empty(len(new), message.shape[1])
         old_place = np.searchsorted(old, kept)  # ids of a rank ascend
         moved[torch.from_numpy(place[kept])] = self._features[torch.from_numpy(old_place)]
         moved[torch.from_numpy(place[come])] = arrived.to(moved.device)
-        self._features = moved.pin_memory() if self._material.pins else moved
+        self._features = moved
         return arrived.nbytes
 
     def sample(self, snapshot: int) -> None:
@@ -73,9 +74,9 @@ class Share:
         parts = [torch.from_numpy(np.ascontiguousarray(part)) for part in (block.indptr, block.indices, block.values, block.scale)]
         indptr, indices, values, scale = (part.pin_memory() if self._material.pins else part for part in parts)
         mine, asked = halo.reader == rank, halo.owner == rank
-        sent, come = (np.bincount(side, minlength=self._ranks).tolist() for side in (halo.reader[asked], halo.owner[mine]))
+        leaving, coming = (np.bincount(side, minlength=self._ranks).tolist() for side in (halo.reader[asked], halo.owner[mine]))
         send = halo.place[asked] - layout.offset[rank]
-        route = Route.of(send, sent, come, block.rows, self._device)
+        route = Route.of(send, leaving, coming, block.rows, self._device)
         self._samples[snapshot] = Sample(Full(CSR(indptr, indices, values, block.rows + len(block.remote)).check(), scale), route)
 
     def take(self, snapshot: int) -> tuple[Sample, Tensor]:
@@ -86,7 +87,7 @@ class Share:
 
     def target(self, snapshot: int) -> Tensor:
         """What own rows predict."""
-        return self._material.target(snapshot)[self.own].to(self._device)
+        return sent(self._material.target(snapshot)[self.own], self._device)
 
     @property
     def _each(self) -> int:

@@ -13,10 +13,11 @@ from chronoscale.cuda_ext.shrink import shrunk
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.snapshots.layout import Layout
 from chronoscale.real_exec.lanes import uses
+from chronoscale.real_exec.sending import sent
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, Seat
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
-from chronoscale.real_exec.snapshots.region import Route, sent
+from chronoscale.real_exec.snapshots.region import Route
 from chronoscale.real_exec.snapshots.windows.inherited import Inherited, States, Weights
 from chronoscale.real_exec.snapshots.windows.remap import Scattered, kept_ids, remapped
 from chronoscale.real_exec.snapshots.windows.stock import Rows, Stock

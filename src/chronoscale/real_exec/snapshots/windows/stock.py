@@ -11,8 +11,9 @@ from torch import Tensor
 from chronoscale.cuda_ext.graph import CSR
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.snapshots.layout import Block, Halo, Layout
+from chronoscale.real_exec.sending import sent
 from chronoscale.real_exec.snapshots.material import Full, Material
-from chronoscale.real_exec.snapshots.region import Route, sent
+from chronoscale.real_exec.snapshots.region import Route
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from chronoscale.datasets.streams.residents import Load, Loads
 from chronoscale.datasets.streams.source import Source
 from chronoscale.datasets.streams.spread_work import Remote
 from chronoscale.real_exec.lanes import uses
+from chronoscale.real_exec.sending import sent
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.pending import Pending
-from chronoscale.real_exec.streams.sending import sent
 from chronoscale.real_exec.streams.tree import Hop, Tree
 
 

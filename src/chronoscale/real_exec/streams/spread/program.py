@@ -18,6 +18,7 @@ from chronoscale.datasets.streams.spread import Allotment
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.program import EpochResult
+from chronoscale.real_exec.sending import brought
 from chronoscale.real_exec.streams.batches import BatchProgram
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.models.model import StreamModel
@@ -96,6 +97,7 @@ class SpreadProgram(BatchProgram):
         self._left: set[int] = set()
         self._wanted: dict[int, Wanted] = {}
         self._foreseen: dict[int, Prospect] = {}
+        self._brought: dict[int, tuple[Tensor, Tensor]] = {}
         self._settled: dict[int, Unsettled] = {}
 
     def run(self, task: Task) -> None:
@@ -179,16 +181,20 @@ class SpreadProgram(BatchProgram):
             self._sample_with(self.theta)
 
     def _bring_back(self, task: Task) -> None:
-        """What the batch has done to memory, to the host; and what its mails are."""
-        self._settled[task.unit] = self.settling.begin(self._foreseen.pop(task.unit), [self.steps.ends(self._batch[task.unit])])
+        """What the batch has done to memory, to the host; what follows from it is computed once it is there."""
+        memory, time = map(brought, self.steps.ends(self._batch[task.unit]))
+        self._brought[task.unit] = memory, time
         self.leave(task.unit)
 
     def _iteration(self, task: Task) -> Unsettled:
         """Under way; a rank without events has brought nothing back."""
         if task.unit not in self._settled:
-            (allotment, iteration), source = self.place(task), self.spreading.source(task.step == VALIDATE)
-            foreseen = self.settling.foresee(allotment, (iteration, self.turn), source)
-            self._settled[task.unit] = self.settling.begin(foreseen, [self.steps.ends(None)])
+            foreseen = self._foreseen.pop(task.unit, None)
+            if foreseen is None:
+                (allotment, iteration), source = self.place(task), self.spreading.source(task.step == VALIDATE)
+                foreseen = self.settling.foresee(allotment, (iteration, self.turn), source)
+            ends = self._brought.pop(task.unit) if task.unit in self._brought else self.steps.ends(None)
+            self._settled[task.unit] = self.settling.begin(foreseen, [ends])
         return self._settled[task.unit]
 
     def _write(self, task: Task) -> None:
@@ -202,7 +208,7 @@ class SpreadProgram(BatchProgram):
     def settle(self, allotment: Allotment, iteration: int, ends: Sequence[tuple[Tensor, Tensor]]) -> None:
         """An iteration of events that are evaluated, at once."""
         foreseen = self.settling.foresee(allotment, (iteration, self.turn), self.spreading.source(True))
-        self.settling.at_once(self.settling.begin(foreseen, ends))
+        self.settling.at_once(self.settling.begin(foreseen, [(memory.cpu(), time.cpu()) for memory, time in ends]))
 
     def tables(self) -> dict[str, Tensor]:
         """Memory, mailbox and history of the rank, and what was tuned, for a checkpoint."""

@@ -21,10 +21,10 @@ from chronoscale.datasets.streams.source import Source
 from chronoscale.datasets.streams.spread_work import Remote, remotes
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.lanes import uses
+from chronoscale.real_exec.sending import sent
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.models.model import StreamModel
-from chronoscale.real_exec.streams.sending import sent
 from chronoscale.real_exec.streams.spread.batch import SpreadBatch
 from chronoscale.real_exec.streams.spread.contributing import Computed
 from chronoscale.real_exec.streams.spread.held import Held
@@ -169,12 +169,13 @@ class SpreadSteps(Steps):
             self.update(batch)
 
     def ends(self, batch: SpreadBatch | None) -> tuple[Tensor, Tensor]:
-        """Memory [2, B, H] and its time [2, B] of its events' sources and destinations, in the host's memory."""
+        """Memory [2, B, H] and its time [2, B] of its events' sources and destinations."""
         if batch is None:
             return torch.zeros(2, 0, self.material.shape.memory), torch.zeros(2, 0, dtype=torch.float64)
         assert batch.memory is not None and batch.heard is not None and batch.ends is not None
+        uses(batch.memory, batch.heard, batch.ends)
         memory, heard = batch.memory.detach().index_select(0, batch.ends), batch.heard.index_select(0, batch.ends)
-        return memory.view(2, len(batch.events), -1).cpu(), heard.view(2, -1).cpu()
+        return memory.view(2, len(batch.events), -1), heard.view(2, -1)
 
 
 def _own(ids: Int32, context: Context) -> Remote:

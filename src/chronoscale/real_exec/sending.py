@@ -1,0 +1,19 @@
+"""Sending: tensors between the host's memory and a device, for which the host need not wait."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def sent(tensor: Tensor, device: torch.device) -> Tensor:
+    """Return a tensor of the host on the device: itself on a CPU, a copy on a GPU, by way of pinned memory."""
+    if device.type == "cuda":
+        tensor = tensor.contiguous().pin_memory()  # what is not contiguous would be copied through memory that is not pinned
+    return tensor.to(device, non_blocking=True)
+
+
+def brought(tensor: Tensor) -> Tensor:
+    """Return a copy of a device's tensor in the host's memory; it is there when the row that asks for it has ended on its lane."""
+    host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda)
+    return host.copy_(tensor, non_blocking=True)

@@ -1,0 +1,70 @@
+"""Generated faults: what tells a GPU of another lane's use, or spares the host a wait, left out line by line.
+
+Marks (`uses`, `used`), waits for events, pinned memory, copies that do not block: every place where the package says one is a fault.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from anchor import definitions, own
+from fault import Fault
+
+SOURCES = Path(__file__).parents[2] / "src" / "chronoscale"
+NOTICE = "tests/real_exec/test_pretended.py"
+TESTS = (
+    f"{NOTICE}::test_each_kind_of_program {NOTICE}::test_one_of_several_ranks_on_snapshots {NOTICE}::test_one_of_several_ranks_on_streams"
+)
+WRONG = {
+    "unmarked": "the allocator is not told that another lane reads a tensor",
+    "unordered": "a row does not wait for another lane's",
+    "unpinned": "the host waits for a copy, from memory that is not pinned",
+    "blocking": "the host waits for a copy",
+}
+
+
+def faults() -> list[Fault]:
+    """Return all of them, in order of files and lines; names number those of a file."""
+    return [fault for file in sorted((SOURCES / "real_exec").rglob("*.py")) for fault in _of(file)]
+
+
+def _of(file: Path) -> Iterator[Fault]:
+    place, numbers = file.relative_to(SOURCES).as_posix(), Counter[str]()
+    for scope, root in _scopes(ast.parse(file.read_text()), ""):
+        equal = Counter[str]()
+        for kind, find, put in _changes(root):
+            equal[find] += 1
+            numbers[kind] += 1
+            name = f"{kind}-{place.removeprefix('real_exec/').removesuffix('.py').replace('/', '-')}-{numbers[kind]}"
+            yield Fault(name, place, scope, find, put, WRONG[kind], TESTS, equal[find])
+
+
+def _scopes(node: ast.AST, name: str) -> Iterator[tuple[str, ast.AST]]:
+    """Return functions and classes by their qualified names, the module as ''."""
+    yield name, node
+    for below in definitions(node):
+        yield from _scopes(below, f"{name}.{below.name}".removeprefix("."))
+
+
+def _changes(root: ast.AST) -> Iterator[tuple[str, str, str]]:
+    """Return the kind of each change of a scope, what to find, and what to put there, in the order in which they stand."""
+    for node in own(root):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            match node.value.func:
+                case ast.Name("uses"):
+                    yield "unmarked", ast.unparse(node), "pass"
+                case ast.Attribute(_, "wait_event"):
+                    yield "unordered", ast.unparse(node), "pass"
+        if isinstance(node, ast.Call):
+            match node.func:
+                case ast.Name("used"):
+                    yield "unmarked", ast.unparse(node), ast.unparse(node.args[0])
+                case ast.Attribute(value, "pin_memory"):
+                    yield "unpinned", ast.unparse(node), ast.unparse(value)
+            for spared, kind in (("pin_memory", "unpinned"), ("non_blocking", "blocking")):
+                if any(keyword.arg == spared for keyword in node.keywords):
+                    kept = [keyword for keyword in node.keywords if keyword.arg != spared]
+                    yield kind, ast.unparse(node), ast.unparse(ast.Call(node.func, node.args, kept))

@@ -1,0 +1,121 @@
+"""Memory: which storages are the device's and which are pinned, who has used them, and whether in an order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from pretended.findings import Findings, Kind, here
+from pretended.order import Line, Moment, Stream
+
+
+class Use(NamedTuple):
+    """Bytes [low, high) of a storage, used at a moment, at a line of the package."""
+
+    moment: Moment
+    low: int
+    high: int
+    place: str
+
+
+@dataclass(eq=False)
+class Block:
+    """A storage. `home`: the stream that it was made on, None of memory of the host. `marked`: lines that its allocator was told of."""
+
+    storage: torch.UntypedStorage  # held, so that none follows it unseen
+    home: Stream | None
+    pinned: bool = False
+    made: str = ""
+    gradient: bool = False  # autograd made it, and marks it itself
+    marked: set[int] = field(default_factory=set)
+    strangers: dict[int, str] = field(default_factory=dict)  # lines that used it beside its home, and where
+    reads: list[Use] = field(default_factory=list)
+    writes: list[Use] = field(default_factory=list)
+
+
+class Memory:
+    """All storages that are the device's, or that it copies to and from. `default`: the stream outside of rows, whose memory stays."""
+
+    def __init__(self, findings: Findings, default: Stream) -> None:
+        self.findings, self.default = findings, default
+        self._blocks: dict[int, Block] = {}
+        self._at: dict[int, Tensor] = {}  # what kernels were given the address of
+
+    def block(self, tensor: Tensor) -> Block | None:
+        """Return the storage's, None of a storage that only the host knows."""
+        return self._blocks.get(tensor.untyped_storage()._cdata)
+
+    def on_device(self, tensor: Tensor) -> bool:
+        block = self.block(tensor)
+        return block is not None and block.home is not None
+
+    def pinned(self, tensor: Tensor) -> bool:
+        block = self.block(tensor)
+        return block is not None and block.pinned
+
+    def make(self, tensor: Tensor, stream: Stream, gradient: bool = False) -> Tensor:
+        """Take its storage for one that the device has just made, and written, on a stream."""
+        self._put(tensor, stream, pinned=False)
+        self._blocks[tensor.untyped_storage()._cdata].gradient = gradient
+        self.use(tensor, stream, writes=True)
+        return tensor
+
+    def pin(self, tensor: Tensor) -> Tensor:
+        """Take its storage for one that the device can copy from and to beside the host."""
+        self._put(tensor, None, pinned=True)
+        return tensor
+
+    def release(self, tensor: Tensor) -> Tensor:
+        """Take its storage for one of the host's again, of which the device knows nothing."""
+        self._blocks.pop(tensor.untyped_storage()._cdata, None)
+        return tensor
+
+    def mark(self, tensor: Tensor, line: Line) -> None:
+        """As record_stream."""
+        if (block := self.block(tensor)) is not None:
+            block.marked.add(line.number)
+
+    def address(self, tensor: Tensor, address: int) -> None:
+        """Remember whose address a kernel is about to be given."""
+        if tensor.numel():
+            self._at[address] = tensor
+
+    def addressed(self, address: object) -> Tensor | None:
+        """Return the tensor whose address was asked for last."""
+        return self._at.get(address) if isinstance(address, int) else None
+
+    def use(self, tensor: Tensor, line: Line, writes: bool, gradient: bool = False) -> None:
+        """Note a use by a line; `gradient`: by autograd."""
+        block = self.block(tensor)
+        if block is None or not tensor.numel():
+            return
+        low = tensor.storage_offset() * tensor.element_size()
+        high = low + (sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True)) + 1) * tensor.element_size()
+        place, moment = here(), line.tick()
+        for other in (*block.writes, *(block.reads if writes else ())):
+            if other.low < high and low < other.high and not line.follows(other.moment):
+                self.findings.add(Kind.RACE, f"{'a write' if writes else 'a read'} beside {other.place}", place)
+        if block.home not in (None, self.default, line) and line is not self.default:
+            block.marked |= {line.number} if gradient and block.gradient else set()
+            block.strangers.setdefault(line.number, place)
+        uses = block.writes if writes else block.reads
+        covered = [use for use in uses if line.follows(use.moment) and low <= use.low and use.high <= high]
+        for use in covered:
+            uses.remove(use)
+        uses.append(Use(moment, low, high, place))
+
+    def close(self) -> None:
+        """Find what another stream read and never marked, not even later: what is marked later was alive."""
+        for block in self._blocks.values():
+            for line, place in block.strangers.items():
+                if line not in block.marked:
+                    self.findings.add(Kind.UNMARKED, f"made at {block.made}", place)
+        self._blocks.clear()
+        self._at.clear()
+
+    def _put(self, tensor: Tensor, home: Stream | None, pinned: bool) -> None:
+        storage = tensor.untyped_storage()
+        self._blocks[storage._cdata] = Block(storage, home, pinned, here())

@@ -1,0 +1,125 @@
+"""Training on a pretended GPU: the CPU's losses, and nothing that a GPU would mind; every model with every strategy of every family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import stream_case
+import torch
+from emulation import compiler, library
+from gpu import cases
+from lane_programs import blocks, cells, groups
+from pretended import CUDA, pretended
+
+from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.job import Job, Settings
+from chronoscale.real_exec.kernels import Unheard
+from chronoscale.real_exec.lanes import lanes_for
+from chronoscale.real_exec.program import Program
+from chronoscale.real_exec.worker import run_job
+from chronoscale.strategies import registry
+from chronoscale.strategies.signals.forecasters import FORECASTERS
+from chronoscale.strategies.snapshots.models import MODELS
+from chronoscale.strategies.streams.models import STREAM_MODELS
+
+pytestmark = [
+    pytest.mark.skipif(compiler() is None, reason="the kernels are emulated, which needs a C++ compiler"),
+    pytest.mark.filterwarnings("ignore:attention to slots has no kernel for CUDA"),
+]
+CLOSE = 1e-6  # of the largest loss: products of other shapes round otherwise
+FORMS = ("all full", "all map", "all delta")
+PAIRS = [
+    *((model, name) for model in MODELS for name in (*(key for key, one in registry.of("snapshots").items() if one.executes), *FORMS)),
+    *((model, name) for model in FORECASTERS for name in registry.of("signals")),
+    *((model, name) for model in STREAM_MODELS for name in registry.of("streams")),
+]
+FEW = [  # each kind of program once
+    *(("wd-gcn", "real-g+"), ("gat-lstm", "all delta"), ("evolvegcn-h", "distdgl"), ("t-gcn", "flaredtdg-remap"), ("t-gcn", "dynahb")),
+    *(("t-gcn", "dynagraph"), ("pgt-dcrnn", "gpu-index"), ("tgn", "fast"), ("dysat", "tgl"), ("apan", "memshare")),
+]
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Job]:
+    return {job.model.name: job for job in cases.jobs(tmp_path_factory.mktemp("cases"), cases.REHEARSED)}
+
+
+@pytest.mark.parametrize(("model", "name"), FEW)
+def test_each_kind_of_program(jobs: dict[str, Job], model: str, name: str) -> None:
+    check(jobs[model], name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "name"), PAIRS)
+def test_a_gpu_has_the_losses_of_a_cpu_and_minds_nothing(jobs: dict[str, Job], model: str, name: str) -> None:
+    check(jobs[model], name)
+
+
+def check(job: Job, name: str) -> None:
+    """Two passes of a strategy on both."""
+    item = next((item for item in job.items if item.label == name), None)
+    if item is None:
+        pytest.skip("the strategy does not take the model")
+
+    def losses(device: str) -> list[np.ndarray]:
+        settings = Settings(seed=cases.SEED, device=device)
+        return [one.losses for one in run_job(replace(job, items=(item,), repeats=2, settings=settings))[name]]
+
+    expected = losses("cpu")
+    with pretended(library()) as findings:
+        found = losses("cuda")
+    assert not findings, str(findings)
+    for here, there in zip(expected, found, strict=True):
+        assert np.abs(here - there).max() <= CLOSE * np.abs(here).max()
+
+
+def test_all_that_executes_is_among_the_cases(jobs: dict[str, Job]) -> None:
+    """Every model, and every strategy with some model."""
+    assert {model for model, _ in PAIRS} == set(jobs)
+    assert {name for _, name in PAIRS} == {item.label for job in jobs.values() for item in job.items}
+    assert set(PAIRS) >= set(FEW)
+
+
+PROGRAMS: list[tuple[Callable[..., Program], str, str]] = [
+    *((groups, model, way) for model in ("wd-gcn", "gat-lstm", "evolvegcn-h") for way in ("psg", "blad", "every")),
+    *((cells, model, name) for model in ("t-gcn", "gat-lstm", "evolvegcn-h") for name in ("esdg", "distdgl")),
+    *((blocks, model, name) for model in ("t-gcn", "evolvegcn-h") for name in ("flaredtdg", "flaredtdg-remap")),
+]
+
+
+def run(program: Program) -> None:
+    """One pass of a rank's rows."""
+    program.begin()
+    lanes_for(CUDA).run(program.tasks, program.run)
+    program.check()
+    program.finish()
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize(("made", "model", "way"), PROGRAMS, ids=lambda value: getattr(value, "__name__", value))
+def test_one_of_several_ranks_on_snapshots(made: Callable[..., Program], model: str, way: str) -> None:
+    """The others say nothing."""
+    with pretended(library()) as findings:
+        run(made(model, way, ranks=3, device=CUDA))
+    assert not findings, str(findings)
+
+
+@pytest.mark.parametrize("name", ["tgl", "fast"])
+@pytest.mark.parametrize("model", ["tgn", pytest.param("jodie", marks=pytest.mark.slow), pytest.param("apan", marks=pytest.mark.slow)])
+def test_one_of_several_ranks_on_streams(tmp_path: Path, model: str, name: str) -> None:
+    folder = stream_case.prepared(tmp_path, stream_case.stream(features=3))
+    chosen, given = stream_case.choice(model), stream_case.hyper(model)
+    schedule = stream_case.planned(folder, chosen, given, name, 2)
+    with pretended(library()) as findings:
+        run(stream_case.program(folder, schedule, chosen, given, Context(device=CUDA, collective=Unheard(2))))
+    assert not findings, str(findings)
+
+
+def test_nothing_of_it_is_left() -> None:
+    with pretended(library()):
+        assert torch.zeros(2, device=CUDA).is_cuda and str(torch.zeros(2).to("cuda").device) == "cuda:0"
+    assert not torch.zeros(2).is_cuda
