@@ -37,6 +37,7 @@ class Cost(NamedTuple):
 FILES = {
     "bad.csv": "a,b\n",
     "good.txt": "".join(f"{i % 97} {i % 89} {i}\n" for i in range(1000)),
+    "two.yaml": "dataset: growth_small\nmodel: {name: wd-gcn, hidden: 32}\nstrategies: [psg, blad]\ngroups: 4\nranks: [2]\nrepeats: 3\n",
     "bad-key.yaml": "dataset: math_overflow_monthly\nmodle: x\n",
     "bad-strategy.yaml": "dataset: math_overflow_monthly\nstrategies: [psgg]\n",
     "good.yaml": "dataset: growth_small\nstrategies: [psg]\ngpus: [1, 2]\n",
@@ -92,6 +93,7 @@ def ranks() -> Cost:
 ROWS: Mapping[str, Callable[[], Cost]] = {
     **{f"`{words}`": command(words) for words in COMMANDS},
     **{f"import {modules.replace(',', ', ')}": imports(modules) for modules in IMPORTS},
+    "`bench`, two ranks": command("bench two.yaml"),
     "two ranks, from the server": ranks,
     "two ranks, torchrun": lambda: process("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", MEETING, "job"),
 }

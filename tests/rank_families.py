@@ -43,6 +43,7 @@ def losing(self, run):
                 way = how.read_text()
                 if way != "leave out" or task.op in COLLECTIVES:
                     how.unlink()
+                    Path("lost").write_text(str(time.monotonic()))
                 else:
                     way = None
         if way:

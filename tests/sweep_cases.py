@@ -2,6 +2,7 @@
 
 import os
 import signal
+import tempfile
 
 from chronoscale.errors import UserError
 
@@ -13,6 +14,11 @@ def square(value: int) -> int:
 def refuse(value: int) -> int:
     if value == 3:
         raise UserError("three is wrong")
+    return value
+
+
+def litter(value: int) -> int:
+    tempfile.mkdtemp()
     return value
 
 

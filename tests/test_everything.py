@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 FOLDER = Path(__file__).parent / "everything"
@@ -43,6 +44,23 @@ def test_a_unit_at_work_when_the_minutes_are_over_is_cut_off(everything, tmp_pat
     (result,) = everything.run([unit], tmp_path, 1, time.monotonic() + 0.2)
     assert result.code is None and not result.sound
     assert everything.run([unit], tmp_path, 1, 0.0) == []  # and it is not begun when they are
+
+
+def test_an_interruption_ends_the_units_at_work(everything, tmp_path: Path) -> None:
+    """The second unit interrupts who runs it as soon as the first has begun."""
+    file = tmp_path / "pid"
+    long = f"import os, time; open({str(file)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    ends = f"""
+import os, time
+while not os.path.exists({str(file)!r}) or not os.path.getsize({str(file)!r}):
+    time.sleep(0.01)
+os.kill(os.getppid(), 2)
+time.sleep(600)
+"""
+    units = [everything.Unit("one", name, (sys.executable, "-S", "-c", code)) for name, code in (("long", long), ("ends", ends))]
+    with pytest.raises(KeyboardInterrupt):
+        everything.run(units, tmp_path / "kept", 2, math.inf)
+    assert not psutil.pid_exists(int(file.read_text()))
 
 
 def test_the_seed_decides_the_order(everything) -> None:

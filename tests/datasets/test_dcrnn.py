@@ -11,6 +11,7 @@ from dcrnn_files import IDS, MATRIX, VALUES, write_adjacency, write_table
 from numpy.testing import assert_array_equal
 
 from chronoscale.datasets.formats import dcrnn
+from chronoscale.datasets.formats.pickled import read_pickle
 from chronoscale.datasets.formats.registry import detect, open_dataset
 from chronoscale.errors import UserError
 
@@ -73,6 +74,20 @@ def test_of_two_tables_one_must_be_named(tmp_path):
     with pytest.raises(UserError, match=r"'sped'; did you mean 'speed'"):
         open_dataset(path, key="sped")
     assert_array_equal(open_dataset(path, key="speed").values[:, :, 0], VALUES + 1)
+
+
+def test_a_pickle_that_promises_more_than_it_holds_is_refused(tmp_path):
+    """Of 13 bytes, bytes by the gigabyte; and copies of one text without end."""
+    text = 1 << 20
+    body = b"X" + text.to_bytes(4, "little") + b"a" * text + b"q\x00X\x06\x00\x00\x00latin1q\x010"
+    copy = b"c_codecs\nencode\nh\x00h\x01\x86R0"
+    for name, data in {
+        "promised": b"\x80\x05\x96" + (1 << 40).to_bytes(8, "little") + b"x.",
+        "copied": b"\x80\x02" + body + copy * 40 + b"N.",
+    }.items():
+        (tmp_path / f"{name}.pkl").write_bytes(data)
+        with pytest.raises(UserError, match=r"not an adjacency pickle \((pickle data was truncated|refused copies that fill memory)\)"):
+            read_pickle(tmp_path / f"{name}.pkl")
 
 
 def test_a_pickle_that_would_run_code_is_refused(tmp_path):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import math
+import signal
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from stages import FIRST_TIER, STAGES
-from unit import ROOT, Result, Unit
+from unit import ROOT, Result, Unit, end_all
 
 FOLDER = ROOT / "build" / "test-all"
 
@@ -55,7 +56,12 @@ def run(units: Sequence[Unit], folder: Path, jobs: int, ends: float) -> list[Res
         return result
 
     with ThreadPoolExecutor(jobs) as pool:
-        return [result for result in pool.map(one, units) if result is not None]
+        try:
+            return [result for result in pool.map(one, units) if result is not None]
+        except BaseException:  # this process is told to end
+            pool.shutdown(wait=False, cancel_futures=True)
+            end_all()
+            raise
 
 
 def table(results: Sequence[Result]) -> str:
@@ -79,6 +85,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, help="stop after so many")
     parser.add_argument("--seed", default="", help="of the order of units (with --minutes)")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     stages = given.stage or [name for name in STAGES if given.minutes is None or name not in FIRST_TIER]
     ends = math.inf if given.minutes is None else time.monotonic() + 60 * given.minutes
     units = [unit for name in stages for unit in STAGES[name]()]

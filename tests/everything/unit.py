@@ -81,10 +81,12 @@ class Unit:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
 
+            _at_work.add(process.pid)
             timer = Timer(max(min(ends - begun, 1e6), 0.0), end)
             timer.start()
             _, status, usage = os.wait4(process.pid, 0)
             timer.cancel()
+            _at_work.discard(process.pid)
             process.returncode = os.waitstatus_to_exitcode(status)
         code = 0 if process.returncode == NONE_CHOSEN and "pytest" in self.command else process.returncode
         passed, failed = _counted(log.read_text(errors="replace"), code)
@@ -92,6 +94,16 @@ class Unit:
         result = Result(self.stage, self.name, None if over.is_set() else code, passed, failed, cpu_s, time.monotonic() - begun)
         self._file(folder, ".json").write_text(json.dumps(asdict(result)))
         return result
+
+
+_at_work: set[int] = set()  # process groups
+
+
+def end_all() -> None:
+    """End the units that are at work."""
+    for group in tuple(_at_work):
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
 
 
 def _counted(said: str, code: int) -> tuple[int, int]:

@@ -1,10 +1,11 @@
 """Sweeps: one after another, in processes, on a Dask cluster; what is lost on the way."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
 from distributed import Client, LocalCluster
-from sweep_cases import die, refuse, square
+from sweep_cases import die, litter, refuse, square
 
 from chronoscale.errors import MachineError, UserError
 from chronoscale.harness.advice import sweep as module
@@ -54,6 +55,18 @@ def test_a_failure_is_raised_once(dask):
     for where in ({"workers": 2}, {"dask": dask}):
         with pytest.raises(UserError, match="three is wrong"):
             taken(refuse, TASKS, **where)
+
+
+def test_an_interruption_leaves_none_of_what_processes_keep(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def interrupted(number: int, value: int) -> None:
+        assert list(tmp_path.glob("*/*"))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(litter, TASKS, interrupted, workers=2)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_lost_process_is_said():

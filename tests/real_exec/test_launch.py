@@ -6,6 +6,9 @@ import json
 import os
 import re
 import signal
+import socket
+import tempfile
+import time
 from pathlib import Path
 
 import psutil
@@ -13,6 +16,7 @@ import pytest
 
 from chronoscale.errors import MachineError, NotFiniteError, UserError
 from chronoscale.real_exec import launch, positions
+from chronoscale.real_exec import ranks as module
 from chronoscale.real_exec.failure import Failure, FailureKind
 from chronoscale.real_exec.launch import start, stop, wait
 from chronoscale.real_exec.ranks import Ranks
@@ -110,13 +114,22 @@ def test_an_interruption_ends_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.slow  # what the server has spent on its imports is counted when it ends
-def test_ranks_end_with_their_server(tmp_path: Path) -> None:
-    ranks = talking(tmp_path, "all_reduce", "never")
-    processes = [psutil.Process(pid) for pid in ranks.pids]
-    os.kill(ranks.server.pid, signal.SIGKILL)
-    with pytest.raises(MachineError, match="the server of ranks was lost"):
-        wait(ranks, "train")
-    assert not psutil.wait_procs(processes, timeout=10)[1]
+@pytest.mark.parametrize(
+    ("how", "number", "line"),
+    [
+        ("keep a child", signal.SIGKILL, "the server of ranks was lost, and all ranks with it; .*"),
+        ("leave a child", signal.SIGSTOP, "'train' was ended: the server of its ranks is stopped"),
+    ],
+)
+def test_ranks_end_with_their_server(tmp_path: Path, how: str, number: signal.Signals, line: str) -> None:
+    """And what they have started."""
+    ranks = talking(tmp_path, "all_reduce", how)
+    while not any(process.name() == "sleep" for pid in ranks.pids for process in psutil.Process(pid).children()):
+        time.sleep(0.01)
+    os.kill(ranks.server.pid, number)
+    with pytest.raises(MachineError, match=f"^{line}$"):
+        wait(ranks, "train", SHORT)
+    assert not left(ranks) and not ranks.folder.exists()
     again = talking(tmp_path, "all_reduce", "SIGKILL")  # from another server
     with pytest.raises(MachineError, match="was lost"):
         wait(again, "train")
@@ -141,6 +154,61 @@ def test_ranks_end_with_their_launcher(tmp_path: Path, how: signal.Signals) -> N
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -how
     assert not psutil.wait_procs(processes, timeout=10)[1]
     assert not Path(folder).exists()
+
+
+def test_a_launcher_that_ends_while_its_server_imports_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    (tmp_path / "tmp").mkdir()
+    child = os.fork()
+    if not child:
+        try:
+            tempfile.tempdir = str(tmp_path / "tmp")
+
+            def ended(channel: object) -> None:
+                (server,) = module._servers.values()
+                os.write(writer, str(server.pid).encode())
+                os.kill(os.getpid(), signal.SIGKILL)
+
+            monkeypatch.setattr(module, "receive", ended)
+            talking(tmp_path, "all_reduce", "never")
+        finally:
+            os._exit(1)
+    server = psutil.Process(int(os.read(reader, 99)))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert not psutil.wait_procs([server], timeout=10)[1]
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_an_interruption_while_ranks_begin_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server, which goes on, removes what it has made."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    received = module.receive
+
+    def interrupted(channel: socket.socket) -> None:
+        received(channel)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "receive", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        talking(tmp_path, "all_reduce", "never")
+    monkeypatch.setattr(module, "receive", received)
+    wait(talking(tmp_path, "all_reduce", "leave a child"), "train")  # of the same server, which takes jobs in turn
+    ends = time.monotonic() + 5
+    while list((tmp_path / "tmp").iterdir()) and time.monotonic() < ends:
+        time.sleep(0.01)
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_a_job_that_cannot_start_ends_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = talking(tmp_path, "all_reduce", "never")
+    assert len(os.listdir(f"/proc/{other.server.pid}/task")) == 1  # a process that forks
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(MachineError, match=r"ranks cannot start: .*gone"):
+        talking(tmp_path, "all_reduce", "never")
+    other.hear(0.01)
+    assert not other.ended
+    other.close()
 
 
 def test_a_server_that_cannot_import_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,11 +272,13 @@ def test_the_cause_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends
             (tmp_path / f"rank-{rank}.log").write_text(said)
     left = [(rank, status) for rank, status, *_ in ends]
 
+    positions.make_file(tmp_path, 2)
+
     class Played:
         """Ranks that have ended, one a look."""
 
         folder = tmp_path
-        pages = positions.create(tmp_path, 2)
+        pages = positions.pages(tmp_path, 2)
 
         def __init__(self) -> None:
             self.ended = dict([left.pop(0)])

@@ -24,7 +24,8 @@ class Scene:
     def __init__(self, folder: Path, ranks: int, patience: Patience) -> None:
         self.now, self.ended = 0.0, dict[int, int]()
         self.processes = [Process(0.0, False) for _ in range(ranks)]
-        self.pages = positions.create(folder, ranks)
+        positions.make_file(folder, ranks)
+        self.pages = positions.pages(folder, ranks)
         self.watch = Watch(self.pages, range(ranks), patience, lambda: self.now, lambda pid: self.processes[pid])
 
     def begin(self, *ranks: int) -> None:
@@ -57,7 +58,8 @@ class Scene:
 
 
 def test_positions_are_read_as_they_are_written(tmp_path: Path) -> None:
-    first, second = positions.create(tmp_path, 2)
+    positions.make_file(tmp_path, 2)
+    first, second = positions.pages(tmp_path, 2)
     seen: list[Position] = []
     second.enter_pass("a schedule")
     second.say("train: epoch 1 of 2")
@@ -75,7 +77,8 @@ def test_positions_are_read_as_they_are_written(tmp_path: Path) -> None:
 
 def test_a_process_writes_where_its_launcher_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(positions, "_own", Positions(memoryview(bytearray(positions.PAGE))))
-    pages = positions.create(tmp_path, 3)
+    positions.make_file(tmp_path, 3)
+    pages = positions.pages(tmp_path, 3)
     positions.join(Membership())  # of nobody's
     positions.own().enter(Phase.TESTING)
     assert [page.read().phase for page in pages] == [Phase.STARTING] * 3
@@ -85,7 +88,8 @@ def test_a_process_writes_where_its_launcher_reads(tmp_path: Path, monkeypatch: 
 
 
 def test_the_same_row_in_the_next_pass_is_another_position(tmp_path: Path) -> None:
-    (page,) = positions.create(tmp_path, 1)
+    positions.make_file(tmp_path, 1)
+    (page,) = positions.pages(tmp_path, 1)
     seen = []
     for _ in range(2):
         page.enter_pass("a schedule")
@@ -114,6 +118,17 @@ def test_a_rank_that_does_not_move_is_named_with_who_waits(tmp_path: Path) -> No
     assert not scene.after(61)
     hung = "rank 1 has not moved for 61 s at row 4 (COMPUTE); rank 0 waits at row 5 (ALLREDUCE); rank 2 waits at row 6 (ALLREDUCE)"
     assert scene.after(1) == hung
+
+
+def test_a_rank_that_is_debugged_does_not_hang(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, 2, Patience(60.0))
+    scene.begin(0, 1, 0, 1)
+    scene.at(0, 5, Op.ALLREDUCE)
+    scene.at(1, 4)
+    scene.processes[1] = Process(0.0, traced=True)
+    assert not scene.after(600)
+    scene.processes[1] = Process(0.0)
+    assert "rank 1 has not moved" in scene.after(120)
 
 
 def test_who_may_wait_is_not_blamed_while_others_move(tmp_path: Path) -> None:

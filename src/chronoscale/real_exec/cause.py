@@ -59,5 +59,8 @@ def _name(number: int) -> str:
 
 def last_line(file: Path) -> str:
     """Return the last line of what a process wrote; '' of a file that is not there, or empty."""
-    lines = file.read_text(errors="replace").split("\n") if file.exists() else []
+    try:
+        lines = file.read_text(errors="replace").split("\n")
+    except FileNotFoundError:
+        return ""
     return next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -42,14 +41,9 @@ def start(entry: str, path: Path, ranks: int, threads: int) -> Ranks:
 
     They find who they are by `membership.Membership` and meet by a file in a folder that this user alone can open.
     """
-    folder = tempfile.mkdtemp(prefix="chronoscale-ranks-")
     modules = [os.path.abspath(place) for place in sys.path]
-    request = Request(entry, str(path), ranks, folder, os.getcwd(), _environment(threads), modules)
-    try:
-        return server_of(threads).start(request)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+    request = Request(entry, str(path), ranks, tempfile.gettempdir(), os.getcwd(), _environment(threads), modules)
+    return server_of(threads).start(request)
 
 
 def _environment(threads: int) -> dict[str, str]:
@@ -71,7 +65,7 @@ def wait(ranks: Ranks, name: str, patience: Patience | None = None, on_progress:
                 raise _cause(ranks, name)
             said = watch.look(ranks.ended)
             if watch.hung:
-                raise MachineError(f"'{name}' was ended: {watch.hung}")
+                raise MachineError(f"'{name}' was ended: {'the server of its ranks is stopped' if ranks.server.stopped else watch.hung}")
             if said and said != line:
                 on_progress(line := said)
     finally:

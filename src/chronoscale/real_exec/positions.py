@@ -136,11 +136,14 @@ class Positions:
         )
 
 
-def create(folder: Path, ranks: int) -> Sequence[Positions]:
-    """Make the file for that many ranks, and return what they will write."""
-    path = folder / FILE
-    path.write_bytes(bytes(ranks * PAGE))
-    return [_mapped(path, rank) for rank in range(ranks)]
+def make_file(folder: Path, ranks: int) -> None:
+    """Make the file for that many ranks."""
+    (folder / FILE).write_bytes(bytes(ranks * PAGE))
+
+
+def pages(folder: Path, ranks: int) -> Sequence[Positions]:
+    """Return what the ranks of a folder write."""
+    return [_mapped(folder / FILE, rank) for rank in range(ranks)]
 
 
 def _mapped(path: Path, rank: int) -> Positions:

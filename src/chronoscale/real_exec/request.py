@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from chronoscale.real_exec.membership import Membership
+
+STOP = "stop"  # what a launcher says of a job that is to end; when it wants nothing more of the job, it closes the socket
+
+
+class Started(NamedTuple):
+    """The ranks of a job: their process ids, by rank, and the folder that the server has made for them. error: why there are none."""
+
+    pids: list[int]
+    folder: str
+    error: str = ""
 
 
 class RankEnd(NamedTuple):
@@ -24,16 +35,18 @@ class RankEnd(NamedTuple):
 class Request:
     """Run `main(argument)` of the module `entry` on every rank, with this environment, in this directory.
 
-    folder: private to this user and this job, absolute. modules: where Python looks for them (`sys.path`).
+    temporary: where the server makes a folder that is private to this user and this job. folder: that one, absolute, once it is there.
+    modules: where Python looks for them (`sys.path`).
     """
 
     entry: str
     argument: str
     ranks: int
-    folder: str
+    temporary: str
     directory: str
     environment: dict[str, str]
     modules: list[str]
+    folder: str = ""
 
     def membership(self, rank: int) -> Membership:
         """All ranks of a job are on this machine."""
@@ -43,16 +56,18 @@ class Request:
         """The file of what a rank writes to its standard error."""
         return Path(self.folder) / f"rank-{rank}.log"
 
-    def save(self) -> Path:
-        """Write it into its folder, and return where."""
-        path = Path(self.folder) / "request.json"
-        path.write_text(json.dumps(asdict(self)))
-        return path
+    def packed(self) -> IO[bytes]:
+        """Return it as memory that has no name: it holds the user's whole environment."""
+        file = os.fdopen(os.memfd_create("request"), "w+b")
+        file.write(json.dumps(asdict(self)).encode())
+        file.flush()
+        return file
 
     @classmethod
-    def load(cls, path: Path) -> Request:
-        """Read what `save` wrote."""
-        return cls(**json.loads(path.read_text()))
+    def unpacked(cls, file: IO[bytes]) -> Request:
+        """Read what `packed` wrote, by whichever process."""
+        file.seek(0)
+        return cls(**json.loads(file.read()))
 
 
 def send(channel: socket.socket, message: Any) -> None:

@@ -1,8 +1,9 @@
 """Server: the process that ranks are forked from. It has imported what they run, has run nothing, and listens nowhere.
 
 `python -m chronoscale.real_exec.server FD PID`, by `real_exec.launch` alone. FD is a socket that it shares with its launcher, of process
-PID: each message on it brings a socket for one job (`request.Request`). On that, the launcher is told of each rank that ends; when it is
-closed, or the launcher ends, however it ends, the job's ranks are killed with all that they have started, and its folder is removed.
+PID: each message on it brings a socket for one job, and the job's `request.Request`. On that socket, the launcher is told of each rank that
+ends; when it is closed, or the launcher ends, however it ends, the job's ranks are killed with all that they have started, and the folder
+that was made for them is removed.
 """
 
 from __future__ import annotations
@@ -14,16 +15,20 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 
+from chronoscale.errors import in_words
 from chronoscale.parent import die_with_parent, outlive_parent
-from chronoscale.real_exec.request import RankEnd, Request, receive, send
+from chronoscale.real_exec import positions
+from chronoscale.real_exec.request import RankEnd, Request, Started, receive, send
 
 # What ranks import, and what torch's optimisers import when they are first used.
 PRELOADED = ("chronoscale.real_exec.worker", "chronoscale.real_exec.training", "torch._dynamo")
@@ -46,7 +51,7 @@ class RankProcesses:
         assert found is not None
         status = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
         last = not self.handles
-        cpu_s = self._reap() if last else 0.0
+        cpu_s = self.bury() if last else 0.0
         send(self.channel, RankEnd(rank, status, cpu_s))
 
     def kill(self) -> None:
@@ -54,11 +59,15 @@ class RankProcesses:
         if self.handles:
             os.killpg(self.pids[0], signal.SIGKILL)
 
-    def _reap(self) -> float:
+    def bury(self) -> float:
         """Kill what ranks left behind, collect all ranks, and return their CPU seconds, with those of children that they waited for."""
         os.killpg(self.pids[0], signal.SIGKILL)
         used = [os.wait4(pid, 0)[2] for pid in self.pids]
         return sum(one.ru_utime + one.ru_stime for one in used)
+
+    def remove(self) -> None:
+        """Remove its folder; the launcher may have done so."""
+        shutil.rmtree(self.request.folder, ignore_errors=True)
 
 
 class Server:
@@ -83,24 +92,31 @@ class Server:
 
     def _accept(self) -> None:
         """Start the ranks of a job."""
-        path, files, _, _ = socket.recv_fds(self._control, 4096, 1)
-        if not path:
+        message, files, _, _ = socket.recv_fds(self._control, 1, 2)
+        if not message:
             self._close()
         channel = socket.socket(fileno=files[0])
+        with os.fdopen(files[1], "rb") as content:
+            request = Request.unpacked(content)
         try:
-            request = Request.load(Path(path.decode()))
-        except OSError:  # given up before it was looked at
+            folder = tempfile.mkdtemp(prefix="chronoscale-ranks-", dir=request.temporary)
+        except OSError as error:
+            send(channel, Started([], "", in_words(error)))
             return channel.close()
-        os.unlink(path)  # it holds the user's whole environment
-        job = RankProcesses(request, channel)
+        job = RankProcesses(replace(request, folder=folder), channel)
         self._jobs.append(job)
-        for rank in range(request.ranks):
-            job.pids.append(self._fork(job, rank))
-            handle = os.pidfd_open(job.pids[rank])
-            job.handles[handle] = rank
-            self._watch(handle, lambda handle=handle: self._ended(job, handle))  # type: ignore[misc]
-        self._watch(job.channel.fileno(), lambda: self._hear(job))
-        send(job.channel, job.pids)
+        refusal = ""
+        try:
+            positions.make_file(Path(folder), request.ranks)
+            for rank in range(request.ranks):
+                job.pids.append(self._fork(job, rank))
+                handle = os.pidfd_open(job.pids[rank])
+                job.handles[handle] = rank
+                self._watch(handle, lambda handle=handle: self._ended(job, handle))  # type: ignore[misc]
+        except OSError as failure:  # no process or file is left for it; other jobs go on
+            refusal = in_words(failure)
+        send(channel, Started(job.pids, folder, refusal))
+        self._watch(channel.fileno(), lambda: self._hear(job))
 
     def _fork(self, job: RankProcesses, rank: int) -> int:
         server = os.getpid()
@@ -133,24 +149,25 @@ class Server:
             self._end(job)
 
     def _hear(self, job: RankProcesses) -> None:
-        """The launcher says no word on a job's socket but by closing it: it wants the job ended."""
+        """The launcher wants the job ended, and says so (STOP); or it wants nothing more of it, and closes its socket."""
         if receive(job.channel) is None:
             self._selector.unregister(job.channel.fileno())
             job.dropped = True
-            job.kill()
             if not job.handles:
-                self._end(job)
+                return self._end(job)
+        job.kill()
 
     def _end(self, job: RankProcesses) -> None:
         """Leave nothing of a job."""
-        shutil.rmtree(job.request.folder, ignore_errors=True)
+        job.remove()
         job.channel.close()
         self._jobs.remove(job)
 
     def _close(self) -> NoReturn:
         for job in self._jobs:
-            job.kill()
-            shutil.rmtree(job.request.folder, ignore_errors=True)
+            if job.handles:
+                job.bury()
+            job.remove()
         os._exit(0)
 
 

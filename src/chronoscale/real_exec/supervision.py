@@ -27,11 +27,12 @@ class Patience:
 
 
 class Process(NamedTuple):
-    """What the system says of a rank and its children: CPU seconds so far, whether it is stopped, and whether it waits for a disk."""
+    """What the system says of a rank: CPU seconds so far, children's too; whether it is stopped, waits for a disk, is being debugged."""
 
     busy_s: float
     stopped: bool = False
     on_disk: bool = False
+    traced: bool = False
 
 
 def look_up(pid: int) -> Process:
@@ -48,7 +49,7 @@ def look_up(pid: int) -> Process:
             busy += times.user + times.system
         except psutil.Error:
             pass  # it ended just now
-    return Process(busy, status == psutil.STATUS_STOPPED, status == psutil.STATUS_DISK_SLEEP)
+    return Process(busy, *(status == one for one in (psutil.STATUS_STOPPED, psutil.STATUS_DISK_SLEEP, psutil.STATUS_TRACING_STOP)))
 
 
 class _Rank:
@@ -122,6 +123,8 @@ class Watch:
             state.since = now
         elif stayed > SUSPECT * self.limit_s and (state.asked is None or now - state.asked[0] >= ASK * self.limit_s):
             before, state.asked = state.asked, (now, self._ask(self._pids[rank]))
+            if state.asked[1].traced:
+                state.since = now - SUSPECT * self.limit_s
             if before is None or position.timed or (position.rows and position.waiting):
                 return
             works = state.asked[1].on_disk or state.asked[1].busy_s - before[1].busy_s > COMPUTES * (now - before[0])

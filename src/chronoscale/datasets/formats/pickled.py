@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import pickle
 import struct
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chronoscale.datasets.formats.unpickler import BoundedUnpickler
 from chronoscale.errors import UserError
 
 DAMAGED = (EOFError, ValueError, TypeError, AttributeError, LookupError, OverflowError, MemoryError, AssertionError, struct.error)
@@ -20,7 +21,7 @@ DAMAGED = (EOFError, ValueError, TypeError, AttributeError, LookupError, Overflo
 def read_pickle(path: Path) -> Any:
     """What a pickle of Python 2 or 3 holds, arrays as `PickledArray`. Raises UserError where it is damaged or names anything else."""
     try:
-        return _Unpickler(io.BytesIO(path.read_bytes()), encoding="latin1").load()
+        return _Unpickler(path.read_bytes(), encoding="latin1").load()
     except OSError as error:
         raise UserError(f"{path}: {(error.strerror or 'not readable').lower()}") from None
     except pickle.UnpicklingError as error:
@@ -93,14 +94,12 @@ _ALLOWED: dict[str, Callable[..., Any] | None] = {
 }
 
 
-class _Unpickler(pickle._Unpickler):
-    """Rebuilds numbers, text, lists and NumPy arrays; nothing else that a pickle names is imported, let alone called.
-
-    In Python: the one in C takes all memory for a pickle that counts its objects from 2**32 on.
-    """
+class _Unpickler(BoundedUnpickler):
+    """Rebuilds numbers, text, lists and NumPy arrays; nothing else that a pickle names is imported, let alone called."""
 
     def find_class(self, module: str, name: str) -> Any:
         short = module.removeprefix("numpy.core.").removeprefix("numpy._core.")
         if f"{short}.{name}" not in _ALLOWED:
             raise pickle.UnpicklingError(f"refused {module}.{name}")
-        return _ALLOWED[f"{short}.{name}"]
+        called = _ALLOWED[f"{short}.{name}"]
+        return partial(self.counted, called) if called in (_encode, _bytes, _frombuffer) else called

@@ -6,7 +6,6 @@ Since torch 1.6 such a file is a zip archive, not compressed: a pickle, `data.pk
 
 from __future__ import annotations
 
-import io
 import pickle
 import struct
 import zipfile
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.datasets.formats.pickled import DAMAGED as _UNREADABLE
+from chronoscale.datasets.formats.unpickler import BoundedUnpickler
 from chronoscale.errors import UserError
 
 STORAGES = {
@@ -70,8 +70,8 @@ def _parameter(data: object, *_: object) -> object:
     return data
 
 
-class _Unpickler(pickle._Unpickler):
-    """In Python, as that of `pickled`."""
+class _Unpickler(BoundedUnpickler):
+    """Knows views of storages, and nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module == "torch" and name in STORAGES:
@@ -118,7 +118,7 @@ def _small(archive: zipfile.ZipFile, name: str) -> bytes:
 def _read(path: Path, file: Any) -> NDArray[Any]:
     with zipfile.ZipFile(file) as archive:
         (pickled,) = [name for name in archive.namelist() if name.endswith("/data.pkl")]
-        found = _Unpickler(io.BytesIO(_small(archive, pickled))).load()
+        found = _Unpickler(_small(archive, pickled)).load()
         if not isinstance(found, _View):
             raise pickle.UnpicklingError(f"found {type(found).__name__}")
         folder = pickled.removesuffix("data.pkl")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from importlib import metadata
 from importlib.metadata import version
 from multiprocessing import get_context
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
 
 from chronoscale.errors import MachineError, UserError
@@ -43,7 +45,10 @@ def sweep(judge: Judge[T, R], tasks: Mapping[int, T], take: Take[R], workers: in
 
 
 def _in_processes(judge: Judge[T, R], tasks: Mapping[int, T], take: Take[R], workers: int) -> None:
-    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=die_with_parent, initargs=(os.getpid(),)) as pool:
+    with (
+        TemporaryDirectory(prefix="chronoscale-sweep-", ignore_cleanup_errors=True) as scratch,
+        ProcessPoolExecutor(workers, get_context("spawn"), initializer=_begin, initargs=(os.getpid(), scratch)) as pool,
+    ):
         try:
             with masked():  # processes begin with the first task; Ctrl-C is for whoever started them
                 futures = {pool.submit(judge, task): number for number, task in tasks.items()}
@@ -60,6 +65,12 @@ def _in_processes(judge: Judge[T, R], tasks: Mapping[int, T], take: Take[R], wor
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _begin(parent: int, scratch: str) -> None:
+    """In a worker: it ends with its parent, which removes what it leaves in its temporary folder."""
+    die_with_parent(parent)
+    tempfile.tempdir = scratch
 
 
 def _on_cluster(judge: Judge[T, R], tasks: Mapping[int, T], take: Take[R], address: str) -> None:

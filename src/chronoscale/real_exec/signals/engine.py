@@ -25,6 +25,7 @@ from chronoscale.real_exec.signals.holding import moments_of, part_of, take
 
 HOST = "127.0.0.1"
 START_S = 300
+ADDRESS = 256  # bytes of a scheduler's
 SCHEDULER = {"cls": Scheduler, "options": {"host": HOST, "port": 0, "dashboard": False, "dashboard_address": f"{HOST}:0"}}
 
 
@@ -42,19 +43,27 @@ def _free(count: int) -> list[int]:
         return [one.getsockname()[1] for one in held]
 
 
+def _broadcast(text: str) -> str:
+    """Return the first rank's text on all ranks; as bytes, of which nobody has to unpickle any."""
+    raw = torch.tensor(list(text.encode().ljust(ADDRESS, b"\0")), dtype=torch.uint8)
+    data = raw.cuda() if dist.get_backend() == "nccl" else raw
+    dist.broadcast(data, src=0)
+    return bytes(data.tolist()).rstrip(b"\0").decode()
+
+
 class Engine:
     """Workers are processes of their own; the scheduler runs in rank 0's process, and they end with it."""
 
     def __init__(self, rank: int, ranks: int) -> None:
         """Called on every rank together."""
         self._cluster = None
-        address: list[str | None] = [None]
+        address = ""
         if rank == 0:
             self._cluster = SpecCluster(workers={i: _worker(port) for i, port in enumerate(_free(ranks))}, scheduler=SCHEDULER)
-            address[0] = self._cluster.scheduler_address
+            address = self._cluster.scheduler_address
         if ranks > 1:
-            dist.broadcast_object_list(address, src=0)
-        self.client = Client(address[0], set_as_default=False)
+            address = _broadcast(address)
+        self.client = Client(address, set_as_default=False)
         try:
             self.client.wait_for_workers(ranks, timeout=START_S)
         except TimeoutError as error:
