@@ -126,7 +126,10 @@ def test_ranks_end_with_their_server(tmp_path: Path, how: str, number: signal.Si
     ranks = talking(tmp_path, "all_reduce", how)
     while not any(process.name() == "sleep" for pid in ranks.pids for process in psutil.Process(pid).children()):
         time.sleep(0.01)
+    processes = [psutil.Process(pid) for pid in ranks.pids]
     os.kill(ranks.server.pid, number)
+    if number == signal.SIGKILL:  # by themselves, whatever the launcher does
+        assert not psutil.wait_procs(processes, timeout=10)[1]
     with pytest.raises(MachineError, match=f"^{line}$"):
         wait(ranks, "train", SHORT)
     assert not left(ranks) and not ranks.folder.exists()

@@ -65,7 +65,8 @@ def wait(ranks: Ranks, name: str, patience: Patience | None = None, on_progress:
                 raise _cause(ranks, name)
             said = watch.look(ranks.ended)
             if watch.hung:
-                raise MachineError(f"'{name}' was ended: {'the server of its ranks is stopped' if ranks.server.stopped else watch.hung}")
+                why = "the server of its ranks is stopped" if ranks.server.stopped else watch.hung
+                raise MachineError(f"'{name}' was ended: {why}")
             if said and said != line:
                 on_progress(line := said)
     finally:

@@ -100,7 +100,7 @@ class RankServer:
         self.spent_s = 0.0  # CPU seconds of its ranks that have ended
         self.ready = False  # it has started ranks
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(BEFORE_START)} | ALONE | dict(setting)
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(BEFORE_START)} | {**ALONE, **dict(setting)}
         if str(HERE) not in (*site.getsitepackages(), site.getusersitepackages()):  # else it is found, or another one
             environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(HERE), environment.get("PYTHONPATH", ""))))
         command = [sys.executable, "-P", "-m", "chronoscale.real_exec.server", str(theirs.fileno()), str(os.getpid())]
