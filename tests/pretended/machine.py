@@ -77,10 +77,11 @@ class Device:
             at.watched = False
 
     def backward(self, run: Any, outputs: Any, gradients: Sequence[Tensor | None], *args: Any, **given: Any) -> Any:
-        """A gradient pass, which torch starts with calls no longer intercepted. It marks the gradients that it begins with."""
+        """A gradient pass, which torch starts with calls no longer intercepted. It marks what it begins with, for other streams than the
+        caller's."""
         for gradient in gradients:
             if gradient is not None and (block := self.memory.block(gradient)) is not None:
-                block.gradient = True
+                block.given = self.current()
         with Calls(self.memory, self.operators):
             return run(outputs, gradients, *args, **given)
 

@@ -30,6 +30,7 @@ class Block:
     pinned: bool = False
     made: str = ""
     gradient: bool = False  # autograd made it, and marks it itself
+    given: Stream | None = None  # on this stream, as a gradient to begin with, which autograd marks for other streams
     marked: set[int] = field(default_factory=set)
     strangers: dict[int, str] = field(default_factory=dict)  # lines that used it beside its home, and where
     reads: list[Use] = field(default_factory=list)
@@ -99,7 +100,8 @@ class Memory:
             if other.low < high and low < other.high and not line.follows(other.moment):
                 self.findings.add(Kind.RACE, f"{'a write' if writes else 'a read'} beside {other.place}", place)
         if block.home not in (None, self.default, line) and line is not self.default:
-            block.marked |= {line.number} if gradient and block.gradient else set()
+            if gradient and (block.gradient or block.given not in (None, line)):
+                block.marked.add(line.number)
             block.strangers.setdefault(line.number, place)
         uses = block.writes if writes else block.reads
         covered = [use for use in uses if line.follows(use.moment) and low <= use.low and use.high <= high]

@@ -181,9 +181,11 @@ class SpreadProgram(BatchProgram):
             self._sample_with(self.theta)
 
     def _bring_back(self, task: Task) -> None:
-        """What the batch has done to memory, to the host; what follows from it is computed once it is there."""
-        memory, time = map(brought, self.steps.ends(self._batch[task.unit]))
-        self._brought[task.unit] = memory, time
+        """What the batch has done to memory, to the host; what follows from it is computed once it is there. Where ranks exchange that, the
+        thread that issues their rows reads it next, and waits."""
+        memory, time = self.steps.ends(self._batch[task.unit])
+        exchanges = self.collective.ranks > 1
+        self._brought[task.unit] = (memory.cpu(), time.cpu()) if exchanges else (brought(memory), brought(time))
         self.leave(task.unit)
 
     def _iteration(self, task: Task) -> Unsettled:

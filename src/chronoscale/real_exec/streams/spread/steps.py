@@ -152,9 +152,9 @@ class SpreadSteps(Steps):
         if batch.expected is not None and batch.memory is not None and batch.pending is not None and self.model.smoothing is not None:
             at, memory = batch.expected
             uses(at, memory)
-            heard = batch.pending.there.index_select(0, at).any(1)
-            at, memory = at[heard], memory[heard]
-            batch.memory = batch.memory.index_copy(0, at, self.model.smoothing(batch.memory.index_select(0, at), memory))
+            heard, own = batch.pending.there.index_select(0, at).any(1), batch.memory.index_select(0, at)
+            mixed = torch.where(heard[:, None], self.model.smoothing(own, memory), own)  # of all: a mask would have the host wait
+            batch.memory = batch.memory.index_copy(0, at, mixed)
 
     def bring(self, batch: SpreadBatch | None, exchanges: bool) -> None:
         """All of it up to memory that is up to date; `exchanges`: whether rows come from other ranks."""
