@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
-from gpu import checks, edges, hubs, kernels, losses, rivals, tables, targets, timing
+from gpu import checks, edges, hubs, kernels, losses, rivals, signals, streams, tables, targets, timing, windows
 from gpu.crossover import ALWAYS, NEVER, _root
 from gpu.graphs import adjacency, change, drawn, flipped, keys_of
 from gpu.place import Place
@@ -288,3 +289,19 @@ def test_losses_are_compared_strategy_by_strategy(monkeypatch, tmp_path):
         losses.run(place, record)
     assert [row.get("error") for row in record.data["losses"]] == [None, "RuntimeError: device-side assert", None]
     assert "| wd-gcn | 2 |" in tables.losses(record.data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", [windows, streams, signals])
+def test_a_family_is_profiled_and_validated(monkeypatch, tmp_path, part):
+    """As in a rehearsal: each operation of each strategy is predicted by the costs that the part fits."""
+    monkeypatch.setattr(Place, "environment", lambda self: dict(os.environ))
+    place, record = Place(tmp_path / "out", "cpu", tmp_path / "work"), Record(tmp_path / "part.json")
+    record.put(machine={"device": "A CPU (R)"})
+    part.run(place, record)
+    data = Record.read(record.path)
+    assert data["file"].startswith("a-cpu-r_") and data["costs"]["device"]
+    assert {row["strategy"] for row in data["fidelity"]} == {*data["experiment"]["strategies"]}
+    assert all(row["predicted_ms"] > 0 for row in data["fidelity"] if row["op"] == "ITERATION")
+    text = tables.document({part.__name__.removeprefix("gpu."): {**data, "status": "passed"}})
+    assert "held-out error" in text and text.count("| ITERATION |") == len(data["experiment"]["strategies"])

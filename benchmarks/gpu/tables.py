@@ -16,14 +16,14 @@ RIVALS = ("torch.sparse", "index_add_", "pyg scatter", "pyg segment", "dgl", "tr
 
 
 def write(place: Place) -> str:
-    """Into tables.md in `out`, and the fitted cost model beside it, named as in real_exec/profiles; the tables."""
+    """Into tables.md in `out`, and the fitted cost models beside it, named as in real_exec/profiles; the tables."""
     found = {part: Record.read(path) for part in PARTS if (path := place.found(part)) is not None}
     text = document(found)
     place.out.mkdir(parents=True, exist_ok=True)
     (place.out / "tables.md").write_text(text)
-    profile = found.get("profile", {})
-    if "costs" in profile and not profile.get("rehearsal"):
-        (place.out / profile["file"]).write_text(json.dumps(profile["costs"], indent=1))
+    for data in found.values():
+        if "costs" in data and not data.get("rehearsal"):
+            (place.out / data["file"]).write_text(json.dumps(data["costs"], indent=1))
     return text
 
 
@@ -37,6 +37,7 @@ def document(found: dict[str, Data]) -> str:
         "edges": edges,
         "profile": fits,
         "validate": validated,
+        **dict.fromkeys(("windows", "streams", "signals"), family),
         "figure15": figure15,
     }
     for name, make in makers.items():
@@ -203,6 +204,11 @@ def validated(data: Data) -> str:
         for r in rows
     ]
     return table(head, cells)
+
+
+def family(data: Data) -> str:
+    """Both, of one kind of dynamic graph."""
+    return "\n\n".join(filter(None, (fits(data), validated(data))))
 
 
 def _percent(value: float | None) -> str:

@@ -40,7 +40,7 @@ PAIRS = [
 ]
 FEW = [  # each kind of program once
     *(("wd-gcn", "real-g+"), ("gat-lstm", "all delta"), ("evolvegcn-h", "distdgl"), ("t-gcn", "flaredtdg-remap"), ("t-gcn", "dynahb")),
-    *(("t-gcn", "dynagraph"), ("pgt-dcrnn", "gpu-index"), ("pgt-dcrnn", "gen-dist-index")),
+    *(("t-gcn", "dynagraph"), ("pgt-dcrnn", "index"), ("pgt-dcrnn", "gpu-index"), ("pgt-dcrnn", "gen-dist-index")),
     *(("tgn", "fast"), ("dysat", "tgl"), ("apan", "memshare")),
 ]
 
