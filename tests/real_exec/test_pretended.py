@@ -15,17 +15,21 @@ from gpu import cases
 from lane_programs import blocks, cells, groups
 from pretended import CUDA, Kind, pretended
 
+from chronoscale.cuda_ext.graph import CSR
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.kernels import Unheard
 from chronoscale.real_exec.lanes import lanes_for
 from chronoscale.real_exec.program import Program
 from chronoscale.real_exec.programs import bound
+from chronoscale.real_exec.snapshots.material import Full
+from chronoscale.real_exec.snapshots.shipment import adopt, ship
 from chronoscale.real_exec.worker import run_job
 from chronoscale.strategies import registry
 from chronoscale.strategies.signals.forecasters import FORECASTERS
 from chronoscale.strategies.snapshots.models import MODELS
 from chronoscale.strategies.streams.models import STREAM_MODELS
+from chronoscale.strategies.workload import EventHyper, SharingHyper
 
 pytestmark = [
     pytest.mark.skipif(compiler() is None, reason="the kernels are emulated, which needs a C++ compiler"),
@@ -114,7 +118,8 @@ def test_one_of_several_ranks_on_snapshots(made: Callable[..., Program], model: 
 @pytest.mark.parametrize("model", ["tgn", pytest.param("jodie", marks=pytest.mark.slow), pytest.param("apan", marks=pytest.mark.slow)])
 def test_one_of_several_ranks_on_streams(tmp_path: Path, model: str, name: str) -> None:
     folder = stream_case.prepared(tmp_path, stream_case.stream(features=3))
-    chosen, given = stream_case.choice(model), stream_case.hyper(model)
+    sharing = EventHyper(sharing=SharingHyper(shared=0.4, theta=0.5))
+    chosen, given = stream_case.choice(model), stream_case.hyper(model, events=sharing)
     schedule, others = stream_case.planned(folder, chosen, given, name, 2), Unheard(2)
     with pretended(library()) as findings:
         context = Context(device=CUDA, collective=others, exchange=others)
@@ -123,6 +128,16 @@ def test_one_of_several_ranks_on_streams(tmp_path: Path, model: str, name: str) 
         schedule.kind == "spread"
     )  # what ranks exchange comes from the host's memory there, and the thread that issues rows waits for it
     assert {finding.kind for finding in findings} <= ({Kind.WAIT} if spread else set()), str(findings)
+
+
+def test_what_another_process_ships_is_pinned(tmp_path: Path) -> None:
+    graph = CSR(torch.tensor([0, 1, 1]), torch.tensor([1], dtype=torch.int32), None, 2)
+    ship(tmp_path / "forms", {"full": {0: Full(graph, torch.ones(2))}}, {})
+    stores: dict[str, dict[int, Full]] = {"full": {}}
+    with pretended(library()):
+        adopt(tmp_path / "forms", stores, pin=True)
+        (form,) = stores["full"].values()
+        assert form.scale is not None and form.scale.is_pinned() and form.graph.indices.is_pinned()
 
 
 def test_nothing_of_it_is_left() -> None:

@@ -41,7 +41,7 @@ def convolution(board: Board) -> Convolution:
 def _sum(shelf: Shelf, x: Tensor) -> Tensor:
     """Unnormalised neighbour sums [N, F]."""
     assert shelf.graph is not None
-    return ops.aggregate(used_graph(shelf.graph), used(x))
+    return ops.aggregate(used_graph(shelf.graph), x)
 
 
 def _scale(shelf: Shelf) -> Tensor:

@@ -21,7 +21,6 @@ class Backward:
         """BACKWARD: leaves gradients in the cell's leaves and the parameters, and drops what no later row reads."""
         if cell.halves:  # attention's remote readers have returned their gradients of the transformation
             assert cell.wide is not None and cell.dense is not None
-            uses(cell.wide.grad)
             torch.autograd.backward(cell.dense, gradient(cell.wide)[: self._grid.rows((task.unit, task.step))])
             cell.wide = None
             return self._done(task, cell)
@@ -47,7 +46,6 @@ class Backward:
         elif layer + 1 < grid.shape.layers:
             above = grid.cells[unit, step, layer + 1].down
             assert above is not None
-            uses(above.grad)
             roots.append(grid.output(unit, step, layer))
             gradients.append(gradient(above)[: grid.rows((unit, step))])
         after = grid.cells.get((unit, step + 1, layer))
