@@ -16,9 +16,7 @@ from fault import Fault
 SOURCES = Path(__file__).parents[2] / "src" / "chronoscale"
 NOTICE = "tests/real_exec/test_pretended.py"
 NAMES = (
-    "each_kind_of_program",
-    "one_of_several_ranks_on_snapshots",
-    "one_of_several_ranks_on_streams",
+    *("each_kind_of_program", "one_of_several_ranks_on_snapshots", "one_of_several_ranks_on_streams"),
     "what_another_process_ships_is_pinned",
 )
 TESTS = " ".join(f"{NOTICE}::test_{name}" for name in NAMES)
