@@ -26,11 +26,18 @@ WRONG = {
     "unpinned": "the host waits for a copy, from memory that is not pinned",
     "blocking": "the host waits for a copy",
 }
+# Marks that no case of these tests needs: expected memory of shared nodes, which a rank without others to hear of never has, and
+# transformed features that attention over all rows has marked before.
+UNTRIED = {
+    ("real_exec/streams/spread/steps.py", "SpreadSteps.update", "uses(at, memory)"),
+    ("real_exec/snapshots/convolution.py", "Attending.increment", "used(part)"),
+}
 
 
 def faults() -> list[Fault]:
     """Return all of them, in order of files and lines; names number those of a file."""
-    return [fault for file in sorted((SOURCES / "real_exec").rglob("*.py")) for fault in _of(file)]
+    found = [fault for file in sorted((SOURCES / "real_exec").rglob("*.py")) for fault in _of(file)]
+    return [fault for fault in found if (fault.file, fault.scope, fault.find) not in UNTRIED]
 
 
 def _of(file: Path) -> Iterator[Fault]:
