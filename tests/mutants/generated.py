@@ -27,10 +27,11 @@ WRONG = {
     "blocking": "the host waits for a copy",
 }
 # Marks that no case of these tests needs: expected memory of shared nodes, which a rank without others to hear of never has, and
-# transformed features that attention over all rows has marked before.
+# transformed features that attention over all rows has marked before. And a pin that only saves copies.
 UNTRIED = {
     ("real_exec/streams/spread/steps.py", "SpreadSteps.update", "uses(at, memory)"),
     ("real_exec/snapshots/convolution.py", "Attending.increment", "used(part)"),
+    ("real_exec/snapshots/sampled/share.py", "Share._pinned", "features.pin_memory()"),
 }
 
 

@@ -115,6 +115,10 @@ class Server:
                 self._watch(handle, lambda handle=handle: self._ended(job, handle))  # type: ignore[misc]
         except OSError as failure:  # no process or file is left for it; other jobs go on
             refusal = in_words(failure)
+            if len(job.pids) > len(job.handles):  # the last one runs, and nobody would hear of its end
+                os.kill(job.pids[-1], signal.SIGKILL)
+            if job.pids and not job.handles:
+                job.bury()
         send(channel, Started(job.pids, folder, refusal))
         self._watch(channel.fileno(), lambda: self._hear(job))
 

@@ -40,7 +40,7 @@ class Share:
         self._before, self.layout = (layout_of(nodes, self._ranks, sampling.seed, sampling.epoch + i) for i in (0, 1))
         self.own = torch.from_numpy(self.layout.nodes(self._rank))
         if self._held != sampling.epoch:
-            self._features = self._read(torch.from_numpy(self._before.nodes(self._rank)))
+            self._features = self._pinned(self._read(torch.from_numpy(self._before.nodes(self._rank))))
         self._held = sampling.epoch + 1
         self._samples: dict[int, Sample] = {}
 
@@ -62,7 +62,7 @@ class Share:
         old_place = np.searchsorted(old, kept)  # ids of a rank ascend
         moved[torch.from_numpy(place[kept])] = self._features[torch.from_numpy(old_place)]
         moved[torch.from_numpy(place[come])] = arrived.to(moved.device)
-        self._features = moved
+        self._features = self._pinned(moved)
         return arrived.nbytes
 
     def sample(self, snapshot: int) -> None:
@@ -92,6 +92,10 @@ class Share:
     @property
     def _each(self) -> int:
         return self._snapshots if self._material.task.varies else 1
+
+    def _pinned(self, features: Tensor) -> Tensor:
+        """Once an epoch, where each snapshot is sent whole: `sent` would copy it into pinned memory every time."""
+        return features.pin_memory() if self._material.pins else features
 
     def _read(self, nodes: Tensor) -> Tensor:
         """Features of some nodes as the data set has them, of all snapshots side by side."""

@@ -181,11 +181,13 @@ class SpreadProgram(BatchProgram):
             self._sample_with(self.theta)
 
     def _bring_back(self, task: Task) -> None:
-        """What the batch has done to memory, to the host; what follows from it is computed once it is there. Where ranks exchange that, the
-        thread that issues their rows reads it next, and waits."""
+        """What the batch has done to memory, to the host, and what its mails are: on a GPU that is computed once memory is there, but for
+        several ranks, of which the thread that issues rows reads it next, and waits."""
         memory, time = self.steps.ends(self._batch[task.unit])
-        exchanges = self.collective.ranks > 1
-        self._brought[task.unit] = (memory.cpu(), time.cpu()) if exchanges else (brought(memory), brought(time))
+        if self.device.type == "cuda" and self.collective.ranks == 1:
+            self._brought[task.unit] = brought(memory), brought(time)
+        else:
+            self._settled[task.unit] = self.settling.begin(self._foreseen.pop(task.unit), [(memory.cpu(), time.cpu())])
         self.leave(task.unit)
 
     def _iteration(self, task: Task) -> Unsettled:
