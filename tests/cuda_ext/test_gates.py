@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from native_case import PLACES, needs_cpu
 from torch import Tensor
 
+from chronoscale.cuda_ext import backend
 from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.cuda_ext.gates import gates
+from chronoscale.cuda_ext.loader import cpu_library
 from chronoscale.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("threads")
@@ -109,3 +111,16 @@ def test_what_does_not_fit_is_said() -> None:
         with pytest.raises(UserError) as raised:
             gates(*tensors)
         assert said in str(raised.value)
+
+
+@needs_cpu
+def test_threads_that_were_set_stay() -> None:
+    """Also where a device is asked about in another way than before."""
+    library = cpu_library()
+    assert library is not None
+    set_threads(3)
+    backend.missing.cache_clear()
+    backend._default.cache_clear()
+    gates(*case(2, 3))
+    gates(*case(2, 3), backend="cpu")
+    assert library.cs_get_threads() == 3

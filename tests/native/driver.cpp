@@ -77,7 +77,7 @@ struct Results {
   std::vector<float> aggregate, sums, touched, weights, maximum, denominator, edges, row, rebuilt_values;
   std::vector<float> summed, mixed, of_edges, softened, hardened, gathered;
   std::vector<float> shares, attended, into_wanted, into_source, into_edge, into_clock;
-  std::vector<float> product, deep, memory, to_given, to_kept, to_memory, cosine, sine;
+  std::vector<float> both, memory, to_given, to_kept, to_memory, cosine, sine;
   std::vector<int32_t> rebuilt, iteration, gpu, slot, mate, exchanged, neighbor, event, found;
   std::vector<int32_t> unique, far_unique, kept, kept_event, kept_count;
   std::vector<float> kept_weight;
@@ -157,18 +157,15 @@ struct Results {
     unique.resize(count), far_unique.resize(far_count);
   }
 
-  // A product of more numbers than are summed at a time, gates of what another comes to, encodings.
+  // Gates, encodings.
   void recur(const Given& g) {
     const int64_t gated = 3 * kHidden;
-    product.resize(kNodes * gated), to_given.resize(kNodes * gated), to_kept.resize(kNodes * gated);
-    deep.resize(kWidth * kWidth), memory.resize(kNodes * kHidden), to_memory.resize(kNodes * kHidden);
+    both.resize(kNodes * gated), to_given.resize(kNodes * gated), to_kept.resize(kNodes * gated);
+    memory.resize(kNodes * kHidden), to_memory.resize(kNodes * kHidden);
     cosine.resize(kTargets * kSlots * kClock), sine.resize(kTargets * kSlots * kClock);
-    require(cs_product_f32(1, kNodes, gated, kWidth, g.into.data(), 0, kWidth, 1, g.wanted.data(), 0, gated, 1, g.left.data(), 0,
-                           product.data(), 0, gated));
-    require(cs_product_f32(1, kWidth, kWidth, kNodes, g.into.data(), 0, 1, kWidth, g.into.data(), 0, kWidth, 1, nullptr, 0, deep.data(), 0,
-                           kWidth));
-    require(cs_gates_f32(kNodes, kHidden, product.data(), product.data(), g.into.data(), g.there.data(), memory.data()));
-    require(cs_gates_grad_f32(kNodes, kHidden, product.data(), product.data(), g.into.data(), g.there.data(), memory.data(), to_given.data(),
+    for (size_t i = 0; i < both.size(); ++i) both[i] = g.into[i % g.into.size()] - 0.5f;
+    require(cs_gates_f32(kNodes, kHidden, both.data(), both.data(), g.into.data(), g.there.data(), memory.data()));
+    require(cs_gates_grad_f32(kNodes, kHidden, both.data(), both.data(), g.into.data(), g.there.data(), memory.data(), to_given.data(),
                               to_kept.data(), to_memory.data()));
     require(cs_encode_f32(kTargets * kSlots, kClock, g.elapsed.data(), g.left.data(), g.right.data(), cosine.data(), sine.data()));
   }
@@ -177,7 +174,7 @@ struct Results {
     return kept == o.kept && kept_event == o.kept_event && kept_count == o.kept_count && kept_weight == o.kept_weight && summed == o.summed && mixed == o.mixed && of_edges == o.of_edges && softened == o.softened && hardened == o.hardened &&
            gathered == o.gathered && unique == o.unique && far_unique == o.far_unique && place == o.place && far_place == o.far_place &&
            rows_of == o.rows_of && shares == o.shares && attended == o.attended && into_wanted == o.into_wanted && into_source == o.into_source &&
-           into_edge == o.into_edge && into_clock == o.into_clock && product == o.product && deep == o.deep && memory == o.memory &&
+           into_edge == o.into_edge && into_clock == o.into_clock && memory == o.memory &&
            to_given == o.to_given && to_kept == o.to_kept && to_memory == o.to_memory && cosine == o.cosine && sine == o.sine && aggregate == o.aggregate && sums == o.sums && touched == o.touched && weights == o.weights && maximum == o.maximum &&
            denominator == o.denominator && edges == o.edges && row == o.row && rebuilt == o.rebuilt && rebuilt_values == o.rebuilt_values &&
            iteration == o.iteration && gpu == o.gpu && slot == o.slot && mate == o.mate && exchanged == o.exchanged && neighbor == o.neighbor && event == o.event && found == o.found && total == o.total &&

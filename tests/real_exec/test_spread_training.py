@@ -59,13 +59,14 @@ def whole(ranks):
 
 @pytest.mark.parametrize(("label", "count"), runs(label for label in SPREAD if CASES[label][1:3] in COMPARED))
 def test_ranks_with_parts_are_one_with_all(ranks, whole, label, count):
-    """However the stream is cut, whatever is shared."""
+    """However the stream is cut, whatever is shared. Rounding may turn two neighbours of a ranking round."""
     one = whole[CASES[label][1:3]]
     for rank in range(count):
         other = ranks[1][label, str(count), str(rank)]
         for name, value in one.items():
             here = ~np.isnan(other[name]) if name in ("memory", "updated", "mail", "mailed", "sent") else np.ones(value.shape, bool)
-            np.testing.assert_allclose(other[name][here], value[here], atol=1e-4, err_msg=f"{label}, {count} ranks, rank {rank}: {name}")
+            atol = 0.02 if name.startswith("score ") else 1e-4
+            np.testing.assert_allclose(other[name][here], value[here], atol=atol, err_msg=f"{label}, {count} ranks, rank {rank}: {name}")
 
 
 @pytest.mark.parametrize(("label", "count"), runs(label for label in OTHERS if CASES[label][0] in PIPELINED))

@@ -1,7 +1,7 @@
 """What recurrent cells on many rows share (`gru`, `lstm`), in torch's form.
 
-On a CPU they take block after block of rows: a block's gates are made and used while they lie in the cache, by products of our own
-(`dense`), and a first step, whose state is zero, multiplies nothing with it. Elsewhere torch's cells run.
+On a CPU they take block after block of rows: a block's gates are made and used while they lie in the cache, and a first step, whose
+state is zero, multiplies nothing with it. Elsewhere torch's cells run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.backend import FLOATS
-from chronoscale.cuda_ext.dense import multiply
 from chronoscale.cuda_ext.graph import described
 from chronoscale.errors import UserError
 
@@ -36,17 +35,16 @@ class WeightGradients:
 
     def __init__(self, weights: Weights) -> None:
         self.all = Weights(*(torch.zeros_like(part, memory_format=torch.contiguous_format) for part in weights))
-        self._parts = [torch.empty_like(part) for part in self.all[:2]]
 
     def add_given(self, gates: Tensor, x: Tensor) -> None:
         """Of a block's gates before their activations [r, G H] and what came in [r, D]."""
-        self.all.given.add_(multiply(gates.t(), x, None, self._parts[0]))
+        self.all.given.addmm_(gates.t(), x)
         self.all.given_bias.add_(gates.sum(0))
 
     def add_kept(self, gates: Tensor, h: Tensor | None) -> None:
         """Likewise, and the state [r, H]; None: zeros."""
         if h is not None:
-            self.all.kept.add_(multiply(gates.t(), h, None, self._parts[1]))
+            self.all.kept.addmm_(gates.t(), h)
         self.all.kept_bias.add_(gates.sum(0))
 
 

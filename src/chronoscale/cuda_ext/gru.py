@@ -11,7 +11,6 @@ from chronoscale.cuda_ext import reference
 from chronoscale.cuda_ext.backend import Pinned, select_without_cuda
 from chronoscale.cuda_ext.blocks import blocks, longest
 from chronoscale.cuda_ext.cells import WeightGradients, Weights, check_cell, room
-from chronoscale.cuda_ext.dense import multiply
 from chronoscale.cuda_ext.gates import forward_gates, gradient_gates
 
 
@@ -43,11 +42,11 @@ class _Gru(torch.autograd.Function):
         zeros = x.new_zeros(0 if h is not None else size, hidden)
         for block in blocks(rows, 3 * hidden):
             count = block.stop - block.start
-            own = multiply(x[block], w.given.t(), w.given_bias, given[block])
+            own = torch.addmm(w.given_bias, x[block], w.given.t(), out=given[block])
             if h is None:
                 forward_gates(own, other_h[:count], zeros[:count], there[:count], out[block])
             else:
-                other = multiply(h[block], w.kept.t(), w.kept_bias, other_h[:count])
+                other = torch.addmm(w.kept_bias, h[block], w.kept.t(), out=other_h[:count])
                 forward_gates(own, other, h[block], there[:count], out[block])
                 own[:, : 2 * hidden] += other[:, : 2 * hidden]
                 kept[block] = other[:, 2 * hidden :]
@@ -62,7 +61,7 @@ class _Gru(torch.autograd.Function):
         hidden = w.kept.shape[1]
         size = longest(len(x), 3 * hidden)
         to_x, to_h, to_weights = room(x, ctx.needs_input_grad[0]), room(h, ctx.needs_input_grad[1]), WeightGradients(w)
-        (made, other), past = into.new_empty(2, size, 3 * hidden), into.new_empty(size, hidden)
+        made, other = into.new_empty(2, size, 3 * hidden)
         there, zeros = torch.ones(size, dtype=torch.bool), into.new_zeros(0 if h is not None else size, hidden)
         other_h = w.kept_bias.expand(size, -1).contiguous() if h is None else into.new_zeros(size, 3 * hidden)
         for block in blocks(len(x), 3 * hidden):
@@ -76,7 +75,7 @@ class _Gru(torch.autograd.Function):
             to_weights.add_given(to_given, x[block])
             to_weights.add_kept(to_kept, None if h is None else memory)
             if to_x is not None:
-                multiply(to_given, w.given, None, to_x[block])
+                torch.mm(to_given, w.given, out=to_x[block])
             if straight is not None:
-                straight += multiply(to_kept, w.kept, None, past[:count])
+                straight.addmm_(to_kept, w.kept)
         return to_x, to_h, *to_weights.all

@@ -13,7 +13,7 @@ from chronoscale import cuda_ext
 from chronoscale.cuda_ext import devices
 from chronoscale.errors import MachineError
 
-ABI_VERSION = 10
+ABI_VERSION = 11
 DIRECTORY_VARIABLE = "CHRONOSCALE_LIBRARY_DIR"
 
 _Arguments = dict[str, list[Any]]
@@ -33,8 +33,6 @@ _KERNELS: _Arguments = {
 _HALF: _Arguments = {f"{name}_bf16": _FLOATS[name] for name in ("aggregate", "increment")}  # x in bfloat16, the rest in float
 _SLOTS = [*[c_int64] * 7, *[c_void_p] * 9, c_int]
 _GATES = [c_int64, c_int64, *[c_void_p] * 4]
-_MATRIX = [c_void_p, *[c_int64] * 3]
-_PRODUCT = [*[c_int64] * 4, *_MATRIX, *_MATRIX, c_void_p, c_int64, c_void_p, c_int64, c_int64]
 _PROBLEM = [c_int64, POINTER(c_double), c_int64, POINTER(c_double), c_int64]
 _EDGES = [c_int64, c_int64, c_void_p, c_void_p, c_int, c_int64, c_void_p, c_int64, c_void_p]
 _TABLES = [c_int64, c_void_p, c_int, *[c_int64, c_void_p] * 2, c_int64, c_void_p]
@@ -49,7 +47,6 @@ _CPU: _Arguments = {
     **{f"cs_{name}": arguments for name, arguments in (_KERNELS | _HALF).items()},
     **{f"cs_slots_{kind}": [*_SLOTS, *[c_void_p] * 2] for kind in ("f32", "f64")},
     **{f"cs_slots_grad_{kind}": [*_SLOTS, *[c_void_p] * 7] for kind in ("f32", "f64")},
-    **{f"cs_product_{kind}": _PRODUCT for kind in ("f32", "f64")},
     **{f"cs_gates_{kind}": [*_GATES, c_void_p] for kind in ("f32", "f64")},
     **{f"cs_gates_grad_{kind}": [*_GATES, *[c_void_p] * 4] for kind in ("f32", "f64")},
     **{f"cs_encode_{kind}": [c_int64, c_int64, *[c_void_p] * 5] for kind in ("f32", "f64")},

@@ -11,7 +11,6 @@ from chronoscale.cuda_ext import reference
 from chronoscale.cuda_ext.backend import Pinned, select_without_cuda
 from chronoscale.cuda_ext.blocks import blocks, longest
 from chronoscale.cuda_ext.cells import WeightGradients, Weights, check_cell, room
-from chronoscale.cuda_ext.dense import multiply
 
 
 def lstm(x: Tensor, state: tuple[Tensor, Tensor] | None, weights: Weights, backend: Pinned = None) -> tuple[Tensor, Tensor]:
@@ -39,11 +38,11 @@ class _Lstm(torch.autograd.Function):
         w, rows = Weights(*weights), len(x)
         hidden = w.kept.shape[1]
         gates, new_h, new_c = x.new_empty(rows, 4 * hidden), x.new_empty(rows, hidden), x.new_empty(rows, hidden)
-        bias, past = w.given_bias + w.kept_bias, x.new_empty(0 if h is None else longest(rows, 4 * hidden), 4 * hidden)
+        bias = w.given_bias + w.kept_bias
         for block in blocks(rows, 4 * hidden):
-            own = multiply(x[block], w.given.t(), bias, gates[block])
+            own = torch.addmm(bias, x[block], w.given.t(), out=gates[block])
             if h is not None:
-                own += multiply(h[block], w.kept.t(), None, past[: len(own)])
+                own.addmm_(h[block], w.kept.t())
             enter_forget, cell, shows = own.split([2 * hidden, hidden, hidden], 1)
             enter, forget = enter_forget.sigmoid_().chunk(2, 1)
             memory = torch.mul(enter, cell.tanh_(), out=new_c[block])
@@ -67,9 +66,9 @@ class _Lstm(torch.autograd.Function):
             to_weights.add_given(own, x[block])
             to_weights.add_kept(own, None if h is None else h[block])
             if to_x is not None:
-                multiply(own, w.given, None, to_x[block])
+                torch.mm(own, w.given, out=to_x[block])
             if to_h is not None:
-                multiply(own, w.kept, None, to_h[block])
+                torch.mm(own, w.kept, out=to_h[block])
             if to_c is not None:
                 to_c[block] = memory
         return to_x, to_h, to_c, *to_weights.all

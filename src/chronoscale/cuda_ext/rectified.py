@@ -10,7 +10,6 @@ from torch import Tensor
 from chronoscale.cuda_ext import reference
 from chronoscale.cuda_ext.backend import FLOATS, Pinned, select_without_cuda
 from chronoscale.cuda_ext.blocks import blocks, longest
-from chronoscale.cuda_ext.dense import multiply
 from chronoscale.cuda_ext.graph import described
 from chronoscale.errors import UserError
 
@@ -31,7 +30,11 @@ class _Rectified(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         out = x.new_empty(len(x), len(weight))
         for block in blocks(len(x), len(weight)):
-            multiply(x[block], weight.t(), bias, out[block]).relu_()
+            if bias is None:
+                torch.mm(x[block], weight.t(), out=out[block])
+            else:
+                torch.addmm(bias, x[block], weight.t(), out=out[block])
+            out[block].relu_()
         ctx.save_for_backward(x, weight, bias, out)
         return out
 
@@ -42,17 +45,14 @@ class _Rectified(torch.autograd.Function):
         to_x = torch.empty_like(x, memory_format=torch.contiguous_format) if needs[0] else None
         to_weight = torch.zeros_like(weight) if needs[1] else None
         to_bias = torch.zeros_like(bias) if needs[2] else None
-        made, part = (
-            out.new_empty(longest(len(x), len(weight)), len(weight)),
-            torch.empty_like(weight, memory_format=torch.contiguous_format),
-        )
+        made = out.new_empty(longest(len(x), len(weight)), len(weight))
         for block in blocks(len(x), len(weight)):
             own = made[: block.stop - block.start]
             torch.ops.aten.threshold_backward.grad_input(into[block], out[block], 0, grad_input=own)
             if to_x is not None:
-                multiply(own, weight, None, to_x[block])
+                torch.mm(own, weight, out=to_x[block])
             if to_weight is not None:
-                to_weight += multiply(own.t(), x[block], None, part)
+                to_weight.addmm_(own.t(), x[block])
             if to_bias is not None:
                 to_bias += own.sum(0)
         return to_x, to_weight, to_bias

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define CS_ABI_VERSION 10
+#define CS_ABI_VERSION 11
 #define CS_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
@@ -193,16 +193,6 @@ CS_API int cs_slots_grad_f32(CS_SLOTS(float), const float* weights, const float*
                              float* into_edge, float* into_frequency, float* into_phase);
 CS_API int cs_slots_grad_f64(CS_SLOTS(double), const double* weights, const double* into, double* into_wanted, double* into_source,
                              double* into_edge, double* into_frequency, double* into_phase);
-
-// Products of dense matrices, `batches` of them: c[i, j] = start[i, j] + sum over k of a[i, k] * b[k, j], c [rows, columns]; strides in
-// numbers, any for a and b; columns of c and of start lie side by side, start_row 0 repeats one row, and every batch begins with the same
-// start (null: zeros). A number of c is summed by ascending k, 512 or fewer at a time. c must not overlap what is read.
-#define CS_PRODUCT(T)                                                                                                              \
-  int64_t batches, int64_t rows, int64_t columns, int64_t depth, const T *a, int64_t a_batch, int64_t a_row, int64_t a_column,     \
-      const T *b, int64_t b_batch, int64_t b_row, int64_t b_column, const T *start, int64_t start_row, T *c, int64_t c_batch,      \
-      int64_t c_row
-CS_API int cs_product_f32(CS_PRODUCT(float));
-CS_API int cs_product_f64(CS_PRODUCT(double));
 
 // The gates of a GRU (Cho et al. 2014, as torch has it): of given and kept [rows, 3 * hidden], what the input and the state come to for
 // reset, update and candidate, out = n + z * (memory - n), n = tanh(given_n + reset * kept_n); rows that are not there keep their memory.

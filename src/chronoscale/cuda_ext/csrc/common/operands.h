@@ -100,20 +100,6 @@ struct Encoding {
   T *cosine, *sine;
 };
 
-// As cs_product.
-template <class T>
-struct Product {
-  int64_t batches, rows, columns, depth;
-  const T* a;
-  int64_t a_batch, a_row, a_column;
-  const T* b;
-  int64_t b_batch, b_row, b_column;
-  const T* start;
-  int64_t start_row;
-  T* c;
-  int64_t c_batch, c_row;
-};
-
 // As cs_edge_softmax: of scores, or, where `into` is not null, of its gradient from shares.
 template <class T>
 struct Shares {

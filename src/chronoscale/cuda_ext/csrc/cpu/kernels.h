@@ -1,5 +1,5 @@
-// The row kernels, one copy for each instruction set: rows.cpp, edges.cpp, slots.cpp, dense.cpp, gates.cpp, encodings.cpp, shares.cpp and
-// tables.cpp. CS_CALL runs this machine's.
+// The row kernels, one copy for each instruction set: rows.cpp, edges.cpp, slots.cpp, gates.cpp, encodings.cpp, shares.cpp and tables.cpp.
+// CS_CALL runs this machine's.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,21 @@ struct Chunk {
 };
 
 // rows: one chunk. A row that began in an earlier one goes to carry [width] in place of out; the caller adds it there.
-// tables: whether all of its ids are there; else what is written is of no use. multiply: rows [row, end) of one panel of columns, which lay_panel has laid down. encode: room for four rows of padded numbers.
-#define CS_DECLARE(isa, T)                                                                                                                 \
-  namespace isa {                                                                                                                          \
-  void rows(const Rows<T>&, const Chunk&, T* carry);                                                                                       \
-  void softmax(const Softmax<T>&, int64_t begin, int64_t end);                                                                             \
-  void softmax_grad(const SoftmaxGrad<T>&, int64_t begin, int64_t end);                                                                    \
-  void attend(const Slots<T>&, int64_t begin, int64_t end, T* room, T* weights, T* out);                                                   \
-  void attend_grad(const SlotsGrad<T>&, int64_t begin, int64_t end, T* room, double* partial);                                             \
-  void attend_columns(const SlotsGrad<T>&, int64_t begin, int64_t end, T* room);                                                           \
-  void gates(const Gates<T>&, int64_t begin, int64_t end);                                                                                 \
-  void gates_grad(const GatesGrad<T>&, int64_t begin, int64_t end);                                                                        \
-  void encode(const Encoding<T>&, int64_t begin, int64_t end, T* room);                                                                    \
-  void shares(const Shares<T>&, int64_t begin, int64_t end);                                                                               \
-  bool tables(const Tables<T, int32_t>&, int64_t begin, int64_t end);                                                                      \
-  bool tables(const Tables<T, int64_t>&, int64_t begin, int64_t end);                                                                      \
-  int64_t panel_width(const Product<T>&);                                                                                                  \
-  void lay_panel(const Product<T>&, int64_t batch, int64_t column, int64_t depth, int64_t count, T* panel);                                \
-  void multiply(const Product<T>&, int64_t batch, int64_t row, int64_t end, int64_t column, int64_t depth, int64_t count, const T* panel); \
+// tables: whether all of its ids are there; else what is written is of no use. encode: room for four rows of padded numbers.
+#define CS_DECLARE(isa, T)                                                                     \
+  namespace isa {                                                                              \
+  void rows(const Rows<T>&, const Chunk&, T* carry);                                           \
+  void softmax(const Softmax<T>&, int64_t begin, int64_t end);                                 \
+  void softmax_grad(const SoftmaxGrad<T>&, int64_t begin, int64_t end);                        \
+  void attend(const Slots<T>&, int64_t begin, int64_t end, T* room, T* weights, T* out);       \
+  void attend_grad(const SlotsGrad<T>&, int64_t begin, int64_t end, T* room, double* partial); \
+  void attend_columns(const SlotsGrad<T>&, int64_t begin, int64_t end, T* room);               \
+  void gates(const Gates<T>&, int64_t begin, int64_t end);                                     \
+  void gates_grad(const GatesGrad<T>&, int64_t begin, int64_t end);                            \
+  void encode(const Encoding<T>&, int64_t begin, int64_t end, T* room);                        \
+  void shares(const Shares<T>&, int64_t begin, int64_t end);                                   \
+  bool tables(const Tables<T, int32_t>&, int64_t begin, int64_t end);                          \
+  bool tables(const Tables<T, int64_t>&, int64_t begin, int64_t end);                          \
   }
 #define CS_DECLARE_BOTH(isa)                                                                     \
   CS_DECLARE(isa, float)                                                                         \

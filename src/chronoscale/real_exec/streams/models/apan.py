@@ -7,7 +7,6 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from chronoscale.cuda_ext.dense import Linear
 from chronoscale.real_exec.streams.models.attention import answered, asked
 from chronoscale.real_exec.streams.models.base import StreamModel
 from chronoscale.real_exec.streams.models.slots import shares
@@ -30,12 +29,12 @@ class APAN(StreamModel):
     def __init__(self, shape: StreamShape, dropout: float) -> None:
         super().__init__(shape)
         hidden, self.dropout = shape.hidden, dropout
-        self.query = Linear(hidden, hidden, bias=False)
-        self.key = Linear(shape.mail, hidden, bias=False)
-        self.value = Linear(shape.mail, hidden, bias=False)
+        self.query = nn.Linear(hidden, hidden, bias=False)
+        self.key = nn.Linear(shape.mail, hidden, bias=False)
+        self.value = nn.Linear(shape.mail, hidden, bias=False)
         self.position = nn.Parameter(0.02 * torch.randn(shape.mails, shape.mail))
         self.norm = nn.LayerNorm(hidden)
-        self.inner, self.outer = Linear(hidden, hidden), Linear(hidden, hidden)
+        self.inner, self.outer = nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)
 
     def update(self, pending: Pending) -> Tensor:
         """As StreamModel says."""

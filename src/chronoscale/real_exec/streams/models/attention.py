@@ -12,7 +12,6 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from chronoscale.cuda_ext.dense import Linear, product
 from chronoscale.cuda_ext.slots import Slots, attend
 from chronoscale.real_exec.streams.models import edgewise
 from chronoscale.real_exec.streams.models.clock import Clock
@@ -24,13 +23,13 @@ def asked(query: Tensor, key: Tensor, heads: int) -> Tensor:
     """W_K^T q a head, over the root of a head's width: queries [T, H] and key weights [H, X] to [T, heads, X]."""
     width = query.shape[1] // heads
     split = (query / width**0.5).view(-1, heads, width).transpose(0, 1)
-    return product(split, key.view(heads, width, -1)).transpose(0, 1)
+    return torch.bmm(split, key.view(heads, width, -1)).transpose(0, 1)
 
 
 def answered(sums: Tensor, value: Tensor) -> Tensor:
     """W_V applied to weighted sums of slots [T, heads, X], each head's part of value weights [H, X] to its own: [T, H]."""
     rows, heads, across = sums.shape
-    split = product(sums.transpose(0, 1), value.view(heads, -1, across).transpose(1, 2))
+    split = torch.bmm(sums.transpose(0, 1), value.view(heads, -1, across).transpose(1, 2))
     return split.transpose(0, 1).reshape(rows, -1)
 
 
@@ -52,13 +51,13 @@ class TemporalAttention(nn.Module):
         self.key = nn.Linear(width + slot + time, hidden, bias=False)
         self.value = nn.Linear(width + slot + time, hidden, bias=False)
         self.merge = nn.Linear(hidden + width, hidden)
-        self.out = Linear(hidden, hidden)
+        self.out = nn.Linear(hidden, hidden)
 
     def forward(self, target: Tensor, source: Tensor, hop: Hop, clock: Clock, operators: Operators = "") -> Tensor:
         """Rows of a level's targets [T, D] and of the next level's [T', D], joined by `hop`, to [T, hidden]; operators as in `Feeding`."""
         width, hidden = target.shape[1], self.out.in_features
         by_row, by_time = self.query.weight.split([width, self.query.in_features - width], 1)
-        query = product(target, by_row.t(), by_time @ clock.zero())
+        query = torch.addmm(by_time @ clock.zero(), target, by_row.t())
         wanted = asked(query, self.key.weight, self.heads)
         keep = None
         if self.training and self.dropout:
@@ -76,5 +75,5 @@ class TemporalAttention(nn.Module):
         if weight is not None:
             sums = torch.cat([sums[..., :width], sums[..., width + 1 :]], 2)
         by_sum, by_own = self.merge.weight.split([hidden, width], 1)
-        own = product(target, by_own.t(), self.merge.bias)
-        return cast(Tensor, self.out(product(answered(sums, self.value.weight), by_sum.t(), own).relu()))
+        own = torch.addmm(self.merge.bias, target, by_own.t())
+        return cast(Tensor, self.out(torch.addmm(own, answered(sums, self.value.weight), by_sum.t()).relu()))

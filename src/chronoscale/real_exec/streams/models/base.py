@@ -6,7 +6,6 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from chronoscale.cuda_ext.dense import Linear
 from chronoscale.real_exec.streams.models.decoder import LinkDecoder, NodeDecoder
 from chronoscale.real_exec.streams.models.smoothing import Smoothing
 from chronoscale.real_exec.streams.pending import Pending
@@ -27,7 +26,7 @@ class StreamModel(nn.Module):
     def __init__(self, shape: StreamShape) -> None:
         super().__init__()
         self.shape = shape
-        self.features = Linear(shape.features, shape.hidden) if shape.memory and shape.features else None
+        self.features = nn.Linear(shape.features, shape.hidden) if shape.memory and shape.features else None
         self.links = LinkDecoder(shape.hidden)
         self.classes = NodeDecoder(shape.hidden, shape.outputs) if shape.outputs else None
         self.smoothing: Smoothing | None = None

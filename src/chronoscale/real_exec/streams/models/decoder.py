@@ -6,17 +6,15 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from chronoscale.cuda_ext.dense import Linear
-
 
 class LinkDecoder(nn.Module):
     """w relu(W_s h_s + W_d h_d + b) + c: the two-layer perceptron on [h_s, h_d] of TGAT's, TGN's and TGL's codes."""
 
     def __init__(self, hidden: int) -> None:
         super().__init__()
-        self.source = Linear(hidden, hidden, bias=False)
-        self.destination = Linear(hidden, hidden)
-        self.score = Linear(hidden, 1)
+        self.source = nn.Linear(hidden, hidden, bias=False)
+        self.destination = nn.Linear(hidden, hidden)
+        self.score = nn.Linear(hidden, 1)
 
     def forward(self, src: Tensor, dst: Tensor) -> Tensor:
         """Logits [B, n] of src [B, H] with each of dst [B, n, H]; a source's part is computed once."""
@@ -28,7 +26,7 @@ class NodeDecoder(nn.Module):
 
     def __init__(self, hidden: int, classes: int) -> None:
         super().__init__()
-        self.inner, self.outer = Linear(hidden, hidden), Linear(hidden, classes)
+        self.inner, self.outer = nn.Linear(hidden, hidden), nn.Linear(hidden, classes)
 
     def forward(self, rows: Tensor) -> Tensor:
         """Logits [B, classes] of rows [B, H]."""

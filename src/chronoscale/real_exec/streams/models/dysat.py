@@ -7,7 +7,6 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from chronoscale.cuda_ext.dense import Linear
 from chronoscale.real_exec.streams.models.attention import answered, asked
 from chronoscale.real_exec.streams.models.base import StreamModel
 from chronoscale.real_exec.streams.models.slots import shares
@@ -64,8 +63,8 @@ class DySAT(StreamModel):
         self.layers = nn.ModuleList(StructuralAttention(shape.width(layer), hidden, shape.heads, dropout) for layer in range(shape.layers))
         bound = (6 / (shape.windows + hidden)) ** 0.5
         self.position = nn.Parameter(torch.empty(shape.windows, hidden).uniform_(-bound, bound))
-        self.query, self.key, self.value = (Linear(hidden, hidden, bias=False) for _ in range(3))
-        self.forth = Linear(hidden, hidden)
+        self.query, self.key, self.value = (nn.Linear(hidden, hidden, bias=False) for _ in range(3))
+        self.forth = nn.Linear(hidden, hidden)
 
     def layer(self, number: int, below: list[Tensor], tree: Tree) -> list[Tensor]:
         """As StreamModel says, in one window."""

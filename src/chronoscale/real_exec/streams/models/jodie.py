@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from chronoscale.cuda_ext.dense import Linear, product
 from chronoscale.real_exec.streams.models.base import StreamModel
 from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.strategies.streams.models import StreamShape
@@ -28,8 +27,8 @@ class JODIE(StreamModel):
     def __init__(self, shape: StreamShape, dropout: float) -> None:
         super().__init__(shape)
         hidden = shape.hidden
-        self.given = Linear(shape.mail, 2 * hidden)  # sources' cell, then destinations'
-        self.kept = Linear(hidden, 2 * hidden, bias=False)
+        self.given = nn.Linear(shape.mail, 2 * hidden)  # sources' cell, then destinations'
+        self.kept = nn.Linear(hidden, 2 * hidden, bias=False)
         self.elapsed = nn.Parameter(torch.empty(2 * hidden))
         self.projection = nn.Parameter(torch.randn(hidden))  # as in the authors' code
         for part in (*self.given.parameters(), self.kept.weight, self.elapsed):
@@ -46,7 +45,7 @@ class JODIE(StreamModel):
 
     def update(self, pending: Pending) -> Tensor:
         """As StreamModel says."""
-        both = product(pending.memory, self.kept.weight.t(), self.given(pending.mail[:, 0]))
+        both = torch.addmm(self.given(pending.mail[:, 0]), pending.memory, self.kept.weight.t())
         both = torch.addcmul(both, self._standardised(pending.elapsed[:, 0]), self.elapsed)
         of_source, of_destination = both.chunk(2, 1)
         state = torch.where(pending.sent, of_source, of_destination).tanh()

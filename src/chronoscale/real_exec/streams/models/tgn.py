@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from chronoscale.cuda_ext.dense import product
 from chronoscale.cuda_ext.gates import gates
 from chronoscale.real_exec.streams.models.tgat import TGAT
 from chronoscale.real_exec.streams.pending import Pending
@@ -31,9 +30,9 @@ class TGN(TGAT):
         """As StreamModel says."""
         cell = self.cell
         by_mail, by_time = cell.weight_ih.split([self.shape.mail, self.shape.time], 1)
-        given = product(pending.mail[:, 0], by_mail.t(), cell.bias_ih)
-        given = product(self.clock(pending.elapsed[:, 0]), by_time.t(), given)
-        kept = product(pending.memory, cell.weight_hh.t(), cell.bias_hh)
+        given = torch.addmm(cell.bias_ih, pending.mail[:, 0], by_mail.t())
+        given = torch.addmm(given, self.clock(pending.elapsed[:, 0]), by_time.t())
+        kept = torch.addmm(cell.bias_hh, pending.memory, cell.weight_hh.t())
         return gates(given, kept, pending.memory, pending.there[:, 0])
 
     def mail(self, own: Tensor, other: Tensor, edge: Tensor | None) -> Tensor:

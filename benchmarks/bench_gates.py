@@ -1,10 +1,9 @@
-"""Products of dense matrices, GRU gates and encodings of times as models of event streams have them: the kernels beside torch, in one run.
+"""GRU gates and encodings of times as models of event streams have them: the kernels beside torch, in one run.
 
-    python benchmarks/bench_dense.py [--repeats 15] [--threads 1]
+    python benchmarks/bench_gates.py [--repeats 15] [--threads 1]
 
-prints medians of interleaved repeats, spread, and ratios; with one thread its processor time, so that a busy machine counts less. torch
-takes products to MKL; oneDNN is what torch has of it for a linear layer on a CPU (`mkldnn._linear_pointwise`, forward alone, with a number
-of rows that it has seen before). `both` is forward and backward. Under pytest (--benchmark-enable) each case is timed alone.
+prints medians of interleaved repeats, spread, and ratios; with one thread its processor time, so that a busy machine counts less. `both` is
+forward and backward. Under pytest (--benchmark-enable) each case is timed alone.
 """
 
 from __future__ import annotations
@@ -21,15 +20,13 @@ from bench_aggregate import keep_memory, measure
 from torch import Tensor
 
 from chronoscale.cuda_ext.backend import set_threads
-from chronoscale.cuda_ext.dense import product
 from chronoscale.cuda_ext.encoding import encode
 from chronoscale.cuda_ext.gates import gates
 from chronoscale.cuda_ext.loader import versions
 from chronoscale.real_exec.environment import device_name
 
-LAYERS = ((800, 200, 300), (800, 100, 300), (600, 200, 100), (600, 100, 100), (2000, 272, 100))  # rows, in, out
-HEADS, NODES, HIDDEN = 2, 800, 100
-KERNEL, TORCH, ONEDNN = "kernel", "torch", "oneDNN"
+NODES, HIDDEN = 800, 100
+KERNEL, TORCH = "kernel", "torch"
 Calls = dict[str, Callable[[], object]]
 
 
@@ -66,15 +63,6 @@ def cases() -> dict[tuple[str, str], Calls]:
     def add(what: str, of: Callable[[str], Tensor], *leaves: Tensor) -> None:
         found.update({(what, name): calls for name, calls in paired(of, leaves).items()})
 
-    for rows, width, out in LAYERS:
-        x, weight, bias = leaf(rows, width), leaf(out, width), leaf(out)
-        what = f"{rows:,} x {width} x {out}"
-        add(what, lambda name, x=x, w=weight, b=bias: product(x, w.t(), b, backend=name), x, weight, bias)
-        if hasattr(torch.ops.mkldnn, "_linear_pointwise"):
-            given = x.detach(), weight.detach(), bias.detach()
-            found[what, "forward"][ONEDNN] = lambda given=given: torch.ops.mkldnn._linear_pointwise(*given, "none", [], "")
-    query, key = leaf(HEADS, 600, 50), leaf(HEADS, 50, 201)
-    add("2 heads of 600 x 50 x 201", lambda name: product(query, key, backend=name), query, key)
     given, kept, memory, there = leaf(NODES, 3 * HIDDEN), leaf(NODES, 3 * HIDDEN), torch.randn(NODES, HIDDEN), torch.rand(NODES) > 0.1
     add(f"gates, {NODES} x {HIDDEN}", lambda name: gates(given, kept, memory, there, backend=name), given, kept)
     elapsed, frequency, phase = 1e5 * torch.rand(NODES), leaf(HIDDEN), leaf(HIDDEN)
@@ -83,19 +71,19 @@ def cases() -> dict[tuple[str, str], Calls]:
 
 
 @pytest.mark.parametrize("contestant", [KERNEL, TORCH])
-@pytest.mark.parametrize("place", range(2 * (len(LAYERS) + 3)))
-def test_dense(benchmark: Callable[..., object], place: int, contestant: str) -> None:
+@pytest.mark.parametrize("place", range(4))
+def test_gates(benchmark: Callable[..., object], place: int, contestant: str) -> None:
     benchmark([*cases().values()][place][contestant])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="dense products, gates and encodings on CPU")
+    parser = argparse.ArgumentParser(description="gates and encodings on CPU")
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--threads", type=int, nargs="*", default=[1])
     options = parser.parse_args()
     print(f"{device_name(torch.device('cpu'))}, native {versions()['cpu']}, torch {torch.__version__}; {options.repeats} repeats\n")
-    print("| what | threads | pass | kernel, ms | torch, ms | torch / kernel | oneDNN / kernel |")
-    print("|" + "---|" * 7)
+    print("| what | threads | pass | kernel, ms | torch, ms | torch / kernel |")
+    print("|" + "---|" * 6)
     for count in options.threads:
         torch.set_num_threads(count)
         set_threads(count)
@@ -105,8 +93,8 @@ def main() -> None:
             for who, spent in times.items():
                 low, middles[who], high = statistics.quantiles(spent, n=4)
                 shown[who] = f"{middles[who] * 1e3:.3f} (±{(high - low) / 2 / middles[who]:.0%})"
-            ratios = [f"{middles[who] / middles[KERNEL]:.1f}" if who in middles else "" for who in (TORCH, ONEDNN)]
-            print("|", " | ".join([what, str(count), name, shown[KERNEL], shown[TORCH], *ratios]), "|", flush=True)
+            ratio = f"{middles[TORCH] / middles[KERNEL]:.1f}"
+            print("|", " | ".join([what, str(count), name, shown[KERNEL], shown[TORCH], ratio]), "|", flush=True)
 
 
 if __name__ == "__main__":
