@@ -51,6 +51,7 @@ $(VENV)/installed: pyproject.toml constraints.txt CMakeLists.txt $(NATIVE)
 	$(BIN)/pip install --quiet $(TORCH)
 	grep -v '^torch==' constraints.txt > $(VENV)/constraints.txt
 	$(BIN)/pip install --quiet --no-input --constraint $(VENV)/constraints.txt --editable '.[test]'
+	-$(BIN)/chronoscale compile
 	touch $@
 
 # dist/: the source archive, and from that a wheel with the manylinux tag that its libraries are good for.

@@ -1,12 +1,13 @@
 """A test that asks for a backend runs on every one that this machine has, and on the CUDA kernels emulated."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import pytest
 import torch
 from emulation.builder import compiler, library
 from emulation.stand_in import EMULATED, emulated
+from native_case import CTYPES, without_layer
 
 from chronoscale.cuda_ext import native
 from chronoscale.cuda_ext.backend import NAMES, TRITON, backends, interpreted, missing, set_threads
@@ -14,12 +15,14 @@ from chronoscale.cuda_ext.backend import NAMES, TRITON, backends, interpreted, m
 
 @contextmanager
 def on(param: str) -> Iterator[str]:
-    """While it lasts the backend works, or the test is skipped. Its name; the emulated kernels go by 'cpu', whose tensors they take."""
-    name = "cpu" if param == EMULATED else param
+    """While it lasts the backend works, or the test is skipped. Its name; the emulated kernels go by 'cpu', whose tensors they take, as do
+    the CPU's without the operators in C++."""
+    name = "cpu" if param in (EMULATED, CTYPES) else param
     if name not in backends():
         pytest.skip(f"backend '{name}' is not available on this machine: {missing(name)}")
     if param != EMULATED:
-        yield name
+        with without_layer() if param == CTYPES else nullcontext():
+            yield name
         return
     if compiler() is None:
         pytest.skip("no C++ compiler")
@@ -34,7 +37,7 @@ def emulation() -> None:
         library()
 
 
-@pytest.fixture(params=(*NAMES, EMULATED))
+@pytest.fixture(params=(*NAMES, CTYPES, EMULATED))
 def backend(request: pytest.FixtureRequest) -> Iterator[str]:
     """Its name, as `on` has it."""
     if request.param == EMULATED:
@@ -43,13 +46,19 @@ def backend(request: pytest.FixtureRequest) -> Iterator[str]:
         yield name
 
 
-@pytest.fixture(params=(*NAMES, TRITON, EMULATED))
+@pytest.fixture(params=(*NAMES, CTYPES, TRITON, EMULATED))
 def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
     """Backend and device of an operator on edges."""
     if request.param == EMULATED:
         request.getfixturevalue("emulation")
     with on(request.param) as name:
         yield name, "cuda" if name == "cuda" or (name == TRITON and not interpreted()) else "cpu"
+
+
+@pytest.fixture
+def python_operators() -> Iterator[None]:
+    with on(CTYPES):
+        yield
 
 
 @pytest.fixture

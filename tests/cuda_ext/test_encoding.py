@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from native_case import PLACES, needs_cpu
+from native_case import LAYERED, needs_cpu, run_on
 
 from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.cuda_ext.encoding import encode
@@ -15,21 +15,21 @@ from chronoscale.errors import UserError
 pytestmark = pytest.mark.usefixtures("threads")
 
 
-@pytest.mark.parametrize("backend", PLACES)
+@pytest.mark.parametrize("backend", LAYERED)
 @given(rows=st.integers(0, 90), clock=st.integers(0, 40), longest=st.sampled_from([1.0, 1e4, 1e9, 1e12]), seed=st.integers(0, 99))
 def test_encodings_equal_the_cosine_of_the_right_angle(backend: str, rows: int, clock: int, longest: float, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     elapsed, frequency, phase = (torch.rand(count, generator=generator) for count in (rows, clock, clock))
-    found = encode(longest * elapsed, frequency, phase, backend=backend)
+    found = run_on(backend, encode, longest * elapsed, frequency, phase)
     angle = (longest * elapsed).double()[:, None] * frequency.double() + phase.double()
     torch.testing.assert_close(found.double(), angle.cos(), rtol=0, atol=3e-7)
 
 
-@pytest.mark.parametrize("backend", PLACES)
+@pytest.mark.parametrize("backend", LAYERED)
 def test_gradients_of_encodings(backend: str) -> None:
     elapsed = torch.linspace(0, 9, 8, dtype=torch.float64)
     asked = tuple(torch.rand(5, dtype=torch.float64, requires_grad=True) for _ in range(2))
-    assert torch.autograd.gradcheck(lambda f, p: encode(elapsed, f, p, backend=backend), asked)
+    assert torch.autograd.gradcheck(lambda f, p: run_on(backend, encode, elapsed, f, p), asked)
 
 
 @needs_cpu
@@ -42,17 +42,18 @@ def test_encodings_do_not_depend_on_threads() -> None:
     assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
 
 
-@pytest.mark.parametrize("backend", PLACES)
+@pytest.mark.parametrize("backend", LAYERED)
 @pytest.mark.parametrize("at", [0, 1, 2])
 def test_a_frequency_that_is_no_number_spoils_itself_alone(backend: str, at: int) -> None:
     frequency = torch.tensor([3e30, 3e20, 1.0])
     frequency[at] = torch.nan
-    found = encode(torch.tensor([3.0]), frequency, torch.zeros(3), backend=backend)[0]
+    found = run_on(backend, encode, torch.tensor([3.0]), frequency, torch.zeros(3))[0]
     right = (3 * frequency.double()).cos().float()
     torch.testing.assert_close(found, right, equal_nan=True, rtol=0, atol=1e-6)
 
 
 @needs_cpu
+@pytest.mark.usefixtures("python_operators")
 def test_sines_are_made_for_gradients_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     made, phase = [], torch.rand(2, requires_grad=True)
     monkeypatch.setattr(torch, "empty_like", lambda tensor: made.append(1) or tensor.clone())

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from native_case import PLACES, needs_cpu
+from native_case import LAYERED, needs_cpu, run_on
 from torch import Tensor
 
 from chronoscale.cuda_ext import backend
@@ -29,23 +29,23 @@ def case(rows: int, hidden: int, seed: int = 0, size: float = 3.0, dtype: torch.
     return size * random(rows, 3 * hidden), size * random(rows, 3 * hidden), random(rows, hidden), there
 
 
-@pytest.mark.parametrize("backend", PLACES)
+@pytest.mark.parametrize("backend", LAYERED)
 @given(rows=st.integers(0, 130), hidden=st.integers(1, 40), seed=st.integers(0, 99))
 def test_equals_torchs_cell(backend: str, rows: int, hidden: int, seed: int) -> None:
     x, state = torch.randn(rows, 4, generator=torch.Generator().manual_seed(seed)), case(rows, hidden, seed, dtype=torch.float32)[2]
     there, cell = case(rows, hidden, seed)[3], torch.nn.GRUCell(4, hidden)
     given_, kept = x @ cell.weight_ih.t() + cell.bias_ih, state @ cell.weight_hh.t() + cell.bias_hh
-    found = gates(given_, kept, state, there, backend=backend)
+    found = run_on(backend, gates, given_, kept, state, there)
     torch.testing.assert_close(found[there], cell(x, state)[there], rtol=0, atol=2e-6)
     assert torch.equal(found[~there], state[~there])
 
 
-@pytest.mark.parametrize("backend", PLACES)
+@pytest.mark.parametrize("backend", LAYERED)
 def test_gradients_of_gates(backend: str) -> None:
     before, kept, memory, there = case(9, 5)
     asked = (before.requires_grad_(), kept.requires_grad_())
-    assert torch.autograd.gradcheck(lambda g, k, s: gates(g, k, s, there, backend=backend), (*asked, memory.clone().requires_grad_()))
-    gates(*asked, memory, there, backend=backend).sum().backward()
+    assert torch.autograd.gradcheck(lambda g, k, s: run_on(backend, gates, g, k, s, there), (*asked, memory.clone().requires_grad_()))
+    run_on(backend, gates, *asked, memory, there).sum().backward()
     assert memory.grad is None
     assert not before.grad[~there].any() and before.grad[there].any()  # type: ignore[index]
 
@@ -59,7 +59,7 @@ def test_float32_is_as_near_as_torchs_operators(size: float) -> None:
 
     def ran(tensors: tuple[Tensor, ...], backend: str, into: Tensor) -> list[Tensor]:
         leaves = [tensors[0].clone().requires_grad_(), tensors[1].clone().requires_grad_()]
-        found = gates(*leaves, *tensors[2:], backend=backend)
+        found = run_on(backend, gates, *leaves, *tensors[2:])
         return [found.detach(), *torch.autograd.grad(found, leaves, into)]
 
     as_given = tuple(t.double() if t.is_floating_point() else t for t in given_)
@@ -90,12 +90,12 @@ def test_gates_do_not_depend_on_threads() -> None:
     assert all(torch.equal(one, other) for others in found[1:] for one, other in zip(found[0], others, strict=True))
 
 
-@pytest.mark.parametrize("backend", PLACES)
+@pytest.mark.parametrize("backend", LAYERED)
 @pytest.mark.parametrize("at", [0, 3, 5])
 def test_nan_is_not_swallowed(backend: str, at: int) -> None:
     before, kept, memory, _ = case(1, 2, dtype=torch.float32)
     before[0, at] = torch.nan
-    assert gates(before, kept, memory, torch.ones(1, dtype=torch.bool), backend=backend)[0, at % 2].isnan()
+    assert run_on(backend, gates, before, kept, memory, torch.ones(1, dtype=torch.bool))[0, at % 2].isnan()
 
 
 def test_what_does_not_fit_is_said() -> None:

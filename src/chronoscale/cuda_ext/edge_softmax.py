@@ -12,6 +12,7 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.backend import Pinned
 from chronoscale.cuda_ext.edge_kernels import MOST, check_ids, check_matrix, serving
+from chronoscale.cuda_ext.layer import REFUSED, operators, takes
 from chronoscale.errors import UserError
 
 
@@ -26,6 +27,11 @@ def edge_softmax(scores: Tensor, indptr: Tensor, backend: Pinned = None, longest
     Raises UserError when something does not fit or pointers do not ascend; on CUDA the host does not wait to learn of that, and entries of
     no row are not written.
     """
+    if takes(scores, backend):
+        try:
+            return cast(Tensor, operators()._edge_softmax(scores, indptr, -1 if longest is None else longest))
+        except REFUSED:
+            pass
     check_matrix("edge_softmax", "scores", scores, "H")
     check_ids("edge_softmax", "indptr", indptr, None, scores.device, torch.int64)
     if not len(indptr) or len(scores) >= MOST:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.backend import Pinned
 from chronoscale.cuda_ext.edge_kernels import MOST, check_ids, check_matrix, serving
+from chronoscale.cuda_ext.layer import REFUSED, operators, takes
 from chronoscale.cuda_ext.tables import gather_rows
 from chronoscale.errors import UserError
 
@@ -37,6 +38,11 @@ def aggregate_edges(
     Raises UserError when something does not fit, and for ids out of range. On CUDA the host does not wait to learn of those: an edge to
     no row is left out, one from no row is NaN.
     """
+    if takes(x, backend):
+        try:
+            return cast(Tensor, operators()._aggregate_edges(x, target, rows, source, deterministic, ascending))
+        except REFUSED:
+            pass
     check_matrix("aggregate_edges", "x", x, "F")
     check_ids("aggregate_edges", "target", target, len(x) if source is None else None, x.device)
     if source is not None:

@@ -10,6 +10,7 @@ from torch import Tensor
 from chronoscale.cuda_ext import reference
 from chronoscale.cuda_ext.backend import FLOATS, Pinned, select_without_cuda
 from chronoscale.cuda_ext.graph import described, plain
+from chronoscale.cuda_ext.layer import REFUSED, operators, takes
 from chronoscale.cuda_ext.loader import cpu_library, succeed
 from chronoscale.errors import UserError
 
@@ -21,6 +22,11 @@ def encode(elapsed: Tensor, frequency: Tensor, phase: Tensor, backend: Pinned = 
     float32 or float64 alike, contiguous, on one device. Differentiable, once, in frequency and phase; gradients are summed in the tensors'
     own precision. On CUDA torch's operators run. Raises UserError when something does not fit.
     """
+    if takes(elapsed, backend):
+        try:
+            return cast(Tensor, operators()._encode(elapsed, frequency, phase))
+        except REFUSED:
+            pass
     _check(elapsed, frequency, phase)
     if select_without_cuda("an encoding", elapsed.device, backend, slower=False) is reference:
         return torch.addcmul(phase.double(), elapsed[:, None].double(), frequency.double()).cos().to(phase.dtype)

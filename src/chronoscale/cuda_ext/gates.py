@@ -10,6 +10,7 @@ from torch import Tensor
 from chronoscale.cuda_ext import reference
 from chronoscale.cuda_ext.backend import FLOATS, Pinned, select_without_cuda
 from chronoscale.cuda_ext.graph import described, plain
+from chronoscale.cuda_ext.layer import REFUSED, operators, takes
 from chronoscale.cuda_ext.loader import cpu_library, succeed
 from chronoscale.errors import UserError
 
@@ -22,6 +23,11 @@ def gates(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor, backend: P
     memory [U, H]; there bool [U]: other rows keep theirs, bit for bit. float32 or float64 alike, contiguous, on one device. Differentiable,
     once, in given, kept and memory. On CUDA torch's operators run. Raises UserError when something does not fit.
     """
+    if takes(memory, backend):
+        try:
+            return cast(Tensor, operators()._gates(given, kept, memory, there))
+        except REFUSED:
+            pass
     _check(given, kept, memory, there)
     if select_without_cuda("a GRU", given.device, backend, slower=False) is reference:
         return _torch(given, kept, memory, there)

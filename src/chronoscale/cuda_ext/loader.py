@@ -165,12 +165,15 @@ def _cuda() -> ctypes.CDLL | None:
     return _load("libchronoscale_cuda.so", _CUDA, "cs_cuda_version")
 
 
-def _load(name: str, signatures: _Arguments, version: str) -> ctypes.CDLL | None:
-    # The variable, when set, is the only place: whoever sets it wants that build or none. Otherwise beside the
-    # package's files, of which an editable install has two sets (the sources, and what was built).
+def folders() -> list[str]:
+    """Where libraries are looked for. The variable, when set, is the only place: whoever sets it wants that build or none. Otherwise beside
+    the package's files, of which an editable install has two sets (the sources, and what was built)."""
     pinned = os.environ.get(DIRECTORY_VARIABLE)
-    folders = [pinned] if pinned else list(cuda_ext.__path__)
-    found = next((path for folder in folders if (path := Path(folder) / name).is_file()), None)
+    return [pinned] if pinned else list(cuda_ext.__path__)
+
+
+def _load(name: str, signatures: _Arguments, version: str) -> ctypes.CDLL | None:
+    found = next((path for folder in folders() if (path := Path(folder) / name).is_file()), None)
     if found is None:
         return None
     try:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.backend import Pinned, select
 from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap, apart, column_counts, described, extent, plain, transpose
+from chronoscale.cuda_ext.layer import REFUSED, operators, takes
 from chronoscale.cuda_ext.reference import summed
 from chronoscale.errors import UserError, unknown
 
@@ -32,7 +33,15 @@ def aggregate(graph: CSR, x: Tensor, backend: Pinned = None) -> Tensor:
     `backend` pins 'reference', 'cpu' or 'cuda'; by default x's device decides. The graph is checked, once (`CSR.check`).
     Raises UserError when x does not fit or the backend cannot be had, MachineError when the kernel fails.
     """
-    _check("x", x, graph.check().num_cols, graph.device)
+    graph.check()
+    if takes(x, backend):
+        turned = _tensors(graph.transpose()) if x.requires_grad and torch.is_grad_enabled() else []
+        matrix = graph.indptr, graph.indices, graph.values, graph.num_cols, _longest(graph)
+        try:
+            return cast(Tensor, operators()._aggregate(*matrix, x, turned))
+        except REFUSED:
+            pass
+    _check("x", x, graph.num_cols, graph.device)
     return cast(Tensor, _Aggregate.apply(x, graph, backend))  # type: ignore[no-untyped-call]
 
 
@@ -45,6 +54,9 @@ def increment(sums: Tensor, delta: Delta, x: Tensor, backend: Pinned = None) -> 
     """
     _check("x", x, delta.check().num_cols, delta.device)
     _check("sums", sums, delta.num_rows, delta.device, x)
+    if takes(x, backend):
+        turned = _tensors(delta.transpose()) if x.requires_grad and torch.is_grad_enabled() else []
+        return cast(tuple[Tensor, Tensor], operators()._increment(sums, *_change(delta), x, turned))
     return cast(tuple[Tensor, Tensor], _Increment.apply(sums, x, delta, backend))  # type: ignore[no-untyped-call]
 
 
@@ -61,6 +73,8 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: Pinned = None) ->
         raise UserError("increment_ has no gradient; use increment, or call it under torch.no_grad()")
     if sums.is_inference() and not torch.is_inference_mode_enabled():
         raise UserError("increment_: sums were made in inference mode, and can be written in it alone")
+    if takes(x, backend):
+        return cast(Tensor, operators()._increment_(sums, *_change(delta), x))
     return cast(Tensor, select(x.device, backend).increment_(sums, delta, x))
 
 
@@ -99,6 +113,18 @@ def rebuild(
         factors = outgoing.double().sqrt_().reciprocal_(), None if variant == "exact" else r
     indices, values = select(before.device, backend).rebuild(before, change, steps, factors, indptr, unfit)
     return CSR(indptr, indices, values, nodes).trusted(), r.float() if variant == "exact" else torch.ones_like(r, dtype=torch.float32)
+
+
+def _tensors(matrix: CSR) -> list[Tensor]:
+    return [matrix.indptr, matrix.indices] if matrix.values is None else [matrix.indptr, matrix.indices, matrix.values]
+
+
+def _longest(matrix: CSR | Delta) -> int:
+    return -1 if matrix.longest is None else matrix.longest
+
+
+def _change(delta: Delta) -> tuple[Any, ...]:
+    return delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh, delta.num_cols, _longest(delta)
 
 
 class _Aggregate(torch.autograd.Function):

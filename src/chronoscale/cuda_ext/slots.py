@@ -15,6 +15,7 @@ from torch import Tensor
 from chronoscale.cuda_ext import reference, slots_native, slots_reference
 from chronoscale.cuda_ext.backend import FLOATS, Pinned, select_without_cuda
 from chronoscale.cuda_ext.graph import described, plain
+from chronoscale.cuda_ext.layer import REFUSED, operators, takes
 from chronoscale.cuda_ext.slots_reference import Asked, Slots
 from chronoscale.errors import UserError
 
@@ -59,6 +60,11 @@ def attend(
         raise UserError("attend: an encoding of elapsed times was given, and no elapsed times")
     else:
         given = Asked(wanted, source, slot, there, elapsed, edge, *encoding, keep)
+    if takes(wanted, backend):
+        try:
+            return cast(Tensor, operators()._attend(*given))
+        except REFUSED:
+            pass
     _check(given)
     kernels = slots_reference if select_without_cuda("attention to slots", wanted.device, backend) is reference else slots_native
     return cast(Tensor, _Attend.apply(kernels, *given))  # type: ignore[no-untyped-call]

@@ -10,6 +10,7 @@ from torch import Tensor
 from chronoscale.cuda_ext import edges_reference, native
 from chronoscale.cuda_ext.backend import Pinned
 from chronoscale.cuda_ext.edge_kernels import MOST, check_ids, check_matrix, serving
+from chronoscale.cuda_ext.layer import REFUSED, operators, takes
 from chronoscale.errors import UserError
 
 
@@ -19,6 +20,11 @@ def gather_rows(cached: Tensor, sent: Tensor, index: Tensor, backend: Pinned = N
     float32 or float64 alike; index int32 or int64 [n]; contiguous, on one device. Differentiable in both tables, with the same bits in
     every run. Raises UserError when something does not fit, and for ids out of range, whose rows on CUDA are NaN instead.
     """
+    if takes(cached, backend):
+        try:
+            return cast(Tensor, operators()._gather_rows(cached, sent, index))
+        except REFUSED:
+            pass
     check_matrix("gather_rows", "cached", cached, "D")
     check_matrix("gather_rows", "sent", sent, "D", cached)
     check_ids("gather_rows", "index", index, None, cached.device)

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from chronoscale.cuda_ext.backend import backends, missing
+from chronoscale.cuda_ext.layer import CPP, PYTHON, operators
 from chronoscale.cuda_ext.loader import versions
 
 PACKAGES = ("chronoscale", "torch", "numpy", "dgl", "simpy")
@@ -36,6 +37,7 @@ def fingerprint(device: torch.device) -> dict[str, str]:
         "python": platform.python_version(),
         "kernels": ", ".join(backends()),
         "cuda kernels": missing("cuda") or versions()["cuda"],
+        "operators": PYTHON if operators() is None else CPP,
     }
     for package in PACKAGES:
         try:

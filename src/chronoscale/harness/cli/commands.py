@@ -42,5 +42,6 @@ class Commands(LazyGroup):
         ),
         "strategies": Entry(f"{_HERE}.strategies:strategies", "Strategies by name, with their source."),
         "keys": Entry(f"{_HERE}.keys:keys", "The keys of an experiment file: type, default, family, meaning."),
+        "compile": Entry(f"{_HERE}.operators:compile_", "Compile the operators in C++ for the torch that is installed."),
         "data": Entry(f"{_HERE}.commands:DataCommands", "List, describe, fetch, make, convert and partition datasets."),
     }

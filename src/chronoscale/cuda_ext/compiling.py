@@ -1,0 +1,49 @@
+"""Compiles the operators in C++ (csrc/torch) for the torch that is installed: with the compiler that is there, without a build system."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+import torch
+
+from chronoscale import cuda_ext
+from chronoscale.cuda_ext.layer import file_name
+from chronoscale.cuda_ext.loader import cpu_library
+from chronoscale.errors import MachineError, in_words
+
+SOURCE = Path("csrc") / "torch" / "operators.cpp"
+
+
+def compile_operators() -> Path:
+    """Writes the library beside the other native ones, whole or not at all, and returns its path.
+
+    CXX is the compiler, 'c++' by default. Raises MachineError where there is no native library, no compiler, or none that takes the
+    sources, and where the folder cannot be written.
+    """
+    library = cpu_library()
+    if library is None:
+        raise MachineError("no native CPU library was built, which the operators call; reinstall chronoscale where there is a C++ compiler")
+    source = next((path for folder in cuda_ext.__path__ if (path := Path(folder) / SOURCE).is_file()), None)
+    if source is None:
+        raise MachineError(f"this installation has no {SOURCE}; reinstall chronoscale")
+    made = Path(library._name).parent / file_name()
+    part = made.with_suffix(f".{os.getpid()}")
+    home = Path(torch.__file__).parent
+    headers = [f"-isystem{home / 'include' / more}" for more in ("", "torch/csrc/api/include")]
+    abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
+    command = [*shlex.split(os.environ.get("CXX", "c++")), "-shared", "-fPIC", "-O2", "-std=c++20", "-fvisibility=hidden", abi, *headers]
+    command += [str(source), "-o", str(part), f"-L{home / 'lib'}", "-ltorch_cpu", "-lc10", "-ldl"]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if run.returncode:
+            said = next((line for line in run.stderr.splitlines() if "error" in line), run.stderr.strip()[-300:])
+            raise MachineError(f"{command[0]} does not compile the operators: {said}")
+        part.replace(made)
+    except OSError as error:
+        raise MachineError(f"the operators cannot be compiled: {in_words(error)}") from None
+    finally:
+        part.unlink(missing_ok=True)
+    return made

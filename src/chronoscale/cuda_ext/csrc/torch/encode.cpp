@@ -1,0 +1,53 @@
+// Encodings of elapsed times (encoding.py).
+#include "layer.h"
+
+namespace layer::encode {
+
+Kernel kernel("encode");
+constexpr Kernel::Rows kNone{0, 0, 0};
+
+// cos(frequency * elapsed + phase), and into `sine` the sine.
+Tensor turned(const Tensor& elapsed, const Tensor& frequency, const Tensor& phase, Tensor* sine) {
+  require(elapsed.dim() == 1 && floating(elapsed) && plain(elapsed) && !elapsed.requires_grad(), "encode", "elapsed");
+  require(vector(phase, elapsed.scalar_type(), elapsed), "encode", "phase");
+  require(vector(frequency, elapsed.scalar_type(), elapsed) && frequency.size(0) == phase.size(0), "encode", "frequency");
+  const Tensor cosine = at::empty({elapsed.size(0), phase.size(0)}, elapsed.options());
+  if (sine) *sine = at::empty_like(cosine);
+  kernel(elapsed, kNone, std::tuple<>(), elapsed.size(0), phase.size(0), pointer(elapsed), pointer(frequency), pointer(phase), pointer(cosine),
+         sine ? pointer(*sine) : nullptr);
+  return cosine;
+}
+
+Tensor encode(const Tensor& elapsed, const Tensor& frequency, const Tensor& phase) { return turned(elapsed, frequency, phase, nullptr); }
+
+struct Encode : torch::autograd::Function<Encode> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& elapsed, const Tensor& frequency, const Tensor& phase) {
+    at::AutoDispatchBelowADInplaceOrView below;
+    Tensor sine;
+    const Tensor cosine = turned(elapsed, frequency, phase, &sine);
+    ctx->save_for_backward({elapsed, sine});
+    return cosine;
+  }
+
+  static variable_list backward(AutogradContext* ctx, variable_list gradients) {
+    const variable_list saved = ctx->get_saved_variables();
+    at::AutoDispatchBelowADInplaceOrView below;
+    const Tensor to_angle = gradients[0] * saved[1];
+    const Tensor to_frequency = ctx->needs_input_grad(1) ? at::matmul(saved[0], to_angle).neg_() : Tensor();
+    const Tensor to_phase = ctx->needs_input_grad(2) ? to_angle.sum(0).neg_() : Tensor();
+    return once("encode", gradients[0], {Tensor(), to_frequency, to_phase});
+  }
+};
+
+Tensor graded(const Tensor& elapsed, const Tensor& frequency, const Tensor& phase) {
+  const bool asked = at::GradMode::is_enabled() && (frequency.requires_grad() || phase.requires_grad());
+  if (asked) return Encode::apply(elapsed, frequency, phase);
+  at::AutoDispatchBelowADInplaceOrView below;
+  return encode(elapsed, frequency, phase);
+}
+
+}  // namespace layer::encode
+
+TORCH_LIBRARY_FRAGMENT(chronoscale, m) { m.def("_encode(Tensor elapsed, Tensor frequency, Tensor phase) -> Tensor"); }
+TORCH_LIBRARY_IMPL(chronoscale, CPU, m) { m.impl("_encode", layer::encode::encode); }
+TORCH_LIBRARY_IMPL(chronoscale, Autograd, m) { m.impl("_encode", layer::encode::graded); }

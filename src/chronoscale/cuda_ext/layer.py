@@ -1,0 +1,63 @@
+"""The operators in C++ (csrc/torch): a call costs the host a fraction of what it costs by ctypes and Python's autograd.
+
+They are compiled for one release of torch, where that is installed (`chronoscale compile`); nothing needs them. Where they are not there,
+or CHRONOSCALE_OPERATORS is "python", the same kernels are called by ctypes.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from chronoscale.cuda_ext import native
+from chronoscale.cuda_ext.backend import Pinned, missing
+from chronoscale.cuda_ext.loader import ABI_VERSION, cpu_library, cuda_library, folders
+from chronoscale.errors import MachineError, UserError
+
+CHOICE_VARIABLE = "CHRONOSCALE_OPERATORS"
+PYTHON, CPP = "python", "c++"
+REFUSED = (RuntimeError, ValueError, IndexError)  # what an operator raises: its caller then takes Python's way, which says what is wrong
+
+
+def file_name() -> str:
+    """Of the library for the torch that is installed."""
+    return f"libchronoscale_torch-{torch.__version__}.so"
+
+
+def takes(x: Tensor, backend: Pinned) -> bool:
+    """Whether the operators serve a call on x. Where somebody listens to calls of kernels (native.listeners), they do not."""
+    if native.listeners or not (backend is None or backend == x.device.type) or operators() is None:
+        return False
+    return x.is_cpu or (x.is_cuda and cuda_library() is not None)
+
+
+@cache
+def operators() -> Any:
+    """Them, as torch.ops has them, or None where they are not there or not wanted.
+
+    Raises UserError for another choice than CHOICE_VARIABLE knows, MachineError for a library that does not load or is of another version.
+    """
+    wanted = os.environ.get(CHOICE_VARIABLE, "")
+    if wanted not in ("", PYTHON, CPP):
+        raise UserError(f"{CHOICE_VARIABLE} is '{wanted}'; expected '{PYTHON}' or '{CPP}'")
+    found = next((path for folder in folders() if (path := Path(folder) / file_name()).is_file()), None)
+    if wanted == CPP and found is None:
+        raise MachineError(f"{CHOICE_VARIABLE} is '{CPP}', and there is no {file_name()}; `chronoscale compile` makes it")
+    if wanted == PYTHON or found is None or missing("cpu") is not None:
+        return None
+    try:
+        torch.ops.load_library(str(found))
+    except OSError as error:
+        raise MachineError(f"{found} does not load: {error}; `chronoscale compile` makes it anew") from error
+    ops = torch.ops.chronoscale
+    if (built := ops._version()) != ABI_VERSION:
+        raise MachineError(f"{found} has version {built} of the native interface, not {ABI_VERSION}; `chronoscale compile` makes it anew")
+    cpu, cuda = cpu_library(), cuda_library()
+    assert cpu is not None
+    ops._open(cpu._name, "" if cuda is None else cuda._name, False)
+    return ops

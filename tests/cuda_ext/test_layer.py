@@ -1,0 +1,194 @@
+"""The operators in C++: that they serve, what they refuse, what is said where they are not there. What they compute: the other files."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from native_case import needs_cpu, without_layer
+from torch import Tensor
+
+from chronoscale.cuda_ext import compiling, layer, loader, native
+from chronoscale.cuda_ext.edge_softmax import edge_softmax
+from chronoscale.cuda_ext.edges import aggregate_edges
+from chronoscale.cuda_ext.encoding import encode
+from chronoscale.cuda_ext.gates import gates
+from chronoscale.cuda_ext.graph import CSR, Delta
+from chronoscale.cuda_ext.ops import aggregate, increment, increment_
+from chronoscale.cuda_ext.slots import Slots, attend
+from chronoscale.cuda_ext.tables import gather_rows
+from chronoscale.errors import MachineError, UserError
+
+pytestmark = [needs_cpu, pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")]
+
+
+def leaf(*size: int) -> Tensor:
+    return torch.rand(*size, generator=torch.Generator().manual_seed(len(size)), dtype=torch.float64).requires_grad_()
+
+
+def ints(*numbers: int) -> Tensor:
+    return torch.tensor(numbers, dtype=torch.int32)
+
+
+GRAPH = CSR(torch.tensor([0, 2, 2, 5]), ints(0, 1, 0, 2, 1), torch.rand(5), 3)
+CHANGE = Delta(ints(2, 0), torch.tensor([0, 1, 3]), ints(1, 0, 2), None, 3, 3, torch.tensor([0, 1], dtype=torch.uint8))
+SLOTS = Slots(
+    torch.tensor([[0, 1], [1, 0]]), torch.tensor([[True, False], [True, True]]), torch.rand(2, 2, dtype=torch.float64), leaf(2, 2, 1)
+)
+CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {  # an operator, and what it is given
+    "_aggregate": (aggregate, (GRAPH, leaf(3, 2))),
+    "_increment": (increment, (leaf(3, 2), CHANGE, leaf(3, 2))),
+    "_increment_": (increment_, (torch.ones(3, 2), CHANGE, torch.ones(3, 2))),
+    "_attend": (attend, (leaf(2, 1, 6), leaf(2, 3), SLOTS, (leaf(2), leaf(2)))),
+    "_gates": (gates, (leaf(3, 6), leaf(3, 6), leaf(3, 2), torch.tensor([True, False, True]))),
+    "_encode": (encode, (torch.rand(3, dtype=torch.float64), leaf(2), leaf(2))),
+    "_aggregate_edges": (aggregate_edges, (leaf(3, 2), ints(0, 2, 0), 3)),
+    "_gather_rows": (gather_rows, (leaf(2, 3), leaf(1, 3), ints(2, 0, 1, 2))),
+    "_edge_softmax": (edge_softmax, (leaf(5, 2), torch.tensor([0, 2, 2, 5]))),
+}
+GRADED = [name for name in CALLS if name != "_increment_"]
+
+
+def leaves(given: Any) -> list[Tensor]:
+    parts = [given] if isinstance(given, Tensor) else [one for part in given for one in leaves(part)] if isinstance(given, tuple) else []
+    return [part for part in parts if isinstance(part, Tensor) and part.requires_grad]
+
+
+def first(made: Any) -> Tensor:
+    return made[0] if isinstance(made, tuple) else made
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_an_operator_serves_what_fits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No call of a kernel goes through ctypes, backwards neither."""
+    operator, given = CALLS[name]
+    for way in ("status", "call"):
+        monkeypatch.setattr(native, way, lambda *_: pytest.fail("went through ctypes"))
+    monkeypatch.setattr("chronoscale.cuda_ext.slots_native._call", lambda *_: pytest.fail("went through ctypes"))
+    made = first(operator(*given))
+    if name in GRADED:
+        assert made.grad_fn is not None and "layer::" in made.grad_fn.name()
+        made.sum().backward()
+
+
+@pytest.mark.parametrize("name", GRADED)
+def test_gradients_are_those_of_ctypes(name: str) -> None:
+    operator, given = CALLS[name]
+    found = []
+    for way in (without_layer, None):
+        if way is None:
+            made = first(operator(*given))
+        else:
+            with way():
+                made = first(operator(*given))
+        found.append([made.detach(), *torch.autograd.grad((made * made).sum(), leaves(given), allow_unused=True)])
+    for one, other in zip(*found, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            torch.testing.assert_close(one, other, rtol=1e-14, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", GRADED)
+def test_each_gradient_alone(name: str) -> None:
+    """Which operand needs one is found whatever stands before it."""
+    operator, given = CALLS[name]
+    everything = leaves(given)
+    whole = torch.autograd.grad(first(operator(*given)).square().sum(), everything, allow_unused=True)
+    for at, one in enumerate(everything):
+        for other in everything:
+            other.requires_grad_(other is one)
+        try:
+            alone = torch.autograd.grad(first(operator(*given)).square().sum(), [one], allow_unused=True)
+        finally:
+            for other in everything:
+                other.requires_grad_()
+        for mine, theirs in zip(alone, whole[at : at + 1], strict=True):
+            assert (mine is None) == (theirs is None)
+            assert mine is None or torch.equal(mine, theirs)
+
+
+@pytest.mark.parametrize("name", ["_attend", "_gates", "_encode", "_gather_rows", "_edge_softmax"])
+def test_what_is_differentiable_once_says_so(name: str) -> None:
+    operator, given = CALLS[name]
+    (grad,) = torch.autograd.grad(first(operator(*given)).square().sum(), leaves(given)[:1], create_graph=True)
+    with pytest.raises(RuntimeError, match="differentiable once"):
+        grad.sum().backward()
+
+
+def test_a_gradient_asked_for_twice_is_kept_where_nobody_asks_again() -> None:
+    operator, given = CALLS["_gates"]
+    found = torch.autograd.grad(first(operator(*given)).square().sum(), leaves(given), create_graph=True)
+    expected = torch.autograd.grad(first(operator(*given)).square().sum(), leaves(given))
+    assert all(torch.equal(one.detach(), other) for one, other in zip(found, expected, strict=True))
+
+
+def test_aggregation_is_differentiable_twice() -> None:
+    assert torch.autograd.gradgradcheck(lambda x: aggregate(GRAPH, x), leaf(3, 2))
+
+
+def test_without_a_gradient_nothing_is_kept() -> None:
+    for name, (operator, given) in CALLS.items():
+        with torch.no_grad():
+            assert first(operator(*given)).grad_fn is None, name
+
+
+def test_who_listens_hears_of_kernels() -> None:
+    heard: list[str] = []
+    listener = lambda name, *_: heard.append(name)  # noqa: E731
+    native.listeners.append(listener)
+    try:
+        aggregate(GRAPH, torch.ones(3, 2))
+    finally:
+        native.listeners.remove(listener)
+    assert heard == ["aggregate_f32"]
+
+
+def test_who_wants_none_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = layer.operators.__wrapped__
+    monkeypatch.setenv(layer.CHOICE_VARIABLE, "python")
+    assert find() is None
+    monkeypatch.setenv(layer.CHOICE_VARIABLE, "cpp")
+    with pytest.raises(UserError, match=r"CHRONOSCALE_OPERATORS is 'cpp'; expected 'python' or 'c\+\+'"):
+        find()
+
+
+def test_what_is_not_there_is_not_taken_for_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    find = layer.operators.__wrapped__
+    monkeypatch.setattr(layer, "folders", lambda: [str(tmp_path)])
+    monkeypatch.delenv(layer.CHOICE_VARIABLE, raising=False)
+    assert find() is None
+    monkeypatch.setenv(layer.CHOICE_VARIABLE, "c++")
+    with pytest.raises(MachineError, match=r"there is no libchronoscale_torch-.*; `chronoscale compile` makes it"):
+        find()
+    (tmp_path / layer.file_name()).write_bytes(b"no library")
+    with pytest.raises(MachineError, match=r"does not load: .*`chronoscale compile` makes it anew"):
+        find()
+
+
+def test_operators_of_another_version_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layer, "ABI_VERSION", loader.ABI_VERSION + 1)
+    with pytest.raises(MachineError, match=rf"has version {loader.ABI_VERSION} of the native interface, not {loader.ABI_VERSION + 1}"):
+        layer.operators.__wrapped__()
+
+
+@pytest.mark.parametrize(
+    ("compiler", "said"),
+    [
+        ("false", "false does not compile the operators"),
+        ("no-such-compiler", "the operators cannot be compiled: no-such-compiler: no such file"),
+        ("c++ --no-such-option", "does not compile the operators: .*no-such-option"),
+    ],
+)
+def test_what_does_not_compile_is_said_and_leaves_nothing(compiler: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", compiler)
+    library = loader.cpu_library()
+    assert library is not None
+    folder = Path(library._name).parent
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir() if path.is_file()}
+    with pytest.raises(MachineError, match=said):
+        compiling.compile_operators()
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir() if path.is_file()} == before
