@@ -44,6 +44,7 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {  # an operator,
     "_increment": (increment, (leaf(3, 2), CHANGE, leaf(3, 2))),
     "_increment_": (increment_, (torch.ones(3, 2), CHANGE, torch.ones(3, 2))),
     "_attend": (attend, (leaf(2, 1, 6), leaf(2, 3), SLOTS, (leaf(2), leaf(2)))),
+    "_attend to edges": (attend, (leaf(2, 1, 4), leaf(2, 3), SLOTS._replace(elapsed=None))),
     "_gates": (gates, (leaf(3, 6), leaf(3, 6), leaf(3, 2), torch.tensor([True, False, True]))),
     "_encode": (encode, (torch.rand(3, dtype=torch.float64), leaf(2), leaf(2))),
     "_aggregate_edges": (aggregate_edges, (leaf(3, 2), ints(0, 2, 0), 3)),
@@ -109,6 +110,58 @@ def test_each_gradient_alone(name: str) -> None:
         for mine, theirs in zip(alone, whole[at : at + 1], strict=True):
             assert (mine is None) == (theirs is None)
             assert mine is None or torch.equal(mine, theirs)
+
+
+SPOILT: dict[str, Callable[[Tensor], Any]] = {
+    "strided": lambda x: torch.stack([x] * 2, -1)[..., 0],
+    "negated": lambda x: torch._neg_view(x) if x.is_floating_point() else x.bool(),
+    "short": lambda x: shortened(x.detach().clone()),
+    "of other numbers": lambda x: x.detach().half() if x.is_floating_point() else x.float(),
+    "one more": lambda x: torch.cat([x.detach(), x.detach()[:1]]),
+    "flat": lambda x: x.detach()[None],
+    "elsewhere": lambda x: torch.empty_like(x, device="meta"),
+}
+
+
+def shortened(tensor: Tensor) -> Tensor:
+    tensor.untyped_storage().resize_(1)
+    return tensor
+
+
+def spoilt(given: Any, at: int, how: Callable[[Tensor], Any]) -> tuple[Any, int]:
+    """What an operator is given, its at-th tensor spoilt, and how many tensors are left to pass by."""
+    if isinstance(given, Tensor):
+        return (how(given) if at == 0 else given), at - 1
+    if not isinstance(given, tuple):
+        return given, at
+    parts = []
+    for part in given:
+        part, at = spoilt(part, at, how)
+        parts.append(part)
+    return (type(given)(*parts) if hasattr(given, "_fields") else tuple(parts)), at
+
+
+@pytest.mark.parametrize("how", SPOILT)
+@pytest.mark.parametrize("name", CALLS)
+def test_what_does_not_fit_is_refused_as_by_python(name: str, how: str) -> None:
+    """Whatever is wrong with an operand: the same result, or the same words."""
+    operator, given = CALLS[name]
+    count = -spoilt(given, 10**6, SPOILT[how])[1] + 10**6
+
+    def tried(at: int) -> Any:
+        try:
+            return first(operator(*spoilt(given, at, SPOILT[how])[0]))
+        except Exception as error:  # of whatever kind: both ways have to end alike
+            return type(error), str(error)
+
+    for at in range(count):
+        found = tried(at)
+        with without_layer():
+            expected = tried(at)
+        if isinstance(expected, Tensor) and isinstance(found, Tensor):
+            torch.testing.assert_close(found, expected)
+        else:
+            assert found == expected
 
 
 @pytest.mark.parametrize("name", ["_attend", "_gates", "_encode", "_gather_rows", "_edge_softmax"])

@@ -33,7 +33,12 @@ class Fault:
     @property
     def native(self) -> bool:
         """Whether the library of the CPU kernels has to be built anew."""
-        return self.file.endswith((".cpp", ".h"))
+        return self.file.endswith((".cpp", ".h")) and not self.operators
+
+    @property
+    def operators(self) -> bool:
+        """Whether the operators in C++ have to be compiled anew."""
+        return self.file.startswith("cuda_ext/csrc/torch/")
 
     def place(self, text: str) -> tuple[Place, str]:
         """Where the fault stands in the file's text, and what comes there. Raises Unfit where that is not one place, or nothing changes."""

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import venv
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,6 +92,21 @@ class Twin:
             sound.replace(out)
 
     @contextmanager
+    def compiled(self) -> Iterator[None]:
+        """The operators in C++ are those of this copy's sources. Raises Unfit where they do not compile."""
+        (out,) = (self.package / "cuda_ext").glob("libchronoscale_torch-*.so")
+        sound = out.with_suffix(".sound")
+        shutil.copy(out, sound)
+        try:
+            run = [self.python, "-m", "chronoscale", "compile"]
+            done = subprocess.run(run, cwd=self.root, env=self.environment, capture_output=True, text=True)
+            if done.returncode:
+                raise Unfit(done.stderr.strip())
+            yield
+        finally:
+            sound.replace(out)
+
+    @contextmanager
     def seeded(self, fault: Fault) -> Iterator[None]:
         """The fault is in the copy. Raises Unfit as `Fault.seeded` and `built` do."""
         path = self.package / fault.file
@@ -100,10 +115,7 @@ class Twin:
         text = path.read_text()
         self._write(path, fault.seeded(text))
         try:
-            if fault.native:
-                with self.built():
-                    yield
-            else:
+            with self.built() if fault.native else self.compiled() if fault.operators else nullcontext():
                 yield
         finally:
             self._write(path, text)
