@@ -1,8 +1,9 @@
-"""The CPU kernels beside DGL and torch.sparse on the same graphs, in one run.
+"""The CPU kernels beside DGL, torch.sparse and other reductions on the same graphs, in one run.
 
     python benchmarks/bench_aggregate.py [--repeats 15] [--graph NAME] [--threads 1 2]
 
-prints a table: median of interleaved repeats, spread, and the ratio to ours. Under pytest (--benchmark-enable) each case is timed alone.
+prints a table: median of interleaved repeats, spread, and the ratio to ours. torch: the fastest of torch.sparse, index_add_ and
+segment_reduce. Under pytest (--benchmark-enable) each case is timed alone.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from rivals import reductions
 
 from chronoscale.cuda_ext.backend import set_threads
-from chronoscale.cuda_ext.graph import CSR, Delta
+from chronoscale.cuda_ext.graph import CSR, Delta, row_ids
 from chronoscale.cuda_ext.loader import versions
 from chronoscale.cuda_ext.ops import aggregate, increment_
 
@@ -33,6 +35,8 @@ except ImportError:
 GRAPHS = {"sparse": (25_000, 5_000, False), "dense": (25_000, 500_000, False), "skewed": (100_000, 1_000_000, True)}
 WIDTHS = (16, 64, 128)
 CHANGED = 0.05
+OTHERS = ("torch.sparse", *reductions.SUMS)
+TORCH = ("torch.sparse", "index_add_", "segment_reduce")
 
 
 @cache
@@ -103,6 +107,9 @@ def contestants(name: str, width: int) -> dict[str, Callable[[], object]]:
     # int32 ids: the kernel behind torch.sparse (MKL) is faster with them, and takes both arrays in one type
     matrix = torch.sparse_csr_tensor(graph.indptr.int(), graph.indices, torch.ones(graph.nnz), (nodes, nodes))
     calls["torch.sparse"] = lambda: torch.sparse.mm(matrix, x)
+    rows, columns = row_ids(graph.indptr, graph.nnz), graph.indices.long()
+    for who, call in reductions.sums(graph.indptr, rows, columns).items():
+        calls[who] = lambda call=call: call(x)
     return calls
 
 
@@ -124,7 +131,7 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     set_threads(before)
 
 
-@pytest.mark.parametrize("contestant", ["aggregate", "increment_", "bfloat16", "bfloat16, increment_", "dgl", "torch.sparse"])
+@pytest.mark.parametrize("contestant", ["aggregate", "increment_", "bfloat16", "bfloat16, increment_", "dgl", *OTHERS])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_aggregate(benchmark: Callable[..., object], name: str, width: int, threads: int, contestant: str) -> None:
@@ -166,9 +173,19 @@ def main() -> None:
         if info.exists()
         else platform.machine()
     )
-    others = f"torch {torch.__version__}, dgl {dgl.__version__ if dgl else 'absent'}"
+    others = f"{reductions.told()}, dgl {dgl.__version__ if dgl else 'absent'}"
     print(f"{cpu}, native {versions()['cpu']}, {others}; median of {options.repeats} (half of the interquartile range)\n")
-    columns = ["aggregate, ms", "DGL, ms", "torch.sparse, ms", "DGL / ours", "torch / ours", "increment_, ms", "aggregate / increment_"]
+    columns = [
+        "aggregate, ms",
+        "DGL, ms",
+        "torch, ms",
+        "DGL / ours",
+        "torch / ours",
+        "PyG / ours",
+        "pyg-lib / ours",
+        "increment_, ms",
+        "aggregate / increment_",
+    ]
     columns += ["bfloat16, ms", "aggregate / bfloat16", "increment_ / bfloat16", "error of bfloat16"]
     print("| graph | F | threads |", " | ".join(columns), "|")
     print("|" + "---|" * (3 + len(columns)))
@@ -183,8 +200,9 @@ def main() -> None:
                 for who, seconds in times.items():
                     low, _, high = statistics.quantiles(seconds, n=4)
                     cells[who] = f"{middle[who]:.3f} (±{(high - low) * 500 / middle[who] * 100:.0f} %)"
-                ratios = [f"{middle[who] / middle['aggregate']:.2f}" if who in middle else "–" for who in ("dgl", "torch.sparse")]
-                row = [name, width, count, cells["aggregate"], cells.get("dgl", "–"), cells["torch.sparse"], *ratios]
+                best = min(TORCH, key=lambda who: middle[who])
+                ratios = [f"{middle[who] / middle['aggregate']:.2f}" if who in middle else "–" for who in ("dgl", best, "PyG", "pyg-lib")]
+                row = [name, width, count, cells["aggregate"], cells.get("dgl", "–"), f"{cells[best]} {best}", *ratios]
                 row += [cells["increment_"], f"{middle['aggregate'] / middle['increment_']:.1f}", cells["bfloat16"]]
                 row += [
                     f"{middle[who] / middle[half]:.2f}" for who, half in (("aggregate", "bfloat16"), ("increment_", "bfloat16, increment_"))

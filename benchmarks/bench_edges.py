@@ -1,4 +1,4 @@
-"""The operators on edges at the sizes of a FAST batch, beside DGL and torch's scatter, in one run.
+"""The operators on edges at the sizes of a FAST batch, beside DGL, torch's scatter, PyTorch Geometric's and pyg-lib, in one run.
 
     python benchmarks/bench_edges.py [--repeats 15] [--targets 4000 60000] [--threads 1 4] [--widths 100 128 172]
 
@@ -19,6 +19,7 @@ from functools import cache
 import pytest
 import torch
 from bench_aggregate import keep_memory, measure
+from rivals import reductions
 from torch import Tensor
 
 from chronoscale.cuda_ext.backend import set_threads
@@ -35,7 +36,7 @@ except ImportError:
 FANOUT, HEADS = 10, 2
 TARGETS, WIDTHS, DEGREES = (4_000, 60_000), (100, 128, 172), ("sampled", "skewed")
 WHATS = ("sum", "sum of edges", "mixed", "softmax", "gather")
-WHO = ("ours", "dgl", "index_add_", "scatter_reduce_", "obvious", "two gathers", "cat")
+WHO = ("ours", "dgl", *reductions.SUMS, "scatter_reduce_", "obvious", "two gathers", "cat")
 PASSES = ("forward", "both")
 Form = tuple[Callable[[Tensor], Tensor], Tensor]  # of a leaf
 
@@ -82,12 +83,10 @@ def forms(targets: int, width: int, degree: str) -> dict[str, dict[str, Form]]:
     made: dict[str, dict[str, Form]] = {
         "sum": {
             "ours": (lambda x: aggregate_edges(x, target, targets, source), x),
-            "index_add_": (lambda x: x.new_zeros(targets, width).index_add(0, target, x[source]), x),
             "scatter_reduce_": (lambda x: scattered(x[source], target), x),
         },
         "sum of edges": {
             "ours": (lambda each: aggregate_edges(each, target, targets), each),
-            "index_add_": (lambda each: each.new_zeros(targets, width).index_add(0, target, each), each),
             "scatter_reduce_": (lambda each: scattered(each, target), each),
         },
         "mixed": {
@@ -105,6 +104,12 @@ def forms(targets: int, width: int, degree: str) -> dict[str, dict[str, Form]]:
             "cat": (lambda sent: torch.cat((kept, sent)).index_select(0, source), x.detach()[len(kept) :].clone().requires_grad_()),
         },
     }
+    for what, leaf, found in (
+        ("sum", x, reductions.sums(indptr, target, source)),
+        ("sum of edges", each, reductions.sums(indptr, target, None)),
+        ("softmax", scores, reductions.softmax(indptr, target)),
+    ):
+        made[what] |= {who: (form, leaf) for who, form in found.items()}
     if dgl is not None:
         block = dgl.create_block((source.int(), target.int()), num_src_nodes=nodes, num_dst_nodes=targets).int()
         block.create_formats_()
@@ -164,7 +169,7 @@ def main() -> None:
     parser.add_argument("--degrees", choices=DEGREES, nargs="*", default=list(DEGREES))
     parser.add_argument("--threads", type=int, nargs="*", default=[1])
     options = parser.parse_args()
-    others = f"torch {torch.__version__}, dgl {dgl.__version__ if dgl else 'absent'}"
+    others = f"{reductions.told()}, dgl {dgl.__version__ if dgl else 'absent'}"
     print(f"native {versions()['cpu']}, {others}; {options.repeats} repeats; H {HEADS}\n")
     print("| targets | degrees | F | threads | what | pass | ours, ms |", " | ".join(f"{who} / ours" for who in WHO[1:]), "|")
     print("|" + "---|" * (6 + len(WHO)))

@@ -11,7 +11,7 @@ from bench_aggregate import measure
 
 from chronoscale.cuda_ext.backend import set_threads
 
-RIVALS = ("dgl", "torch.sparse")  # the same in both trees
+RIVALS = ("dgl", "torch.sparse", "index_add_", "segment_reduce", "PyG", "pyg-lib")  # the same in both trees
 
 
 def main() -> None:

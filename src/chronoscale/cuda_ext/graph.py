@@ -155,7 +155,11 @@ class CSR(_Operand):
 
     def _written(self) -> list[int]:
         """How often torch has written into each of its tensors."""
-        return [tensor._version for tensor in self._tensors().values() if not tensor.is_inference()]
+        return [tensor._version for tensor in self._counted]
+
+    @cached_property
+    def _counted(self) -> list[Tensor]:
+        return [tensor for tensor in self._tensors().values() if not tensor.is_inference()]
 
 
 @dataclass(frozen=True, eq=False)

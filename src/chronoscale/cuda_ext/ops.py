@@ -52,11 +52,15 @@ def increment(sums: Tensor, delta: Delta, x: Tensor, backend: Pinned = None) -> 
     gradient. sums is [delta.num_rows, F], of the dtype that `aggregate` gives, and
     left as it was; x as in `aggregate`. Differentiable in sums and x. Raises as `aggregate` does.
     """
-    _check("x", x, delta.check().num_cols, delta.device)
-    _check("sums", sums, delta.num_rows, delta.device, x)
+    delta.check()
     if takes(x, backend):
         turned = _tensors(delta.transpose()) if x.requires_grad and torch.is_grad_enabled() else []
-        return cast(tuple[Tensor, Tensor], operators()._increment(sums, *_change(delta), x, turned))
+        try:
+            return cast(tuple[Tensor, Tensor], operators()._increment(sums, delta.num_rows, *_change(delta), x, turned))
+        except REFUSED:
+            pass
+    _check("x", x, delta.num_cols, delta.device)
+    _check("sums", sums, delta.num_rows, delta.device, x)
     return cast(tuple[Tensor, Tensor], _Increment.apply(sums, x, delta, backend))  # type: ignore[no-untyped-call]
 
 

@@ -25,6 +25,11 @@ void fits(const char* what, const Matrix& m, int64_t columns, const Tensor& x) {
   require(x.device() == m.indptr.device(), what, "x");
 }
 
+void fits_sums(const Tensor& sums, int64_t rows, const Tensor& x) {
+  const bool sized = x.dim() == 2 && sums.dim() == 2 && sums.size(0) == rows && sums.size(1) == x.size(1);
+  require(sized && sums.scalar_type() == summed(x) && sums.device() == x.device() && plain(sums), "increment", "sums");
+}
+
 Tensor sum(const Matrix& m, const Tensor& x) {
   const Tensor out = at::empty({m.rows(), x.size(1)}, x.options().dtype(summed(x)));
   aggregate_kernel(x, {m.indices.size(0), m.longest, x.size(1)}, std::make_tuple(static_cast<void*>(nullptr)), m.rows(), pointer(m.indptr),
@@ -117,16 +122,18 @@ Tensor trusted_increment_(const Tensor& sums, const Tensor& rows, const Tensor& 
   return add(sums, rows, m, held(fresh), x);
 }
 
-std::tuple<Tensor, Tensor> trusted_increment(const Tensor& sums, const Tensor& rows, const Tensor& indptr, const Tensor& indices, const Maybe& values,
+std::tuple<Tensor, Tensor> trusted_increment(const Tensor& sums, int64_t num_rows, const Tensor& rows, const Tensor& indptr, const Tensor& indices, const Maybe& values,
                                              const Maybe& fresh, int64_t columns, int64_t longest, const Tensor& x, at::TensorList) {
+  fits_sums(sums, num_rows, x);
   const Tensor made = sums.clone();
   return {made, trusted_increment_(made, rows, indptr, indices, values, fresh, columns, longest, x)};
 }
 
-std::tuple<Tensor, Tensor> graded_increment(const Tensor& sums, const Tensor& rows, const Tensor& indptr, const Tensor& indices, const Maybe& values,
+std::tuple<Tensor, Tensor> graded_increment(const Tensor& sums, int64_t num_rows, const Tensor& rows, const Tensor& indptr, const Tensor& indices, const Maybe& values,
                                             const Maybe& fresh, int64_t columns, int64_t longest, const Tensor& x, at::TensorList turned) {
   const Matrix m{indptr, indices, held(values), longest};
   fits("increment", m, columns, x);
+  fits_sums(sums, num_rows, x);
   const variable_list made = Increment::apply(sums, x, rows, fresh, m, listed(turned));
   return {made[0], made[1]};
 }
@@ -139,7 +146,7 @@ TORCH_LIBRARY_FRAGMENT(chronoscale, m) {
       "_increment_(Tensor(a!) sums, Tensor rows, Tensor indptr, Tensor indices, Tensor? values, Tensor? fresh, int columns, int longest, Tensor x) -> "
       "Tensor");
   m.def(
-      "_increment(Tensor sums, Tensor rows, Tensor indptr, Tensor indices, Tensor? values, Tensor? fresh, int columns, int longest, Tensor x, "
+      "_increment(Tensor sums, int num_rows, Tensor rows, Tensor indptr, Tensor indices, Tensor? values, Tensor? fresh, int columns, int longest, Tensor x, "
       "Tensor[] turned) -> (Tensor, Tensor)");
 }
 #define CS_SERVE(device)                                  \
