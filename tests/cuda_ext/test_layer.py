@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from emulation.builder import library as emulated_library
 from native_case import needs_cpu, without_layer
 from torch import Tensor
 
@@ -245,3 +246,37 @@ def test_what_does_not_compile_is_said_and_leaves_nothing(compiler: str, said: s
     with pytest.raises(MachineError, match=said):
         compiling.compile_operators()
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir() if path.is_file()} == before
+
+
+def hub(entries: int = 1500) -> tuple[CSR, Delta]:
+    """A matrix and a change with a row of more than two pieces (CUDA sums it by several blocks), one of none, and one of two."""
+    pointer = torch.tensor([0, 2, 2, entries])
+    ids = torch.randint(0, 3, (entries,), dtype=torch.int32, generator=torch.Generator().manual_seed(1))
+    return CSR(pointer, ids, torch.rand(entries), 3), Delta(ints(2, 1, 0), pointer, ids, torch.rand(entries), 3, 3)
+
+
+@pytest.mark.parametrize("name", ["_aggregate", "_increment", "_aggregate_edges", "_gather_rows", "_edge_softmax"])
+@pytest.mark.parametrize("long", [False, True])
+def test_launches_on_cuda(name: str, long: bool, emulation: None) -> None:
+    """With the emulated kernels in CUDA's place: what is handed to them is right, rooms for long rows too."""
+    operator, given = CALLS[name]
+    if long:
+        graph, change = hub()
+        given = {
+            "_aggregate": (graph, leaf(3, 2)),
+            "_increment": (leaf(3, 2), change, leaf(3, 2)),
+            "_edge_softmax": (leaf(graph.nnz, 2), graph.indptr),
+            "_aggregate_edges": (leaf(graph.nnz, 2), graph.indices, 3),
+        }.get(name, given)
+    expected = [made := first(operator(*given)), *torch.autograd.grad(made.square().sum(), leaves(given), allow_unused=True)]
+    cpu, ops = loader.cpu_library(), layer.operators()
+    assert cpu is not None
+    ops._open(cpu._name, emulated_library()._name, True)
+    try:
+        found = [made := first(operator(*given)), *torch.autograd.grad(made.square().sum(), leaves(given), allow_unused=True)]
+    finally:
+        ops._open(cpu._name, "", False)
+    for one, other in zip(found, expected, strict=True):
+        assert (one is None) == (other is None)
+        assert one is None or torch.allclose(one, other, rtol=1e-12, atol=1e-12)
+    assert "layer::" in found[0].grad_fn.name()
