@@ -37,7 +37,7 @@ bool plain(const Tensor& x) {
   return x.numel() == 0 || x.storage().nbytes() >= end;
 }
 
-void require(bool fits, const char* what, const char* operand) { TORCH_CHECK_VALUE(fits, what, ": ", operand, " does not fit"); }
+void require(bool fits, const char* what, const char* operand) { TORCH_CHECK(fits, what, ": ", operand, " does not fit"); }
 
 variable_list once(const char* what, const Tensor& into, variable_list gradients) {
   if (!at::GradMode::is_enabled() || !into.requires_grad()) return gradients;
@@ -85,7 +85,7 @@ void* Kernel::of(const Tensor& x) {
 }
 
 void Kernel::succeed(int status) const {
-  TORCH_CHECK_INDEX(status != CS_ERROR_ARGUMENT, name_, ": an id is out of range; where ids were looked at before, they have been written since");
+  TORCH_CHECK(status != CS_ERROR_ARGUMENT, name_, ": an id is out of range; where ids were looked at before, they have been written since");
   TORCH_CHECK(status != CS_ERROR_MEMORY, "native ", name_, ": out of memory");
   TORCH_CHECK(status == CS_OK, "native ", name_, status == CS_ERROR_DEVICE ? ": the launch failed" : ": no driver or device");
 }
