@@ -120,6 +120,7 @@ SPOILT: dict[str, Callable[[Tensor], Any]] = {
     "of other numbers": lambda x: x.detach().half() if x.is_floating_point() else x.float(),
     "one more": lambda x: torch.cat([x.detach(), x.detach()[:1]]),
     "flat": lambda x: x.detach()[None],
+    "one number": lambda x: x.detach().flatten()[0],
     "elsewhere": lambda x: torch.empty_like(x, device="meta"),
 }
 

@@ -21,7 +21,7 @@ from chronoscale.errors import MachineError, UserError
 
 CHOICE_VARIABLE = "CHRONOSCALE_OPERATORS"
 PYTHON, CPP = "python", "c++"
-REFUSED = RuntimeError  # what an operator raises: its caller then takes Python's way, which says what is wrong
+REFUSED = (RuntimeError, IndexError)  # what an operator raises: its caller then takes Python's way, which says what is wrong
 
 
 def file_name() -> str:
