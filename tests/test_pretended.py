@@ -62,7 +62,8 @@ def sound() -> list[Step]:
 
 
 def findings_of(steps: list[Step]) -> Findings:
-    tasks = [Task(i, step.op, step.lane, 0, 0, 0, 0, 0, () if step.free or not i else (i - 1,)) for i, step in enumerate(steps)]
+    deps = [() if step.free or not i else (i - 1,) for i, step in enumerate(steps)]
+    tasks = [Task(i, step.op, step.lane, 0, 0, 0, 0, 0, deps[i], step.lane is Lane.HOST) for i, step in enumerate(steps)]
     at: dict[str, Tensor] = {}
     with pretended(library()) as findings:
         lanes_for(CUDA).run(tasks, lambda task: steps[task.task].run(at))

@@ -13,7 +13,7 @@ import torch
 from emulation import compiler, library
 from gpu import cases
 from lane_programs import blocks, cells, groups
-from pretended import CUDA, Kind, pretended
+from pretended import CUDA, pretended
 
 from chronoscale.cuda_ext.graph import CSR
 from chronoscale.real_exec.context import Context
@@ -124,10 +124,7 @@ def test_one_of_several_ranks_on_streams(tmp_path: Path, model: str, name: str) 
     with pretended(library()) as findings:
         context = Context(device=CUDA, collective=others, exchange=others)
         run(bound(Item(name, "", str(folder), given), schedule, chosen, context))
-    spread = (
-        schedule.kind == "spread"
-    )  # what ranks exchange comes from the host's memory there, and the thread that issues rows waits for it
-    assert {finding.kind for finding in findings} <= ({Kind.WAIT} if spread else set()), str(findings)
+    assert not findings, str(findings)
 
 
 def test_what_another_process_ships_is_pinned(tmp_path: Path) -> None:
