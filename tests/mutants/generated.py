@@ -17,7 +17,7 @@ SOURCES = Path(__file__).parents[2] / "src" / "chronoscale"
 NOTICE = "tests/real_exec/test_pretended.py"
 NAMES = (
     *("each_kind_of_program", "one_of_several_ranks_on_snapshots", "one_of_several_ranks_on_streams"),
-    "what_another_process_ships_is_pinned",
+    *("what_another_process_ships_is_pinned", "two_ranks_have_the_losses_of_two_cpus_and_mind_nothing"),
 )
 TESTS = " ".join(f"{NOTICE}::test_{name}" for name in NAMES)
 WRONG = {
@@ -26,10 +26,8 @@ WRONG = {
     "unpinned": "the host waits for a copy, from memory that is not pinned",
     "blocking": "the host waits for a copy",
 }
-# Marks that no case of these tests needs: expected memory of shared nodes, which a rank without others to hear of never has, and
-# transformed features that attention over all rows has marked before. And a pin that only saves copies.
+# Marks that no case of these tests needs: transformed features that attention over all rows has marked before. And a pin that only saves copies.
 UNTRIED = {
-    ("real_exec/streams/spread/steps.py", "SpreadSteps.update", "uses(at, memory)"),
     ("real_exec/snapshots/convolution.py", "Attending.increment", "used(part)"),
     ("real_exec/snapshots/sampled/share.py", "Share._pinned", "features.pin_memory()"),
 }

@@ -13,7 +13,8 @@ import torch
 from emulation import compiler, library
 from gpu import cases
 from lane_programs import blocks, cells, groups
-from pretended import CUDA, pretended
+from pretended import CUDA, Kind, pretended
+from rank_cases import run_on_ranks
 
 from chronoscale.cuda_ext.graph import CSR
 from chronoscale.real_exec.context import Context
@@ -49,9 +50,36 @@ FEW = [  # each kind of program once
 ]
 
 
+ONCE = ("dynagraph", "gen-dist-index", "ddp")  # that wait before the first iteration: features are dealt anew, moments agreed upon
+TOGETHER = [  # each kind of program that communicates
+    *(("t-gcn", "esdg"), ("tgn", "memshare")),
+    *(
+        pytest.param(*case, marks=pytest.mark.slow)
+        for case in (
+            *(("wd-gcn", "psg"), ("gat-lstm", "real-g+"), ("evolvegcn-h", "distdgl"), ("t-gcn", "flaredtdg"), ("t-gcn", "flaredtdg-remap")),
+            *(("evolvegcn-h", "full-history"), ("t-gcn", "dynahb"), ("t-gcn", "dynagraph"), ("dcrnn", "ddp")),
+            *(
+                ("dcrnn", "dist-index"),
+                ("dcrnn", "gen-dist-index"),
+                ("tgn", "tgl"),
+                ("jodie", "fast"),
+                ("apan", "memshare"),
+                ("tgn", "memshare-shared"),
+            ),
+            *(("tgn", "tgl-dist"), ("jodie", "mspipe"), ("tgn", "disttgl")),
+        )
+    ),
+]
+
+
 @pytest.fixture(scope="module")
 def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Job]:
     return {job.model.name: job for job in cases.jobs(tmp_path_factory.mktemp("cases"), cases.REHEARSED)}
+
+
+@pytest.fixture(scope="module")
+def jobs_of_two(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Job]:
+    return {job.model.name: job for job in cases.jobs(tmp_path_factory.mktemp("cases"), cases.REHEARSED, ranks=2)}
 
 
 @pytest.mark.parametrize(("model", "name"), FEW)
@@ -112,6 +140,19 @@ def test_one_of_several_ranks_on_snapshots(made: Callable[..., Program], model: 
     with pretended(library()) as findings:
         run(made(model, way, ranks=3, device=CUDA))
     assert not findings, str(findings)
+
+
+@pytest.mark.parametrize(("model", "name"), TOGETHER)
+def test_two_ranks_have_the_losses_of_two_cpus_and_mind_nothing(jobs_of_two: dict[str, Job], tmp_path: Path, model: str, name: str) -> None:
+    """Over gloo, each with a GPU of its own."""
+    (item,) = (item for item in jobs_of_two[model].items if item.label == name)
+    replace(jobs_of_two[model], items=(item,), repeats=2, settings=Settings(seed=cases.SEED)).save(tmp_path / "job.json")
+    run_on_ranks("pretended_ranks", tmp_path, {2: ["job"]})
+    for rank in range(2):
+        minded = [line for line in (tmp_path / f"job-{rank}.txt").read_text().splitlines() if name not in ONCE or Kind.WAIT not in line]
+        assert not minded, "\n".join(minded)
+        here, there = np.load(tmp_path / f"job-{rank}.npy")
+        assert here.size and np.abs(here - there).max() <= CLOSE * np.abs(here).max()
 
 
 @pytest.mark.parametrize("name", ["tgl", "fast", "memshare"])
