@@ -26,7 +26,8 @@ WRONG = {
     "unpinned": "the host waits for a copy, from memory that is not pinned",
     "blocking": "the host waits for a copy",
 }
-# Marks that no case of these tests needs: transformed features that attention over all rows has marked before. And a pin that only saves copies.
+# A mark that no case of these tests needs: transformed features that attention over all rows has marked before. And a pin that only
+# saves copies.
 UNTRIED = {
     ("real_exec/snapshots/convolution.py", "Attending.increment", "used(part)"),
     ("real_exec/snapshots/sampled/share.py", "Share._pinned", "features.pin_memory()"),
