@@ -50,7 +50,8 @@ def oracle(schedule: Schedule, cluster: Cluster, ns: np.ndarray, launch_ns: int 
 
 
 def on_host(schedule: Schedule, row: int) -> bool:
-    return bool(schedule.lane[row] == Lane.HOST or schedule.op[row] == Op.FETCH)
+    exchanged = schedule.kind == "spread" and schedule.op[row] in (Op.ALLTOALL, Op.ALLGATHER)
+    return bool(schedule.lane[row] == Lane.HOST or schedule.op[row] == Op.FETCH or exchanged)
 
 
 class Host:

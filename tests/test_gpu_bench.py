@@ -7,12 +7,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
-from gpu import checks, edges, hubs, kernels, losses, rivals, signals, streams, tables, targets, timing, windows
+from gpu import checks, edges, hubs, kernels, losses, ranks, rivals, signals, streams, tables, targets, timing, windows
 from gpu.crossover import ALWAYS, NEVER, _root
 from gpu.graphs import adjacency, change, drawn, flipped, keys_of
 from gpu.place import Place
@@ -21,6 +22,8 @@ from gpu.record import Failed, Record
 from chronoscale.cuda_ext.graph import CSR
 from chronoscale.cuda_ext.ops import aggregate as graph_sums
 from chronoscale.cuda_ext.ops import rebuild
+from chronoscale.real_exec.job import Item, Job
+from chronoscale.strategies.workload import Hyper, ModelChoice
 
 COUNTS = {"whole": 1, "changes": len(kernels.SHARES), "crossover": 1, "attention": 1, "rebuild": 2}  # rows of it
 SMALL = kernels.Sizes(nodes=100, edges=500, widths=(8,), repeats=2, graphs=("uniform",))
@@ -289,6 +292,38 @@ def test_losses_are_compared_strategy_by_strategy(monkeypatch, tmp_path):
         losses.run(place, record)
     assert [row.get("error") for row in record.data["losses"]] == [None, "RuntimeError: device-side assert", None]
     assert "| wd-gcn | 2 |" in tables.losses(record.data)
+
+
+def test_two_ranks_share_the_gpu(monkeypatch, tmp_path):
+    """Each strategy by itself, on the CPU and on the device; then losses of the device that are off by 0.1 %."""
+    launched, asked = [], Job("t-gcn", (), str(tmp_path), ModelChoice("t-gcn"), 1)
+    items = tuple(Item(label, "", "", Hyper()) for label in ranks.CASES["t-gcn"])
+    monkeypatch.setattr(
+        ranks, "jobs", lambda folder, sizes, count: iter([replace(asked, items=items), replace(asked, model=ModelChoice("jodie"))])
+    )
+    monkeypatch.setattr(ranks, "present", lambda place: None)
+
+    def launch(job, count, folder):
+        launched.append((job.items[0].label, job.settings.device, job.settings.share_gpu, count))
+        off = 1.001 if (job.items[0].label, job.settings.device) == ("esdg", "cuda") else 1.0
+        np.save(tmp_path / f"{job.items[0].label}-losses.npy", np.ones((1, 4)) * off)
+
+    monkeypatch.setattr(ranks, "launch", launch)
+    place, record = Place(tmp_path / "out", "cuda", tmp_path / "work"), Record(tmp_path / "ranks.json")
+    with pytest.raises(Failed, match=r"^1 failed or differ by more than 0.0001: t-gcn esdg: 1\.0e-03$"):
+        ranks.run(place, record)
+    assert launched == [(label, device, True, 2) for label in ranks.CASES["t-gcn"] for device in ("cuda", "cpu")]
+    text = tables.document({"ranks": {**record.data, "status": "failed"}})
+    assert "| t-gcn | 6 | 1.0e-03 | esdg |" in text and "**missed**, 1.0e-03 (t-gcn esdg)" in text
+
+
+@pytest.mark.slow
+def test_the_strategies_of_two_ranks_are_there_and_run(tmp_path):
+    place, record = Place(tmp_path / "out", "cpu", tmp_path / "work"), Record(tmp_path / "ranks.json")
+    ranks.run(place, record)
+    rows = record.data["losses"]
+    assert {(row["model"], row["strategy"]) for row in rows} == {(model, name) for model, names in ranks.CASES.items() for name in names}
+    assert all(row["difference"] == 0 and row["cpu"] > 0 for row in rows)
 
 
 @pytest.mark.slow

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 from emulation import compiler, library
 from pretended import CUDA, Findings, Kind, pretended
 from torch import Tensor
@@ -62,7 +64,8 @@ def sound() -> list[Step]:
 
 
 def findings_of(steps: list[Step]) -> Findings:
-    tasks = [Task(i, step.op, step.lane, 0, 0, 0, 0, 0, () if step.free or not i else (i - 1,)) for i, step in enumerate(steps)]
+    deps = [() if step.free or not i else (i - 1,) for i, step in enumerate(steps)]
+    tasks = [Task(i, step.op, step.lane, 0, 0, 0, 0, 0, deps[i], step.lane is Lane.HOST) for i, step in enumerate(steps)]
     at: dict[str, Tensor] = {}
     with pretended(library()) as findings:
         lanes_for(CUDA).run(tasks, lambda task: steps[task.task].run(at))
@@ -149,6 +152,17 @@ def test_a_planted_fault_is_found(name: str) -> None:
     kind, steps = FAULTS[name]
     findings = findings_of(steps)
     assert findings.of(kind), str(findings)
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_what_ranks_add_up_is_written(tmp_path: Path, free: bool) -> None:
+    """On the stream of its row, by a group of one rank."""
+    dist.init_process_group("gloo", f"file://{tmp_path}/meeting", rank=0, world_size=1)
+    try:
+        findings = findings_of(then(Step(Op.ALLREDUCE, Lane.COMM, lambda at: dist.all_reduce(used(at["weight"].grad)), free=free)))
+    finally:
+        dist.destroy_process_group()
+    assert bool(findings.of(Kind.RACE)) == free, str(findings)
 
 
 def test_what_is_marked_late_was_alive() -> None:

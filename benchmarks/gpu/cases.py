@@ -59,18 +59,18 @@ class Sizes(NamedTuple):
 REHEARSED = Sizes(snapshots=7, nodes=60, edges=700, sensors=8, events=60, between=9, batch=7, hidden=8)
 
 
-def jobs(folder: Path, sizes: Sizes) -> Iterator[Job]:
-    """Write the data and the schedules to an empty folder, and return the jobs, a family after another."""
-    yield from _on_snapshots(folder, sizes)
-    yield from _on_signals(folder, sizes)
-    yield from _on_streams(folder, sizes)
+def jobs(folder: Path, sizes: Sizes, ranks: int = 1) -> Iterator[Job]:
+    """Write the data and the schedules for so many ranks to an empty folder, and return the jobs, a family after another."""
+    yield from _on_snapshots(folder, sizes, ranks)
+    yield from _on_signals(folder, sizes, ranks)
+    yield from _on_streams(folder, sizes, ranks)
 
 
-def _on_snapshots(folder: Path, sizes: Sizes) -> Iterator[Job]:
+def _on_snapshots(folder: Path, sizes: Sizes, ranks: int) -> Iterator[Job]:
     costs = DatasheetCosts(presets.cluster("h200").device)
     graph = GrowthGraph.rmat(sizes.nodes, sizes.edges, sizes.snapshots, 0.1, SEED).sequence().without_self_edges()
     store.save(folder / "snapshots", graph)
-    stats, cut = statistics_of(graph), Cut(np.zeros(graph.num_nodes, np.int32), 1)
+    stats, cut = statistics_of(graph), Cut((np.arange(graph.num_nodes) % ranks).astype(np.int32), ranks)
     np.save(folder / "parts.npy", cut.assignment)
     chunks = Chunks((np.arange(graph.num_nodes) % SNAPSHOTS.recency.chunks).astype(np.int32), SNAPSHOTS.recency.chunks)
     np.save(folder / "chunks.npy", chunks.assignment)
@@ -79,31 +79,31 @@ def _on_snapshots(folder: Path, sizes: Sizes) -> Iterator[Job]:
         work = Workload("cases", stats, shape, SNAPSHOTS, Partition(*cut.count(graph)), Counted(graph, chunks))
         out = folder / name
         out.mkdir()
-        plans = _planned(work, costs)
-        plans |= {f"all {form.name.lower()}": _forced(work, form) for form in Form}
+        plans = _planned(work, ranks, costs)
+        plans |= {f"all {form.name.lower()}": _forced(work, ranks, form) for form in Form}
         divided = {"parts": str(folder / "parts.npy"), **dict.fromkeys(("blocks", "hybrid"), str(folder / "chunks.npy"))}
         items = [_item(out, key, plan, folder / "snapshots", SNAPSHOTS, divided.get(plan.kind, "")) for key, plan in plans.items()]
         yield Job(name, tuple(items), str(out), ModelChoice(name, sizes.hidden, sizes.layers, sizes.hidden), 1)
 
 
-def _planned(work: Workload, costs: CostModel) -> dict[str, Schedule]:
+def _planned(work: Workload, ranks: int, costs: CostModel) -> dict[str, Schedule]:
     """Plan with all strategies that execute and take the model: windows take graph convolutions alone, shared memory models with memory."""
     found = {}
     for key, one in registry.of(work.family).items():
         if one.executes:
             with suppress(UserError):
-                found[key] = one.plan(work, 1, costs)
+                found[key] = one.plan(work, ranks, costs)
     return found
 
 
-def _forced(work: Workload, form: Form) -> Schedule:
+def _forced(work: Workload, ranks: int, form: Form) -> Schedule:
     """Every snapshot in one form."""
     forms = plain(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
     costs = DatasheetCosts(presets.cluster("h200").device)
-    return lower(f"all-{form.name.lower()}", work, deal(work.groups, 1), Reuse(snapshots=form is not Form.FULL), costs, forms)
+    return lower(f"all-{form.name.lower()}", work, deal(work.groups, ranks), Reuse(snapshots=form is not Form.FULL), costs, forms)
 
 
-def _on_signals(folder: Path, sizes: Sizes) -> Iterator[Job]:
+def _on_signals(folder: Path, sizes: Sizes, ranks: int) -> Iterator[Job]:
     costs, sensors, steps = DatasheetCosts(presets.cluster("polaris").device), sizes.sensors, 120
     ring, draw = np.arange(sensors), np.random.default_rng(SEED)
     edges = np.concatenate([np.stack([ring, (ring + hop) % sensors]) for hop in (1, 2)], axis=1).astype(np.int32)
@@ -120,12 +120,12 @@ def _on_signals(folder: Path, sizes: Sizes) -> Iterator[Job]:
         items = []
         for key, one in registry.of("signals").items():
             before = out / f"{key}.prepare.parquet"
-            one.prepare(work, 1, costs).save(before)
-            items.append(_item(out, key, one.plan(work, 1, costs), folder / "signal", SIGNALS, prepare=str(before)))
+            one.prepare(work, ranks, costs).save(before)
+            items.append(_item(out, key, one.plan(work, ranks, costs), folder / "signal", SIGNALS, prepare=str(before)))
         yield Job(name, tuple(items), str(out), choice, 1)
 
 
-def _on_streams(folder: Path, sizes: Sizes) -> Iterator[Job]:
+def _on_streams(folder: Path, sizes: Sizes, ranks: int) -> Iterator[Job]:
     """With ties, self-loops, repeated edges, and a node without events."""
     draw = np.random.default_rng(SEED)
     src, dst = draw.integers(0, sizes.between - 1, (2, sizes.events)).astype(np.int32)
@@ -140,7 +140,7 @@ def _on_streams(folder: Path, sizes: Sizes) -> Iterator[Job]:
         hyper, out = Hyper(batch_size=sizes.batch, fanout=(3,), events=events, seed=SEED), folder / name
         work = Workload("cases", stats, shape_for(choice, stats, hyper), hyper)
         out.mkdir()
-        items = [_item(out, key, plan, folder / "prepared", hyper) for key, plan in _planned(work, UNUSED).items()]
+        items = [_item(out, key, plan, folder / "prepared", hyper) for key, plan in _planned(work, ranks, UNUSED).items()]
         yield Job(name, tuple(items), str(out), choice, 1)
 
 

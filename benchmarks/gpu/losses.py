@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -19,12 +21,24 @@ STEPS = 3  # iterations of the first pass that must be as close; later ones are 
 
 
 def run(place: Place, record: Record) -> None:
-    """Raises Failed where a loss differs by more than CLOSE, or is not finite, and where a schedule could not be executed."""
+    """Raises as `compare`."""
     present(place)
-    folder = place.work / "losses"
+    compare(record, jobs(emptied(place.work / "losses"), REHEARSED if place.rehearsal else Sizes()), place.device, _losses)
+
+
+def emptied(folder: Path) -> Path:
+    """The folder, nothing left in it."""
     shutil.rmtree(folder, ignore_errors=True)
+    return folder
+
+
+def compare(record: Record, of: Iterable[Job], device: str, losses: Callable[[Job, str], np.ndarray]) -> None:
+    """Into `losses` of a record, what `losses` of a job of one item are on the CPU and on the device, float64 [iterations] each.
+
+    Raises Failed where a loss differs by more than CLOSE, or is not finite, and where a schedule could not be executed.
+    """
     wrong = Wrong()
-    for job in jobs(folder, REHEARSED if place.rehearsal else Sizes()):
+    for job in of:
         for item in job.items:  # each a job of its own: what one raises would end all of a job
             name = {"model": job.model.name, "strategy": item.label}
 
@@ -32,7 +46,7 @@ def run(place: Place, record: Record) -> None:
                 record.add("losses", {**name, "error": why})
 
             with wrong.kept(f"{job.model.name} {item.label}", fails):
-                there, here = (_losses(replace(job, items=(item,)), device) for device in (place.device, "cpu"))
+                there, here = (losses(replace(job, items=(item,)), where) for where in (device, "cpu"))
                 row = {**name, **_compared(here, there)}
                 record.add("losses", row)
                 if not row["difference"] <= CLOSE:

@@ -29,6 +29,7 @@ PARTS: Mapping[str, Part] = {
     "contracts": Part("gpu.contracts", 3),
     "sanitizer": Part("gpu.sanitizer", 4),
     "losses": Part("gpu.losses", 5),
+    "ranks": Part("gpu.ranks", 5),
     "kernels": Part("gpu.kernels", 5),
     "edges": Part("gpu.edges", 4),
     "profile": Part("gpu.profiled", 4.5),

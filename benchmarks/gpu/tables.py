@@ -32,7 +32,7 @@ def document(found: dict[str, Data]) -> str:
     sections = [parts(found)]
     makers = {
         "contracts": contracts,
-        "losses": losses,
+        **dict.fromkeys(("losses", "ranks"), losses),
         "kernels": kernels,
         "edges": edges,
         "profile": fits,

@@ -12,7 +12,7 @@ COPY, FASTER, NEAR, CLOSE = 0.6, 1.3, 0.1, 1e-4
 
 def of(part: str, data: Data) -> str:
     """Markdown; '' for a part without targets."""
-    judged = {"kernels": _kernels, "edges": _edges, "losses": _losses}.get(part)
+    judged = {"kernels": _kernels, "edges": _edges, "losses": _losses, "ranks": _losses}.get(part)
     return "" if judged is None else "\n".join(f"- {line}" for line in judged(data))
 
 

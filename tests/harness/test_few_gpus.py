@@ -7,13 +7,17 @@ from pathlib import Path
 import pytest
 from command_line import command, one_line
 
-from chronoscale.errors import ChronoscaleWarning
+from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness import demonstration, machine
 from chronoscale.harness.cli import session
 from chronoscale.harness.cli.asked import asked
 from chronoscale.harness.experiments import check, load
 from chronoscale.harness.machine import seat, seated, this_device
+from chronoscale.harness.profiles import simulated_costs
+from chronoscale.harness.settings import executed
 from chronoscale.harness.started import of_run
+from chronoscale.simulator import presets
+from chronoscale.strategies.costs import Fit, FittedCosts
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 NO_RANKS = {"dataset": "growth_small"}
@@ -42,6 +46,7 @@ def there(monkeypatch, count):
         (2, {"ranks": [4, 1, 2]}, (1, 2), "2 GPUs here, and a rank takes one: runs on 1, 2 ranks, not on 4; set"),
         (2, {"ranks": [4, 8]}, (2,), "runs on 2 ranks, not on 4, 8; set"),
         (1, {"ranks": [1, 2], "device": "cuda"}, (1, 2), None),  # refused by `seat`
+        (1, {"ranks": [1, 2, 4], "share_gpu": True}, (1, 2, 4), None),
         (1, {"ranks": [1]}, (1,), None),
         (2, {}, (1, 2), None),
         (1, {"device": "cpu"}, (1, 2), None),
@@ -99,6 +104,40 @@ def test_what_is_printed(one_gpu, experiment, capsys):
         assert "warning: ranks: 1 GPU here, and a rank takes one: runs on 1 rank, not on 2; set device: cpu" in " ".join(said.err.split())
     command("bench", experiment(ranks=[1, 2], device="cuda"), "--dry-run", expect=2)
     assert "ranks: 2 ranks, and 1 GPU; run fewer ranks, or set device: cpu" in one_line(capsys)
+
+
+def test_ranks_that_share_a_gpu_say_so(one_gpu, monkeypatch, experiment, capsys):
+    """In words, in what a run keeps, and in what its figures are compared by."""
+    monkeypatch.setattr(session, "fingerprint", lambda device: {"device": device.type})
+    command("bench", experiment(ranks=[1, 2], share_gpu=True, device="cuda", strategies=["psg"]), "--dry-run", "--json")
+    said = capsys.readouterr()
+    assert [row["ranks"] for row in json.loads(said.out)] == [1, 2]
+    words = "ranks: 2 ranks share one GPU (share_gpu: true): their times are not those of ranks with a GPU each"
+    assert words in " ".join(said.err.split())
+    facts = []
+    for shares in (True, False):
+        file = experiment(share_gpu=shares, ranks=[1])
+        begun, run = session.begin("bench", asked(file, None), file, Path("runs"))
+        assert run.environment.get("share_gpu") == ("true" if shares else None)
+        facts.append(executed(run, begun))
+    assert facts[0] != facts[1] and facts[0].fact("share_gpu") == "true"
+
+
+def test_a_key_for_gpus_says_nothing_of_a_cpu(monkeypatch):
+    there(monkeypatch, 0)
+    assert machine.sharing(check({**NO_RANKS, "share_gpu": True}, "x")) == {}
+
+
+def test_what_was_fitted_on_a_shared_gpu_is_no_cost_of_others(experiment, tmp_path):
+    span = {"bytes": 1, "rows": 1}
+    curve = Fit("SAMPLE", 8, "bytes", (1.0, 0.0), span, span, 0.1, 8)
+    FittedCosts("NVIDIA H200", (curve,), {"share_gpu": "true"}).save(tmp_path / "costs.json")
+    given = {**NO_RANKS, "costs": str(tmp_path / "costs.json")}
+    cluster = presets.cluster("h200")
+    with pytest.raises(UserError, match=r"costs: .*costs.json was fitted on ranks that share a GPU; name a profile of others"):
+        simulated_costs(check(given, "x"), cluster)
+    assert simulated_costs(check({**given, "extrapolate": True}, "x"), cluster).taken_for == cluster.device.name
+    assert not simulated_costs(check({**given, "share_gpu": True}, "x"), cluster).taken_for
 
 
 def test_a_gpu_that_is_asked_for_and_absent_is_refused(monkeypatch, experiment, capsys):

@@ -15,21 +15,25 @@ from fault import Fault
 
 SOURCES = Path(__file__).parents[2] / "src" / "chronoscale"
 NOTICE = "tests/real_exec/test_pretended.py"
+PAIR = "two_ranks_have_the_losses_of_two_cpus_and_mind_nothing"
 NAMES = (
     *("each_kind_of_program", "one_of_several_ranks_on_snapshots", "one_of_several_ranks_on_streams"),
-    "what_another_process_ships_is_pinned",
+    *("what_another_process_ships_is_pinned", f"{PAIR}[t-gcn-esdg]", f"{PAIR}[tgn-memshare]"),
 )
 TESTS = " ".join(f"{NOTICE}::test_{name}" for name in NAMES)
+APART = {  # marks that two ranks alone need, and their dear cases
+    "real_exec/snapshots/hybrid/averaging.py": "t-gcn-dynahb",
+    "real_exec/signals/program.py": "dcrnn-dist-index",
+}
 WRONG = {
     "unmarked": "the allocator is not told that another lane reads a tensor",
     "unordered": "a row does not wait for another lane's",
     "unpinned": "the host waits for a copy, from memory that is not pinned",
     "blocking": "the host waits for a copy",
 }
-# Marks that no case of these tests needs: expected memory of shared nodes, which a rank without others to hear of never has, and
-# transformed features that attention over all rows has marked before. And a pin that only saves copies.
+# A mark that no case of these tests needs: transformed features that attention over all rows has marked before. And a pin that only
+# saves copies.
 UNTRIED = {
-    ("real_exec/streams/spread/steps.py", "SpreadSteps.update", "uses(at, memory)"),
     ("real_exec/snapshots/convolution.py", "Attending.increment", "used(part)"),
     ("real_exec/snapshots/sampled/share.py", "Share._pinned", "features.pin_memory()"),
 }
@@ -49,7 +53,8 @@ def _of(file: Path) -> Iterator[Fault]:
             equal[find] += 1
             numbers[kind] += 1
             name = f"{kind}-{place.removeprefix('real_exec/').removesuffix('.py').replace('/', '-')}-{numbers[kind]}"
-            yield Fault(name, place, scope, find, put, WRONG[kind], TESTS, equal[find])
+            tests = f"{TESTS} {NOTICE}::test_{PAIR}[{APART[place]}]" if place in APART else TESTS
+            yield Fault(name, place, scope, find, put, WRONG[kind], tests, equal[find])
 
 
 def _scopes(node: ast.AST, name: str) -> Iterator[tuple[str, ast.AST]]:

@@ -172,7 +172,7 @@ def pretended(library: Any) -> Iterator[Findings]:
         mock.patch.object(backend, "missing", lambda name, index=None: None if name == "cuda" else missing(name)),
         mock.patch.object(device_lanes, "Progress", Handed),
         mock.patch.object(lanes, "CudaStreams", lambda _: device),
-        mock.patch.object(context, "pick_device", lambda name, rank: CUDA if name != "cpu" else torch.device("cpu")),
+        mock.patch.object(context, "pick_device", lambda name, rank, shares: CUDA if name != "cpu" else torch.device("cpu")),
         mock.patch.object(environment, "device_name", lambda _: "a pretended GPU"),
         # torch looks at a stream's type before calls are intercepted
         mock.patch.object(Tensor, "record_stream", lambda tensor, stream: device.memory.mark(tensor, stream)),

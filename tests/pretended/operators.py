@@ -126,7 +126,10 @@ def _dense(tensor: Tensor) -> bool:
 
 
 def _written(func: Any, args: tuple[Any, ...], given: Mapping[str, Any]) -> set[int]:
-    """Return the ids of the tensors that an operator writes, by its schema."""
+    """Return the ids of the tensors that an operator writes, by its schema; those of ranks' communication say nothing: their first ones,
+    but for what is sent."""
+    if func.namespace == "c10d":
+        return set() if func.overloadpacket.__name__ == "send" else {id(leaf) for leaf in tree_leaves(args[0])}
     written = set()
     for place, argument in enumerate(func._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:

@@ -125,7 +125,9 @@ DEVICE_OPS = (Op.H2D, Op.FORWARD, Op.BACKWARD, Op.ALLREDUCE, Op.OPTIMIZE)
 
 def rows(*given: tuple[Op, Lane, tuple[int, ...]]) -> list[Task]:
     """Numbered by tens, as a rank's rows are some of a schedule's."""
-    return [Task(10 * i, op, lane, 0, 0, 0, 0, 0, tuple(10 * dep for dep in deps)) for i, (op, lane, deps) in enumerate(given)]
+    hosted = [lane is Lane.HOST or op is Op.FETCH for op, lane, _ in given]
+    deps = [tuple(10 * dep for dep in deps) for _, _, deps in given]
+    return [Task(10 * i, op, lane, 0, 0, 0, 0, 0, deps[i], hosted[i]) for i, (op, lane, _) in enumerate(given)]
 
 
 class Program:
@@ -215,6 +217,23 @@ def test_fetching_through_an_engine_keeps_its_place_among_messages() -> None:
     program, times = ran(rows((Op.ALLREDUCE, M, ()), (Op.FETCH, M, ()), (Op.ALLREDUCE, M, ())))
     assert program.done == [0, 10, 20] and program.threads[10] != program.threads[0]
     assert [end - start for start, end in times] == pytest.approx([LONG] * 3, abs=2)
+
+
+def test_the_host_exchanges_beside_what_it_samples() -> None:
+    """A thread a lane: the second sample is not over before what ranks exchange is."""
+    tasks = rows((Op.SAMPLE, H, ()), (Op.FETCH, M, (0,)), (Op.SAMPLE, H, (0,)), (Op.FORWARD, C, (1, 2)))
+    device = Device()
+    program = Program(device, tasks)
+    program.held[20].clear()
+
+    def release(task: Task) -> None:
+        program(task)
+        if task.task == 10:
+            program.held[20].set()
+
+    DeviceLanes(device).run(tasks, release)
+    assert program.done == [0, 10, 20, 30]
+    assert len({program.threads[row] for row in (0, 10, 30)}) == 3 and program.threads[0] == program.threads[20]
 
 
 def test_what_a_row_of_the_host_starts_on_the_device_has_ended_with_it() -> None:

@@ -31,7 +31,6 @@ from chronoscale.datasets import store
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.device_lanes import on_host
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.kernels import Unheard
 from chronoscale.real_exec.learner import Learner
@@ -134,7 +133,7 @@ def waits(program: Program, passes: int = 1) -> Found:
     for _ in range(passes):
         program.begin()
         for task in program.tasks:
-            if on_host(task):
+            if task.hosted:
                 program.run(task)
                 continue
             with emulated(), Called(found), Dispatched(found, learner.optimizer):

@@ -34,6 +34,14 @@ def test_a_wrong_column_is_refused(changes, message):
         replace(PLAIN, **changes)
 
 
+def test_what_a_host_does_itself():
+    """All of its lane, what a data engine fetches, and what ranks exchange of memory that lies in parts."""
+    text = "a: SAMPLE@HOST\nb: FETCH@COMM <- a\nc: ALLTOALL@COMM all\nd: ALLGATHER@COMM all\ne: ALLREDUCE@COMM all\nf: H2D@H2D"
+    schedule = write(text).schedule
+    assert schedule.hosted.tolist() == [True, True, False, False, False, False]
+    assert replace(schedule, kind="spread").hosted.tolist() == [True, True, True, True, False, False]
+
+
 def test_no_ranks():
     with pytest.raises(UserError, match="at least one rank, got 0"):
         Builder("none", 0).finish()

@@ -17,7 +17,7 @@ from chronoscale.errors import ChronoscaleWarning
 from chronoscale.harness.budget import Budget, work_ns
 from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.jobs import item, job, load_passes
-from chronoscale.harness.machine import seat, this_device
+from chronoscale.harness.machine import seat, sharing, this_device
 from chronoscale.harness.noise import PASSES, Watch
 from chronoscale.harness.planners import planned, planners
 from chronoscale.harness.practice import Candidate
@@ -157,7 +157,8 @@ def probing(experiment: Experiment, found: Sequence[Candidate], ranks: int, fold
 def fitted_to(experiment: Experiment, measured: Sequence[Timed]) -> tuple[pd.DataFrame, FittedCosts]:
     """The tasks of probes as a table, and the costs fitted to it."""
     device, table = this_device(experiment), tabulate(measured)
-    costs = fit(enough(table), device_name(device), fingerprint(device), experiment.seed, launch_ns(device), sway(measured))
+    here = fingerprint(device) | sharing(experiment)
+    costs = fit(enough(table), device_name(device), here, experiment.seed, launch_ns(device), sway(measured))
     if (table["schedule"] == "blocks").any():
         from chronoscale.real_exec.predictor import learn  # noqa: PLC0415 (scikit-learn, for those who train it)
 

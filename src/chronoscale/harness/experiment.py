@@ -110,6 +110,10 @@ class Experiment(Part):
     )
     threads: Size = Field(1, description="of every rank, on CPU")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="that executes; auto: a GPU where there is one")
+    share_gpu: bool = Field(
+        False,
+        description="on a GPU, have all ranks on the first one; they communicate by way of the host's memory (gloo)",
+    )
     transfer_thread: bool = Field(False, description="on CPU, run transfers on a second thread")
     bus: Bytes | None = Field(
         None,

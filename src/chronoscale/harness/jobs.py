@@ -30,7 +30,8 @@ def job(experiment: Experiment, name: str, items: list[Item], out: Path) -> Job:
     bus, network = float(experiment.bus or 0), float(experiment.network or 0)
     topology = experiment.topology or ""
     latency, hang_after = experiment.network_latency, experiment.hang_after
-    settings = Settings(*how, bus=bus, network=network, network_latency=latency, topology=topology, hang_after=hang_after)
+    shares = experiment.share_gpu
+    settings = Settings(*how, bus=bus, network=network, network_latency=latency, topology=topology, hang_after=hang_after, share_gpu=shares)
     return Job(name, tuple(items), str(out), experiment.model.choice, experiment.repeats, experiment.warmup, settings, experiment.modules)
 
 

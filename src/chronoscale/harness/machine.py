@@ -33,11 +33,18 @@ def this_device(experiment: Experiment) -> torch.device:
     return torch.device("cuda" if experiment.device != "cpu" and gpus() else "cpu")
 
 
+def sharing(experiment: Experiment) -> dict[str, str]:
+    """What a fingerprint says beside the device where ranks share it; nothing elsewhere."""
+    return {"share_gpu": "true"} if experiment.share_gpu and this_device(experiment).type == "cuda" else {}
+
+
 def seated(experiment: Experiment) -> Experiment:
     """The experiment on those of its numbers of ranks that find a GPU a rank here, or on as many as there are GPUs where none does; a
-    warning says which and why. As it is on a CPU, and where it asks for `device: cuda` and for ranks, which `seat` may refuse."""
+    warning says which and why. As it is on a CPU, where ranks share a GPU, and where it asks for `device: cuda` and for ranks, which `seat`
+    may refuse."""
     there, asked = gpus(), "ranks" in experiment.model_fields_set
-    if this_device(experiment).type == "cpu" or (asked and experiment.device == "cuda") or max(experiment.ranks) <= there:
+    fits = max(experiment.ranks) <= there or experiment.share_gpu
+    if this_device(experiment).type == "cpu" or (asked and experiment.device == "cuda") or fits:
         return experiment
     kept = tuple(count for count in experiment.ranks if count <= there) or (there,)
     runs = f"runs on {', '.join(map(str, kept))} rank{'s' * (kept != (1,))}"
@@ -53,13 +60,16 @@ def seated(experiment: Experiment) -> Experiment:
 
 def seat(experiment: Experiment, counts: Collection[int]) -> None:
     """See that the largest of the numbers of ranks can be at work here. Raises UserError for a GPU that is asked for and absent, for more
-    ranks than GPUs, or than memory holds processes; warns of ranks that share cores: their times are not those of ranks with cores of
+    ranks than GPUs, or than memory holds processes; warns of ranks that share a GPU, or cores: their times are not those of ranks with
     their own."""
     ranks, there = max(counts), gpus()
     if experiment.device == "cuda" and not there:
         raise UserError("device: cuda, and there is no GPU that torch can use here; set device: cpu, or leave it out")
     if this_device(experiment).type == "cuda":
-        if ranks > there:
+        if experiment.share_gpu and ranks > 1:
+            said = f"ranks: {ranks} ranks share one GPU (share_gpu: true): their times are not those of ranks with a GPU each"
+            warnings.warn(said, ChronoscaleWarning, stacklevel=2)
+        elif ranks > there:
             raise UserError(f"ranks: {ranks} ranks, and {there} GPU{'s' * (there > 1)}; run fewer ranks, or set device: cpu")
         return
     need, have = ranks * RANK_BYTES / 1e9, psutil.virtual_memory().available / 1e9
@@ -80,11 +90,12 @@ def machine_for(experiment: Experiment, costs: FittedCosts, schedule: Schedule) 
 def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, threads: Threads | None = None) -> Cluster:
     """The machine at hand as the simulator sees it: its lanes as the interpreter runs them, its link as fitted.
 
-    A rank has a GPU's whole memory, or its share of what the machine has available; less where the experiment says so.
+    A rank has a GPU's whole memory, or its share of what a shared GPU has, or the machine available; less where the experiment says so.
     """
     link = costs.collective or Link(bandwidth=1e9, latency_s=0.0)
     device = this_device(experiment)
-    there = torch.cuda.mem_get_info(device)[1] * ranks if device.type == "cuda" else psutil.virtual_memory().available
+    gpus_taken = 1 if experiment.share_gpu else ranks
+    there = torch.cuda.mem_get_info(device)[1] * gpus_taken if device.type == "cuda" else psutil.virtual_memory().available
     memory = there if experiment.memory is None else min(there, experiment.memory * ranks)
     cluster = presets.local_cpu(ranks, float(memory), link, costs.gather, costs.exchange)
     streams = lanes_for(device, threads).streams

@@ -30,7 +30,7 @@ from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Workload
 
 # What a profile depends on, beside what is trained.
-PROFILED = ("threads", "device", "transfer_thread", "bus", "network", "network_latency")
+PROFILED = ("threads", "device", "share_gpu", "transfer_thread", "bus", "network", "network_latency")
 
 
 def named(experiment: Experiment) -> bool:
@@ -125,6 +125,11 @@ def _named(experiment: Experiment, device: str) -> FittedCosts:
     """The costs that an experiment names, for what runs on `device`. Raises UserError for those of another, unless the experiment lets it:
     then every number says so."""
     found = FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
+    if found.fingerprint.get("share_gpu") and not experiment.share_gpu:
+        if not experiment.extrapolate:
+            said = "fitted on ranks that share a GPU; name a profile of others, or set extrapolate: true (every number then says so)"
+            raise UserError(f"costs: {experiment.costs} was {said}")
+        return replace(found, taken_for=device)
     try:
         return found.taken(device)
     except UserError as error:

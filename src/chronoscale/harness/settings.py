@@ -10,7 +10,7 @@ from chronoscale.harness.point import Point
 from chronoscale.harness.runs import Run
 from chronoscale.reports.setting import Facts, Setting, told
 
-LIBRARIES = ("cores", "torch", "kernels", "operators", "chronoscale")  # of the environment: what a time depends on beside the device
+LIBRARIES = ("share_gpu", "cores", "torch", "kernels", "operators", "chronoscale")  # of the environment: what a time depends on
 DIGITS = 12  # of a digest
 
 

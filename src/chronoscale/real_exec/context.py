@@ -21,6 +21,7 @@ from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.lanes import Lanes, Threads, lanes_for
 from chronoscale.real_exec.positions import Phase
 from chronoscale.real_exec.rank import pick_device
+from chronoscale.real_exec.relayed import RelayedCollective, RelayedExchange
 from chronoscale.real_exec.shaped import ShapedCollective, ShapedExchange
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.schedule import Schedule
@@ -73,7 +74,7 @@ def joined(settings: Settings) -> Iterator[Context]:
     Raises UserError when a GPU is asked for and absent.
     """
     ranks, rank = (dist.get_world_size(), dist.get_rank()) if dist.is_initialized() else (1, 0)
-    device = pick_device(settings.device, rank)
+    device = pick_device(settings.device, rank, settings.share_gpu)
     torch.set_num_threads(settings.threads)
     set_threads(settings.threads)
     if device.type == "cpu":
@@ -90,10 +91,12 @@ def joined(settings: Settings) -> Iterator[Context]:
 
 
 def _communication(settings: Settings, device: torch.device, rank: int, ranks: int) -> tuple[Collective, Exchange]:
-    """What a rank does with the others; on a CPU over the network that the settings ask for."""
+    """What a rank does with the others: on a CPU over the network that the settings ask for, on a shared GPU by way of the host."""
     if ranks == 1:
         return Alone(), NoExchange()
     if device.type == "cpu" and (settings.network or settings.network_latency):
         link = Link(settings.network or math.inf, settings.network_latency)
         return ShapedCollective(TorchCollective(), link), ShapedExchange(TorchExchange(), link, rank)
+    if device.type == "cuda" and settings.share_gpu:
+        return RelayedCollective(TorchCollective()), RelayedExchange(TorchExchange())
     return TorchCollective(), TorchExchange()

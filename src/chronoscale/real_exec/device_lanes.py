@@ -1,4 +1,4 @@
-"""DeviceLanes: the rows of one rank on streams of a device, and on the host's two threads."""
+"""DeviceLanes: the rows of one rank on streams of a device, and on threads of the host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from chronoscale.real_exec.task import Task
 from chronoscale.strategies.schedule import Ints, Lane, Op
 
 Clock = Callable[[], int]  # ns
-HOST_WORK = (Op.FETCH,)  # operations of the host in whatever lane
 READINGS = 5  # of both clocks: the one that took least counts
 
 
@@ -74,17 +73,12 @@ class _Reading(NamedTuple):
     doubt: int
 
 
-def on_host(task: Task) -> bool:
-    """Whether the host itself does a row's work, in whatever lane: it is timed by the host's clock, and nothing of it is on a stream."""
-    return task.lane is Lane.HOST or task.op in HOST_WORK
-
-
 class DeviceLanes:
     """A stream a lane, an event a row. This thread issues the device's rows in order, at most one iteration ahead of the device; rows of
-    the host run on a second thread, in order.
+    the host run on further threads, one a lane that has any, in order.
 
     Every lane is a FIFO of its own. A row waits for rows of the device by their events, on its stream or, where the host does its work, on
-    the host's thread; for rows of the host until they have returned. The issuing thread keeps to row order there, too: while it waits for
+    that lane's thread; for rows of the host until they have returned. The issuing thread keeps to row order there, too: while it waits for
     the host, it issues nothing of other lanes.
     """
 
@@ -98,7 +92,9 @@ class DeviceLanes:
         self._device.synchronize()
         rows = _Rows(tasks, self._device, self._stream, self._clock, program)
         first = self._read()
-        Progress(tasks, [int(not on_host(task)) for task in tasks], rows.needs, 2).run([rows.work, rows.issue])
+        hosts = sorted({task.lane for task in tasks if task.hosted})
+        thread = [hosts.index(task.lane) if task.hosted else len(hosts) for task in tasks]
+        Progress(tasks, thread, rows.needs, len(hosts) + 1).run([*[rows.work] * len(hosts), rows.issue])
         self._device.synchronize()
         return rows.times(first, self._read())
 
@@ -130,7 +126,7 @@ class _Rows:
         """A row of the device, onto its stream. Rows of the host that it needs have returned."""
         stream = self._stream[task.lane]
         for need in self.needs[i]:
-            if not on_host(self._tasks[need]):
+            if not self._tasks[need].hosted:
                 stream.wait_event(self._end[need])
         with self._device.on(stream):
             self._begin[i].record(stream)
@@ -144,9 +140,9 @@ class _Rows:
     def work(self, i: int, task: Task) -> None:
         """A row of the host. Rows of the device that it needs have been issued."""
         for need in self.needs[i]:
-            if not on_host(self._tasks[need]):
+            if not self._tasks[need].hosted:
                 self._end[need].synchronize()
-        stream = self._stream[Lane.HOST]
+        stream = self._stream[task.lane]
         with self._device.on(stream):
             self._host[0, i] = self._clock()
             self._program(task)
@@ -156,7 +152,7 @@ class _Rows:
     def times(self, first: _Reading, last: _Reading) -> tuple[Ints, Ints]:
         """Start and end of each row, ns of the host's clock. Its clock and the device's part by up to some 100 ns a ms: between the two
         readings that is made up for, where they can tell."""
-        device = [i for i, task in enumerate(self._tasks) if not on_host(task)]
+        device = [i for i, task in enumerate(self._tasks) if not task.hosted]
         begin = np.array([first.event.elapsed_time(self._begin[i]) for i in device]) * 1e6
         took = np.array([self._begin[i].elapsed_time(self._end[i]) for i in device]) * 1e6  # not from two offsets: CUDA has float32 ones
         here, there = last.ns - first.ns, first.event.elapsed_time(last.event) * 1e6
@@ -174,7 +170,7 @@ def _needs(tasks: Sequence[Task]) -> list[list[int]]:
     for i, task in enumerate(tasks):
         before = last.get(task.lane)
         needs.append([at[dep] for dep in task.deps])
-        if before is not None and on_host(tasks[before]) != on_host(task):
+        if before is not None and tasks[before].hosted != task.hosted:
             needs[i].append(before)
         last[task.lane] = i
     return needs

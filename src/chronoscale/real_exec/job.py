@@ -33,7 +33,7 @@ class Settings:
     that transfers are held to, 0 for none; `network`: that each rank sends and receives at most, 0 for none, and `network_latency`: seconds
     that every operation between ranks takes beside. `topology`: a file that says which processors share caches; '': the system does.
     `scale_learning_rate`: on snapshots, by the groups of a step (REAL §7.4). `hang_after`: seconds without a move of any rank after which
-    the job is ended, where ten times the longest row is not more."""
+    the job is ended, where ten times the longest row is not more. `share_gpu`: all ranks are on the first GPU, and communicate by gloo."""
 
     threads: int = 1
     learning_rate: float = 0.01
@@ -46,6 +46,7 @@ class Settings:
     network_latency: float = 0.0
     topology: str = ""
     hang_after: float = 60.0
+    share_gpu: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Lanes: how the rows of one rank are set in motion and timed. Streams, events and two threads on CUDA; one or two threads on CPU."""
+"""Lanes: how the rows of one rank are set in motion and timed. Streams, events and host threads on CUDA; one or two threads on CPU."""
 
 from __future__ import annotations
 

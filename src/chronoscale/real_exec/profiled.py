@@ -10,13 +10,12 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.errors import UserError
-from chronoscale.real_exec.device_lanes import HOST_WORK
 from chronoscale.real_exec.fit import CURVE, enough, tabulate
 from chronoscale.real_exec.interpreter import Pass
 from chronoscale.strategies.curves import DESCRIBED, Curve
 from chronoscale.strategies.formats.kineto import COPIED, COPIES, DEVICE, LAUNCHES, RANGE, Profiled
 from chronoscale.strategies.row_name import ROW
-from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
+from chronoscale.strategies.schedule import Ints, Op, Schedule
 from chronoscale.strategies.trace import Source, Trace
 
 
@@ -58,7 +57,7 @@ def join(profile: Profiled, schedule: Schedule) -> Joined:
     found = ranges.assign(row=ranges["row"].astype(np.int64))[["row", "start_ns", "ns"]]
     if profile.on_device:
         rows = found["row"].to_numpy()
-        hosted = (schedule.lane[rows] == Lane.HOST) | np.isin(schedule.op[rows], [int(op) for op in HOST_WORK])
+        hosted = schedule.hosted[rows]
         found = pd.concat([found[hosted], _launched(profile, found)[~hosted].dropna().astype(np.int64)]).sort_values("start_ns")
     found = found.assign(repeat=found.groupby("row").cumcount())
     counts = found.groupby("row").size()

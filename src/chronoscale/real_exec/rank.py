@@ -23,8 +23,9 @@ from chronoscale.real_exec.positions import Phase
 WATCHED = timedelta(days=30)  # of gloo's collectives: our launcher knows better who hangs, and that it is not just slow
 
 
-def serve(device: str, work: Callable[[], None], files: Iterable[str] = ()) -> int:
-    """Join the process group where there is one, run the user's `files`, then `work`, and return the exit code of this rank.
+def serve(device: str, work: Callable[[], None], files: Iterable[str] = (), shares: bool = False) -> int:
+    """Join the process group where there is one, run the user's `files`, then `work`, and return the exit code of this rank. `shares`: a
+    GPU with all other ranks.
 
     What goes wrong is left as a record for our own launcher (`Failure`), or told in one line under another one.
     """
@@ -42,7 +43,7 @@ def serve(device: str, work: Callable[[], None], files: Iterable[str] = ()) -> i
         own().report, own().give_up = report, lambda error: leave(report(error).code)
     try:
         if member.ranks > 1:
-            _meet(member, device)
+            _meet(member, device, shares)
         own().enter(Phase.PREPARING)
         for file in files:
             modules.load(file)
@@ -55,11 +56,12 @@ def serve(device: str, work: Callable[[], None], files: Iterable[str] = ()) -> i
     return 0
 
 
-def _meet(member: Membership, device: str) -> None:
-    """Join the process group: nccl where every rank has a GPU, gloo on cores of its own otherwise."""
+def _meet(member: Membership, device: str, shares: bool) -> None:
+    """Join the process group: nccl where every rank has a GPU, gloo where they share one, gloo on cores of its own otherwise."""
     positions.own().enter(Phase.JOINING)
-    cuda = device != "cpu" and torch.cuda.is_available() and torch.cuda.device_count() >= member.ranks
-    if not cuda:
+    there = torch.cuda.device_count() if device != "cpu" and torch.cuda.is_available() else 0
+    cuda = there >= member.ranks and not shares
+    if not cuda and not (shares and there):
         pin(member.local_rank, member.ranks, int(os.environ.get("OMP_NUM_THREADS", "1")))
     group = dist.init_process_group
     timeout = WATCHED if member.folder and not cuda else None  # a rank that waits for a GPU looks as if it computed
@@ -73,12 +75,14 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def pick_device(name: str, rank: int) -> torch.device:
-    """'auto': a GPU where there is one, one a rank of this machine. Raises UserError for 'cuda' without a GPU, or with too few."""
+def pick_device(name: str, rank: int, shares: bool = False) -> torch.device:
+    """'auto': a GPU where there is one, one a rank of this machine, or the first one for all that share it. Raises UserError for 'cuda'
+    without a GPU, or with too few."""
     if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
         return torch.device("cpu")
     if not torch.cuda.is_available():
         raise UserError(f"device '{name}' asked for, no CUDA device is available")
+    rank = 0 if shares else rank
     if rank >= torch.cuda.device_count():
         raise UserError(f"rank {rank} has no GPU: there are {torch.cuda.device_count()}; run fewer ranks, or set device: cpu")
     device = torch.device("cuda", rank)

@@ -10,7 +10,8 @@ from chronoscale.strategies.schedule import Lane, Op, Schedule
 
 
 class Task(NamedTuple):
-    """Fields as in `Schedule`; `task` is the row number, `deps` the rows waited for."""
+    """Fields as in `Schedule`; `task` is the row number, `deps` the rows waited for, `hosted` whether a GPU's host does its work: it is
+    timed by the host's clock, and nothing of it is on a stream when it has ended."""
 
     task: int
     op: Op
@@ -21,14 +22,15 @@ class Task(NamedTuple):
     layer: int
     bytes: int
     deps: tuple[int, ...]
+    hosted: bool = False
 
 
 def tasks_of(schedule: Schedule, rank: int) -> list[Task]:
     """The rows of one rank, in order. Dependencies on other ranks do not occur: they go through collectives."""
     rows = np.flatnonzero(schedule.rank == rank)
-    names = ("op", "lane", "iteration", "unit", "step", "layer", "bytes")
+    names = ("op", "lane", "iteration", "unit", "step", "layer", "bytes", "hosted")
     columns = zip(rows.tolist(), *(getattr(schedule, name)[rows].tolist() for name in names), strict=True)
     return [
-        Task(row, Op(op), Lane(lane), iteration, unit, step, layer, size, tuple(schedule.dependencies(row).tolist()))
-        for row, op, lane, iteration, unit, step, layer, size in columns
+        Task(row, Op(op), Lane(lane), iteration, unit, step, layer, size, tuple(schedule.dependencies(row).tolist()), hosted)
+        for row, op, lane, iteration, unit, step, layer, size, hosted in columns
     ]

@@ -74,7 +74,7 @@ def train(job: Job) -> None:
 def main(path: str) -> int:
     """Entry point of a rank; exit codes as `rank.serve`."""
     job = Job.load(Path(path))
-    return serve(job.settings.device, lambda: train(job), job.modules)
+    return serve(job.settings.device, lambda: train(job), job.modules, job.settings.share_gpu)
 
 
 if __name__ == "__main__":

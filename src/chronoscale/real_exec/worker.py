@@ -87,7 +87,7 @@ def main(path: str) -> int:
         if not dist.is_initialized() or dist.get_rank() == 0:
             save_passes(passes, Path(job.out))
 
-    return serve(job.settings.device, work, job.modules)
+    return serve(job.settings.device, work, job.modules, job.settings.share_gpu)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from chronoscale.simulator.engine import Engine, times
-from chronoscale.simulator.launches import Launches, on_host
+from chronoscale.simulator.launches import Launches
 from chronoscale.simulator.shares import Shares
 from chronoscale.strategies.cluster import Device
 from chronoscale.strategies.schedule import Ints, Op
@@ -48,7 +48,7 @@ def resumed(
     `engine.times`, and ValueError where iterations overlap or where hosts that launch have work of their own.
     """
     schedule, ranks = stretch.schedule, stretch.schedule.ranks
-    if launches is not None and on_host(schedule).any():
+    if launches is not None and schedule.hosted.any():
         raise ValueError(
             f"strategy '{schedule.name}': what its hosts do themselves holds launches of later iterations, which is not carried on"
         )

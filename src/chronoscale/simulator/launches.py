@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chronoscale.cuda_ext import replay as native
 from chronoscale.strategies.costs import overlapped
@@ -37,7 +36,7 @@ class Launches:
         nothing is launched."""
         if not np.any(launch_ns) or not schedule.kernels.any():
             return None
-        columns = schedule.rank, schedule.lane, schedule.iteration, schedule.kernels, ns, on_host(schedule), schedule.op == Op.OPTIMIZE
+        columns = schedule.rank, schedule.lane, schedule.iteration, schedule.kernels, ns, schedule.hosted, schedule.op == Op.OPTIMIZE
         each = np.ascontiguousarray(np.broadcast_to(np.asarray(launch_ns, np.int64), len(schedule)))
         launched = native.Launched(*columns, schedule.dep_ptr, schedule.dep, each)
         if (found := native.turns(launched, schedule.ranks, len(Lane))) is not None:
@@ -77,16 +76,10 @@ def _steps(schedule: Schedule, order: Ints, number: Ints, rank: Ints) -> Ints:
     return gate
 
 
-def on_host(schedule: Schedule) -> NDArray[np.bool_]:
-    """Rows whose work the host itself does, in whatever lane, bool [n]."""
-    found: NDArray[np.bool_] = (schedule.lane == Lane.HOST) | (schedule.op == Op.FETCH)
-    return found
-
-
 def _held(schedule: Schedule, order: Ints) -> list[Ints]:
     """Rows of the host that a row's launch waits for and no launch of its rank has waited for before: the last one of each lane that has
     any, int64 [n] each, in `order`; -1: none. Rows of a lane end in order, so the last one tells of all."""
-    here, host = np.arange(len(schedule)), on_host(schedule)
+    here, host = np.arange(len(schedule)), schedule.hosted
     waiter, dep = np.repeat(here, np.diff(schedule.dep_ptr)), schedule.dep
     lane = np.lexsort((here, schedule.lane, schedule.rank))
     follows = (np.diff(schedule.rank[lane]) == 0) & (np.diff(schedule.lane[lane]) == 0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from chronoscale.datasets.arrays import Bool
 from chronoscale.simulator.carried import Carried
-from chronoscale.simulator.launches import AT_ONCE, on_host
+from chronoscale.simulator.launches import AT_ONCE
 from chronoscale.simulator.timeline import streams_of
 from chronoscale.strategies.cluster import Device
 from chronoscale.strategies.costs import overlapped
@@ -31,7 +31,7 @@ class Lockstep:
         """None where ranks differ, a row may start before the one before it on its rank has ended, ranks wait for one another but all
         together, or hosts do work of their own."""
         ranks, n = schedule.ranks, len(schedule)
-        if n % ranks or on_host(schedule).any() or not (schedule.rank.reshape(-1, ranks) == np.arange(ranks)).all():
+        if n % ranks or schedule.hosted.any() or not (schedule.rank.reshape(-1, ranks) == np.arange(ranks)).all():
             return None
         alike = [getattr(schedule, name).reshape(-1, ranks) for name in ("op", "iteration", "collective")]
         if not all((column == column[:, :1]).all() for column in alike):

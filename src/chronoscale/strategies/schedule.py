@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from chronoscale.datasets.arrays import Int32, UInt8
+from chronoscale.datasets.arrays import Bool, Int32, UInt8
 from chronoscale.errors import UserError
 from chronoscale.kept import reading
 from chronoscale.strategies import table
@@ -177,6 +177,14 @@ class Schedule:
     def iterations(self) -> int:
         """Optimiser steps."""
         return int(self.iteration.max()) + 1 if len(self) else 0
+
+    @property
+    def hosted(self) -> Bool:
+        """Rows whose work the host of a GPU does itself, in whatever lane, bool [n]: what a data engine fetches, and what ranks exchange of
+        node memory that they have parts of, which lies in the host's memory."""
+        exchanged = np.isin(self.op, (Op.ALLTOALL, Op.ALLGATHER)) & (self.kind == "spread")
+        found: Bool = (self.lane == Lane.HOST) | (self.op == Op.FETCH) | exchanged
+        return found
 
     def tasks(self, op: Op) -> Ints:
         """Row numbers of one operation."""

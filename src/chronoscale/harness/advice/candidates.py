@@ -27,8 +27,8 @@ ELSEWHERE = {
     "modules": "one file has one set of them",
 }  # keys that no grid varies, and why
 EXECUTED = (
-    "ranks", "repeats", "warmup", "attempts", "profile_epochs", "threads", "device", "transfer_thread", "bus", "network", "network_latency",
-    "topology", "memory",
+    "ranks", "repeats", "warmup", "attempts", "profile_epochs", "threads", "device", "share_gpu", "transfer_thread", "bus", "network",
+    "network_latency", "topology", "memory",
 )  # fmt: skip
 
 

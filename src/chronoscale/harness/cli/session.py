@@ -10,7 +10,7 @@ import pandas as pd
 from chronoscale.harness.cli.output import err, say
 from chronoscale.harness.content import of_data
 from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.machine import seated, this_device
+from chronoscale.harness.machine import seated, sharing, this_device
 from chronoscale.harness.runs import Run
 from chronoscale.harness.started import files, start
 from chronoscale.modules import fingerprints
@@ -23,7 +23,8 @@ def begin(command: str, experiment: Experiment, file: Path, root: Path, seats: b
     it `seats` them."""
     if seats:
         experiment = seated(experiment)
-    here = fingerprint(this_device(experiment)) | fingerprints(files(experiment)) | versions(experiment.strategies) | of_data(experiment)
+    here = fingerprint(this_device(experiment)) | sharing(experiment)
+    here |= fingerprints(files(experiment)) | versions(experiment.strategies) | of_data(experiment)
     run, resumed = start(root, command, experiment, file.read_text(), here)
     if resumed:
         err.print(f"taking up {run.folder}, which was left incomplete")

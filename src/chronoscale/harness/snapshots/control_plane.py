@@ -17,7 +17,7 @@ import numpy as np
 
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
 from chronoscale.harness.jobs import job
-from chronoscale.harness.machine import admit, machine_for, this_device
+from chronoscale.harness.machine import admit, machine_for, sharing, this_device
 from chronoscale.harness.planners import planned, planners
 from chronoscale.harness.runs import Run, write_text
 from chronoscale.harness.snapshots.data import kept, stored
@@ -240,7 +240,8 @@ class ControlPlane:
     def _fit(self, seen: list[tuple[Schedule, list[Pass]]]) -> CostModel:
         table = tabulate(seen)
         device = this_device(self.experiment)
-        fitted = fit(enough(table, ENOUGH), device_name(device), fingerprint(device), self.experiment.seed, launch_ns(device))
+        here = fingerprint(device) | sharing(self.experiment)
+        fitted = fit(enough(table, ENOUGH), device_name(device), here, self.experiment.seed, launch_ns(device))
         fitted.save(self.folder / "costs.json")
         times = [(schedule, means(passes)) for schedule, passes in seen]
         return Calibrated(replace(fitted, extrapolate=True), self.rough, factor(times, self.rough))

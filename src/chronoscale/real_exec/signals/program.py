@@ -166,13 +166,13 @@ class WindowProgram(Program):
 
     def _all_reduce(self, task: Task) -> None:
         if task.step == VALIDATE:
-            self.collective.all_reduce(self.errors.sums)
+            self.collective.all_reduce(used(self.errors.sums))
             return
         self._own = self.learner.sums.clone()
         self.learner.all_reduce()
 
     def _optimize(self, task: Task) -> None:
-        total, count = self._own if self.collective.ranks > 1 else self.learner.sums
+        total, count = used(self._own) if self.collective.ranks > 1 else self.learner.sums
         if self.averaged:
             self.learner.gradients.div_(self.collective.ranks)
             self._losses.add(task.iteration, total / count.clamp(min=1) / self.collective.ranks)

@@ -121,7 +121,7 @@ def _prepare(line: Line, phase: SpreadPhase) -> tuple[Ints, Ints, Ints]:
     sent = line.add(Op.H2D, Lane.H2D, site, sizes, where=there, after=(gathered,))
     asked = np.full_like(sent, NONE)
     if phase.exchanges:
-        asks: Columns = {"layer": IDS, "bytes": phase.ids(), "rows": work.asked_nodes + work.asked_edges, "kernels": 1}
+        asks: Columns = {"layer": IDS, "bytes": phase.ids(), "rows": work.asked_nodes + work.asked_edges, "kernels": 0}
         asked = line.add(Op.ALLTOALL, Lane.COMM, site, {"collective": phase.collective(IDS)}, asks, after=(sampled,))
     return sent, asked, own + index
 
@@ -132,7 +132,7 @@ def _fetch(line: Line, phase: SpreadPhase, ready: tuple[Ints, Ints], kernels: In
     remote = np.full(len(work), NONE, np.int64)
     if phase.exchanges:
         held = phase.row() * work.asked_nodes + phase.edge() * work.asked_edges
-        sizes: Columns = {"layer": ROWS, "bytes": phase.fetched(), "nodes": work.asked_nodes, "edges": work.asked_edges, "kernels": 1}
+        sizes: Columns = {"layer": ROWS, "bytes": phase.fetched(), "nodes": work.asked_nodes, "edges": work.asked_edges, "kernels": 0}
         rows: Columns = {"rows": work.asked_nodes + work.asked_edges, "alloc": held}
         together: Columns = {"collective": phase.collective(ROWS)}
         remote = line.add(Op.ALLTOALL, Lane.COMM, phase.reading(FETCH), together, sizes, rows, after=ready)
@@ -155,7 +155,7 @@ def _settle(line: Line, phase: SpreadPhase, updated: Ints) -> Ints:
     down = ready
     if phase.exchanges:
         moved = np.maximum(work.sent, work.come)
-        sizes: Columns = {"layer": BACK, "rows": moved, "bytes": each * moved, "kernels": 1}
+        sizes: Columns = {"layer": BACK, "rows": moved, "bytes": each * moved, "kernels": 0}
         ready = line.add(Op.ALLTOALL, Lane.COMM, site, {"collective": phase.collective(BACK)}, sizes, after=(down,))
     sizes = {"layer": OWN, "rows": work.settled, "width": width, "bytes": work.settled * state_bytes(shape)}
     settled = line.add(Op.MEMORY_WRITE, Lane.HOST, site, sizes, where=(work.events > 0) | phase.exchanges, after=(ready,))
@@ -165,7 +165,7 @@ def _settle(line: Line, phase: SpreadPhase, updated: Ints) -> Ints:
     share = 1.0 if everything else phase.workload.hyper.events.sharing.sent
     told, heard = (np.rint(share * rows).astype(np.int64) for rows in (work.shared, work.everywhere))
     said = each if everything else INDEX + state_bytes(shape)
-    sizes = {"rows": told, "width": width, "bytes": said * told, "kernels": 1}
+    sizes = {"rows": told, "width": width, "bytes": said * told, "kernels": 0}
     spoken = line.add(
         Op.ALLGATHER, Lane.COMM, site, {"collective": phase.collective(SHARED)}, sizes, after=(down if everything else settled,)
     )

@@ -71,7 +71,7 @@ class Exchange:
         route, rows = grid.route(seat), grid.rows(seat)
         own = cell.dense if grid.shape.transforms_first else grid.input(task, cell)
         assert own is not None
-        uses(own)
+        uses(own, route.send, route.stands)
         with torch.no_grad():
             wide = own.new_empty(rows + sum(route.remote), own.shape[1])
             wide[:rows] = own
@@ -87,7 +87,7 @@ class Exchange:
         assert cell.wide is not None and cell.wide.grad is not None
         grid, seat, own = self._grid, (task.unit, task.step), cell.wide.grad
         route, rows = grid.route(seat), grid.rows(seat)
-        uses(own)
+        uses(own, route.arrival, route.back.rows, route.back.indptr, route.back.indices)
         back = own.new_empty(sum(route.rows), own.shape[1])
         remote = own[rows:] if route.arrival is None else own[rows:][route.arrival]
         self._ranks.all_to_all(back, remote, route.rows, route.remote)

@@ -181,13 +181,13 @@ class SpreadProgram(BatchProgram):
             self._sample_with(self.theta)
 
     def _bring_back(self, task: Task) -> None:
-        """What the batch has done to memory, to the host, and what its mails are: on a GPU that is computed once memory is there, but for
-        several ranks, of which the thread that issues rows reads it next, and waits."""
+        """What the batch has done to memory, to the host, and what its mails are: on a GPU that is computed once memory is there, by the
+        host's first row that asks."""
         memory, time = self.steps.ends(self._batch[task.unit])
-        if self.device.type == "cuda" and self.collective.ranks == 1:
+        if self.device.type == "cuda":
             self._brought[task.unit] = brought(memory), brought(time)
         else:
-            self._settled[task.unit] = self.settling.begin(self._foreseen.pop(task.unit), [(memory.cpu(), time.cpu())])
+            self._settled[task.unit] = self.settling.begin(self._foreseen.pop(task.unit), [(memory, time)])
         self.leave(task.unit)
 
     def _iteration(self, task: Task) -> Unsettled:

@@ -1,0 +1,69 @@
+"""Where a rank runs, and by which backend it meets the others, on machines with more GPUs than this one, or fewer."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from chronoscale.errors import UserError
+from chronoscale.real_exec import rank
+from chronoscale.real_exec.membership import Membership
+from chronoscale.real_exec.rank import pick_device
+
+
+def there(monkeypatch: pytest.MonkeyPatch, gpus: int) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "device", "shares", "found"),
+    [
+        (2, "auto", False, "cuda:1"),
+        (2, "auto", True, "cuda:0"),
+        (1, "cuda", True, "cuda:0"),
+        (0, "auto", True, "cpu"),
+        (1, "cpu", True, "cpu"),
+    ],
+)
+def test_the_device_of_the_second_rank(monkeypatch: pytest.MonkeyPatch, gpus: int, device: str, shares: int, found: str) -> None:
+    there(monkeypatch, gpus)
+    assert str(pick_device(device, 1, bool(shares))) == found
+
+
+def test_a_rank_without_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    there(monkeypatch, 1)
+    with pytest.raises(UserError, match="rank 1 has no GPU: there are 1; run fewer ranks, or set device: cpu"):
+        pick_device("auto", 1)
+    there(monkeypatch, 0)
+    with pytest.raises(UserError, match="device 'cuda' asked for, no CUDA device is available"):
+        pick_device("cuda", 0, shares=True)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "device", "shares", "backend", "pinned"),
+    [
+        (2, "auto", False, "nccl", False),
+        (2, "auto", True, "gloo", False),  # also where each could have one
+        (1, "auto", True, "gloo", False),
+        (1, "auto", False, "gloo", True),  # and `pick_device` refuses
+        (0, "auto", True, "gloo", True),
+        (2, "cpu", True, "gloo", True),
+    ],
+)
+def test_how_two_ranks_meet(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gpus: int, device: str, shares: bool, backend: str, pinned: bool
+) -> None:
+    """On cores of their own where they compute on these; our launcher watches gloo."""
+    there(monkeypatch, gpus)
+    met, pins = [], []
+    monkeypatch.setattr(rank, "pin", lambda *given: pins.append(given))
+    monkeypatch.setattr(dist, "init_process_group", lambda backend, meeting, timeout, **given: met.append((backend, timeout)))
+    rank._meet(Membership(1, 2, 1, 2, str(tmp_path)), device, shares)
+    assert met == [(backend, rank.WATCHED if backend == "gloo" else None)] and bool(pins) == pinned
+    assert timedelta(days=1) < rank.WATCHED
