@@ -15,8 +15,10 @@ import torch.distributed as dist
 from chronoscale.real_exec import positions
 from chronoscale.real_exec.context import joined
 from chronoscale.real_exec.environment import device_name
+from chronoscale.real_exec.graphed import graphed
 from chronoscale.real_exec.interpreter import Pass, execute
 from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.lanes import Lanes
 from chronoscale.real_exec.positions import Phase
 from chronoscale.real_exec.program import Program
 from chronoscale.real_exec.programs import bound, prepared
@@ -37,10 +39,11 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
         schedules = {item.label: context.admit(Schedule.load(Path(item.schedule))) for item in job.items}
         once: dict[str, list[Pass]] = {}
         programs: dict[str, Program] = {}
+        lanes: dict[str, Lanes] = {}
         for item in job.items:
             once[f"{item.label}-prepare"] = prepared(item, job.model, context)
-            programs[item.label] = bound(item, schedules[item.label], job.model, context.at(item.learning_rate))
-        lanes = {label: context.lanes(schedule) for label, schedule in schedules.items()}
+            lanes[item.label], own = context.lanes(schedules[item.label]), context.of(item)
+            programs[item.label] = graphed(bound(item, schedules[item.label], job.model, own), lanes[item.label], own)
         passes: dict[str, list[Pass]] = {label: [] for label in programs}
         count = job.warmup + job.repeats
         for number in range(count):
