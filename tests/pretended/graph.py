@@ -47,7 +47,8 @@ class Recorder:
         number = tensor.untyped_storage()._cdata
         if number in self.before or not self.memory.on_device(tensor):
             if writes and number not in self.saved:
-                self.saved[number] = self.memory.bytes_of(number).clone()
+                with unwatched():
+                    self.saved[number] = self.memory.bytes_of(number).clone()
             self.used[number] = self.used.get(number, False) or writes
 
     def operator(self, func: Any, args: Any, given: Mapping[str, Any], returned: Any, known: set[int]) -> None:
@@ -75,7 +76,8 @@ class Recorder:
 
     def fills(self, tensor: Tensor) -> None:
         """A tensor that was made with these numbers."""
-        place, numbers = self._placed(tensor), tensor.detach().clone()
+        with unwatched():
+            place, numbers = self._placed(tensor), tensor.detach().clone()
         self.calls.append(lambda: copy(self._tensor(place), numbers))
 
     def call(self, run: Callable[[], object]) -> None:

@@ -49,8 +49,8 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Rows of a rank with each block in the place of its last row, which stands for it, on the lane of computation. rows: of each block, by the number of that row;
-    stands: for each row of a block, that number."""
+    """Rows of a rank with each block in the place of its last row, which stands for it, on the lane of computation. rows: of each block, by
+    the number of that row; stands: for each row of a block, that number."""
 
     tasks: list[Task]
     rows: Mapping[int, Sequence[Task]] = field(default_factory=dict)

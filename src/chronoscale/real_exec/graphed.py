@@ -143,11 +143,14 @@ class Graphed(Program):
                 notes.append(Note(iteration, tuple(parts), rate))
 
 
-def graphed(program: Program, lanes: Lanes, context: Context) -> Program:
-    """The program as the job launches it: itself, or with its blocks as CUDA graphs, or with the reason why it has none."""
+def graphed(program: Program, lanes: Lanes, context: Context, timed: bool = False) -> Program:
+    """The program as the job launches it: itself, or with its blocks as CUDA graphs, or with the reason why it has none. timed: its rows
+    are, which a graph would hide."""
     if context.settings.launch != "graph":
         return program
     why = program.blocks if isinstance(program.blocks, str) else ""
+    if timed:
+        why = "its rows are timed, for the plan that follows"
     if not why and context.ranks > 1 and dist.get_backend() != "nccl":
         why = f"ranks exchange by {dist.get_backend()}, through the host"
     return Graphed(program, lanes, why)
