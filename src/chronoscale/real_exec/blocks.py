@@ -15,9 +15,10 @@ NOT_CAPTURED = "programs of this kind are not captured"
 
 class Blocks(ABC):
     """The rows of a program as blocks. Rows of a block need nothing of the host, not its memory either but what is pinned and stays where
-    it is, and give the same operations on the same memory whenever they run. `notes`: lists that they add to."""
+    it is, and give the same operations on the same memory whenever they run. `notes`: what they add to, and nothing else of Python's is
+    there when a block has been replayed."""
 
-    notes: Sequence[list[Note]]
+    notes: list[Note]
 
     @abstractmethod
     def of(self, task: Task) -> int | None:

@@ -6,7 +6,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from chronoscale.errors import MachineError
@@ -23,16 +22,15 @@ WARMING = "the first pass: what is captured has to have run before"
 
 
 class _Captured(NamedTuple):
-    """A graph. values: all that its rows noted, end to end, float32 on the device; notes: whose, and of what shapes."""
+    """A graph, and the numbers that its rows noted, float32 [n] on the device; None for none."""
 
     graph: Graph
-    values: Tensor | None
-    notes: Sequence[tuple[list[Note], Note]]
+    noted: Tensor | None
 
 
 class Graphed(Program):
     """Executes the first pass row by row: libraries, kernels and the optimiser make then what they keep. From the second on a block is
-    captured when its shape comes first, and replayed whenever it comes.
+    captured when its shape comes first, and replayed whenever it comes. Rows of no block are launched by themselves.
 
     Within a graph rows keep their lanes and what they wait for; graphs follow one another on the lane of computation. All graphs of a
     program have one pool of memory. What rows note is copied out after every replay. `why`: nothing is captured, in words.
@@ -103,8 +101,8 @@ class Graphed(Program):
 
     def _captured(self, rows: Sequence[Task]) -> _Captured:
         """Capture rows, each on its lane. Nothing of them runs."""
-        device, of, noting = self._lanes.device, self._lanes.lane, self._blocks.notes
-        counts, compute = [len(notes) for notes in noting], of[Lane.COMPUTE]
+        device, of, notes = self._lanes.device, self._lanes.lane, self._blocks.notes
+        before, compute = len(notes), of[Lane.COMPUTE]
         joined = [of[lane] for lane in dict.fromkeys(task.lane for task in rows) if lane is not Lane.COMPUTE]
         graph, ends, begin = device.graph(self._pool), dict[int, Event](), device.event()
         with graph.capture(compute):
@@ -125,22 +123,14 @@ class Graphed(Program):
                 end.record(stream)
                 compute.wait_event(end)
             with device.on(compute):
-                found = [(notes, note) for notes, count in zip(noting, counts, strict=True) for note in notes[count:]]
-                values = torch.cat([used(value).flatten() for _, note in found for value in note.values]) if found else None
-        for notes, count in zip(noting, counts, strict=True):
-            del notes[count:]
-        return _Captured(graph, values, found)
+                noted = torch.stack([used(note.value) for note in notes[before:]]) if notes[before:] else None
+        del notes[before:]
+        return _Captured(graph, noted)
 
     def _replay(self, captured: _Captured, iteration: int) -> None:
         captured.graph.replay()
-        if captured.values is not None:
-            values, at = captured.values.clone(), 0
-            for notes, (_, kept, rate) in captured.notes:
-                parts = []
-                for value in kept:
-                    parts.append(values[at : at + value.numel()].view(value.shape))
-                    at += value.numel()
-                notes.append(Note(iteration, tuple(parts), rate))
+        if captured.noted is not None:
+            self._blocks.notes.extend(Note(iteration, value) for value in captured.noted.clone())
 
 
 def graphed(program: Program, lanes: Lanes, context: Context, timed: bool = False) -> Program:
@@ -151,6 +141,4 @@ def graphed(program: Program, lanes: Lanes, context: Context, timed: bool = Fals
     why = program.blocks if isinstance(program.blocks, str) else ""
     if timed:
         why = "its rows are timed, for the plan that follows"
-    if not why and context.ranks > 1 and dist.get_backend() != "nccl":
-        why = f"ranks exchange by {dist.get_backend()}, through the host"
     return Graphed(program, lanes, why)

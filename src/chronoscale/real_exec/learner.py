@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.notes import Note
 from chronoscale.real_exec.soundness import Unsound
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -42,11 +41,10 @@ class Learner(Generic[Model]):
             parameter.grad = part.view_as(parameter)
         self._joint = list(trained.values()) if fused and context.device.type == "cpu" else []
         optimised = self._joined(self._joint) if self._joint else self.model.parameters()
-        captured = settings.launch == "graph"  # steps are counted on the device then, and bias is corrected there
-        self.optimizer: torch.optim.Optimizer = torch.optim.Adam(optimised, lr=settings.learning_rate, fused=fused, capturable=captured)
+        self.optimizer: torch.optim.Optimizer = torch.optim.Adam(optimised, lr=settings.learning_rate, fused=fused)
         self._own: Tensor | None = None  # of this rank's gradients, before ranks have added theirs up
         self._rates: list[float] = []
-        self.notes: list[Note] = []  # of each step not looked at yet: this rank's gradients, and all ranks'
+        self._steps: list[tuple[int, Tensor, Tensor]] = []
 
     def _joined(self, parameters: list[nn.Parameter]) -> list[nn.Parameter]:
         """One parameter fp32 [P] that all of them are views of."""
@@ -68,22 +66,21 @@ class Learner(Generic[Model]):
         Raises Unsound where a gradient is not finite: on all ranks, as all have the same.
         """
         together = self._look()
-        for part in self.optimizer.param_groups:
-            if self._scaled is not None:
-                part["lr"] = self._scaled * groups
-        rate = self.optimizer.param_groups[0]["lr"]
-        self.notes.append(Note(iteration, (together if self._own is None else self._own, together), rate))
+        self._steps.append((iteration, together if self._own is None else self._own, together))
         self._own = None
         if not self.later:
             self._check()
+        for part in self.optimizer.param_groups:
+            if self._scaled is not None:
+                part["lr"] = self._scaled * groups
+            self._rates.append(part["lr"])
         self.optimizer.step()
         if self._joint:
             torch.autograd.graph.increment_version(self._joint)  # so that a graph over what they were is refused
         self.clear()
 
     def rates(self) -> tuple[float, float]:
-        """The lowest and the highest learning rate of the steps since it was last asked; NaN for none. On a GPU, once `check` has looked at
-        them."""
+        """The lowest and the highest learning rate of the steps since it was last asked; NaN for none."""
         taken, self._rates = self._rates or [float("nan")], []
         return min(taken), max(taken)
 
@@ -100,10 +97,8 @@ class Learner(Generic[Model]):
 
     def _check(self) -> None:
         """Raises Unsound for the first step that was not finite."""
-        steps = self.notes.copy()
-        self.notes.clear()
-        self._rates += [step.rate for step in steps]
-        for iteration, (own, together), _ in steps:
+        steps, self._steps = self._steps, []
+        for iteration, own, together in steps:
             if not isfinite(float(together.sum())):
                 parts = together if self.later else self._parts()
                 name = self._names[int((~parts.isfinite()).nonzero()[0])] if not parts.isfinite().all() else "all parameters together"

@@ -8,8 +8,7 @@ from torch import Tensor
 
 
 class Note(NamedTuple):
-    """Float32 tensors of one iteration; `rate`: the learning rate of its step, where it is one's."""
+    """A number of an iteration, float32, no dimensions."""
 
     iteration: int
-    values: tuple[Tensor, ...]
-    rate: float = float("nan")
+    value: Tensor

@@ -91,13 +91,13 @@ class Losses:
 
     def add(self, iteration: int, share: Tensor) -> None:
         """A scalar, added to the iteration's others."""
-        self.notes.append(Note(iteration, (share.detach(),)))
+        self.notes.append(Note(iteration, share.detach()))
 
     def finish(self) -> dict[int, float]:
         """Sums by iteration; the next pass starts from none."""
         shares: defaultdict[int, list[Tensor]] = defaultdict(list)
         for note in self.notes:
-            shares[note.iteration] += note.values
+            shares[note.iteration].append(note.value)
         self.notes.clear()
         return {iteration: float(torch.stack(added).sum()) for iteration, added in shares.items()}
 

@@ -25,21 +25,20 @@ from chronoscale.strategies.signals.batches import VALIDATE
 from chronoscale.strategies.signals.stores import MEASURE
 from chronoscale.strategies.workload import Hyper
 
-COMPUTED = frozenset({Op.FORWARD, Op.BACKWARD, Op.ALLREDUCE, Op.OPTIMIZE})
 SUMS = 2  # sum of errors and count of readings of an iteration, beside its gradients
 
 
 class _Steps(Blocks):
-    """What is computed of a batch, after its readings have come: one graph for all batches of a size. It reads them at one place, where
-    `bring` copies them."""
+    """What is computed of a batch, from its readings to its gradients: one graph for all batches of a size. It reads them at one place,
+    where `bring` copies them."""
 
     def __init__(self, program: WindowProgram) -> None:
-        self._program, self.notes = program, [program.losses.notes, program.learner.notes]
+        self._program, self.notes = program, program.losses.notes
         self._places: dict[Hashable, Tensor] = {}
 
     def of(self, task: Task) -> int | None:
-        """The batch; none of what brings it, nor of the sum of validation's errors over ranks."""
-        return task.unit if task.op in COMPUTED and task.unit < self._program.batches else None
+        """The batch."""
+        return task.unit if task.op in (Op.FORWARD, Op.BACKWARD) else None
 
     def shape(self, rows: Sequence[Task]) -> Hashable:
         """How many windows, and what is done with them."""
@@ -117,13 +116,12 @@ class WindowProgram(Program):
             Op.OPTIMIZE: self._optimize,
         }
         self.epoch = 0
-        self.batches = sum(deal.iterations for deal in deals)  # of an epoch
         self.errors = MaskedErrors(torch.zeros(5, dtype=torch.float64, device=self.device))
         self._blocks = _Steps(self)
 
     @property
     def blocks(self) -> Blocks:
-        """Each batch, once its readings have come."""
+        """Each batch, from its readings to its gradients."""
         return self._blocks
 
     def size(self, unit: int) -> int:

@@ -25,14 +25,15 @@ from chronoscale.strategies.workload import Hyper
 
 
 class _Iterations(Blocks):
-    """An iteration has its own snapshots, and graphs of them are of no use to another."""
+    """An iteration has its own snapshots, and a graph of them is of no use to another. What ends it, all ranks do together, or an optimiser
+    that counts its steps on the host."""
 
-    def __init__(self, notes: Sequence[list[Note]]) -> None:
+    def __init__(self, notes: list[Note]) -> None:
         self.notes = notes
 
-    def of(self, task: Task) -> int:
+    def of(self, task: Task) -> int | None:
         """The iteration."""
-        return task.iteration
+        return None if task.op in (Op.ALLREDUCE, Op.OPTIMIZE) else task.iteration
 
     def shape(self, rows: Sequence[Task]) -> int:
         """The iteration."""
@@ -80,8 +81,8 @@ class SnapshotProgram(Trainer):
 
     @property
     def blocks(self) -> Blocks:
-        """Each iteration by itself: every epoch has the same."""
-        return _Iterations([self._losses.notes, self.learner.notes])
+        """Each iteration up to its all-reduce: every epoch has the same."""
+        return _Iterations(self._losses.notes)
 
     def run(self, task: Task) -> None:
         """Execute one row. Raises KeyError for an operation that snapshot groups do not have."""
