@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from pretended.findings import Kind
 from pretended.memory import Memory, Place, unwatched
-from pretended.order import Moment, Stream, at
+from pretended.order import Moment, Stream, at, host
 
 RANDOM = {"normal_", "uniform_", "bernoulli_", "bernoulli", "multinomial", "native_dropout"}
 EMPTY = {"empty", "new_empty", "empty_like", "empty_strided", "new_empty_strided"}
@@ -26,8 +26,9 @@ class Recorder:
     def __init__(self, memory: Memory, stream: Stream) -> None:
         self.memory, self.stream, self.streams = memory, stream, [stream]
         self.calls: list[Callable[[], object]] = []
-        self.before = memory.known()  # storages that the graph's pool has not
+        self.before = memory.known()  # storages that were there
         self.saved: dict[int, Tensor] = {}
+        self.own: set[int] = set()  # storages of the graph's pool
         self.used: dict[int, bool] = {}  # storages from before, by number, and whether they are written
 
     def join(self, stream: Stream) -> None:
@@ -45,7 +46,7 @@ class Recorder:
     def uses(self, tensor: Tensor, writes: bool) -> None:
         """An operand, before the operation."""
         number = tensor.untyped_storage()._cdata
-        if number in self.before or not self.memory.on_device(tensor):
+        if self.memory.block(tensor) is not None and (number in self.before or not self.memory.on_device(tensor)):
             if writes and number not in self.saved:
                 with unwatched():
                     self.saved[number] = self.memory.bytes_of(number).clone()
@@ -64,7 +65,7 @@ class Recorder:
         def again() -> None:
             again_args, again_given = tree_map(self._tensor, given_)
             for into, found, new in zip(made, tree_leaves(func(*again_args, **again_given)), fresh, strict=True):
-                if new:
+                if new and into.storage in self.memory.known():  # what went to the host is not the device's any more
                     copy(self._tensor(into), found)
 
         self.calls.append(again)
@@ -88,7 +89,8 @@ class Recorder:
         """Put memory back."""
         for number, numbers in self.saved.items():
             self.memory.bytes_of(number).copy_(numbers)
-        for number in self.memory.known() - self.before:
+        self.own = self.memory.made(self.streams) - self.before
+        for number in self.own:
             if self.memory.poisonable(number):
                 self.memory.bytes_of(number).fill_(255)  # NaN, in whatever format
 
@@ -130,10 +132,13 @@ class Graph:
     def replay(self) -> None:
         recorder, stream = self._recorder, at.stream or self._memory.default
         assert recorder is not None
+        stream.learn(host().known)
         for number, writes in recorder.used.items():
             if self._memory.forgotten(number):
                 self._memory.findings.add(Kind.CAPTURE, "memory that a graph reads or writes, and that nobody else keeps")
             self._memory.use_all(number, stream, writes)
+        for number in recorder.own & self._memory.known():
+            self._memory.rewrite(number, stream)
         with unwatched(), torch.no_grad():
             for call in recorder.calls:
                 call()

@@ -65,7 +65,7 @@ class Device:
 
     def synchronize(self) -> None:
         if at.capture is not None:
-            at.capture.forbid("the host waits for the device")
+            return at.capture.forbid("the host waits for the device")
         for stream in self.streams:
             stream.synchronize()
 

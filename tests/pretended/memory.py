@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -130,9 +130,13 @@ class Memory:
         """Return what a storage holds, uint8."""
         return torch.empty(0, dtype=torch.uint8).set_(self._blocks[number].storage)
 
+    def made(self, streams: Sequence[Stream]) -> set[int]:
+        """Return the numbers of the storages that were made on these streams."""
+        return {number for number, block in list(self._blocks.items()) if block.home in streams}
+
     def poisonable(self, number: int) -> bool:
-        """Return whether a storage is the device's and was made for floating point numbers."""
-        return self._blocks[number].floats and self._blocks[number].home is not None
+        """Return whether a storage was made for floating point numbers."""
+        return self._blocks[number].floats
 
     def forgotten(self, number: int) -> bool:
         """Return whether nobody but this record holds a storage."""
@@ -164,6 +168,11 @@ class Memory:
         for use in covered:
             uses.remove(use)
         uses.append(Use(moment, low, high, place))
+
+    def rewrite(self, number: int, line: Line) -> None:
+        """Note that a line has written a graph's own memory, whatever was done with it before."""
+        block = self._blocks[number]
+        block.writes, block.reads = [Use(line.tick(), 0, block.storage.nbytes(), here())], []
 
     def close(self) -> None:
         """Find what another stream read and never marked, not even later: what is marked later was alive."""

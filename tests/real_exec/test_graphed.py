@@ -35,7 +35,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:attention to slots has no kernel for CUDA"),
 ]
 CLOSE = 1e-6  # of the largest
-EPOCHS = 4
+EPOCHS = 3
 CAPTURED = [
     *(("pgt-dcrnn", name) for name in ("index", "gpu-index", "gen-dist-index")),
     *(("wd-gcn", name) for name in ("psg", "real-g+", "all map")),

@@ -37,6 +37,7 @@ from chronoscale.simulator.memory import check
 from chronoscale.simulator.uncertainty import Uncertainty
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import UNUSED, CostModel, FittedCosts
+from chronoscale.strategies.graphs import in_turn
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Workload
 
@@ -214,7 +215,8 @@ def rehearse(experiment: Experiment, run: Run) -> None:
         folder = run.folder / f"ranks-{ranks}"
         known = of_file(experiment) if named(experiment) else FittedCosts.load(folder / COSTS, experiment.extrapolate)
         for name, schedule in schedules(folder).items():
-            cluster, costs = machine_for(experiment, known, schedule), as_launched(known, load_passes(folder, name)[-1])
+            cluster, done = machine_for(experiment, known, schedule), load_passes(folder, name)[-1]
+            schedule, costs = in_turn(schedule, done.trace), as_launched(known, done)
             trace = replay(schedule, cluster, costs)
             check(schedule, trace, cluster)
             trace.save(part / f"{name}.parquet")

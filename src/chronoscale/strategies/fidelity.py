@@ -10,6 +10,7 @@ import pandas as pd
 
 from chronoscale.datasets.arrays import Int32, UInt8
 from chronoscale.strategies.costs import Floats
+from chronoscale.strategies.graphs import as_graphs
 from chronoscale.strategies.schedule import Ints, Op
 from chronoscale.strategies.trace import Source, Trace
 
@@ -45,7 +46,7 @@ class Coverage:
 
 def coverage(predicted: Trace, measured: Sequence[Trace]) -> Coverage:
     """Of a prediction and repeats. Raises ValueError when they are of different schedules."""
-    predicted = as_graphs(predicted, measured)
+    predicted = as_graphs(predicted, measured[0]) if len(measured) else predicted
     both, taken = _common(predicted, measured)[0], np.concatenate([trace.task for trace in measured])
     every = np.union1d(predicted.task, taken)
     shown = np.array([_part(trace, both).duration_ns.sum() for trace in measured], np.float64)
@@ -71,7 +72,7 @@ def fidelity(predicted: Trace, measured: Sequence[Trace], iteration: Int32 | Non
     epoch. TOTAL is the span; predicted it is `span_ns`, where ranks that wait for each other were drawn. Raises
     ValueError when the traces are of different schedules.
     """
-    predicted = as_graphs(predicted, measured)
+    predicted = as_graphs(predicted, measured[0]) if len(measured) else predicted
     both, op = _common(predicted, measured)
     known, repeats = _part(predicted, both), [_part(trace, both) for trace in measured]
     times = np.stack([trace.duration_ns for trace in repeats])
@@ -86,20 +87,6 @@ def fidelity(predicted: Trace, measured: Sequence[Trace], iteration: Int32 | Non
     spans = np.array([trace.span_ns for trace in repeats])
     rows.append(_row(TOTAL, known.span_ns if span_ns is None else span_ns, spans, none, none[None]))
     return pd.DataFrame([{**row, "tasks": len(both)} if row["op"] == TOTAL else row for row in rows])
-
-
-def as_graphs(predicted: Trace, measured: Sequence[Trace]) -> Trace:
-    """The prediction with the rows that ran as one CUDA graph as one entry, as the measurements have them: it stands where the last of its
-    rows was, and holds those that are missing before it."""
-    stands = np.full(len(predicted), -1, np.int64)
-    for trace in measured[:1]:
-        graphs = trace.op == Op.GRAPH
-        hidden = ~np.isin(predicted.task, trace.task[~graphs])
-        for rank in np.unique(trace.rank[graphs]):
-            last = np.sort(trace.task[graphs & (trace.rank == rank)])
-            rows = np.flatnonzero(hidden & (predicted.rank == rank) & (predicted.task <= last[-1]))
-            stands[rows] = last[np.searchsorted(last, predicted.task[rows])]
-    return predicted.folded(stands)
 
 
 def _row(name: str, predicted: float, measured: Floats | Ints, each: Ints, eaches: Ints) -> dict[str, object]:
