@@ -25,7 +25,7 @@ from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.kernels import Unheard
 from chronoscale.real_exec.lanes import lanes_for
 from chronoscale.real_exec.notes import Note
-from chronoscale.real_exec.program import EpochResult, Program
+from chronoscale.real_exec.program import EpochResult, Losses, Program
 from chronoscale.real_exec.programs import bound, prepared
 from chronoscale.real_exec.task import Task
 from chronoscale.strategies.schedule import Lane, Op, Schedule
@@ -212,3 +212,45 @@ def test_a_capture_that_fails_ends_the_run_with_what_to_do() -> None:
                 lanes.run(program.tasks, program.run)
         with pytest.raises(MachineError, match=r"iteration 0 could not be captured as a CUDA graph: operation not .*; launch: eager runs"):
             lanes.run(program.tasks, program.run)
+
+
+class Counting(Program):
+    """Counts to the number of its iterations, and notes each number; beside it, on a lane that nobody waits for, something else."""
+
+    collective = Unheard(1)
+
+    def __init__(self) -> None:
+        self.tasks = rows(*((lane, iteration, ()) for iteration in range(3) for lane in (Lane.H2D, Lane.COMPUTE)))
+        self.count, self.beside, self.losses = torch.zeros(1, device=CUDA), torch.zeros(1, device=CUDA), Losses()
+
+    @property
+    def blocks(self) -> Blocks:
+        alike = Numbered()
+        alike.shape = lambda rows: 0  # type: ignore[method-assign]
+        alike.notes = self.losses.notes
+        return alike
+
+    def begin(self) -> None:
+        self.count.zero_()
+
+    def run(self, task: Task) -> None:
+        if task.lane is Lane.H2D:
+            self.beside.add_(1)
+        else:
+            self.losses.add(task.iteration, self.count.add_(1).sum())
+
+    def finish(self) -> EpochResult:
+        return EpochResult(self.losses.finish())
+
+
+def test_lanes_that_nobody_waits_for_and_numbers_of_blocks_that_share_a_graph() -> None:
+    with pretended(library()) as findings:
+        lanes, found = lanes_for(CUDA), list[dict[int, float]]()
+        program = Graphed(Counting(), lanes)
+        for _ in range(3):
+            program.begin()
+            lanes.run(program.tasks, program.run)
+            found.append(dict(program.finish().losses))
+        assert program.launched == Launched(3)
+    assert not findings, str(findings)
+    assert found == 3 * [{0: 1.0, 1: 2.0, 2: 3.0}]
