@@ -20,6 +20,10 @@ NAMES = (
     "what_another_process_ships_is_pinned",
 )
 TESTS = " ".join(f"{NOTICE}::test_{name}" for name in NAMES)
+GRAPHS = " ".join(
+    f"tests/real_exec/test_graphed.py::test_{name}"
+    for name in ("lanes_that_nobody_waits_for_and_numbers_of_blocks_that_share_a_graph", "graphs_compute_what_rows_do")
+)  # of what CUDA graphs alone run
 WRONG = {
     "unmarked": "the allocator is not told that another lane reads a tensor",
     "unordered": "a row does not wait for another lane's",
@@ -49,7 +53,8 @@ def _of(file: Path) -> Iterator[Fault]:
             equal[find] += 1
             numbers[kind] += 1
             name = f"{kind}-{place.removeprefix('real_exec/').removesuffix('.py').replace('/', '-')}-{numbers[kind]}"
-            yield Fault(name, place, scope, find, put, WRONG[kind], TESTS, equal[find])
+            tests = GRAPHS if place == "real_exec/graphed.py" or scope.startswith("_Steps") else TESTS
+            yield Fault(name, place, scope, find, put, WRONG[kind], tests, equal[find])
 
 
 def _scopes(node: ast.AST, name: str) -> Iterator[tuple[str, ast.AST]]:

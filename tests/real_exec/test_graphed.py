@@ -215,7 +215,7 @@ def test_a_capture_that_fails_ends_the_run_with_what_to_do() -> None:
 
 
 class Counting(Program):
-    """Counts to the number of its iterations, and notes each number; beside it, on a lane that nobody waits for, something else."""
+    """Counts to the number of its iterations on two lanes, neither of which waits for the other, and notes each number."""
 
     collective = Unheard(1)
 
@@ -232,12 +232,11 @@ class Counting(Program):
 
     def begin(self) -> None:
         self.count.zero_()
+        self.beside.zero_()
 
     def run(self, task: Task) -> None:
-        if task.lane is Lane.H2D:
-            self.beside.add_(1)
-        else:
-            self.losses.add(task.iteration, self.count.add_(1).sum())
+        count = self.beside if task.lane is Lane.H2D else self.count
+        self.losses.add(task.iteration, count.add_(1).sum())
 
     def finish(self) -> EpochResult:
         return EpochResult(self.losses.finish())
@@ -253,4 +252,4 @@ def test_lanes_that_nobody_waits_for_and_numbers_of_blocks_that_share_a_graph() 
             found.append(dict(program.finish().losses))
         assert program.launched == Launched(3)
     assert not findings, str(findings)
-    assert found == 3 * [{0: 1.0, 1: 2.0, 2: 3.0}]
+    assert found == 3 * [{0: 2.0, 1: 4.0, 2: 6.0}]
