@@ -73,6 +73,14 @@ def test_a_run_says_and_keeps_what_was_captured(gpu: None, tmp_path: Path, capsy
     (one,), (other,) = passes(run, 1, "psg"), passes(run, 1, "esdg")
     assert one.launched == Launched(graphs=3) and set(one.trace.op) == {Op.GRAPH, Op.OPTIMIZE}
     assert other.launched is not None and other.launched.why and Op.GRAPH not in other.trace.op
+    command("report", run.folder, "--out", tmp_path / "report")
+    command("trace", run.folder, "--out", tmp_path / "traces")
+    for form in ("chakra", "simgrid"):
+        command("trace", run.folder, "--out", tmp_path / form, "--format", form)
+        assert "psg-ranks-1 ran as CUDA graphs, whose rows have no times of their own: it is left out" in " ".join(
+            capsys.readouterr().err.split()
+        )
+        assert {path.name.split("-")[0] for path in (tmp_path / form).iterdir()} == {"esdg"}
     graphs = executed(run, of_run(run))
     eager = executed(run, of_run(run).model_copy(update={"launch": "eager"}))
     assert graphs != eager and graphs.fact("launch") == "graph" and not eager.fact("launch")

@@ -179,6 +179,7 @@ def test_a_block_waits_for_what_its_rows_wait_for() -> None:
     assert [(task.task, task.lane, task.deps) for task in found.tasks] == [
         *((0, host, ()), (2, compute, (0,)), (3, host, (2,)), (4, compute, (2, 3)))
     ]
+    assert [task.op for task in found.tasks] == [Op.FORWARD, Op.GRAPH, Op.FORWARD, Op.GRAPH]
     assert {last: [task.task for task in own] for last, own in found.rows.items()} == {2: [1, 2], 4: [4]}
     assert found.stands == {1: 2, 2: 2, 4: 4}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from chronoscale.real_exec.notes import Note
 from chronoscale.real_exec.task import Task
-from chronoscale.strategies.schedule import Lane
+from chronoscale.strategies.schedule import Lane, Op
 
 NOT_CAPTURED = "programs of this kind are not captured"
 
@@ -50,8 +50,8 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Rows of a rank with each block in the place of its last row, which stands for it, on the lane of computation. rows: of each block, by
-    the number of that row; stands: for each row of a block, that number."""
+    """Rows of a rank with each block in the place of its last row, which stands for it as `Op.GRAPH`, on the lane of computation. rows: of
+    each block, by the number of that row; stands: for each row of a block, that number."""
 
     tasks: list[Task]
     rows: Mapping[int, Sequence[Task]] = field(default_factory=dict)
@@ -74,7 +74,7 @@ def merged(tasks: Sequence[Task], blocks: Blocks) -> Merged:
         if any(need in rows and need not in ended for need in needs):
             raise ValueError(f"row {task.task} waits for a CUDA graph that has not ended before it")
         if own:
-            lane = Lane.COMPUTE if task.task in stands else task.lane
-            made.append(task._replace(lane=lane, deps=tuple(sorted(needs))))
+            one = task._replace(op=Op.GRAPH, lane=Lane.COMPUTE) if task.task in stands else task
+            made.append(one._replace(deps=tuple(sorted(needs))))
             ended.add(task.task)
     return Merged(made, rows, stands)
