@@ -78,8 +78,8 @@ def same(one: float | np.ndarray | Tensor, other: float | np.ndarray | Tensor) -
 
 @pytest.mark.parametrize(("model", "name"), CAPTURED)
 def test_graphs_compute_what_rows_do(jobs: dict[str, Job], model: str, name: str) -> None:
-    """Losses, scores and parameters of every epoch; each epoch changes the parameters. A batch's graph is replayed in the epoch that captures
-    it, an iteration's only in the next."""
+    """Losses, scores and parameters of every epoch; each epoch changes the parameters. A batch's graph is replayed in the epoch that
+    captures it, an iteration's only in the next."""
     epochs = EPOCHS - (model == "pgt-dcrnn" and name != "gpu-index")
     (eager, weights), (done, found) = (trained(jobs[model], name, launch, epochs) for launch in ("eager", "graph"))
     for here, there in zip(eager, done, strict=True):
