@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from dataclasses import replace
@@ -13,7 +14,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
-from gpu import checks, edges, hubs, kernels, losses, ranks, rivals, signals, streams, tables, targets, timing, windows
+from gpu import checks, committed, edges, hubs, kernels, launch, losses, ranks, rivals, signals, streams, tables, targets, timing, windows
 from gpu.crossover import ALWAYS, NEVER, _root
 from gpu.graphs import adjacency, change, drawn, flipped, keys_of
 from gpu.place import Place
@@ -338,5 +339,70 @@ def test_a_family_is_profiled_and_validated(monkeypatch, tmp_path, part):
     assert data["file"].startswith("a-cpu-r_") and data["costs"]["device"]
     assert {row["strategy"] for row in data["fidelity"]} == {*data["experiment"]["strategies"]}
     assert all(row["predicted_ms"] > 0 for row in data["fidelity"] if row["op"] == "ITERATION")
+    assert {row["strategy"] for row in data["simulated"]} == {*data["experiment"]["strategies"]}
     text = tables.document({part.__name__.removeprefix("gpu."): {**data, "status": "passed"}})
     assert "held-out error" in text and text.count("| ITERATION |") == len(data["experiment"]["strategies"])
+
+
+@pytest.mark.slow
+def test_launches_are_compared(monkeypatch, tmp_path):
+    """As in a rehearsal, where both are row by row."""
+    monkeypatch.setattr(Place, "environment", lambda self: dict(os.environ))
+    record = Record(tmp_path / "launch.json")
+    launch.run(Place(tmp_path / "out", "cpu", tmp_path / "work"), record)
+    rows = record.data["launches"]
+    assert [row["strategy"] for row in rows] == ["psg", "real-type1", "real-reuse", "index", "gpu-index"]
+    assert all(row["difference"] <= 1e-6 and min(row["measured_ms"]) > 0 for row in rows)
+    assert all(row["simulated_ms"][1] < row["simulated_ms"][0] for row in rows)
+
+
+def said(monkeypatch, folder: Path, losses: list[list[float]], launched: dict[str, object]) -> Record:
+    """A part whose commands are told what to leave, one strategy a family."""
+
+    def answer(place, record, own, name, experiment):
+        if name == "bench":
+            graphs = experiment["launch"] == "graph"
+            (ranks := own / "runs" / "one" / "ranks-1").mkdir(parents=True)
+            np.save(ranks / "psg-losses.npy", np.array([losses[graphs]]))
+            if graphs:
+                (ranks / "psg-launched.json").write_text(json.dumps([launched]))
+        return [{"strategy": "psg", "epoch_s": 0.002 if experiment["launch"] == "eager" else 0.001}]
+
+    monkeypatch.setattr(launch, "present", lambda place: None)
+    monkeypatch.setattr(launch, "command", answer)
+    monkeypatch.setattr(launch, "experiments", lambda place: {"snapshots": {"strategies": ["psg"]}})
+    record = Record(folder / "launch.json")
+    launch.run(Place(folder / "out", "cuda", folder / "work"), record)
+    return record
+
+
+def test_launches_that_agree(monkeypatch, tmp_path):
+    record = said(monkeypatch, tmp_path, [[2.0, 1.0], [2.0, 1.0001]], {"graphs": 4, "captured": 0, "why": ""})
+    (row,) = record.data["launches"]
+    assert row == {
+        **{"family": "snapshots", "strategy": "psg", "difference": pytest.approx(5e-5), "launched": ("eager", "graph")},
+        **{"measured_ms": [2.0, 1.0], "simulated_ms": [2.0, 1.0], "graphs": 4, "why": ""},
+    }
+    assert "| snapshots | psg | eager / graph | 2.000 / 1.000 | 2.000 / 1.000 | 4 | 5e-05 |" in tables.launches(record.data)
+
+
+@pytest.mark.parametrize(
+    ("losses", "launched", "why"),
+    [
+        ([[2.0, 1.0], [2.0, 1.01]], {"graphs": 4, "why": ""}, "1 differ or were not captured: snapshots psg: losses differ by 5.0e-03"),
+        ([[2.0], [2.0]], {"graphs": 0, "why": "it draws"}, "1 differ or were not captured: snapshots psg: it draws"),
+    ],
+)
+def test_launches_that_differ_or_are_none_fail_the_part(monkeypatch, tmp_path, losses, launched, why):
+    with pytest.raises(Failed, match=why):
+        said(monkeypatch, tmp_path, losses, launched)
+
+
+def test_a_profile_that_says_nothing_of_a_strategy_fails_the_part(monkeypatch, tmp_path):
+    rows = [{"strategy": "psg", "ranks": 8, "epoch_s": 0.5, "sources": "fitted"}, {"strategy": "blad", "ranks": 8, "epoch_s": None}]
+    monkeypatch.setattr(committed, "command", lambda place, record, folder, name, asked: rows[: 1 + ("blad" in asked["strategies"])])
+    place, record = Place(tmp_path, "cpu", tmp_path), Record(tmp_path / "x.json")
+    committed.replay(place, record, tmp_path, {"strategies": ["psg"]}, tmp_path / "costs.json")
+    assert "| psg | 8 | 500.000 | fitted |" in tables.replayed(record.data)
+    with pytest.raises(Failed, match="the profile says nothing of blad on 8 GPUs"):
+        committed.replay(place, record, tmp_path, {"strategies": ["psg", "blad"]}, tmp_path / "costs.json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 from chronoscale.cuda_ext import native
 from chronoscale.cuda_ext.graph import CSR, Delta
 from chronoscale.cuda_ext.ops import increment_
+from chronoscale.real_exec.device_lanes import DeviceLanes
 from chronoscale.real_exec.lanes import lanes_for, used
 from chronoscale.real_exec.task import Task
 from chronoscale.strategies.schedule import Lane, Op
@@ -169,3 +171,149 @@ def test_what_is_marked_late_was_alive() -> None:
     steps = with_step(2, run=lambda at: at.update(made=at["there"] @ torch.ones(WIDTH, WIDTH, device=CUDA, requires_grad=True)))
     steps.append(Step(Op.FORWARD, Lane.COMPUTE, lambda at: used(at["there"])))
     assert not findings_of(steps)
+
+
+@dataclass
+class Captured:
+    """Two streams of the device, memory that was there before, and a graph: `first` is captured on, `other` joins."""
+
+    device: Any
+    first: Any
+    other: Any
+    graph: Any
+    at: dict[str, Any]
+
+    def event(self, stream: Any) -> Any:
+        event = self.device.event()
+        event.record(stream)
+        return event
+
+
+def of_capture(run: Callable[[Captured], object], then: Callable[[Captured], object] = lambda _: None, replays: int = 1) -> Findings:
+    """Capture `run`, do `then`, replay."""
+    with pretended(library()) as findings:
+        lanes = lanes_for(CUDA)
+        assert isinstance(lanes, DeviceLanes)
+        device, first, other = lanes.device, lanes.lane[Lane.COMPUTE], lanes.lane[Lane.H2D]
+        with device.on(first):
+            at = {"x": torch.ones(ROWS, WIDTH, device=CUDA), "host": torch.ones(ROWS, WIDTH).pin_memory(), "graph": graph().to(CUDA)}
+        one = Captured(device, first, other, device.graph(device.pool()), at)
+        with device.on(first):
+            with one.graph.capture(first):
+                run(one)
+            then(one)
+            for _ in range(replays):
+                one.graph.replay()
+    return findings
+
+
+def joining(run: Callable[[Captured], object], back: bool = True) -> Callable[[Captured], None]:
+    """Run on the other stream, which joins, and is joined again in the end if it comes `back`."""
+
+    def both(one: Captured) -> None:
+        one.other.wait_event(one.event(one.first))
+        with one.device.on(one.other):
+            run(one)
+        if back:
+            one.first.wait_event(one.event(one.other))
+
+    return both
+
+
+def beside(one: Captured) -> None:
+    """Work on the other stream, which has not joined."""
+    with one.device.on(one.other):
+        used(one.at["x"]).mul(2)
+
+
+def temporary(one: Captured) -> None:
+    one.at["y"] = torch.ones(ROWS).pin_memory().to(CUDA, non_blocking=True)
+
+
+def ended(one: Captured) -> None:
+    one.other.wait_event(one.at["event"])
+
+
+FORBIDDEN: Mapping[str, tuple[str, Callable[[Captured], object], Callable[[Captured], object]]] = {
+    "a number that is read": ("the host waits: _local_scalar_dense", lambda one: one.at["x"].sum().item(), lambda one: None),
+    "a copy to the host": ("the host waits: a copy to the host", lambda one: one.at["x"].cpu(), lambda one: None),
+    "a size that the host has to know": ("the host waits: nonzero", lambda one: one.at["x"].nonzero(), lambda one: None),
+    "a tensor of Python's numbers": ("the host waits: tensor", lambda one: torch.tensor([1.0], device=CUDA), lambda one: None),
+    "a wait for the stream": ("the host waits for a stream that is captured", lambda one: one.first.synchronize(), lambda one: None),
+    "a wait for the device": ("the host waits for the device", lambda one: one.device.synchronize(), lambda one: None),
+    "a wait for an event": ("the host waits for an event of a capture", lambda one: one.event(one.first).synchronize(), lambda one: None),
+    "work of a stream that has not joined": ("work on a stream that is not part of the capture", beside, lambda one: None),
+    "an event of before": (
+        "a wait for what is not of the capture",
+        lambda one: one.first.wait_event(one.event(one.other)),
+        lambda one: None,
+    ),
+    "a stream that stays away": (
+        "a stream that the first does not wait for in the end",
+        joining(lambda one: used(one.at["x"]).mul(2), back=False),
+        lambda one: None,
+    ),
+    "an event of a capture that has ended": (
+        "a wait for an event of another capture, or of one that has ended",
+        lambda one: one.at.update(event=one.event(one.first)),
+        ended,
+    ),
+    "random numbers": ("randn: random numbers", lambda one: torch.randn(ROWS, device=CUDA), lambda one: None),
+    "dropout": ("bernoulli_: random numbers", lambda one: torch.empty_like(one.at["x"]).bernoulli_(0.5), lambda one: None),
+    "memory that is given back": (
+        "memory that a graph reads or writes, and that nobody else keeps",
+        lambda one: one.at.update(y=one.at["x"] * 2),
+        lambda one: one.at.pop("x"),
+    ),
+    "pinned memory that another use may get": (
+        "memory that a graph reads or writes, and that nobody else keeps",
+        temporary,
+        lambda one: None,
+    ),
+    "a place that is another's later": (
+        "memory that a graph reads or writes, and that nobody else keeps",
+        lambda one: one.at.update(y=one.at["x"] * 2),
+        lambda one: one.at.update(x=torch.ones(ROWS, WIDTH, device=CUDA)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_what_a_capture_forbids_is_found(name: str) -> None:
+    detail, run, then = FORBIDDEN[name]
+    assert {found.detail for found in of_capture(run, then).of(Kind.CAPTURE)} == {detail}
+
+
+def test_a_graph_that_is_replayed_beside_who_writes_what_it_reads_is_a_race() -> None:
+    def filled(one: Captured) -> None:
+        with one.device.on(one.other):
+            used(one.at["x"]).fill_(2)
+
+    assert of_capture(lambda one: one.at.update(y=one.at["x"] * 2), filled).of(Kind.RACE)
+
+
+def test_a_replay_does_again_what_was_captured() -> None:
+    """In the same memory: by an operator, in place, by a kernel, by its gradient, over a copy from the host on a stream that joins."""
+    seen: dict[str, list[float]] = {"sum": [], "grown": [], "sent": [], "slope": []}
+
+    def steps(one: Captured) -> None:
+        joining(lambda one: one.at.update(there=one.at["host"].to(CUDA, non_blocking=True)))(one)
+        weight = torch.full((WIDTH, 1), 2.0, device=CUDA, requires_grad=True)
+        one.at["sum"] = native.aggregate(one.at["graph"], None, one.at["x"])
+        (used(one.at["there"]) @ weight).sum().backward()
+        one.at["slope"] = weight.grad
+        one.at["x"].add_(1)
+
+    def look(one: Captured) -> None:
+        assert one.at["sum"].isnan().all()  # nothing has run
+        assert one.at["x"].sum().cpu() == ROWS * WIDTH
+        for value in (3.0, 5.0):
+            one.first.synchronize()
+            one.at["host"].fill_(value)
+            one.graph.replay()
+            for key, name in (("sum", "sum"), ("grown", "x"), ("sent", "there"), ("slope", "slope")):
+                seen[key].append(float(one.at[name].flatten()[0].cpu()))
+
+    findings = of_capture(steps, look, replays=0)
+    assert not findings.of(Kind.RACE) and not findings.of(Kind.UNMARKED)
+    assert seen == {"sum": [1.0, 2.0], "grown": [2.0, 3.0], "sent": [3.0, 5.0], "slope": [3.0 * ROWS, 5.0 * ROWS]}

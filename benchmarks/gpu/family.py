@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpu.command import command
+from gpu.committed import replay
 from gpu.device import present
 from gpu.place import Place
 from gpu.record import Record
 
 
 def measure(place: Place, record: Record, name: str, experiment: Mapping[str, Any]) -> None:
-    """`chronoscale profile`, whose cost model goes into the result whole, then `chronoscale validate` with it. Raises Failed as they do."""
+    """`chronoscale profile`, whose cost model goes into the result whole, then `chronoscale validate` with it, and what it says of a
+    small cluster. Raises Failed as they do."""
     present(place)
     folder = place.work / name
     shutil.rmtree(folder, ignore_errors=True)
@@ -23,6 +25,7 @@ def measure(place: Place, record: Record, name: str, experiment: Mapping[str, An
     (costs,) = (folder / "runs").glob("*/profile/costs-1.json")
     record.put(fits=fits, costs=json.loads(costs.read_text()), experiment=asked, file=file_name(record.data["machine"], name, asked))
     record.put(fidelity=command(place, record, folder, "validate", {**asked, "costs": str(costs)}))
+    replay(place, record, folder, asked, costs)
 
 
 def file_name(machine: Mapping[str, Any], name: str, experiment: Mapping[str, Any]) -> str:

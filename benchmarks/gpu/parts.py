@@ -37,5 +37,6 @@ PARTS: Mapping[str, Part] = {
     "windows": Part("gpu.windows", 7),
     "streams": Part("gpu.streams", 7),
     "signals": Part("gpu.signals", 7),
+    "launch": Part("gpu.launch", 7),
     "figure15": Part("gpu.figure15", 8, needs_build=False),
 }

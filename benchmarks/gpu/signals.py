@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.traffic import TrafficSignal
@@ -28,15 +28,18 @@ REHEARSED = Sizes(sensors=8, steps=300, batch=8, batches=8, hidden=8, repeats=2)
 
 def run(place: Place, record: Record) -> None:
     """Raises Failed as `measure`."""
-    sizes = REHEARSED if place.rehearsal else Sizes()
-    experiment = {
-        "dataset": {"path": str(_stored(place.work / "data", sizes))},
+    measure(place, record, "signals", experiment(place.work / "data", REHEARSED if place.rehearsal else Sizes()))
+
+
+def experiment(folder: Path, sizes: Sizes) -> dict[str, Any]:
+    """As of a file; the readings are stored in `folder`."""
+    return {
+        "dataset": {"path": str(_stored(folder, sizes))},
         "model": {"name": "pgt-dcrnn", "hidden": sizes.hidden},
         "training": {"batch_size": sizes.batch, "window": 12, "horizon": 12, "batches": sizes.batches},
         "strategies": ["index", "gpu-index"],
         "repeats": sizes.repeats,
     }
-    measure(place, record, "signals", experiment)
 
 
 def _stored(folder: Path, sizes: Sizes) -> Path:

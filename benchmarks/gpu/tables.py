@@ -38,6 +38,7 @@ def document(found: dict[str, Data]) -> str:
         "profile": fits,
         "validate": validated,
         **dict.fromkeys(("windows", "streams", "signals"), family),
+        "launch": launches,
         "figure15": figure15,
     }
     for name, make in makers.items():
@@ -203,12 +204,34 @@ def validated(data: Data) -> str:
         (r["strategy"], r["op"], f"{r['predicted_ms']:.3f}", f"{r['measured_ms']:.3f}", _percent(r["error_pct"]), _percent(r["spread_pct"]))
         for r in rows
     ]
-    return table(head, cells)
+    return "\n\n".join(filter(None, (table(head, cells), replayed(data))))
 
 
 def family(data: Data) -> str:
     """Both, of one kind of dynamic graph."""
     return "\n\n".join(filter(None, (fits(data), validated(data))))
+
+
+def replayed(data: Data) -> str:
+    """Epochs on a small cluster, by the costs that were fitted."""
+    rows: list[Data] = data.get("simulated", [])
+    head = ("strategy", "GPUs", "epoch by the profile, ms", "source")
+    return table(head, [(r["strategy"], r["ranks"], f"{1e3 * r['epoch_s']:.3f}", r["sources"]) for r in rows])
+
+
+def launches(data: Data) -> str:
+    """Row by row beside CUDA graphs."""
+    rows: list[Data] = data.get("launches", [])
+    head = ("family", "strategy", "launched", "epoch, ms", "simulated, ms", "graphs", "losses differ by")
+    cells = [
+        (
+            *(r["family"], r["strategy"], " / ".join(r["launched"])),
+            *(" / ".join(f"{ms:.3f}" for ms in r[key]) for key in ("measured_ms", "simulated_ms")),
+            *(r["graphs"] or r["why"] or "–", f"{r['difference']:.0e}"),
+        )
+        for r in rows
+    ]
+    return table(head, cells)
 
 
 def _percent(value: float | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 from gpu.command import command
+from gpu.committed import replay
 from gpu.device import present
 from gpu.place import Place
 from gpu.profiled import costs_of
@@ -19,3 +20,4 @@ def run(place: Place, record: Record) -> None:
     costs, setting = costs_of(place, folder)
     experiment = {**setting.experiment(setting.stored(place.work / "data"), place.device), "costs": str(costs)}
     record.put(fidelity=command(place, record, folder, "validate", experiment), setting=setting._asdict())
+    replay(place, record, folder, experiment, costs)

@@ -25,6 +25,10 @@ APART = {  # marks that two ranks alone need, and their dear cases
     "real_exec/snapshots/hybrid/averaging.py": "t-gcn-dynahb",
     "real_exec/signals/program.py": "dcrnn-dist-index",
 }
+GRAPHS = " ".join(
+    f"tests/real_exec/test_graphed.py::test_{name}"
+    for name in ("lanes_that_nobody_waits_for_and_numbers_of_blocks_that_share_a_graph", "graphs_compute_what_rows_do")
+)  # of what CUDA graphs alone run
 WRONG = {
     "unmarked": "the allocator is not told that another lane reads a tensor",
     "unordered": "a row does not wait for another lane's",
@@ -53,7 +57,8 @@ def _of(file: Path) -> Iterator[Fault]:
             equal[find] += 1
             numbers[kind] += 1
             name = f"{kind}-{place.removeprefix('real_exec/').removesuffix('.py').replace('/', '-')}-{numbers[kind]}"
-            tests = f"{TESTS} {NOTICE}::test_{PAIR}[{APART[place]}]" if place in APART else TESTS
+            tests = GRAPHS if place == "real_exec/graphed.py" or scope.startswith("_Steps") else TESTS
+            tests += f" {NOTICE}::test_{PAIR}[{APART[place]}]" if place in APART else ""
             yield Fault(name, place, scope, find, put, WRONG[kind], tests, equal[find])
 
 

@@ -21,6 +21,7 @@ GETTERS: dict[Any, Callable[[bool], Any]] = {
     Tensor.is_cpu.__get__: lambda there: not there,  # type: ignore[attr-defined]
     Tensor.get_device: lambda there: 0 if there else -1,
 }
+RANDOM = {"rand", "randn", "randint", "randperm"}
 COPIED = {torch.tensor, torch.as_tensor}  # from Python's objects: the host waits
 
 
@@ -68,7 +69,9 @@ class Calls(TorchFunctionMode):
             if there:
                 if func in COPIED:
                     self.operators.wait(self.operators.stream()[0], func.__name__)
-                self.memory.make(returned, self.operators.stream()[0])
+                self.operators.made(self.memory.make(returned, self.operators.stream()[0]))
+                if func.__name__ in RANDOM and at.capture is not None:
+                    at.capture.forbid(f"{func.__name__}: random numbers")
             elif pins:
                 self.memory.pin(returned)
             else:

@@ -22,6 +22,7 @@ class Kind(StrEnum):
     UNPINNED = "not pinned"  # a copy that should not wait, of memory from which it does
     WAIT = "host waits"  # while it issues rows
     MIXED = "devices mixed"
+    CAPTURE = "not to be captured"  # what a capture forbids, or a graph that uses what is not there any more
 
 
 class Finding(NamedTuple):

@@ -23,6 +23,7 @@ from chronoscale.real_exec.progress import Progress
 from chronoscale.real_exec.task import Task
 from pretended.calls import CUDA, Calls, remember
 from pretended.findings import Findings, Kind
+from pretended.graph import Graph
 from pretended.memory import Memory
 from pretended.operators import Operators
 from pretended.order import Event, Stream, at, host
@@ -56,7 +57,15 @@ class Device:
         finally:
             at.stream = before
 
+    def graph(self, pool: object) -> Graph:
+        return Graph(self.memory)
+
+    def pool(self) -> None:
+        """All graphs keep their memory for themselves."""
+
     def synchronize(self) -> None:
+        if at.capture is not None:
+            return at.capture.forbid("the host waits for the device")
         for stream in self.streams:
             stream.synchronize()
 
@@ -97,7 +106,26 @@ class Device:
                 if not self.memory.on_device(tensor):
                     self.findings.add(Kind.MIXED, f"{name} {list(tensor.shape)}")
                 self.memory.use(tensor, stream, not reads, gradient)
+                if (capture := self.operators.captured(stream)) is not None:
+                    capture.uses(tensor, not reads)
         return int(run(name, x, arguments, cuda))
+
+
+class Kernels:
+    """A library whose calls become part of the capture that is under way."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(self._library, name)
+
+        def called(*arguments: Any) -> Any:
+            if arguments and at.capture is not None:
+                at.capture.call(lambda: function(*arguments))
+            return function(*arguments)
+
+        return called
 
 
 @cache
@@ -148,12 +176,14 @@ class Handed(Progress):
 def pretended(library: Any) -> Iterator[Findings]:
     """Have the package find one GPU, whose kernels are `library`'s: emulated ones, or such that take the same arguments. What the device
     would have minded is complete when the block has ended."""
-    device = Device(library)
+    device, kernels = Device(library), Kernels(library)
     missing, status, zeros, apply = backend.missing, native.status, native._counters, torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
     engine = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
 
     def counters(place: torch.device, stream: int, pieces: int) -> Tensor:
         kept = zeros(place, stream, pieces)
+        if at.capture is not None:
+            return kept
         device.memory.use(kept, device.operators.stream()[0], writes=True)
         return kept
 
@@ -163,9 +193,9 @@ def pretended(library: Any) -> Iterator[Findings]:
         return returned
 
     patches = [
-        mock.patch.object(native, "cuda_library", lambda: library),
+        mock.patch.object(native, "cuda_library", lambda: kernels),
         mock.patch.object(native, "_on_device", lambda x: nullcontext(device.operators.stream()[0].cuda_stream)),
-        mock.patch.object(native, "_captured", lambda device: False),
+        mock.patch.object(native, "_captured", lambda device: at.capture is not None),
         mock.patch.object(native, "_zeros", {}),
         mock.patch.object(native, "_counters", counters),
         mock.patch.object(native, "status", lambda *given: device.status(status, *given)),
@@ -178,7 +208,7 @@ def pretended(library: Any) -> Iterator[Findings]:
         mock.patch.object(Tensor, "record_stream", lambda tensor, stream: device.memory.mark(tensor, stream)),
         mock.patch.object(torch.cuda, "current_stream", device.current),
         mock.patch.object(torch.cuda, "synchronize", lambda _=None: device.synchronize()),
-        mock.patch.object(torch.cuda, "is_current_stream_capturing", lambda: False),
+        mock.patch.object(torch.cuda, "is_current_stream_capturing", lambda: at.capture is not None),
         mock.patch.object(torch.cuda, "get_device_name", lambda _=None: "a pretended GPU"),
         mock.patch.object(torch.autograd, "_engine_run_backward", lambda *args, **given: device.backward(engine, *args, **given)),
         mock.patch.object(torch.autograd.Function, "apply", classmethod(applied)),

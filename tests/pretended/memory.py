@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 from pretended.findings import Findings, Kind, here
 from pretended.order import Line, Moment, Stream
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """What the thread does inside is not intercepted."""
+    with _disable_current_modes(), torch._C.DisableTorchFunction():
+        yield
 
 
 class Use(NamedTuple):
@@ -21,6 +31,21 @@ class Use(NamedTuple):
     place: str
 
 
+@dataclass(frozen=True)
+class Place:
+    """A tensor, but for what keeps its storage alive."""
+
+    storage: int
+    dtype: torch.dtype
+    offset: int
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> Place:
+        return cls(tensor.untyped_storage()._cdata, tensor.dtype, tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
+
+
 @dataclass(eq=False)
 class Block:
     """A storage. `home`: the stream that it was made on, None of memory of the host. `marked`: lines that its allocator was told of."""
@@ -29,6 +54,7 @@ class Block:
     home: Stream | None
     pinned: bool = False
     made: str = ""
+    floats: bool = False
     gradient: bool = False  # autograd made it, and marks it itself
     given: Stream | None = None  # on this stream, as a gradient to begin with, which autograd marks for other streams
     marked: set[int] = field(default_factory=set)
@@ -43,7 +69,7 @@ class Memory:
     def __init__(self, findings: Findings, default: Stream) -> None:
         self.findings, self.default = findings, default
         self._blocks: dict[int, Block] = {}
-        self._at: dict[int, Tensor] = {}  # what kernels were given the address of
+        self._at: dict[int, Place | Tensor] = {}  # what kernels were given the address of
 
     def block(self, tensor: Tensor) -> Block | None:
         """Return the storage's, None of a storage that only the host knows."""
@@ -82,11 +108,45 @@ class Memory:
     def address(self, tensor: Tensor, address: int) -> None:
         """Remember whose address a kernel is about to be given."""
         if tensor.numel():
-            self._at[address] = tensor
+            self._at[address] = tensor if self.block(tensor) is None else Place.of(tensor)
 
     def addressed(self, address: object) -> Tensor | None:
         """Return the tensor whose address was asked for last."""
-        return self._at.get(address) if isinstance(address, int) else None
+        found = self._at.get(address) if isinstance(address, int) else None
+        return self.tensor(found) if isinstance(found, Place) else found
+
+    def tensor(self, place: Place) -> Tensor:
+        """Return the tensor there."""
+        found: Tensor
+        with unwatched():
+            found = torch.empty(0, dtype=place.dtype).set_(self._blocks[place.storage].storage, place.offset, place.size, place.stride)
+        return found
+
+    def known(self) -> set[int]:
+        """Return the numbers of all storages."""
+        return set(self._blocks)
+
+    def bytes_of(self, number: int) -> Tensor:
+        """Return what a storage holds, uint8."""
+        return torch.empty(0, dtype=torch.uint8).set_(self._blocks[number].storage)
+
+    def made(self, streams: Sequence[Stream]) -> set[int]:
+        """Return the numbers of the storages that were made on these streams."""
+        return {number for number, block in list(self._blocks.items()) if block.home in streams}
+
+    def poisonable(self, number: int) -> bool:
+        """Return whether a storage was made for floating point numbers."""
+        return self._blocks[number].floats
+
+    def forgotten(self, number: int) -> bool:
+        """Return whether nobody but this record holds a storage."""
+        return bool(torch._C._storage_Use_Count(self._blocks[number].storage._cdata) == 1)  # type: ignore[attr-defined]
+
+    def use_all(self, number: int, line: Line, writes: bool) -> None:
+        """Note a use of a whole storage."""
+        with unwatched():
+            whole = self.bytes_of(number)
+        self.use(whole, line, writes)
 
     def use(self, tensor: Tensor, line: Line, writes: bool, gradient: bool = False) -> None:
         """Note a use by a line; `gradient`: by autograd."""
@@ -109,6 +169,11 @@ class Memory:
             uses.remove(use)
         uses.append(Use(moment, low, high, place))
 
+    def rewrite(self, number: int, line: Line) -> None:
+        """Note that a line has written a graph's own memory, whatever was done with it before."""
+        block = self._blocks[number]
+        block.writes, block.reads = [Use(line.tick(), 0, block.storage.nbytes(), here())], []
+
     def close(self) -> None:
         """Find what another stream read and never marked, not even later: what is marked later was alive."""
         for block in self._blocks.values():
@@ -120,4 +185,4 @@ class Memory:
 
     def _put(self, tensor: Tensor, home: Stream | None, pinned: bool) -> None:
         storage = tensor.untyped_storage()
-        self._blocks[storage._cdata] = Block(storage, home, pinned, here())
+        self._blocks[storage._cdata] = Block(storage, home, pinned, here(), tensor.is_floating_point())

@@ -21,7 +21,6 @@ WAITS = {
 }
 INDEXED = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"}
 SILENT = {"detach", "alias", "_record_function_enter_new", "_record_function_exit", "record_stream"}
-EMPTY = {"empty", "new_empty", "empty_like", "empty_strided", "new_empty_strided"}
 
 
 class Operators(TorchDispatchMode):
@@ -47,20 +46,36 @@ class Operators(TorchDispatchMode):
                     memory.use(tensor, host(), id(tensor) in written)
             returned = func(*args, **given)
             if not tensors and torch._C._current_autograd_node() is not None:  # zeros for a gradient that nothing gave
-                memory.make(returned, *self.stream())
+                self.made(memory.make(returned, *self.stream()))
             return returned
         stream, gradient = self.stream()
+        capture = self.captured(stream)
         self._mixed(name, args, given)
         if name in WAITS or (name == "repeat_interleave" and given.get("output_size") is None):
             self.wait(stream, name)
         for tensor in device:
             memory.use(tensor, stream, id(tensor) in written, gradient)
+            if capture is not None:
+                capture.uses(tensor, id(tensor) in written)
         returned = func(*args, **given)
         known = {tensor.untyped_storage()._cdata for tensor in tensors}
         for leaf in tree_leaves(returned):
             if isinstance(leaf, Tensor) and leaf.untyped_storage()._cdata not in known:
                 memory.make(leaf, stream, gradient)
+        if capture is not None:
+            capture.operator(func, args, given, returned, known)
         return returned
+
+    def captured(self, stream: Stream) -> Any:
+        """Return the capture that a stream is part of."""
+        if at.capture is not None and stream.capture is None:
+            at.capture.forbid("work on a stream that is not part of the capture")
+        return stream.capture
+
+    def made(self, tensor: Tensor) -> None:
+        """Note a tensor that the device has made of nothing."""
+        if (capture := self.captured(self.stream()[0])) is not None:
+            capture.fills(tensor)
 
     def stream(self) -> tuple[Stream, bool]:
         """Return the stream that the calling thread starts work on, and whether autograd starts it, which marks its gradients."""
@@ -79,6 +94,8 @@ class Operators(TorchDispatchMode):
         """The host waits for all that was started on a stream."""
         if at.issuing:
             self.memory.findings.add(Kind.WAIT, what)
+        if stream.capture is not None:
+            stream.capture.forbid(f"the host waits: {what}")
         host().learn(stream.known)
 
     def _copy(self, func: Any, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
@@ -94,6 +111,10 @@ class Operators(TorchDispatchMode):
         theirs = source if memory.on_device(into) else into
         if not theirs.numel():
             return
+        if (capture := self.captured(stream)) is not None:
+            capture.uses(source, False)
+            capture.uses(into, True)
+            capture.copies(into, source)
         if asynchronous and memory.pinned(theirs) and _dense(theirs):
             memory.use(source, stream, False, gradient)
             memory.use(into, stream, True, gradient)

@@ -6,7 +6,7 @@ import itertools
 import threading
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _numbers = itertools.count(1)
 
@@ -47,12 +47,16 @@ class Event:
     def __init__(self) -> None:
         self._known: dict[int, int] = {}
         self._ns = 0
+        self.capture: Any = None  # that it was recorded in
 
     def record(self, stream: Stream) -> None:
+        self.capture = stream.capture
         stream.learn(host().known)
         self._known, self._ns = dict(stream.known), time.perf_counter_ns()
 
     def synchronize(self) -> None:
+        if self.capture is not None:
+            self.capture.forbid("the host waits for an event of a capture")
         host().learn(self._known)
 
     def elapsed_time(self, later: Event) -> float:
@@ -64,26 +68,37 @@ class Event:
 
 
 class Stream(Line):
-    """A stream, as torch.cuda.Stream."""
+    """A stream, as torch.cuda.Stream. capture: that it is part of."""
+
+    capture: Any = None
 
     @property
     def cuda_stream(self) -> int:
         return self.number
 
     def wait_event(self, event: Event) -> None:
+        """Also joins the capture that the event is of."""
+        if event.capture is not None and event.capture is not self.capture:
+            event.capture.join(self)
+        elif self.capture is not None and event.capture is None:
+            self.capture.forbid("a wait for what is not of the capture")
         self.learn(event.known)
 
     def synchronize(self) -> None:
+        if self.capture is not None:
+            self.capture.forbid("the host waits for a stream that is captured")
         host().learn(self.known)
 
 
 class _Here(threading.local):
-    """What is so on the calling thread. `issuing`: it issues a row, and must not wait. `watched`: calls are intercepted."""
+    """What is so on the calling thread. `issuing`: it issues a row, and must not wait. `watched`: calls are intercepted. `capture`: that it
+    has begun, and not ended."""
 
     def __init__(self) -> None:
         self.host = Line()
         self.stream: Stream | None = None
         self.issuing = self.watched = False
+        self.capture: Any = None
 
 
 at = _Here()

@@ -94,7 +94,7 @@ def measure(experiment: Experiment, run: Run, folder: Path, told: Told = lambda 
     for ranks in sorted(set(experiment.ranks)):
         told(f"choosing what to time on {ranks} ranks")
         asked, epoch_ns, anything = _asked(experiment, run, ranks)
-        found = chosen(experiment, probes.of(ranks), ranks, asked, epoch_ns, experiment.warmup + passes, anything)
+        found = chosen(experiment, probes.of(ranks), ranks, asked, epoch_ns, experiment.warming + passes, anything)
         items = probing(experiment, found, ranks, work)
         probe_job = replace(job(experiment, f"probes-{ranks}", [one for one, _ in items], work), repeats=passes)
         launch(probe_job, ranks, work, told)
@@ -147,10 +147,10 @@ def chosen(
 
 def probing(experiment: Experiment, found: Sequence[Candidate], ranks: int, folder: Path) -> list[tuple[Item, Schedule]]:
     """Items of a job, their files written, and for several ranks all-reduces of many sizes beside them."""
-    items = [(replace(one.item(), learning_rate=RATE), one.schedule) for one in found]
+    items = [(replace(one.item(), learning_rate=RATE, probes=True), one.schedule) for one in found]
     if ranks > 1:
         alone = all_reduces(ranks)
-        items.append((item(folder, alone.name, alone, "", experiment.hyper), alone))
+        items.append((replace(item(folder, alone.name, alone, "", experiment.hyper), probes=True), alone))
     return items
 
 

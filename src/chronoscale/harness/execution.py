@@ -37,6 +37,7 @@ from chronoscale.simulator.memory import check
 from chronoscale.simulator.uncertainty import Uncertainty
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import UNUSED, CostModel, FittedCosts
+from chronoscale.strategies.graphs import in_turn
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Workload
 
@@ -100,7 +101,7 @@ def execute(
         if replayed and given is None:
             asked, epoch_ns = needed(plans[ranks].values(), sheet(experiment))
             (folder := part / PROBES).mkdir()
-            passes = experiment.warmup + experiment.repeats
+            passes = experiment.warming + experiment.repeats
             candidates = filter(probed, family.probes(experiment, run, folder).of(ranks))
             found = chosen(experiment, candidates, ranks, asked, epoch_ns, passes)
             probes = probing(experiment, found, ranks, folder)
@@ -119,6 +120,8 @@ def execute(
         told(f"{ranks} rank{'s' * (ranks > 1)}")
         run.piece(f"ranks-{ranks}", partial(make, ranks))
     warn(idle(run))
+    for said in one_by_one(run):
+        warnings.warn(said, ChronoscaleWarning, stacklevel=2)
     for said in noisy(run).values():
         warnings.warn(said, ChronoscaleWarning, stacklevel=2)
 
@@ -162,6 +165,17 @@ def noisy(run: Run) -> dict[int, str]:
     return {ranks: f"on {ranks} rank{'s' * (ranks > 1)}: {said}" for ranks, said in found.items() if said}
 
 
+def one_by_one(run: Run) -> list[str]:
+    """What was to run as CUDA graphs and did not, and why, a line a strategy and number of ranks."""
+    found = []
+    for ranks, folder in run.numbered("ranks-"):
+        for name in schedules(folder):
+            launched = load_passes(folder, name)[-1].launched
+            if launched is not None and launched.why:
+                found.append(f"launch: graph: strategy '{name}' on {ranks} rank{'s' * (ranks > 1)} was {launched}")
+    return found
+
+
 def idle(run: Run) -> Idle:
     """Ranks that train nothing, by strategy and number of ranks."""
     return {(name, ranks): one.idle for ranks, folder in run.numbered("ranks-") for name, one in schedules(folder).items()}
@@ -183,6 +197,12 @@ def passes(run: Run, ranks: int, name: str) -> list[Pass]:
     return load_passes(run.folder / f"ranks-{ranks}", name)
 
 
+def as_launched(costs: FittedCosts, done: Pass) -> FittedCosts:
+    """The costs of a pass: nothing is launched one by one where it ran as CUDA graphs. Rows then take what they took one by one, which is
+    too much for those that waited for their launches."""
+    return costs if done.launched is None or done.launched.why else replace(costs, launch_ns=0)
+
+
 def rehearse(experiment: Experiment, run: Run) -> None:
     """A piece `replay-<n>` for every rank count: the executed schedules replayed on a model of this machine, with the costs that the
     experiment names or that were fitted to the probes beside them. Of several ranks, which wait for the slowest, also the epochs of
@@ -193,9 +213,10 @@ def rehearse(experiment: Experiment, run: Run) -> None:
 
     def make(ranks: int, part: Path) -> None:
         folder = run.folder / f"ranks-{ranks}"
-        costs = of_file(experiment) if named(experiment) else FittedCosts.load(folder / COSTS, experiment.extrapolate)
+        known = of_file(experiment) if named(experiment) else FittedCosts.load(folder / COSTS, experiment.extrapolate)
         for name, schedule in schedules(folder).items():
-            cluster = machine_for(experiment, costs, schedule)
+            cluster, done = machine_for(experiment, known, schedule), load_passes(folder, name)[-1]
+            schedule, costs = in_turn(schedule, done.trace), as_launched(known, done)
             trace = replay(schedule, cluster, costs)
             check(schedule, trace, cluster)
             trace.save(part / f"{name}.parquet")

@@ -147,13 +147,20 @@ class Experiment(Part):
     costs: str = Field("auto", description="datasheet, fitted, or the path of a costs.json; auto: fitted to run, datasheet to simulate")
     extrapolate: bool = Field(False, description="let fitted costs leave the range, and the device, that they were fitted on")
     launch: Literal["eager", "graph"] = Field(
-        "eager", description="simulated with a datasheet: kernels launched one by one, or captured as CUDA graphs"
+        "eager",
+        description="kernels launched one by one, or as CUDA graphs, captured once and replayed: executed on a GPU, simulated with a "
+        "datasheet; a run says what it did not capture, and why",
     )
     contention: bool = Field(True, description="simulated: rows that run side by side share memory bandwidth, SMs and links")
     uncertainty: Uncertain = Field(Uncertain(), description="simulated: what is not known of the time that things take")
     failures: Failing | None = Field(None, description="simulated: a training of `epochs` epochs whose GPUs fail")
     advise: Advised = Field(Advised(), description="what `chronoscale advise` compares, and by what")
     seed: int = Field(0, ge=0, le=2**63 - 1, description="of generated data, parameters and orders")
+
+    @property
+    def warming(self) -> int:
+        """Passes before those that are timed; graphs take one to be run row by row, and one to be captured."""
+        return max(self.warmup, 2) if self.launch == "graph" else self.warmup
 
     @model_validator(mode="after")
     def _counts(self) -> Experiment:

@@ -23,7 +23,7 @@ from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import FittedCosts
 from chronoscale.strategies.formats import chakra_out, simgrid
-from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.trace import Trace
 
 GROUPS = "comm_groups.json"  # beside Chakra's files
@@ -96,7 +96,17 @@ def _perfetto(timed: Timed, out: Path) -> list[Path]:
     return [path]
 
 
+def _hidden(timed: Timed) -> bool:
+    """Whether rows ran within CUDA graphs, where nothing timed them; a warning says so."""
+    if hidden := bool((timed.trace.op == Op.GRAPH).any()):
+        said = f"{timed.name} ran as CUDA graphs, whose rows have no times of their own: it is left out; format perfetto has it"
+        warnings.warn(said, ChronoscaleWarning, stacklevel=2)
+    return hidden
+
+
 def _chakra(timed: Timed, out: Path) -> list[Path]:
+    if _hidden(timed):
+        return []
     folder = out / timed.name
     folder.mkdir(exist_ok=True)
     paths = chakra_out.write(timed.trace, timed.schedule, timed.cluster().device.streams, folder, timed.name)
@@ -105,7 +115,7 @@ def _chakra(timed: Timed, out: Path) -> list[Path]:
 
 
 def _simgrid(timed: Timed, out: Path) -> list[Path]:
-    return simgrid.write(timed.trace, timed.schedule, timed.cluster(), out / f"{timed.name}-simgrid")
+    return [] if _hidden(timed) else simgrid.write(timed.trace, timed.schedule, timed.cluster(), out / f"{timed.name}-simgrid")
 
 
 FORMS: Mapping[str, Callable[[Timed, Path], list[Path]]] = {"chakra": _chakra, "perfetto": _perfetto, "simgrid": _simgrid}

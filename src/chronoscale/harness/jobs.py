@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from chronoscale.datasets.scores import Scores
 from chronoscale.harness.experiment import Experiment
 from chronoscale.kept import read_array, read_json, reading
+from chronoscale.real_exec.blocks import Launched
 from chronoscale.real_exec.interpreter import Pass
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.strategies.schedule import Schedule
@@ -32,7 +34,8 @@ def job(experiment: Experiment, name: str, items: list[Item], out: Path) -> Job:
     latency, hang_after = experiment.network_latency, experiment.hang_after
     shares = experiment.share_gpu
     settings = Settings(*how, bus=bus, network=network, network_latency=latency, topology=topology, hang_after=hang_after, share_gpu=shares)
-    return Job(name, tuple(items), str(out), experiment.model.choice, experiment.repeats, experiment.warmup, settings, experiment.modules)
+    settings = replace(settings, launch=experiment.launch)
+    return Job(name, tuple(items), str(out), experiment.model.choice, experiment.repeats, experiment.warming, settings, experiment.modules)
 
 
 def load_passes(folder: Path, label: str) -> list[Pass]:
@@ -47,7 +50,12 @@ def load_passes(folder: Path, label: str) -> list[Pass]:
     with reading(path, "counts"):
         if len(counts) != len(losses):
             raise ValueError(f"expected {len(losses)} repeats, got {len(counts)}")
-    found = enumerate(zip(losses, scores, counts, strict=True))
+    path = folder / f"{label}-launched.json"
+    launched = read_json(path, list[Launched], "record of launches") if path.exists() else [None for _ in scores]
+    with reading(path, "record of launches"):
+        if len(launched) != len(losses):
+            raise ValueError(f"expected {len(losses)} repeats, got {len(launched)}")
+    found = enumerate(zip(losses, scores, counts, launched, strict=True))
     return [Pass(Trace.load(folder / f"{label}-r{repeat}.parquet"), *one) for repeat, one in found]
 
 

@@ -12,6 +12,7 @@ import torch
 
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.experiment import Experiment
+from chronoscale.real_exec.context import NO_GRAPHS
 from chronoscale.real_exec.lanes import Threads, lanes_for
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
@@ -59,10 +60,14 @@ def seated(experiment: Experiment) -> Experiment:
 
 
 def seat(experiment: Experiment, counts: Collection[int]) -> None:
-    """See that the largest of the numbers of ranks can be at work here. Raises UserError for a GPU that is asked for and absent, for more
-    ranks than GPUs, or than memory holds processes; warns of ranks that share a GPU, or cores: their times are not those of ranks with
-    their own."""
+    """See that the largest of the numbers of ranks can be at work here.
+
+    Raises UserError for a GPU that is asked for and absent, for CUDA graphs without one, for more ranks than GPUs, or than memory holds
+    processes; warns of ranks that share a GPU, or cores: their times are not those of ranks with their own.
+    """
     ranks, there = max(counts), gpus()
+    if experiment.launch == "graph" and this_device(experiment).type == "cpu":
+        raise UserError(NO_GRAPHS)
     if experiment.device == "cuda" and not there:
         raise UserError("device: cuda, and there is no GPU that torch can use here; set device: cpu, or leave it out")
     if this_device(experiment).type == "cuda":

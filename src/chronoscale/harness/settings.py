@@ -18,6 +18,8 @@ def executed(run: Run, experiment: Experiment) -> Setting:
     """Of what the run executed."""
     found = run.environment
     place = {"device": found.get("device", ""), **{name: found.get(name, "") for name in LIBRARIES}, "threads": str(experiment.threads)}
+    if experiment.launch != "eager":
+        place["launch"] = experiment.launch
     if experiment.transfer_thread:
         place["transfer_thread"] = "true"
     if experiment.bus:

@@ -41,7 +41,7 @@ def result(run: Run, ranks: int) -> Staged:
     epochs = tuple(map(_shown, done))
     left = control(folder)
     over = ended(folder)
-    notes = (*left.notes, *noted(folder), *scaled(folder, done), *early(folder, done), *tested(folder))
+    notes = (*left.notes, *noted(folder), *scaled(folder, done), *launched(done), *early(folder, done), *tested(folder))
     return Staged(
         run.folder.name,
         ranks,
@@ -53,6 +53,12 @@ def result(run: Run, ranks: int) -> Staged:
         best=None if over is None else over.best,
         breakdowns=breakdowns(folder, done),
     )
+
+
+def launched(done: Sequence[EpochRecord]) -> list[str]:
+    """By stage, how its last epoch was launched, where CUDA graphs were asked for."""
+    last = {record.stage: record.launched for record in done}
+    return [f"launch: graph: the last epoch of stage '{stage}' was {how}." for stage, how in last.items() if how is not None]
 
 
 def ended(folder: Path) -> Ended | None:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from chronoscale.datasets.scores import Scores
 from chronoscale.kept import read_json, reading
+from chronoscale.real_exec.blocks import Launched
 from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.plans import Plans
 
@@ -29,7 +30,7 @@ class EpochRecord:
     """One epoch, as rank 0 saw it. Times are ns of the system's clock; `switch_ns` was spent on taking up a new plan before it.
 
     losses: one value an iteration. scores: of what validated, by key; none where nothing did. rates: the lowest and the highest learning
-    rate of a step. counts: as of `EpochResult`.
+    rate of a step. counts: as of `EpochResult`. launched: how, where CUDA graphs were asked for.
     """
 
     epoch: int
@@ -43,6 +44,7 @@ class EpochRecord:
     scores: Scores
     rates: tuple[float, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
+    launched: Launched | None = None
 
     @property
     def loss(self) -> float:

@@ -17,7 +17,7 @@ from chronoscale.real_exec import positions
 from chronoscale.real_exec.allocator import keep_memory
 from chronoscale.real_exec.collective import Alone, Collective, TorchCollective
 from chronoscale.real_exec.exchange import Exchange, NoExchange, TorchExchange
-from chronoscale.real_exec.job import Settings
+from chronoscale.real_exec.job import Item, Settings
 from chronoscale.real_exec.lanes import Lanes, Threads, lanes_for
 from chronoscale.real_exec.positions import Phase
 from chronoscale.real_exec.rank import pick_device
@@ -27,6 +27,7 @@ from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.schedule import Schedule
 
 Made = TypeVar("Made")
+NO_GRAPHS = "launch: graph is of a GPU, and this would run on the CPU, which launches no kernels; set launch: eager, or leave it out"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,9 +58,12 @@ class Context:
             raise UserError(f"schedule '{schedule.name}' is for {schedule.ranks} ranks, {self.ranks} are running")
         return schedule
 
-    def at(self, rate: float) -> Context:
-        """The same for an item with a learning rate of its own, which nothing scales; 0: this one."""
-        return replace(self, settings=replace(self.settings, learning_rate=rate, scale_learning_rate=False)) if rate else self
+    def of(self, item: Item) -> Context:
+        """The same with the settings of an item: its own learning rate, which nothing scales, and rows launched one by one if it probes."""
+        settings = self.settings
+        if item.learning_rate:
+            settings = replace(settings, learning_rate=item.learning_rate, scale_learning_rate=False)
+        return replace(self, settings=replace(settings, launch="eager") if item.probes else settings)
 
     def lanes(self, schedule: Schedule) -> Lanes:
         """What sets the rows of a schedule in motion here. On a GPU all share streams: its allocator keeps memory for each."""
@@ -71,10 +75,12 @@ class Context:
 def joined(settings: Settings) -> Iterator[Context]:
     """This rank of the process group, or the only one. Called on every rank; ranks that come to the end wait for each other there.
 
-    Raises UserError when a GPU is asked for and absent.
+    Raises UserError when a GPU is asked for and absent, and for graphs without one.
     """
     ranks, rank = (dist.get_world_size(), dist.get_rank()) if dist.is_initialized() else (1, 0)
     device = pick_device(settings.device, rank, settings.share_gpu)
+    if settings.launch == "graph" and device.type == "cpu":
+        raise UserError(NO_GRAPHS)
     torch.set_num_threads(settings.threads)
     set_threads(settings.threads)
     if device.type == "cpu":

@@ -30,6 +30,18 @@ class Event(Protocol):
         ...
 
 
+class Graph(Protocol):
+    """A CUDA graph."""
+
+    def capture(self, stream: Any) -> AbstractContextManager[Any]:
+        """What is started inside on this stream, and on those that wait for it, becomes the graph, and does not run."""
+        ...
+
+    def replay(self) -> None:
+        """Run it once on the current stream."""
+        ...
+
+
 class Streams(Protocol):
     """What of a device runs rows; streams have `wait_event(event)` and `synchronize()`."""
 
@@ -43,6 +55,14 @@ class Streams(Protocol):
 
     def synchronize(self) -> None:
         """Wait for all streams."""
+        ...
+
+    def graph(self, pool: Any) -> Graph:
+        """A graph to be captured, its memory that of a `pool`."""
+        ...
+
+    def pool(self) -> Any:
+        """Memory for graphs that never run beside each other."""
         ...
 
 
@@ -63,6 +83,25 @@ class CudaStreams:
 
     def synchronize(self) -> None:
         torch.cuda.synchronize(self._device)
+
+    def graph(self, pool: Any) -> Graph:
+        return _CudaGraph(pool)
+
+    def pool(self) -> Any:
+        return torch.cuda.graph_pool_handle()
+
+
+class _CudaGraph:
+    """One of torch's. Threads beside the one that captures may go on: the host's has its own memory and events."""
+
+    def __init__(self, pool: Any) -> None:
+        self._graph, self._pool = torch.cuda.CUDAGraph(), pool
+
+    def capture(self, stream: Any) -> AbstractContextManager[Any]:
+        return torch.cuda.graph(self._graph, pool=self._pool, stream=stream, capture_error_mode="thread_local")
+
+    def replay(self) -> None:
+        self._graph.replay()
 
 
 class _Reading(NamedTuple):
@@ -85,25 +124,25 @@ class DeviceLanes:
     streams: tuple[tuple[Lane, ...], ...] = tuple((lane,) for lane in Lane)
 
     def __init__(self, device: Streams, clock: Clock = time.perf_counter_ns) -> None:
-        self._device, self._clock, self._stream = device, clock, {lane: device.stream() for lane in Lane}
+        self.device, self._clock, self.lane = device, clock, {lane: device.stream() for lane in Lane}
 
     def run(self, tasks: Sequence[Task], program: Callable[[Task], None]) -> tuple[Ints, Ints]:
         """As `Lanes.run`. Rows of the device are timed by its events, on the host's clock by moments that both read before and after."""
-        self._device.synchronize()
-        rows = _Rows(tasks, self._device, self._stream, self._clock, program)
+        self.device.synchronize()
+        rows = _Rows(tasks, self.device, self.lane, self._clock, program)
         first = self._read()
         hosts = sorted({task.lane for task in tasks if task.hosted})
         thread = [hosts.index(task.lane) if task.hosted else len(hosts) for task in tasks]
         Progress(tasks, thread, rows.needs, len(hosts) + 1).run([*[rows.work] * len(hosts), rows.issue])
-        self._device.synchronize()
+        self.device.synchronize()
         return rows.times(first, self._read())
 
     def _read(self) -> _Reading:
         """Now, on both clocks, the device idle."""
         found = []
         for _ in range(READINGS):
-            event, before = self._device.event(), self._clock()
-            event.record(self._stream[Lane.COMPUTE])
+            event, before = self.device.event(), self._clock()
+            event.record(self.lane[Lane.COMPUTE])
             event.synchronize()
             after = self._clock()
             found.append(_Reading(event, (before + after) // 2, (after - before + 1) // 2))

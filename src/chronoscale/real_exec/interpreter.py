@@ -14,6 +14,7 @@ import torch.distributed as dist
 from chronoscale.datasets.scores import present
 from chronoscale.errors import NotFiniteError
 from chronoscale.real_exec import positions
+from chronoscale.real_exec.blocks import Launched
 from chronoscale.real_exec.lanes import Lanes
 from chronoscale.real_exec.positions import Phase
 from chronoscale.real_exec.program import Program
@@ -30,13 +31,15 @@ Numbers = TypeVar("Numbers", Ints, Floats)
 class Pass:
     """One pass over a schedule: its trace and the loss of every iteration, float64 [iterations].
 
-    scores: of what validated at its end, by key; none where nothing did. counts: as of `EpochResult`.
+    scores: of what validated at its end, by key; none where nothing did. counts: as of `EpochResult`. launched: how, where CUDA graphs were
+    asked for; the trace has one row a graph.
     """
 
     trace: Trace
     losses: Floats
     scores: Mapping[str, float] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
+    launched: Launched | None = None
 
 
 def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, during: str = "") -> Pass:
@@ -63,8 +66,10 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
     for iteration, share in result.losses.items():
         losses[iteration] = share
     rows = np.array([task.task for task in program.tasks], np.int64)
-    times = np.zeros((2, len(schedule)), np.int64)
+    times = np.zeros((3, len(schedule)), np.int64)
     times[0, rows], times[1, rows] = start, end
+    for row, stands in program.stands.items():
+        times[2, row] = stands + 1
     if program.collective.ranks > 1:
         times, losses = _sum(times), _sum(losses)
     if not np.isfinite(losses).all():  # of finite gradients: a square that overflows
@@ -72,11 +77,15 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
     for score in present([result.scores]):
         if not score.may_be_undefined and not math.isfinite(result.scores[score.key]):
             raise NotFiniteError(_blame(Unsound(None, f"the validation {score.title}"), schedule, program, {}, during))
-    times[0] = rendezvous(schedule, times[0], times[1])
+    stands, times = times[2] - 1, times[:2]
+    alone = stands < 0
+    times[0, alone] = rendezvous(schedule, times[0], times[1])[alone]
+    times[:, ~alone] = times[:, stands[~alone]]
     times -= times[0].min() if len(schedule) else 0
     here.enter(Phase.PREPARING)
     source = np.full(len(schedule), Source.MEASURED, np.uint8)
-    return Pass(Trace.of(schedule, times[0], times[1], source, device), losses, result.scores, result.counts)
+    trace = Trace.of(schedule, times[0], times[1], source, device).folded(stands)
+    return Pass(trace, losses, result.scores, result.counts, program.launched)
 
 
 def _blame(found: Unsound, schedule: Schedule, program: Program, losses: Mapping[int, float], during: str) -> str:

@@ -15,7 +15,8 @@ class Item:
     """One schedule (Parquet) on one dataset folder; `label` names its results. `hyper` is what the schedule was planned with.
 
     `parts` is the file of its vertex partition, int32 [N] as .npy, where it has one; `prepare` the schedule of what happens once before.
-    Items with one `prepare` share what it made. `learning_rate`: its own, which nothing scales; 0: the job's.
+    Items with one `prepare` share what it made. `learning_rate`: its own, which nothing scales; 0: the job's. `probes`: its rows are to be
+    timed one by one, however the job launches them.
     """
 
     label: str
@@ -25,6 +26,7 @@ class Item:
     parts: str = ""
     prepare: str = ""
     learning_rate: float = 0.0
+    probes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,8 @@ class Settings:
     that transfers are held to, 0 for none; `network`: that each rank sends and receives at most, 0 for none, and `network_latency`: seconds
     that every operation between ranks takes beside. `topology`: a file that says which processors share caches; '': the system does.
     `scale_learning_rate`: on snapshots, by the groups of a step (REAL §7.4). `hang_after`: seconds without a move of any rank after which
-    the job is ended, where ten times the longest row is not more. `share_gpu`: all ranks are on the first GPU, and communicate by gloo."""
+    the job is ended, where ten times the longest row is not more. `share_gpu`: all ranks are on the first GPU, and communicate by gloo.
+    `launch`: on CUDA, "eager", row by row, or "graph", as CUDA graphs."""
 
     threads: int = 1
     learning_rate: float = 0.01
@@ -47,6 +50,7 @@ class Settings:
     topology: str = ""
     hang_after: float = 60.0
     share_gpu: bool = False
+    launch: str = "eager"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,14 @@ TEST = "test.json"  # in a training's folder, where it has tested at its end: sc
 
 
 class Plan(NamedTuple):
-    """A schedule and what executes it; records of its epochs bear its number and the stage of training that it is for."""
+    """A schedule and what executes it; records of its epochs bear its number and the stage of training that it is for. `timed`: costs are
+    fitted to its rows."""
 
     number: int
     stage: str
     schedule: Schedule
     program: Program
+    timed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from chronoscale.datasets.scores import known
+from chronoscale.real_exec.blocks import NOT_CAPTURED, Blocks, Launched
 from chronoscale.real_exec.collective import Collective
 from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.notes import Note
 from chronoscale.real_exec.task import Task, tasks_of
 from chronoscale.strategies.schedule import Schedule
 
@@ -39,6 +41,21 @@ class Program(Protocol):
 
     tasks: list[Task]
     collective: Collective
+
+    @property
+    def blocks(self) -> Blocks | str:
+        """Its rows as blocks that a CUDA graph may hold, or in words why there are none."""
+        return NOT_CAPTURED
+
+    @property
+    def launched(self) -> Launched | None:
+        """How the rows of the last pass were launched, where graphs were asked for."""
+        return None
+
+    @property
+    def stands(self) -> Mapping[int, int]:
+        """Of the last pass, for each row that was in a CUDA graph the row that stands for all of it."""
+        return {}
 
     def begin(self) -> None:
         """Called once before the first row of a pass; most programs have nothing to do."""
@@ -70,17 +87,19 @@ class Losses:
     """A rank's shares of the losses of a pass; they stay on the device until it has ended."""
 
     def __init__(self) -> None:
-        self._shares: defaultdict[int, list[Tensor]] = defaultdict(list)
+        self.notes: list[Note] = []
 
     def add(self, iteration: int, share: Tensor) -> None:
         """A scalar, added to the iteration's others."""
-        self._shares[iteration].append(share.detach())
+        self.notes.append(Note(iteration, share.detach()))
 
     def finish(self) -> dict[int, float]:
         """Sums by iteration; the next pass starts from none."""
-        sums = {iteration: float(torch.stack(shares).sum()) for iteration, shares in self._shares.items()}
-        self._shares.clear()
-        return sums
+        shares: defaultdict[int, list[Tensor]] = defaultdict(list)
+        for note in self.notes:
+            shares[note.iteration].append(note.value)
+        self.notes.clear()
+        return {iteration: float(torch.stack(added).sum()) for iteration, added in shares.items()}
 
 
 class CollectiveProgram(Program):

@@ -18,6 +18,7 @@ from chronoscale.real_exec import positions
 from chronoscale.real_exec.checkpoint import EpochRecord, keep, records, replaced, restore
 from chronoscale.real_exec.context import joined
 from chronoscale.real_exec.environment import device_name
+from chronoscale.real_exec.graphed import graphed
 from chronoscale.real_exec.interpreter import execute
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.plans import ENDED, Ended, Plan
@@ -52,7 +53,8 @@ def train(job: Job) -> None:
             start = time.time_ns()
             if plan is not held:
                 held, lanes, traced, switch = plan, context.lanes(plan.schedule), 0, start - looked
-            done = execute(plan.schedule, plan.program, lanes, device_name(context.device), f"epoch {epoch}")
+                program = graphed(plan.program, lanes, context, plan.timed)
+            done = execute(plan.schedule, program, lanes, device_name(context.device), f"epoch {epoch}")
             end = time.time_ns()
             scores.append(done.scores)
             over = plans.over(scores)
@@ -61,7 +63,9 @@ def train(job: Job) -> None:
                     done.trace.save(folder / "epochs" / f"{epoch:06d}.parquet")
                 losses = tuple(done.losses.tolist())
                 said = (plan.number, plan.stage, plan.schedule.name, switch)
-                record = EpochRecord(epoch, *said, start, end, losses, dict(done.scores), plans.learner.rates(), dict(done.counts))
+                record = EpochRecord(
+                    epoch, *said, start, end, losses, dict(done.scores), plans.learner.rates(), dict(done.counts), done.launched
+                )
                 keep(folder, record, plans.learner, plans.kept())
             traced, looked = traced + 1, time.time_ns()
             if over:

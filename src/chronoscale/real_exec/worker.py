@@ -6,8 +6,9 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch.distributed as dist
@@ -15,8 +16,10 @@ import torch.distributed as dist
 from chronoscale.real_exec import positions
 from chronoscale.real_exec.context import joined
 from chronoscale.real_exec.environment import device_name
+from chronoscale.real_exec.graphed import graphed
 from chronoscale.real_exec.interpreter import Pass, execute
 from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.lanes import Lanes
 from chronoscale.real_exec.positions import Phase
 from chronoscale.real_exec.program import Program
 from chronoscale.real_exec.programs import bound, prepared
@@ -37,10 +40,11 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
         schedules = {item.label: context.admit(Schedule.load(Path(item.schedule))) for item in job.items}
         once: dict[str, list[Pass]] = {}
         programs: dict[str, Program] = {}
+        lanes: dict[str, Lanes] = {}
         for item in job.items:
             once[f"{item.label}-prepare"] = prepared(item, job.model, context)
-            programs[item.label] = bound(item, schedules[item.label], job.model, context.at(item.learning_rate))
-        lanes = {label: context.lanes(schedule) for label, schedule in schedules.items()}
+            lanes[item.label], own = context.lanes(schedules[item.label]), context.of(item)
+            programs[item.label] = graphed(bound(item, schedules[item.label], job.model, own), lanes[item.label], own)
         passes: dict[str, list[Pass]] = {label: [] for label in programs}
         count = job.warmup + job.repeats
         for number in range(count):
@@ -58,7 +62,7 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
 
 def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
     """Of every item one trace a repeat, losses float64 [repeats, iterations] as .npy, and scores, a mapping a repeat, as .json, and so
-    what was counted, if anything was; a file appears whole or not at all."""
+    what was counted, if anything was, and how it was launched, where CUDA graphs were asked for; a file appears whole or not at all."""
     for label, done in passes.items():
         for repeat, one in enumerate(done):
             part = out / f".{label}-r{repeat}.parquet"
@@ -67,11 +71,12 @@ def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
         part = out / f".{label}-losses.npy"
         np.save(part, np.stack([one.losses for one in done]))
         os.replace(part, out / f"{label}-losses.npy")
-        said: dict[str, list[dict[str, float]]] = {
+        said: dict[str, list[dict[str, Any]]] = {
             "scores": [dict(one.scores) for one in done],
-            "counts": [dict(one.counts) for one in done],
+            "counts": [dict(one.counts) for one in done if one.counts],
+            "launched": [asdict(one.launched) for one in done if one.launched is not None],
         }
-        for what in ("scores", "counts") if any(said["counts"]) else ("scores",):
+        for what in (what for what, each in said.items() if each or what == "scores"):
             part = out / f".{label}-{what}.json"
             part.write_text(json.dumps(said[what]))
             os.replace(part, out / f"{label}-{what}.json")

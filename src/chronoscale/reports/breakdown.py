@@ -20,6 +20,7 @@ PARTS: Mapping[str, tuple[Op, ...]] = {
     "layers": (Op.AGGREGATE, Op.INCREMENT, Op.RECONSTRUCT, Op.TRANSFORM, Op.TEMPORAL, Op.FORWARD, Op.COMPUTE),
     "backward": (Op.BACKWARD,),
     "optimiser": (Op.OPTIMIZE,),
+    "graphs": (Op.GRAPH,),
     "communication": tuple(sorted(COLLECTIVES)),
 }  # in the order of an iteration; every operation belongs to one
 

@@ -27,6 +27,7 @@ OPS: Mapping[Op, str] = {
     Op.TEMPORAL: "#f4e27a",
     Op.FORWARD: "#f2c46d",
     Op.COMPUTE: "#c9a227",
+    Op.GRAPH: "#b8860b",
     Op.BACKWARD: "#d55e00",
     Op.OPTIMIZE: "#7d3500",
     Op.MEMORY_READ: "#ebc6da",

@@ -48,6 +48,7 @@ class Op(IntEnum):
     RECV = 22
     COPY = 23
     COMPUTE = 24  # whatever a trace of another tool computes
+    GRAPH = 25  # in traces: rows that ran as one CUDA graph, in the place of the last of them
 
 
 class Lane(IntEnum):

@@ -78,6 +78,23 @@ class Trace:
         """Origins of the durations in this trace, in words."""
         return tuple(Source(value).name.lower() for value in np.unique(self.source))
 
+    def folded(self, stands: Ints) -> Trace:
+        """The trace with each set of rows that ran as one CUDA graph as one entry, `Op.GRAPH`, in the place of the row that stands for it.
+
+        `stands` int64 [entries]: the number of that row, of each entry; -1 of a row by itself. From the first start to the last end.
+        """
+        own = np.flatnonzero(stands >= 0)
+        _, first, of = np.unique(stands[own], return_index=True, return_inverse=True)
+        start, end = self.start_ns[own][first], self.end_ns[own][first]
+        np.minimum.at(start, of, self.start_ns[own])
+        np.maximum.at(end, of, self.end_ns[own])
+        standing = own[self.task[own] == stands[own]]
+        at = of[self.task[own] == stands[own]]
+        columns = {name: getattr(self, name).copy() for name in ("op", "lane", "start_ns", "end_ns")}
+        columns["op"][standing], columns["lane"][standing] = Op.GRAPH, Lane.COMPUTE
+        columns["start_ns"][standing], columns["end_ns"][standing] = start[at], end[at]
+        return replace(self, **columns).take(np.flatnonzero((stands < 0) | (stands == self.task)))
+
     def take(self, rows: Ints) -> Trace:
         """The given entries, by their places."""
         return replace(self, **{name: getattr(self, name)[rows] for name in TRACE_COLUMNS})

@@ -175,7 +175,7 @@ class ControlPlane:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
         schedule.save(draft / "schedule.parquet")
-        (draft / PLAN).write_text(json.dumps(asdict(Published(STAGES[number], schedule.name))))
+        (draft / PLAN).write_text(json.dumps(asdict(Published(STAGES[number], schedule.name, number < len(STAGES) - 1))))
         if number:
             with self._doing("difference maps" if number == 1 else "further forms"):
                 self._build(schedule)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.signals.standard import Moments
 from chronoscale.datasets.signals.windows import Deal
+from chronoscale.real_exec.blocks import Blocks
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.lanes import used
 from chronoscale.real_exec.learner import Learner
@@ -25,6 +26,32 @@ from chronoscale.strategies.signals.stores import MEASURE
 from chronoscale.strategies.workload import Hyper
 
 SUMS = 2  # sum of errors and count of readings of an iteration, beside its gradients
+
+
+class _Steps(Blocks):
+    """What is computed of a batch, from its readings to its gradients: one graph for all batches of a size. It reads them at one place,
+    where `bring` copies them."""
+
+    def __init__(self, program: WindowProgram) -> None:
+        self._program, self.notes = program, program.losses.notes
+        self._places: dict[Hashable, Tensor] = {}
+
+    def of(self, task: Task) -> int | None:
+        """The batch."""
+        return task.unit if task.op in (Op.FORWARD, Op.BACKWARD) else None
+
+    def shape(self, rows: Sequence[Task]) -> Hashable:
+        """How many windows, and what is done with them."""
+        return self._program.size(rows[0].unit), *(row.op for row in rows)
+
+    def bring(self, rows: Sequence[Task]) -> None:
+        """Copy the readings."""
+        batch = self._program.batch
+        if (unit := rows[0].unit) in batch:
+            come, shape = used(batch.pop(unit)), self.shape(rows)
+            if shape not in self._places:
+                self._places[shape] = torch.empty_like(come)
+            batch[unit] = self._places[shape].copy_(come)
 
 
 class PreparationProgram(Program):
@@ -77,7 +104,7 @@ class WindowProgram(Program):
         self.tasks, self.feed, self.deals = tasks_of(schedule, context.rank), feed, deals
         self.rank, self.device, self.collective = context.rank, context.device, context.collective
         self.learner, self.model, self.window, self.averaged = learner, learner.model, hyper.window, hyper.variant == "as-published"
-        self._losses = Losses()
+        self.losses = Losses()
         self._scale = tuple(float(part[0]) for part in (feed.scale.mean, feed.scale.deviation))
         self._run: Mapping[Op, Callable[[Task], None]] = {
             Op.FETCH: self._read,
@@ -89,6 +116,17 @@ class WindowProgram(Program):
             Op.OPTIMIZE: self._optimize,
         }
         self.epoch = 0
+        self.errors = MaskedErrors(torch.zeros(5, dtype=torch.float64, device=self.device))
+        self._blocks = _Steps(self)
+
+    @property
+    def blocks(self) -> Blocks:
+        """Each batch, from its readings to its gradients."""
+        return self._blocks
+
+    def size(self, unit: int) -> int:
+        """Windows of this rank in a batch of the epoch that runs."""
+        return len(self._starts[unit])
 
     def begin(self) -> None:
         """The next epoch, `epoch`: its number decides the order of the windows."""
@@ -97,9 +135,9 @@ class WindowProgram(Program):
         for deal in self.deals:
             self._starts |= {first + i: starts for i, starts in enumerate(deal.starts(self.rank, self.epoch))}
             first += deal.iterations
-        self._batch: dict[int, Tensor] = {}
+        self.batch: dict[int, Tensor] = {}
         self._graph: dict[int, Tensor] = {}
-        self.errors = MaskedErrors(torch.zeros(5, dtype=torch.float64, device=self.device))
+        self.errors.sums.zero_()
         self.learner.clear()
 
     def run(self, task: Task) -> None:
@@ -109,7 +147,7 @@ class WindowProgram(Program):
     def finish(self) -> EpochResult:
         """Losses of the optimiser steps, and scores of what validated."""
         self.epoch += 1
-        return EpochResult(self._losses.finish(), self.errors.scores)
+        return EpochResult(self.losses.finish(), self.errors.scores)
 
     def check(self) -> None:
         """As `Learner.check`."""
@@ -139,23 +177,23 @@ class WindowProgram(Program):
         return self.model(inputs) * deviation + mean, batch[:, self.window :, :, 0] * deviation + mean
 
     def _read(self, task: Task) -> None:
-        self._batch[task.unit] = self.feed.read(self._starts[task.unit])
+        self.batch[task.unit] = self.feed.read(self._starts[task.unit])
 
     def _gather(self, task: Task) -> None:
-        if task.unit in self._batch:  # a block that has arrived
-            self._batch[task.unit] = self.feed.cut(used(self._batch[task.unit]), self._starts[task.unit])
+        if task.unit in self.batch:  # a block that has arrived
+            self.batch[task.unit] = self.feed.cut(used(self.batch[task.unit]), self._starts[task.unit])
         else:
             self._read(task)
 
     def _send(self, task: Task) -> None:
-        self._batch[task.unit] = self._batch[task.unit].to(self.device, non_blocking=True)
+        self.batch[task.unit] = self.batch[task.unit].to(self.device, non_blocking=True)
 
     def _forward(self, task: Task) -> None:
-        batch = used(self._batch.pop(task.unit))
+        batch = used(self.batch.pop(task.unit))
         with torch.set_grad_enabled(task.step != VALIDATE):
             prediction, target = self._predicted(batch)
             if task.step == VALIDATE:
-                self.errors = self.errors + MaskedErrors.of(prediction, target)
+                self.errors.sums.add_(MaskedErrors.of(prediction, target).sums)
                 return
             total, count = masked_sum(prediction, target)
         self._graph[task.unit] = total / count.clamp(min=1) if self.averaged else total
@@ -175,9 +213,9 @@ class WindowProgram(Program):
         total, count = used(self._own) if self.collective.ranks > 1 else self.learner.sums
         if self.averaged:
             self.learner.gradients.div_(self.collective.ranks)
-            self._losses.add(task.iteration, total / count.clamp(min=1) / self.collective.ranks)
+            self.losses.add(task.iteration, total / count.clamp(min=1) / self.collective.ranks)
         else:
             readings = self.learner.sums[1].clamp(min=1)
             self.learner.gradients.div_(readings)
-            self._losses.add(task.iteration, total / readings)
+            self.losses.add(task.iteration, total / readings)
         self.learner.step(task.iteration)

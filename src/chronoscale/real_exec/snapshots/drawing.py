@@ -24,6 +24,11 @@ class Drawing(Trainer):
         material.read(range(self.there))
         material.prepare([], range(hyper.horizon, trained))
 
+    @property
+    def blocks(self) -> str:
+        """None."""
+        return "every epoch draws its own windows or samples, and shapes change with them"
+
     def check(self) -> None:
         """As `Learner.check`."""
         self.learner.check()

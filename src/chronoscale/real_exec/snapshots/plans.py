@@ -28,10 +28,11 @@ PLAN = "plan.json"  # in a plan's folder: `Published`
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """plan.json: the stage of training that a plan is for, and the strategy that planned it."""
+    """plan.json: the stage of training that a plan is for, the strategy that planned it, and whether costs are fitted to its epochs."""
 
     stage: str
     strategy: str = ""
+    timed: bool = False
 
 
 def plan_folder(folder: Path, number: int) -> Path:
@@ -74,4 +75,5 @@ class PublishedPlans(JudgedPlans):
             if (shipped := plan_folder(self._folder, earlier) / "forms").exists():
                 adopt(shipped, self._material.stores(), pin=context.device.type == "cuda")
         program = SnapshotProgram(schedule, self._material, self.learner, self._item.hyper, context)
-        return Plan(number, read_json(folder / PLAN, Published, "plan").stage, schedule, self.scored(program))
+        published = read_json(folder / PLAN, Published, "plan")
+        return Plan(number, published.stage, schedule, self.scored(program), published.timed)

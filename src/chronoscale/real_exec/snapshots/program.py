@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext import ops
+from chronoscale.real_exec.blocks import Blocks
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.lanes import used
 from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.notes import Note
 from chronoscale.real_exec.program import EpochResult, Losses
 from chronoscale.real_exec.snapshots.board import Board, Plan, Seat, Shelf, used_graph, used_map
 from chronoscale.real_exec.snapshots.convolution import convolution
@@ -20,6 +22,22 @@ from chronoscale.real_exec.snapshots.scored import Trainer
 from chronoscale.real_exec.task import Task, tasks_of
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper
+
+
+class _Iterations(Blocks):
+    """An iteration has its own snapshots, and a graph of them is of no use to another. What ends it, all ranks do together, or an optimiser
+    that counts its steps on the host."""
+
+    def __init__(self, notes: list[Note]) -> None:
+        self.notes = notes
+
+    def of(self, task: Task) -> int | None:
+        """The iteration."""
+        return None if task.op in (Op.ALLREDUCE, Op.OPTIMIZE) else task.iteration
+
+    def shape(self, rows: Sequence[Task]) -> int:
+        """The iteration."""
+        return rows[0].iteration
 
 
 class SnapshotProgram(Trainer):
@@ -60,6 +78,11 @@ class SnapshotProgram(Trainer):
                     raise ValueError(f"schedule '{schedule.name}': task {task.task} is to move {beyond} bytes beyond its snapshot")
                 if beyond:
                     plan.features.add(seat)
+
+    @property
+    def blocks(self) -> Blocks:
+        """Each iteration up to its all-reduce: every epoch has the same."""
+        return _Iterations(self._losses.notes)
 
     def run(self, task: Task) -> None:
         """Execute one row. Raises KeyError for an operation that snapshot groups do not have."""

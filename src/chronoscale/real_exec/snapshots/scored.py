@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from chronoscale.real_exec.blocks import Blocks
 from chronoscale.real_exec.context import Context
 from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.program import EpochResult, Program
@@ -73,6 +74,11 @@ class Scored(Program):
     def __init__(self, trainer: Trainer, judge: Judge, validates: bool) -> None:
         self.tasks, self.collective = trainer.tasks, trainer.collective
         self._trainer, self._judge, self._validates = trainer, judge, validates
+
+    @property
+    def blocks(self) -> Blocks | str:
+        """The trainer's."""
+        return self._trainer.blocks
 
     def begin(self) -> None:
         """The trainer's."""

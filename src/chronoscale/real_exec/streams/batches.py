@@ -53,6 +53,11 @@ class BatchProgram(Program):
         self._fixed = self.data.negatives("validation").dst if self.data.protocol.task == "link" and hyper.validate else None
         self._losses = Losses()
 
+    @property
+    def blocks(self) -> str:
+        """None."""
+        return "batches differ in the rows that are sampled, and the host works between rows of the device"
+
     @abstractmethod
     def batch(self, unit: int) -> Batch:
         """That is under way."""

@@ -50,6 +50,11 @@ class CellProgram(Trainer):
             Op.OPTIMIZE: self._optimize,
         }
 
+    @property
+    def blocks(self) -> str:
+        """None."""
+        return "groups that are spread over ranks are not captured yet"
+
     def run(self, task: Task) -> None:
         """Execute one row. Raises KeyError for an operation that cells do not have."""
         self._run[task.op](task, self.grid.at(task))

@@ -1,0 +1,50 @@
+"""Graphs: a prediction seen as what ran as CUDA graphs, of which a measurement has a row each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.strategies.schedule import Ints, Op, Schedule
+from chronoscale.strategies.trace import Trace
+
+
+def in_turn(schedule: Schedule, measured: Trace) -> Schedule:
+    """The schedule whose rows within graphs wait for their rank's optimiser's step before them, too: graphs follow one another, so that
+    nothing of an iteration begins in the one before. Itself where nothing ran as a graph."""
+    inside, steps = _inside(np.arange(len(schedule)), measured), schedule.op == Op.OPTIMIZE
+    rows, needs = list[Ints](), list[Ints]()
+    for rank in np.unique(schedule.rank[inside]):
+        taken, waiting = np.flatnonzero(steps & (schedule.rank == rank)), np.flatnonzero(inside & (schedule.rank == rank))
+        before = np.searchsorted(taken, waiting) - 1
+        rows.append(waiting[before >= 0])
+        needs.append(taken[before[before >= 0]])
+    if not rows:
+        return schedule
+    row, need = np.concatenate(rows), np.concatenate(needs)
+    counts = np.diff(schedule.dep_ptr)
+    all_rows, all_needs = np.concatenate([np.repeat(np.arange(len(schedule)), counts), row]), np.concatenate([schedule.dep, need])
+    order = np.argsort(all_rows, kind="stable")
+    pointers = np.concatenate([[0], np.cumsum(np.bincount(all_rows, minlength=len(schedule)))])
+    return replace(schedule, dep_ptr=pointers.astype(np.int64), dep=all_needs[order].astype(np.int64))
+
+
+def as_graphs(predicted: Trace, measured: Trace) -> Trace:
+    """The prediction with the rows that ran as one CUDA graph as one entry, as the measurement has them: it stands where the last of its
+    rows was, and holds those that are missing before it."""
+    stands = np.full(len(predicted), -1, np.int64)
+    inside, graphs = _inside(predicted.task, measured), measured.op == Op.GRAPH
+    for rank in np.unique(measured.rank[graphs]):
+        last = np.sort(measured.task[graphs & (measured.rank == rank)])
+        rows = np.flatnonzero(inside & (predicted.rank == rank) & (predicted.task <= last[-1]))
+        stands[rows] = last[np.searchsorted(last, predicted.task[rows])]
+    return predicted.folded(stands)
+
+
+def _inside(tasks: Ints, measured: Trace) -> NDArray[np.bool_]:
+    """Which tasks are not by themselves in a measurement that has graphs."""
+    graphs = measured.op == Op.GRAPH
+    found: NDArray[np.bool_] = ~np.isin(tasks, measured.task[~graphs]) & bool(graphs.any())
+    return found
