@@ -13,7 +13,7 @@ from chronoscale import cuda_ext
 from chronoscale.cuda_ext import devices
 from chronoscale.errors import MachineError
 
-ABI_VERSION = 10
+ABI_VERSION = 11
 DIRECTORY_VARIABLE = "CHRONOSCALE_LIBRARY_DIR"
 
 _Arguments = dict[str, list[Any]]
@@ -44,6 +44,14 @@ _ON_EDGES: _Arguments = {  # on CUDA; each for float and for double
     "edge_softmax": [c_int64, c_int64, *[c_void_p] * 3],
     "edge_softmax_grad": [c_int64, c_int64, *[c_void_p] * 4],
     "gather": _TABLES,
+}
+_OF_MODELS: _Arguments = {  # likewise
+    "slots": [*_SLOTS, *[c_void_p] * 2],
+    "slots_grad": [*_SLOTS, *[c_void_p] * 9],
+    "gates": [*_GATES, c_void_p],
+    "gates_grad": [*_GATES, *[c_void_p] * 4],
+    "encode": [c_int64, c_int64, *[c_void_p] * 5],
+    "encode_grad": [c_int64, c_int64, *[c_void_p] * 5],
 }
 _CPU: _Arguments = {
     **{f"cs_{name}": arguments for name, arguments in (_KERNELS | _HALF).items()},
@@ -94,8 +102,7 @@ _LAUNCH = [c_int64, c_void_p, c_void_p, c_int, c_void_p]  # entries, counters, p
 _CUDA_KERNELS: _Arguments = {
     **_KERNELS,
     **_HALF,
-    **{f"spread_{kind}": [*[c_void_p] * 7, c_int64, c_int64, c_void_p, c_void_p] for kind in ("f32", "f64")},
-    **{f"{name}_{kind}": arguments for name, arguments in _ON_EDGES.items() for kind in ("f32", "f64")},
+    **{f"{name}_{kind}": arguments for name, arguments in (_ON_EDGES | _OF_MODELS).items() for kind in ("f32", "f64")},
 }
 _CUDA: _Arguments = {
     **{f"cs_cuda_{name}": [*of, *_MORE.get(name.rpartition("_")[0] or name, []), *_LAUNCH] for name, of in _CUDA_KERNELS.items()},

@@ -11,8 +11,6 @@ using cs::Part;
 
 constexpr int kGradLanes = 8;      // at least, for a row's gradient
 constexpr int kAhead = 4;          // rows of z that a group has on their way at once; divides kGradLanes
-constexpr int64_t kOwners = 512;   // blocks, at most, among which cs_cuda_spread shares the sources
-constexpr int64_t kOwned = 64;     // of which each gets this many at least
 
 // cs::Softmax, and what its kernels share. partial [2 * pieces, 2].
 template <class T>
@@ -198,32 +196,6 @@ __global__ void __launch_bounds__(kThreads) softmax_grad_kernel(Grad<T> s, int l
   if (threadIdx.x % lanes == 0) s.row[row] = sum;
 }
 
-// As cs_cuda_spread. A block owns sources [first, beyond): it looks at every entry and adds up those that are its own.
-template <class T>
-__global__ void __launch_bounds__(kThreads) spread_kernel(const int32_t* rows, const int64_t* count, const int64_t* indptr,
-                                                          const int32_t* indices, const T* weights, const T* edges, const T* into,
-                                                          int64_t width, int64_t columns, T* z, T* left) {
-  __shared__ unsigned found[kThreads / 32];
-  const int64_t first = columns * blockIdx.x / gridDim.x, beyond = columns * (blockIdx.x + 1) / gridDim.x;
-  for (int64_t i = 0; i < *count; ++i) {
-    const int64_t row = rows[i];
-    for (int64_t begin = indptr[row], end = indptr[row + 1]; begin < end; begin += kThreads) {
-      const int64_t own = begin + threadIdx.x;
-      const unsigned mine = __ballot_sync(cs::kAll, own < end && indices[own] >= first && indices[own] < beyond);
-      if (threadIdx.x % 32 == 0) found[threadIdx.x / 32] = mine;
-      __syncthreads();
-      for (int warp = 0; warp < kThreads / 32; ++warp) {
-        for (unsigned left_over = found[warp]; left_over; left_over &= left_over - 1) {
-          const int64_t e = begin + warp * 32 + __ffs(left_over) - 1, source = indices[e];
-          for (int64_t f = threadIdx.x; f < width; f += kThreads) z[source * width + f] += weights[e] * into[row * width + f];
-          if (threadIdx.x == 0) left[source] += edges[e];
-        }
-      }
-      __syncthreads();
-    }
-  }
-}
-
 template <class T>
 int run(const Softmax<T>& s, const Launch& how) {
   if (s.rows < 0 || s.entries < 0 || s.rows > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
@@ -273,21 +245,6 @@ int run(const Grad<T>& s, const Launch& how) {
                         weights, z, width, into_total, into_denominator, edges, row},                                              \
                        only, entries, counters, static_cast<T*>(partial)},                                                         \
                {entries, counters, partial, device, stream});                                                                      \
-  }                                                                                                                                \
-  int cs_cuda_spread_##kind(const int32_t* rows, const int64_t* count, const int64_t* indptr, const int32_t* indices,              \
-                            const T* weights, const T* edges, const T* into, int64_t width, int64_t columns, T* z, T* left,        \
-                            CS_CUDA_LAUNCH) {                                                                                      \
-    if (width < 0 || columns < 0 || entries < 0) return CS_ERROR_ARGUMENT;                                                         \
-    if (entries == 0 || columns == 0) return CS_OK;                                                                                \
-    if (!rows || !count || !indptr || !indices || !weights || !edges || !left) return CS_ERROR_ARGUMENT;                           \
-    if (width > 0 && (!into || !z)) return CS_ERROR_ARGUMENT;                                                                      \
-    if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) return cs::report(error);                           \
-    static_cast<void>(counters), static_cast<void>(partial);                                                                       \
-    const int64_t owners = (columns + kOwned - 1) / kOwned;                                                                        \
-    spread_kernel<T><<<static_cast<unsigned>(owners < kOwners ? owners : kOwners), kThreads, 0,                                    \
-                       static_cast<cudaStream_t>(stream)>>>(rows, count, indptr, indices, weights, edges, into, width, columns,    \
-                                                            z, left);                                                              \
-    return cs::report(cudaGetLastError());                                                                                         \
   }
 CS_DEFINE(f32, float)
 CS_DEFINE(f64, double)
