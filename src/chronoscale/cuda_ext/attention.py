@@ -240,13 +240,13 @@ class _Signed(torch.autograd.Function):
         if made.afresh is not None and made.fresh is not None and rows is not None:
             whole, only, weights = made.afresh
             # Zeros in the other rows: a weight of zero would not take away what is no number.
-            own = into[0].masked_fill(~made.fresh[:, None], 0), into[1].masked_fill(~made.fresh, 0)
-            into = torch.zeros_like(into_total).index_copy_(0, rows, own[0]), torch.zeros_like(into_denominator).index_copy_(0, rows, own[1])
-            edges, row = native.softmax_grad(whole, (left, right), weights, z, into, only)
+            total = torch.zeros_like(into_total).index_copy_(0, rows, into[0].masked_fill(~made.fresh[:, None], 0))
+            sums = torch.zeros_like(into_denominator).index_copy_(0, rows, into[1].masked_fill(~made.fresh, 0))
+            edges, row = native.softmax_grad(whole, (left, right), weights, z, (total, sums), only)
             into_right = torch.where(only > 0, row, into_right)
             into_left = into_left + native.by_column(whole.matrix, edges)
             if into_z is not None:
-                into_z = into_z + native.aggregate(whole.matrix.transpose(), weights[whole.matrix.order()], into[0])
+                into_z = into_z + native.aggregate(whole.matrix.transpose(), weights[whole.matrix.order()], total)
         return *before, into_z, into_left, into_right, None, None
 
 

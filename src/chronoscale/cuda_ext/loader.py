@@ -98,7 +98,7 @@ _MORE: _Arguments = {  # on CUDA besides, before what every launch is told
     "softmax_grad": [c_void_p],
     "rebuild": [c_int64, c_int64, c_void_p, c_int64, c_void_p],
 }
-_LAUNCH = [c_int64, c_void_p, c_void_p, c_int, c_void_p]  # entries, counters, partial, device, stream
+_LAUNCH = [c_int64, *[c_void_p] * 3, c_int64, c_int, c_void_p]  # entries, counters, partial, cuts and how many, device, stream
 _CUDA_KERNELS: _Arguments = {
     **_KERNELS,
     **_HALF,

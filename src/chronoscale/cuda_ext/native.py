@@ -121,6 +121,7 @@ class Cut(NamedTuple):
 
     nnz: int
     longest: int | None
+    cuts: Tensor | None = None
 
 
 class Cuda(NamedTuple):
@@ -154,9 +155,13 @@ def _enqueue(library: Any, name: str, x: Tensor, arguments: tuple[float | None, 
     entries, longest = cuda.matrix.nnz, cuda.matrix.longest
     pieces = 0 if entries < piece or (longest is not None and longest < piece) else -(-entries // piece)
     partial = x.new_empty(2 * pieces * cuda.share, dtype=torch.float64 if x.dtype == torch.float64 else torch.float32)
+    cuts = cuda.matrix.cuts if pieces else None
+    if cuts is not None and cuts.is_cuda:
+        cuts.record_stream(torch.cuda.current_stream(x.device))  # an operand's own: nobody else marks it
     with _on_device(x) as stream:
         counters = _counters(x.device, stream, pieces) if pieces else None  # without them no row is taken for a long one
-        launch = (entries, pointer(counters), partial.data_ptr(), x.device.index or 0, stream)
+        listed = (pointer(cuts), 0 if cuts is None else len(cuts))
+        launch = (entries, pointer(counters), partial.data_ptr(), *listed, x.device.index or 0, stream)
         return int(getattr(library, f"cs_cuda_{name}")(*arguments, *cuda.arguments, *launch))
 
 

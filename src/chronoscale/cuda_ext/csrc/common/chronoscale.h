@@ -246,8 +246,10 @@ CS_API int cs_gather_f64(CS_TABLES(double));
 // entries: indptr[rows], which the host must know. counters: one for each started piece of cs_cuda_piece() entries; all zero, and zero
 // again when the kernel has ended, so one array serves all calls of a stream (of a CUDA graph, which runs on any, its own). partial: room
 // for what blocks hand to each other, two numbers of the result's type (increment, aggregate: two rows of them; softmax: four) for each
-// piece. Without counters no row may have that many entries.
-#define CS_CUDA_LAUNCH int64_t entries, int32_t *counters, void *partial, int device, void *stream
+// piece. Without counters no row may have that many entries. cuts [cut_count, 2]: each row of that many with each piece that it has entries
+// in; null where that is not known: then the kernels look for them.
+#define CS_CUDA_LAUNCH \
+  int64_t entries, int32_t *counters, void *partial, const int32_t *cuts, int64_t cut_count, int device, void *stream
 
 CS_API int cs_cuda_version(void);
 CS_API int cs_cuda_available(void);           // CS_OK when a driver and a device are there

@@ -19,6 +19,7 @@ struct Softmax : cs::Softmax<T> {
   int64_t entries;
   int32_t* counters;
   T* partial;
+  const int32_t* cuts;
 };
 
 // partial [2 * pieces].
@@ -28,6 +29,7 @@ struct Grad : cs::SoftmaxGrad<T> {
   int64_t entries;
   int32_t* counters;
   T* partial;
+  const int32_t* cuts;
 };
 
 template <class T>
@@ -101,7 +103,7 @@ template <class T>
 __global__ void __launch_bounds__(kThreads) softmax_kernel(Softmax<T> s, int lanes, int64_t pieces) {
   const cs::Larger<T> larger;
   if (blockIdx.x < pieces) {
-    return cs::long_rows(blockIdx.x, s.rows, s.indptr, s.entries, s.only, [&](const Part& part) {
+    return cs::long_rows(blockIdx.x, s.cuts, s.rows, s.indptr, s.entries, s.only, [&](const Part& part) {
       const Top<T> own = score(s, part.row, part.begin + threadIdx.x, part.end, kThreads);
       const T highest = cs::together_in_block(own.score, larger), held = cs::together_in_block(own.held, larger);
       if (threadIdx.x == 0) s.partial[2 * part.slot] = highest, s.partial[2 * part.slot + 1] = held;
@@ -124,7 +126,7 @@ __global__ void __launch_bounds__(kThreads) softmax_kernel(Softmax<T> s, int lan
 // Weights and denominators of the long rows, whose maximum is known by now.
 template <class T>
 __global__ void __launch_bounds__(kThreads) long_softmax_kernel(Softmax<T> s) {
-  cs::long_rows(blockIdx.x, s.rows, s.indptr, s.entries, s.only, [&](const Part& part) {
+  cs::long_rows(blockIdx.x, s.cuts, s.rows, s.indptr, s.entries, s.only, [&](const Part& part) {
     const cs::Plus<T> plus;
     const T own = weigh(s, s.maximum[part.row], part.begin + threadIdx.x, part.end, kThreads);
     const T sum = cs::together_in_block(own, plus);
@@ -180,7 +182,7 @@ __global__ void __launch_bounds__(kThreads) softmax_grad_kernel(Grad<T> s, int l
   const cs::Plus<T> plus;
   const int group = threadIdx.x / lanes;
   if (blockIdx.x < pieces) {
-    return cs::long_rows(blockIdx.x, s.rows, s.indptr, s.entries, s.only, [&](const Part& part) {
+    return cs::long_rows(blockIdx.x, s.cuts, s.rows, s.indptr, s.entries, s.only, [&](const Part& part) {
       const T sum = cs::together_in_block(derive(s, part.row, part.begin + group * lanes, part.end, kThreads, lanes), plus);
       if (threadIdx.x == 0) s.partial[part.slot] = sum;
       if (!cs::last_of(part, s.counters)) return;
@@ -202,7 +204,7 @@ int run(const Softmax<T>& s, const Launch& how) {
   if (s.rows == 0) return CS_OK;
   if (!s.indptr || !s.right || !s.maximum || !s.denominator || (!s.running && !s.base)) return CS_ERROR_ARGUMENT;
   if (s.entries > 0 && (!s.indices || !s.left || !s.weights)) return CS_ERROR_ARGUMENT;
-  const int64_t pieces = s.counters ? cs::pieces_of(s.entries) : 0;
+  const int64_t pieces = cs::pieces_of(how);
   if (pieces > 0 && !s.partial) return CS_ERROR_ARGUMENT;
   if (const cudaError_t error = cudaSetDevice(how.device); error != cudaSuccess) return cs::report(error);
   const int lanes = cs::lanes_for(s.entries, s.rows);
@@ -218,7 +220,7 @@ int run(const Grad<T>& s, const Launch& how) {
   if (s.rows == 0) return CS_OK;
   if (!s.indptr || !s.right || !s.into_denominator || !s.row || (s.width > 0 && !s.into_total)) return CS_ERROR_ARGUMENT;
   if (s.entries > 0 && (!s.indices || !s.left || !s.weights || !s.edges || (s.width > 0 && !s.z))) return CS_ERROR_ARGUMENT;
-  const int64_t pieces = s.counters ? cs::pieces_of(s.entries) : 0;
+  const int64_t pieces = cs::pieces_of(how);
   if (pieces > 0 && !s.partial) return CS_ERROR_ARGUMENT;
   if (const cudaError_t error = cudaSetDevice(how.device); error != cudaSuccess) return cs::report(error);
   const int lanes = cs::lanes_for(s.width < kGradLanes ? kGradLanes : s.width);
@@ -234,8 +236,8 @@ int run(const Grad<T>& s, const Launch& how) {
                              T* weights, T* maximum, T* denominator, uint8_t* held, const uint8_t* only, CS_CUDA_LAUNCH) {         \
     return run(Softmax<T>{{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                                   \
                            sign, base, running != 0, weights, maximum, denominator, held},                                         \
-                          only, entries, counters, static_cast<T*>(partial)},                                                      \
-               {entries, counters, partial, device, stream});                                                                      \
+                          only, entries, counters, static_cast<T*>(partial), cuts},                                                      \
+               {entries, counters, partial, cuts, cut_count, device, stream});                                                                      \
   }                                                                                                                                \
   int cs_cuda_softmax_grad_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,             \
                                   const T* left, const T* right, double slope, const T* weights, const T* z, int64_t width,        \
@@ -243,8 +245,8 @@ int run(const Grad<T>& s, const Launch& how) {
                                   CS_CUDA_LAUNCH) {                                                                                \
     return run(Grad<T>{{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                                      \
                         weights, z, width, into_total, into_denominator, edges, row},                                              \
-                       only, entries, counters, static_cast<T*>(partial)},                                                         \
-               {entries, counters, partial, device, stream});                                                                      \
+                       only, entries, counters, static_cast<T*>(partial), cuts},                                                         \
+               {entries, counters, partial, cuts, cut_count, device, stream});                                                                      \
   }
 CS_DEFINE(f32, float)
 CS_DEFINE(f64, double)

@@ -181,7 +181,7 @@ int run(const Edges<T, I>& g, bool ordered, const Launch& how) {
 #define CS_RUN(T, I, ordered)                                                                                                   \
   run(Edges<T, I>{rows, edges, static_cast<const I*>(target), static_cast<const I*>(source), sources, x, width, out,            \
                   static_cast<T*>(partial)},                                                                                    \
-      ordered, Launch{entries, counters, partial, device, stream})
+      ordered, Launch{entries, counters, partial, cuts, cut_count, device, stream})
 #define CS_DEFINE(name, kind, T, ordered)                                             \
   int cs_cuda_##name##_##kind(CS_EDGES(T), CS_CUDA_LAUNCH) {                          \
     return wide ? CS_RUN(T, int64_t, ordered) : CS_RUN(T, int32_t, ordered);          \

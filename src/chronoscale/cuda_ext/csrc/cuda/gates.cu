@@ -126,11 +126,11 @@ int run(const cs::GatesGrad<T>& g, const Launch& how) {
 
 #define CS_DEFINE(kind, T)                                                                                                    \
   int cs_cuda_gates_##kind(CS_GATES(T), T* out, CS_CUDA_LAUNCH) {                                                             \
-    return run(cs::Gates<T>{rows, hidden, given, kept, memory, there, out}, {entries, counters, partial, device, stream});    \
+    return run(cs::Gates<T>{rows, hidden, given, kept, memory, there, out}, {entries, counters, partial, cuts, cut_count, device, stream});    \
   }                                                                                                                           \
   int cs_cuda_gates_grad_##kind(CS_GATES(T), const T* into, T* to_given, T* to_kept, T* to_memory, CS_CUDA_LAUNCH) {          \
     return run(cs::GatesGrad<T>{{rows, hidden, given, kept, memory, there, nullptr}, into, to_given, to_kept, to_memory},     \
-               {entries, counters, partial, device, stream});                                                                 \
+               {entries, counters, partial, cuts, cut_count, device, stream});                                                                 \
   }
 CS_DEFINE(f32, float)
 CS_DEFINE(f64, double)

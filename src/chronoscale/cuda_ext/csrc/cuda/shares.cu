@@ -118,7 +118,7 @@ __device__ Walk<T> walk_of(const Shares<T>& s, const Part& part, int64_t head) {
 template <class T, template <class> class State>
 __global__ void __launch_bounds__(kThreads) shares_kernel(Shares<T> s) {
   if (blockIdx.x < s.pieces) {
-    return cs::long_rows(blockIdx.x, s.rows, s.indptr, s.entries, nullptr, [&](const Part& part) {
+    return cs::long_rows(blockIdx.x, nullptr, s.rows, s.indptr, s.entries, nullptr, [&](const Part& part) {
       for (int64_t head = 0; head < s.heads; ++head) {
         const auto found = State<T>::of(walk_of(s, part, head), InBlock<T, cs::Larger<T>>(), InBlock<T, cs::Plus<T>>());
         if (threadIdx.x == 0) found.leave(s.partial + (part.slot * s.heads + head) * State<T>::kNumbers);
@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(kThreads) shares_kernel(Shares<T> s) {
 // Long rows, of whose pieces all is known by now.
 template <class T, template <class> class State>
 __global__ void __launch_bounds__(kThreads) long_shares_kernel(Shares<T> s) {
-  cs::long_rows(blockIdx.x, s.rows, s.indptr, s.entries, nullptr, [&](const Part& part) {
+  cs::long_rows(blockIdx.x, nullptr, s.rows, s.indptr, s.entries, nullptr, [&](const Part& part) {
     const int64_t first = part.first > 0 ? part.first : 0, last = part.last < s.pieces ? part.last : s.pieces - 1;
     for (int64_t head = 0; head < s.heads; ++head) {
       const auto each = [&](auto f) {
@@ -182,12 +182,12 @@ int run(Shares<T> s, const Launch& how) {
 #define CS_DEFINE(kind, T)                                                                                                           \
   int cs_cuda_edge_softmax_##kind(CS_SHARES_ON_CUDA, const T* scores, T* shares, CS_CUDA_LAUNCH) {                                   \
     return run<T, Softmax>({{rows, entries, heads, indptr, scores, nullptr, shares}, static_cast<T*>(partial), 0},                   \
-                           {entries, counters, partial, device, stream});                                                            \
+                           {entries, counters, partial, cuts, cut_count, device, stream});                                                            \
   }                                                                                                                                  \
   int cs_cuda_edge_softmax_grad_##kind(CS_SHARES_ON_CUDA, const T* shares, const T* into, T* into_scores, CS_CUDA_LAUNCH) {          \
     if (entries > 0 && heads > 0 && !into) return CS_ERROR_ARGUMENT;                                                                 \
     return run<T, Gradient>({{rows, entries, heads, indptr, shares, into, into_scores}, static_cast<T*>(partial), 0},                \
-                            {entries, counters, partial, device, stream});                                                           \
+                            {entries, counters, partial, cuts, cut_count, device, stream});                                                           \
   }
 CS_DEFINE(f32, float)
 CS_DEFINE(f64, double)

@@ -371,12 +371,12 @@ int run(SlotsGrad<T> s, T* into_frequency, T* into_phase, const Launch& how) {
             keep, by_head != 0}, frequency, phase}
 #define CS_DEFINE(kind, T)                                                                                                    \
   int cs_cuda_slots_##kind(CS_SLOTS(T), T* weights, T* out, CS_CUDA_LAUNCH) {                                                 \
-    return run(CS_GIVEN(T), weights, out, {entries, counters, partial, device, stream});                                      \
+    return run(CS_GIVEN(T), weights, out, {entries, counters, partial, cuts, cut_count, device, stream});                                      \
   }                                                                                                                           \
   int cs_cuda_slots_grad_##kind(CS_SLOTS(T), const T* weights, const T* into, T* scores, T* into_wanted, T* rows,             \
                                 T* into_edge, T* turns, T* into_frequency, T* into_phase, CS_CUDA_LAUNCH) {                   \
     return run(SlotsGrad<T>{CS_GIVEN(T), weights, into, scores, into_wanted, rows, into_edge, turns}, into_frequency,         \
-               into_phase, {entries, counters, partial, device, stream});                                                     \
+               into_phase, {entries, counters, partial, cuts, cut_count, device, stream});                                                     \
   }
 CS_DEFINE(f32, float)
 CS_DEFINE(f64, double)

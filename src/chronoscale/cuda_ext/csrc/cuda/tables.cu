@@ -57,7 +57,7 @@ int run(const Tables<T, I>& t, const Launch& how) {
 
 #define CS_RUN(T, I)                                                                                                          \
   run(Tables<T, I>{count, static_cast<const I*>(index), cached_rows, cached, sent_rows, sent, width, out},                    \
-      Launch{entries, counters, partial, device, stream})
+      Launch{entries, counters, partial, cuts, cut_count, device, stream})
 #define CS_DEFINE(kind, T) \
   int cs_cuda_gather_##kind(CS_TABLES(T), CS_CUDA_LAUNCH) { return wide ? CS_RUN(T, int64_t) : CS_RUN(T, int32_t); }
 CS_DEFINE(f32, float)
