@@ -1,6 +1,4 @@
 // Encodings of elapsed times on a stream, a thread a pack of a row's numbers, and the gradients of frequencies and phases.
-#include <initializer_list>
-
 #include "../common/operands.h"
 #include "pieces.cuh"
 #include "turns.cuh"
@@ -66,10 +64,8 @@ int run(const Encoding<T>& e, const Launch& how) {
   if (!e.elapsed || !e.frequency || !e.phase || !e.cosine) return CS_ERROR_ARGUMENT;
   if (const cudaError_t error = cudaSetDevice(how.device); error != cudaSuccess) return cs::report(error);
   constexpr int kWide = 16 / sizeof(T);
-  bool wide = true;
-  for (const T* pointer : {e.frequency, e.phase, static_cast<const T*>(e.cosine), static_cast<const T*>(e.sine)}) {
-    wide = wide && cs::fits<kWide>(pointer, e.clock);
-  }
+  const bool wide = cs::fits<kWide>(e.frequency, e.clock) && cs::fits<kWide>(e.phase, e.clock) && cs::fits<kWide>(e.cosine, e.clock) &&
+                    cs::fits<kWide>(e.sine, e.clock);
   return wide ? launch<T, kWide>(e, how) : launch<T, 1>(e, how);
 }
 
