@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -15,7 +17,7 @@ from torch import Tensor
 from chronoscale.cuda_ext import native
 from chronoscale.cuda_ext.attention import attention
 from chronoscale.cuda_ext.backend import backends
-from chronoscale.cuda_ext.graph import PIECE, CSR, Delta, EdgeMap
+from chronoscale.cuda_ext.graph import CSR, PIECE, Delta, EdgeMap
 from chronoscale.cuda_ext.ops import aggregate, increment
 
 LENGTHS = [
@@ -120,7 +122,7 @@ def pieces_by_hand(lengths: list[int]) -> list[list[int]]:
     ends = np.cumsum([0, *lengths])
     return [
         [row, piece]
-        for row, (begin, end) in enumerate(zip(ends[:-1], ends[1:], strict=True))
+        for row, (begin, end) in enumerate(pairwise(ends))
         if end - begin >= PIECE
         for piece in range(begin // PIECE, (end - 1) // PIECE + 1)
     ]

@@ -139,6 +139,10 @@ def _shares(backend: str) -> Iterator[Outcome]:
             shares = edge_softmax(scores, indptr, backend)
             into = torch.autograd.grad(shares.sin().sum(), scores)
             yield f"shares, {dtype}, {heads} heads", [shares.detach(), *into]
+            few = torch.arange(60).remainder(11).cumsum(0)
+            near = scores.detach()[: int(few[-1])].clone().requires_grad_()
+            made = edge_softmax(near, torch.cat([few.new_zeros(1), few]), backend)
+            yield f"shares by shared memory, {dtype}, {heads} heads", [made.detach(), *torch.autograd.grad(made.sin().sum(), near)]
             short = edge_softmax(scores.detach(), indptr, backend, longest=31)  # which is not so: later, and as right
             yield f"shares by warps, {dtype}, {heads} heads", [short]
 
