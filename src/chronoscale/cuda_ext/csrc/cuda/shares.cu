@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(kThreads) shares_kernel(Shares<T> s) {
   bool apart = s.heads > kThreads || size < 0 || size > kNumbers;  // whether its entries stay where they are
   if (row < s.rows && threadIdx.x < items) {
     begin = pointer(row), end = pointer(row + 1);
-    if (s.pieces > 0 && end - begin >= kPiece) end = begin, apart = true;  // which other blocks write
+    if (s.pieces > 0 && end - begin >= kPiece) end = begin;  // which the second launch writes
     if (end > begin && (begin < low || (end - low) * s.heads > size)) apart = true;  // pointers that do not ascend
   }
   if (__syncthreads_or(apart)) return share<T, State>(s, head, begin, end);
