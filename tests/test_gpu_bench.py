@@ -14,7 +14,24 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
-from gpu import checks, committed, edges, hubs, kernels, launch, losses, ranks, rivals, signals, streams, tables, targets, timing, windows
+from gpu import (
+    checks,
+    committed,
+    edges,
+    hubs,
+    kernels,
+    launch,
+    losses,
+    ranks,
+    rivals,
+    signals,
+    slots,
+    streams,
+    tables,
+    targets,
+    timing,
+    windows,
+)
 from gpu.crossover import ALWAYS, NEVER, _root
 from gpu.graphs import adjacency, change, drawn, flipped, keys_of
 from gpu.place import Place
@@ -234,16 +251,25 @@ def test_the_operators_on_edges_beside_their_rivals(tmp_path):
     edges.bench("cpu", edges.Sizes(targets=(90,), widths=(8, 12), repeats=2), record)
     data = Record.read(record.path)
     assert {key: len(data[key]) for key in ("sums", "gathers", "shares")} == {"sums": 4, "gathers": 4, "shares": 2}
+    assert all(len(data[key]) == 2 and data[key][0]["error"] < 1e-5 for key in ("slots", "gates", "encodings"))
+    assert {"attend", "attend, both", "torch", "torch, both", "copy"} == data["slots"][0]["times"].keys()
     assert all(row["error"] < 1e-5 and row["edges"] > 300 for key in ("sums", "gathers", "shares") for row in data[key])
     assert {"by atomics", "ascending", "sorted first", "index_add_", "copy"} <= data["sums"][0]["times"].keys()
     text = tables.document({"edges": {**data, "status": "passed"}})
-    assert text.count("| sampled | 90 |") == 5 and text.count("as fast as") == 2 and "not measured" not in text
+    assert text.count("| sampled | 90 |") == 5 + 6 and text.count("as fast as") == 2 and "not measured" not in text
 
 
 def test_a_wrong_operator_on_edges_fails_the_part(monkeypatch, tmp_path):
     right = edges.edge_softmax
     monkeypatch.setattr(edges, "edge_softmax", lambda *given, **options: right(*given, **options) * 1.01)
     with pytest.raises(Failed, match=r"^2 wrong or not timed: shares, sampled, 90 targets, F = 8: Failed: shares and a softmax of torch's"):
+        edges.bench("cpu", edges.Sizes(targets=(90,), widths=(8,), repeats=2), Record(tmp_path / "edges.json"))
+
+
+def test_wrong_attention_to_slots_fails_the_part(monkeypatch, tmp_path):
+    right = slots.attend
+    monkeypatch.setattr(slots, "attend", lambda *given, backend=None: right(*given, backend=backend) * (1 if backend else 1.01))
+    with pytest.raises(Failed, match=r"^1 wrong or not timed: slots, sampled, 90 targets, F = 8: Failed: attend and torch's operators"):
         edges.bench("cpu", edges.Sizes(targets=(90,), widths=(8,), repeats=2), Record(tmp_path / "edges.json"))
 
 
@@ -262,7 +288,7 @@ def test_where_two_curves_meet():
 
 
 def test_hubs_are_right_on_a_cpu_and_a_wrong_one_is_seen(monkeypatch, capsys):
-    assert hubs.main("cpu") == 0 and capsys.readouterr().out.count(": error ") == 3 * (3 * 5 + 2) + 3
+    assert hubs.main("cpu") == 0 and capsys.readouterr().out.count(": error ") == 3 * (3 * 5 + 2) + 3 + 6 + 3
     right = hubs.aggregate
     monkeypatch.setattr(hubs, "aggregate", lambda graph, x, backend=None: right(graph, x, backend) * (1 if backend else 1.01))
     assert hubs.main("cpu") == 1 and "WRONG" in capsys.readouterr().out

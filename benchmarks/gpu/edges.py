@@ -22,11 +22,13 @@ from gpu.kernels import copy_of, rates
 from gpu.place import Place
 from gpu.record import Record, Wrong
 from gpu.rivals import absent, dgl, pyg
+from gpu.slots import MOST, attended, encoded, gated
+from gpu.slots import OURS as OF_SLOTS
 from gpu.timing import Call, measure
 
 FANOUT, HEADS = 10, 2
 SKEW = 1.1  # of the power law of skewed degrees
-OURS = ("by atomics", "ascending", "sorted first", "aggregate", "edge_softmax", "edge_softmax, both", "gather_rows", "copy")
+OURS = ("by atomics", "ascending", "sorted first", "aggregate", "edge_softmax", "edge_softmax, both", "gather_rows", "copy", *OF_SLOTS)
 CAPTURED = frozenset({"by atomics", "ascending", "aggregate", "edge_softmax", "gather_rows", "triton"})
 
 
@@ -65,7 +67,7 @@ def run(place: Place, record: Record) -> None:
 
 
 def bench(device: str, sizes: Sizes, record: Record) -> None:
-    """Into the record: `sums`, `shares`, `gathers`, each a list of rows."""
+    """Into the record: `sums`, `shares`, `gathers`, and of sampled slots `slots`, `gates`, `encodings`, each a list of rows."""
     if device == "cpu":
         torch.set_num_threads(1)
     record.put(sizes={name: getattr(sizes, name) for name in Sizes.__dataclass_fields__}, absent=absent())
@@ -73,8 +75,10 @@ def bench(device: str, sizes: Sizes, record: Record) -> None:
     for targets in sizes.targets:
         for skewed in (False, True):
             batch = drawn(targets, skewed, device)
+            sampled = [] if skewed or targets > MOST else [("slots", _attended), ("gates", _gated), ("encodings", _encoded)]
             for width in sizes.widths:
-                for key, section in (("sums", _sums), ("gathers", _gathers), *([("shares", _shares)] if width == sizes.widths[0] else [])):
+                shares = [("shares", _shares)] if width == sizes.widths[0] else []
+                for key, section in (("sums", _sums), ("gathers", _gathers), *shares, *sampled):
                     with wrong.kept(f"{key}, {batch.name}, {targets} targets, F = {width}"):
                         row = {"graph": batch.name, "targets": targets, "edges": batch.edges, "F": width}
                         row |= section(batch, width, device, sizes.repeats)
@@ -182,3 +186,15 @@ def _gathers(on: Batch, width: int, device: str, repeats: int) -> dict[str, Any]
     times = measure({**calls, "copy": copy}, device, repeats, CAPTURED)
     error = off("gathered rows and one table's", gather_rows(kept, sent, on.source), both[on.source.long()], 0.0)
     return {"error": error, "times": times, **rates(times, copied, gather_rows=moved)}
+
+
+def _attended(on: Batch, width: int, device: str, repeats: int) -> dict[str, Any]:
+    return attended(on.targets, width, device, repeats)
+
+
+def _gated(on: Batch, width: int, device: str, repeats: int) -> dict[str, Any]:
+    return gated(on.targets, width, device, repeats)
+
+
+def _encoded(on: Batch, width: int, device: str, repeats: int) -> dict[str, Any]:
+    return encoded(on.targets, width, device, repeats)

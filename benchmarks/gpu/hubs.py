@@ -14,8 +14,11 @@ from torch import Tensor
 from chronoscale.cuda_ext.attention import attention, attention_increment
 from chronoscale.cuda_ext.edge_softmax import edge_softmax
 from chronoscale.cuda_ext.edges import aggregate_edges
+from chronoscale.cuda_ext.encoding import encode
+from chronoscale.cuda_ext.gates import gates
 from chronoscale.cuda_ext.graph import CSR, Delta
 from chronoscale.cuda_ext.ops import aggregate, increment, rebuild
+from chronoscale.cuda_ext.slots import Slots, attend
 from chronoscale.cuda_ext.tables import gather_rows
 from gpu.graphs import adjacency, flipped, keys_of
 
@@ -52,6 +55,11 @@ def cases(device: str) -> Iterator[tuple[str, Tensor, Tensor]]:
         tables = torch.rand(50, 16), torch.rand(NODES - 50, 16)
         found = gather_rows(*(table.to(device) for table in tables), graph.indices.to(device))
         yield f"tables {edges}", found, gather_rows(*tables, graph.indices, "reference")
+    for fanout, width in ((10, 16), (33, 5), (300, 100)):
+        yield f"slots {fanout} x {width}", *(_slots(fanout, width, on) for on in (device, None))
+    for width in (5, 36, 140):
+        yield f"gates {width}", *(_gates(width, on) for on in (device, None))
+        yield f"encodings {width}", *(_encodings(width, on) for on in (device, None))
     before = adjacency(keys_of(hub(5_000)), NODES)
     change, after = flipped(before, 0.2, 1)
     found, scale = rebuild(before.to(device), change.to(device))
@@ -79,6 +87,35 @@ def _shares(graph: CSR, device: str | None) -> Tensor:
     scores = torch.rand(graph.nnz, 3, generator=torch.Generator().manual_seed(graph.nnz)).to(device or "cpu").requires_grad_()
     shares = edge_softmax(scores, graph.indptr.to(device or "cpu"), None if device else "reference")
     return torch.cat([shares.detach(), *torch.autograd.grad(shares.square().sum(), scores)])
+
+
+def _graded(made: Tensor, leaves: list[Tensor]) -> Tensor:
+    """The result and its gradients, beside each other."""
+    return torch.cat([one.flatten() for one in (made.detach(), *torch.autograd.grad(made.square().sum(), leaves))])
+
+
+def _slots(fanout: int, width: int, device: str | None) -> Tensor:
+    """Of three heads, with features of edges and encodings."""
+    draw, on, count = torch.Generator().manual_seed(fanout), device or "cpu", 600 if fanout < 100 else 20
+    slot, there = torch.randint(0, NODES, (count, fanout), generator=draw), torch.rand(count, fanout, generator=draw) < 0.8
+    shapes = (count, 3, 3 * width), (NODES, width), (count, fanout, width), (width,), (width,)
+    leaves = [torch.rand(*shape, generator=draw).to(on).requires_grad_() for shape in shapes]
+    slots = Slots(slot.to(on), there.to(on), torch.rand(count, fanout, generator=draw).to(on), leaves[2])
+    return _graded(attend(leaves[0], leaves[1], slots, (leaves[3], leaves[4]), backend=None if device else "reference"), leaves)
+
+
+def _gates(width: int, device: str | None) -> Tensor:
+    draw, on = torch.Generator().manual_seed(width), device or "cpu"
+    leaves = [torch.rand(NODES, width * times, generator=draw).to(on).requires_grad_() for times in (3, 3, 1)]
+    there = (torch.arange(NODES) % 3 > 0).to(on)
+    return _graded(gates(leaves[0], leaves[1], leaves[2], there, None if device else "reference"), leaves)
+
+
+def _encodings(width: int, device: str | None) -> Tensor:
+    draw, on = torch.Generator().manual_seed(width), device or "cpu"
+    leaves = [torch.rand(width, generator=draw).to(on).requires_grad_() for _ in range(2)]
+    elapsed = 100 * torch.rand(1_100, generator=draw)
+    return _graded(encode(elapsed.to(on), leaves[0], leaves[1], None if device else "reference"), leaves)
 
 
 def _attended(graph: CSR, width: int, device: str, backend: str | None) -> Tensor:

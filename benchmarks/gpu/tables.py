@@ -139,9 +139,10 @@ def kernels(data: Data) -> str:
 
 
 def edges(data: Data) -> str:
-    """Sums over edges, shares, gathered rows: a column for each that was timed, and its share of a copy's bandwidth where it has one."""
+    """Sums over edges, shares, gathered rows, what is done with slots: a column for each that was timed, and its share of a copy's
+    bandwidth where it has one."""
     texts = []
-    for key in ("sums", "shares", "gathers"):
+    for key in ("sums", "shares", "gathers", "slots", "gates", "encodings"):
         if rows := data.get(key):
             names = list(dict.fromkeys(who for row in rows for who in row["times"] if who != "copy"))
             copied = list(dict.fromkeys(who for row in rows for who in row["of_copy"]))

@@ -70,7 +70,7 @@ def emulated_kernels(emulation: None) -> Iterator[None]:
 @pytest.fixture
 def steps(backend: str) -> int:
     """How many of a thousand changes to make: the emulated kernels are slow, and the rest is the same as on other backends."""
-    return 100 if native.on_cuda(torch.empty(0)) else 1000
+    return 60 if native.on_cuda(torch.empty(0)) else 1000
 
 
 @pytest.fixture

@@ -161,6 +161,10 @@ def test_emulated_pointers_that_are_wrong_spoil_no_memory(emulated_kernels: None
     for wrong in ([0, 700, 600, 1200], [5, 10, 2**40], [0, -5, 1200], [0, 0, 1300], [-(2**40), 2**40, 0], [2**40, 2**41]):
         edges_native.softmax(scores, torch.tensor(wrong), None)
         edges_native.softmax_grad(scores, scores, torch.tensor(wrong), None)
+    scores = normal(60, 2)  # so few that they pass through shared memory
+    for wrong in ([0, 4, 3, 60], [5, 2, 60], [3, 0, 60], [0, 2**40, 30], [40, 20, 0], [-5, 30, 20, 61]):
+        edges_native.softmax(scores, torch.tensor(wrong), 9)
+        edges_native.softmax_grad(scores, scores, torch.tensor(wrong), 9)
     assert native.on_cuda(scores)
 
 

@@ -298,7 +298,7 @@ import numpy as np
 cuda = ctypes.CDLL(sys.argv[1])
 indptr, indices, weights, x, out = np.array([0, 3]), np.zeros(3, np.int32), np.ones(3), np.ones((1, 600)), np.zeros(600)
 arrays = [a.ctypes.data_as(ctypes.c_void_p) for a in (indptr, indices, weights, x, out)]
-launch = (ctypes.c_int64(3), None, None, 0, None)
+launch = (ctypes.c_int64(3), None, None, None, ctypes.c_int64(0), 0, None)
 assert cuda.cs_cuda_weigh_f64(ctypes.c_int64(1), *arrays[:4], ctypes.c_int64(600), arrays[4], None, *launch) == 0
 assert (out == 3).all()
 """

@@ -25,11 +25,28 @@ def test_encodings_equal_the_cosine_of_the_right_angle(backend: str, rows: int, 
     torch.testing.assert_close(found.double(), angle.cos(), rtol=0, atol=3e-7)
 
 
-@pytest.mark.parametrize("backend", LAYERED)
-def test_gradients_of_encodings(backend: str) -> None:
-    elapsed = torch.linspace(0, 9, 8, dtype=torch.float64)
-    asked = tuple(torch.rand(5, dtype=torch.float64, requires_grad=True) for _ in range(2))
-    assert torch.autograd.gradcheck(lambda f, p: run_on(backend, encode, elapsed, f, p), asked)
+@pytest.mark.parametrize("rows", [8, 600])  # more rows than are summed at once
+def test_gradients_of_encodings(backend: str, device: str, rows: int) -> None:
+    elapsed = torch.linspace(0, 9, rows, dtype=torch.float64, device=device)
+    asked = tuple(torch.rand(2, dtype=torch.float64, device=device, requires_grad=True) for _ in range(2))
+    assert torch.autograd.gradcheck(lambda f, p: encode(elapsed, f, p, backend=backend), asked)
+
+
+@pytest.mark.parametrize("clock", [36, 200])
+def test_angles_and_sums_in_packs(backend: str, device: str, clock: int) -> None:
+    """Elapsed times near and far, of which angles have every quarter of a turn; beside the formula in float64."""
+    generator = torch.Generator().manual_seed(clock)
+    elapsed = torch.rand(700, generator=generator) * torch.tensor([1.0, 1e3, 1e6, 1e10]).repeat(175)
+    leaves = [torch.randn(clock, generator=generator) for _ in range(2)]
+    into = torch.randn(700, clock, generator=generator)
+    mine = [leaf.to(device).requires_grad_() for leaf in leaves]
+    theirs = [leaf.double().requires_grad_() for leaf in leaves]
+    found = encode(elapsed.to(device), *mine, backend=backend)
+    right = (elapsed.double()[:, None] * theirs[0] + theirs[1]).cos()
+    torch.testing.assert_close(found.cpu().double(), right, rtol=0, atol=3e-7)
+    grads, expected = torch.autograd.grad(found, mine, into.to(device)), torch.autograd.grad(right, theirs, into.double())
+    for one, other, size in zip(grads, expected, (float(elapsed.sum()), 700.0), strict=True):
+        torch.testing.assert_close(one.cpu().double(), other, rtol=0, atol=1e-6 * size)
 
 
 @needs_cpu
@@ -42,12 +59,11 @@ def test_encodings_do_not_depend_on_threads() -> None:
     assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
 
 
-@pytest.mark.parametrize("backend", LAYERED)
 @pytest.mark.parametrize("at", [0, 1, 2])
-def test_a_frequency_that_is_no_number_spoils_itself_alone(backend: str, at: int) -> None:
+def test_a_frequency_that_is_no_number_spoils_itself_alone(backend: str, device: str, at: int) -> None:
     frequency = torch.tensor([3e30, 3e20, 1.0])
     frequency[at] = torch.nan
-    found = run_on(backend, encode, torch.tensor([3.0]), frequency, torch.zeros(3))[0]
+    found = encode(torch.tensor([3.0], device=device), frequency.to(device), torch.zeros(3, device=device), backend=backend)[0].cpu()
     right = (3 * frequency.double()).cos().float()
     torch.testing.assert_close(found, right, equal_nan=True, rtol=0, atol=1e-6)
 

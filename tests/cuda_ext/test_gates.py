@@ -40,22 +40,21 @@ def test_equals_torchs_cell(backend: str, rows: int, hidden: int, seed: int) -> 
     assert torch.equal(found[~there], state[~there])
 
 
-@pytest.mark.parametrize("backend", LAYERED)
-def test_gradients_of_gates(backend: str) -> None:
-    before, kept, memory, there = case(9, 5)
+@pytest.mark.parametrize("hidden", [5, 4])  # numbers alone, and packs of them
+def test_gradients_of_gates(backend: str, device: str, hidden: int) -> None:
+    before, kept, memory, there = (tensor.to(device) for tensor in case(9, hidden))
     asked = (before.requires_grad_(), kept.requires_grad_())
-    assert torch.autograd.gradcheck(lambda g, k, s: run_on(backend, gates, g, k, s, there), (*asked, memory.clone().requires_grad_()))
-    run_on(backend, gates, *asked, memory, there).sum().backward()
+    assert torch.autograd.gradcheck(lambda g, k, s: gates(g, k, s, there, backend=backend), (*asked, memory.clone().requires_grad_()))
+    gates(*asked, memory, there, backend=backend).sum().backward()
     assert memory.grad is None
     assert not before.grad[~there].any() and before.grad[there].any()  # type: ignore[index]
 
 
-@needs_cpu
 @pytest.mark.parametrize("size", [1e-4, 0.1, 0.3, 3.0, 40.0, 1e4])
-def test_float32_is_as_near_as_torchs_operators(size: float) -> None:
+def test_float32_is_as_near_as_torchs_operators(backend: str, device: str, size: float) -> None:
     """Beside float64, forward and backward, from where tanh is its argument to where everything is saturated."""
-    given_ = case(400, 20, size=size, dtype=torch.float32)
-    into = torch.randn(400, 20, generator=torch.Generator().manual_seed(1))
+    given_ = tuple(tensor.to(device) for tensor in case(400, 20, size=size, dtype=torch.float32))
+    into = torch.randn(400, 20, generator=torch.Generator().manual_seed(1)).to(device)
 
     def ran(tensors: tuple[Tensor, ...], backend: str, into: Tensor) -> list[Tensor]:
         leaves = [tensors[0].clone().requires_grad_(), tensors[1].clone().requires_grad_()]
@@ -64,7 +63,7 @@ def test_float32_is_as_near_as_torchs_operators(size: float) -> None:
 
     as_given = tuple(t.double() if t.is_floating_point() else t for t in given_)
     truth = ran(as_given, "reference", into.double())
-    for ours, theirs, right in zip(ran(given_, "cpu", into), ran(given_, "reference", into), truth, strict=True):
+    for ours, theirs, right in zip(ran(given_, backend, into), ran(given_, "reference", into), truth, strict=True):
         assert (ours - right).abs().max() <= 4 * (theirs - right).abs().max() + 2e-7
 
 
@@ -90,12 +89,25 @@ def test_gates_do_not_depend_on_threads() -> None:
     assert all(torch.equal(one, other) for others in found[1:] for one, other in zip(found[0], others, strict=True))
 
 
-@pytest.mark.parametrize("backend", LAYERED)
 @pytest.mark.parametrize("at", [0, 3, 5])
-def test_nan_is_not_swallowed(backend: str, at: int) -> None:
-    before, kept, memory, _ = case(1, 2, dtype=torch.float32)
+def test_nan_is_not_swallowed(backend: str, device: str, at: int) -> None:
+    before, kept, memory, _ = (tensor.to(device) for tensor in case(1, 2, dtype=torch.float32))
     before[0, at] = torch.nan
-    assert run_on(backend, gates, before, kept, memory, torch.ones(1, dtype=torch.bool))[0, at % 2].isnan()
+    assert gates(before, kept, memory, torch.ones(1, dtype=torch.bool, device=device), backend=backend)[0, at % 2].isnan()
+
+
+@pytest.mark.parametrize("hidden", [40, 260])
+def test_wide_rows_and_rows_that_are_not_there(backend: str, device: str, hidden: int) -> None:
+    """Packs side by side, more of them than lanes; beside the reference in float64."""
+    tensors = case(37, hidden, dtype=torch.float32)
+    made = []
+    for name, there, dtype in ((backend, device, torch.float32), ("reference", "cpu", torch.float64)):
+        leaves = [tensor.to(there, dtype).requires_grad_() for tensor in tensors[:3]]
+        out = gates(*leaves, tensors[3].to(there), backend=name)
+        made.append([tensor.detach().cpu().double() for tensor in (out, *torch.autograd.grad(out.sin().sum(), leaves))])
+    for mine, theirs in zip(*made, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-6)
+    assert torch.equal(made[0][0][~tensors[3]], tensors[2][~tensors[3]].double())
 
 
 def test_what_does_not_fit_is_said() -> None:

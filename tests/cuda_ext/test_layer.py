@@ -249,6 +249,9 @@ def test_what_does_not_compile_is_said_and_leaves_nothing(compiler: str, said: s
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir() if path.is_file()} == before
 
 
+LONG = ("_aggregate", "_increment", "_edge_softmax", "_aggregate_edges", "_encode")
+
+
 def hub(entries: int = 1500) -> tuple[CSR, Delta]:
     """A matrix and a change with a row of more than two pieces (CUDA sums it by several blocks), one of none, and one of two."""
     pointer = torch.tensor([0, 2, 2, entries])
@@ -256,8 +259,7 @@ def hub(entries: int = 1500) -> tuple[CSR, Delta]:
     return CSR(pointer, ids, torch.rand(entries), 3), Delta(ints(2, 1, 0), pointer, ids, torch.rand(entries), 3, 3)
 
 
-@pytest.mark.parametrize("name", ["_aggregate", "_increment", "_aggregate_edges", "_gather_rows", "_edge_softmax"])
-@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize(("name", "long"), [*((name, False) for name in GRADED), *((name, True) for name in LONG)])
 def test_launches_on_cuda(name: str, long: bool, emulation: None) -> None:
     """With the emulated kernels in CUDA's place: what is handed to them is right, rooms for long rows too."""
     operator, given = CALLS[name]
@@ -268,7 +270,8 @@ def test_launches_on_cuda(name: str, long: bool, emulation: None) -> None:
             "_increment": (leaf(3, 2), change, leaf(3, 2)),
             "_edge_softmax": (leaf(graph.nnz, 2), graph.indptr),
             "_aggregate_edges": (leaf(graph.nnz, 2), graph.indices, 3),
-        }.get(name, given)
+            "_encode": (torch.rand(graph.nnz, dtype=torch.float64), *given[1:]),
+        }[name]
     expected = [made := first(operator(*given)), *torch.autograd.grad(made.square().sum(), leaves(given), allow_unused=True)]
     cpu, ops = loader.cpu_library(), layer.operators()
     assert cpu is not None

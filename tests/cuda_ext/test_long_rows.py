@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -15,10 +17,9 @@ from torch import Tensor
 from chronoscale.cuda_ext import native
 from chronoscale.cuda_ext.attention import attention
 from chronoscale.cuda_ext.backend import backends
-from chronoscale.cuda_ext.graph import CSR, Delta
+from chronoscale.cuda_ext.graph import CSR, PIECE, Delta, EdgeMap
 from chronoscale.cuda_ext.ops import aggregate, increment
 
-PIECE = 512
 LENGTHS = [
     [511], [512], [513], [1024], [0, 512, 0], [1, 512], [512, 512], [513, 511, 513], [100, 900, 30, 700, 5], [511, 1, 512], [5000, 3, 511],
     [0, 0, 2048, 0, 0], [300, 300, 300], [512] * 5, [1] * 600 + [600],
@@ -115,3 +116,48 @@ def test_no_counters_are_passed_where_no_row_is_long(monkeypatch: pytest.MonkeyP
             assert asked == pieces
         aggregate(graph_of([511] * 4).trusted(), whole(37, 4), "cpu")  # nobody has looked
         assert asked == [4]
+
+
+def pieces_by_hand(lengths: list[int]) -> list[list[int]]:
+    ends = np.cumsum([0, *lengths])
+    return [
+        [row, piece]
+        for row, (begin, end) in enumerate(pairwise(ends))
+        if end - begin >= PIECE
+        for piece in range(begin // PIECE, (end - 1) // PIECE + 1)
+    ]
+
+
+@pytest.mark.parametrize("lengths", LENGTHS, ids=lambda lengths: "-".join(map(str, lengths[:5])))
+def test_long_rows_are_listed_once_and_taken_along(lengths: list[int]) -> None:
+    graph, wanted = graph_of(lengths).check(), pieces_by_hand(lengths)
+    rows = torch.arange(graph.num_rows, dtype=torch.int32)
+    change = Delta(rows, graph.indptr, graph.indices, graph.values, graph.num_rows, graph.num_cols).check()
+    for operand in (graph, graph.to("cpu", copy=True), graph.copied(), change, change.compact()):
+        assert (operand.cuts is None) == (not wanted)
+        assert operand.cuts is None or operand.cuts.tolist() == wanted
+    assert graph.transpose().cuts is None  # nobody has looked
+
+
+def test_long_rows_of_a_change_are_listed() -> None:
+    sources = torch.cat([torch.arange(3), torch.arange(600)]).int()
+    change = EdgeMap(torch.tensor([1, 5], dtype=torch.int32), torch.tensor([0, 3, 603]), sources, torch.ones(603, dtype=torch.int8), 700)
+    assert change.check().compact().cuts.tolist() == [[1, 0], [1, 1]]  # type: ignore[union-attr]
+
+
+def test_what_is_written_afterwards_is_listed_anew() -> None:
+    graph = graph_of([600, 3]).check()
+    graph.indptr[1] = 2
+    assert graph.check().cuts.tolist() == [[1, 0], [1, 1]]  # type: ignore[union-attr]
+
+
+def test_listed_and_unlisted_rows_make_the_same_bits(emulated_kernels: None) -> None:
+    lengths = [100, 900, 30, 700, 5, 5000, 512, 511]
+    listed, unlisted = graph_of(lengths).check(), graph_of(lengths).trusted()
+    assert listed.cuts is not None and unlisted.cuts is None
+    x = torch.randn(37, 33, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(aggregate(listed, x, "cpu"), aggregate(unlisted, x, "cpu"))
+
+
+def test_the_kernels_have_pieces_of_that_size(emulated_kernels: None) -> None:
+    assert native.cuda_library().cs_cuda_piece() == PIECE  # type: ignore[union-attr]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import nullcontext
 from typing import NamedTuple
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from native_case import CTYPES, needs_cpu, without_layer
+from native_case import needs_cpu
 from torch import Tensor
 
+from chronoscale.cuda_ext import native
 from chronoscale.cuda_ext.backend import backends, select_without_cuda, set_threads
 from chronoscale.cuda_ext.slots import MOST_SLOTS, Encoding, Slots, attend
 from chronoscale.errors import ChronoscaleWarning, UserError
@@ -21,14 +20,10 @@ from chronoscale.errors import ChronoscaleWarning, UserError
 pytestmark = pytest.mark.usefixtures("threads")
 
 
-@pytest.fixture(params=["reference", "cpu", CTYPES, "reference on cuda"])
-def place(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
-    """A backend and a device."""
-    name, _, device = request.param.replace(CTYPES, "cpu").partition(" on ")
-    if device not in ("", *backends()) or name not in backends():
-        pytest.skip(f"'{request.param}' is not available on this machine")
-    with without_layer() if request.param == CTYPES else nullcontext():
-        yield name, device or "cpu"
+@pytest.fixture
+def place(backend: str, device: str) -> tuple[str, str]:
+    """A backend and its device."""
+    return backend, device
 
 
 class Case(NamedTuple):
@@ -117,7 +112,7 @@ def graded(sums: Tensor, of: Case) -> list[Tensor]:
 def close(found: list[Tensor], expected: list[Tensor], tolerance: float = 1e-5) -> None:
     for mine, theirs in zip(found, expected, strict=True):
         scale = max(1.0, float(theirs.abs().max()) if theirs.numel() else 0.0)
-        torch.testing.assert_close(mine.double().cpu(), theirs.double(), rtol=tolerance, atol=tolerance * scale)
+        torch.testing.assert_close(mine.double().cpu(), theirs.double(), rtol=tolerance, atol=tolerance * scale, equal_nan=True)
 
 
 CASES = {
@@ -205,13 +200,14 @@ def test_any_number_of_threads_makes_the_same_bits(dtype: torch.dtype) -> None:
         assert all(torch.equal(mine, theirs) for mine, theirs in zip(found, expected, strict=True)), count
 
 
-@needs_cpu
-def test_heads_may_lie_apart_in_memory() -> None:
-    of = case(30, edges=2)
+def test_heads_may_lie_apart_in_memory(place: tuple[str, str]) -> None:
+    if place[0] == "reference":
+        pytest.skip("the reference lays them together")
+    of = case(30, edges=2).to(place[1], torch.float32)
     apart = of._replace(wanted=of.wanted.detach().transpose(0, 1).contiguous().transpose(0, 1).requires_grad_())
-    sums = attend(*apart, backend="cpu")
+    sums = attend(*apart, backend=place[0])
     assert sums.transpose(0, 1).is_contiguous()
-    found, expected = graded(sums, apart), graded(attend(*of, backend="cpu"), of)
+    found, expected = graded(sums, apart), graded(attend(*of, backend=place[0]), of)
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(found, expected, strict=True))
 
 
@@ -244,20 +240,24 @@ def test_no_rows_where_no_slot_is_there(place: tuple[str, str]) -> None:
     of.slots.there[:] = False
     assert not attend(*of, backend=place[0]).any()
     of.slots.there[5, 2] = True
-    if place[1] == "cpu":
-        with pytest.raises(UserError, match=r"slots that are there must lie in \[0, 0\)"):
-            attend(*of, backend=place[0])
+    if native.on_cuda(of.wanted):
+        sums = attend(*of, backend=place[0])
+        assert sums[5].isnan().all() and not sums[:5].any() and not sums[6:].any()
+        return
+    with pytest.raises(UserError, match=r"slots that are there must lie in \[0, 0\)"):
+        attend(*of, backend=place[0])
 
 
-@needs_cpu
-def test_only_what_asks_for_gradients_gets_them() -> None:
-    of = case(edges=2)
+def test_only_what_asks_for_gradients_gets_them(place: tuple[str, str]) -> None:
+    if place[0] == "reference":
+        pytest.skip("its products are of what is asked for together, and round otherwise")
+    of = case(edges=2).to(place[1], torch.float32)
     for leaf in of.leaves():
-        whole = graded(attend(*of, backend="cpu"), of)[1:]
-        alone = Case(*of[:2], of.slots, of.encoding, None).to("cpu", torch.float32)
+        whole = graded(attend(*of, backend=place[0]), of)[1:]
+        alone = Case(*of[:2], of.slots, of.encoding, None).to(place[1], torch.float32)
         for other, mine in zip(of.leaves(), alone.leaves(), strict=True):
             mine.requires_grad_(other is leaf)
-        (made,) = graded(attend(*alone, backend="cpu"), alone)[1:]
+        (made,) = graded(attend(*alone, backend=place[0]), alone)[1:]
         assert torch.equal(made, whole[[other is leaf for other in of.leaves()].index(True)])
 
 
@@ -269,6 +269,27 @@ def test_a_slot_outside_the_rows_is_an_error_in_either_pass() -> None:
             of.slots.slot[2, 1] = wrong
             with pytest.raises(UserError, match=r"slots that are there must lie in \[0, 11\), the rows of source"):
                 attend(*of, backend=backend)
+
+
+def test_on_cuda_a_slot_outside_the_rows_spoils_its_target_alone(emulated_kernels: None) -> None:
+    for wrong in (-1, 11, 2**40, -(2**62)):
+        of = case(sources=11)
+        of.slots.there[2] = True
+        of.slots.slot[of.slots.slot == 0] = 1
+        of.slots.slot[2] = 0  # a row that no other target reads
+        expected = graded(attend(*of, backend="cpu"), of)
+        of.slots.slot[2, 1] = wrong
+        found = graded(attend(*of, backend="cpu"), of)
+        for mine, theirs in zip(found[:2], expected[:2], strict=True):  # sums and gradients of what heads want
+            assert mine[2].isnan().all()
+            assert torch.equal(mine[:2], theirs[:2]) and torch.equal(mine[3:], theirs[3:])
+        close(found[2:3], [expected[2].index_fill(0, torch.tensor([0]), torch.nan)], 1e-6)
+
+
+def test_targets_with_as_many_slots_as_may_be(place: tuple[str, str]) -> None:
+    sizes = {"targets": 2, "fanout": MOST_SLOTS, "width": 4, "clock": 3, "edges": 2, "keeps": True}
+    mine, theirs = case(**sizes).to(place[1], torch.float64), case(**sizes).to("cpu", torch.float64)  # type: ignore[arg-type]
+    close(graded(attend(*mine, backend=place[0]), mine), graded(formula(theirs), theirs), 1e-11)
 
 
 @needs_cpu
@@ -313,7 +334,7 @@ def test_what_does_not_fit_is_refused() -> None:
         ({"encoding": None}, r"\+ 2 \+ 0 "),
         ({"keep": keep[:, :1]}, "keep is"),
         ({"keep": keep.clone().requires_grad_()}, "keep asks for gradients"),
-        ({"backend": "cuda"}, "no kernel for CUDA"),
+        ({"backend": "cuda"}, "backend 'cuda'"),
         ({"backend": "gpu"}, "unknown backend"),
     ):
         with pytest.raises(UserError, match=message):

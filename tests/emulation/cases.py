@@ -11,8 +11,11 @@ from torch import Tensor
 from chronoscale.cuda_ext.attention import attention, attention_increment
 from chronoscale.cuda_ext.edge_softmax import edge_softmax
 from chronoscale.cuda_ext.edges import aggregate_edges
+from chronoscale.cuda_ext.encoding import encode
+from chronoscale.cuda_ext.gates import gates
 from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap
 from chronoscale.cuda_ext.ops import VARIANTS, aggregate, increment_, rebuild
+from chronoscale.cuda_ext.slots import Slots, attend
 from chronoscale.cuda_ext.tables import gather_rows
 from chronoscale.datasets.snapshots.difference import edge_map
 from chronoscale.datasets.snapshots.sequence import Snapshot
@@ -27,7 +30,8 @@ Outcome = tuple[str, list[Tensor]]
 
 def outcomes(backend: str) -> dict[str, list[Tensor]]:
     """What that backend makes of each case, by its name."""
-    return {name: tensors for cases in (one_row, _sums, _attention, _rebuild, _edges, _shares, _tables) for name, tensors in cases(backend)}
+    every = (one_row, _sums, _attention, _rebuild, _edges, _shares, _tables, _slots, _gates, _encodings)
+    return {name: tensors for cases in every for name, tensors in cases(backend)}
 
 
 def _random(seed: int) -> torch.Generator:
@@ -54,6 +58,8 @@ def _sums(backend: str) -> Iterator[Outcome]:
             yield f"aggregate, {of}", [aggregate(plain, x, backend)]
             yield f"aggregate weighted, {of}", [aggregate(weighted, x, backend)]
             yield f"aggregate misaligned, {of}", [aggregate(weighted, _dense(columns, width, dtype, offset=1), backend)]
+            unseen = CSR(indptr, indices, values, columns).trusted()  # whose long rows nobody has listed
+            yield f"aggregate unseen, {of}", [aggregate(unseen, x, backend)]
             sums = _dense(2 * rows + 1, width, torch.promote_types(dtype, torch.float32))
             yield f"increment, {of}", [increment_(sums, change, x, backend), sums]
 
@@ -133,6 +139,10 @@ def _shares(backend: str) -> Iterator[Outcome]:
             shares = edge_softmax(scores, indptr, backend)
             into = torch.autograd.grad(shares.sin().sum(), scores)
             yield f"shares, {dtype}, {heads} heads", [shares.detach(), *into]
+            few = torch.arange(60).remainder(11).cumsum(0)
+            near = scores.detach()[: int(few[-1])].clone().requires_grad_()
+            made = edge_softmax(near, torch.cat([few.new_zeros(1), few]), backend)
+            yield f"shares by shared memory, {dtype}, {heads} heads", [made.detach(), *torch.autograd.grad(made.sin().sum(), near)]
             short = edge_softmax(scores.detach(), indptr, backend, longest=31)  # which is not so: later, and as right
             yield f"shares by warps, {dtype}, {heads} heads", [short]
 
@@ -145,3 +155,38 @@ def _tables(backend: str) -> Iterator[Outcome]:
             rows = gather_rows(cached, sent, index.int() if width % 2 else index, backend)
             into = torch.autograd.grad(rows.sin().sum(), (cached, sent))
             yield f"tables, {dtype}, width {width}", [rows.detach(), *into]
+
+
+def _slots(backend: str) -> Iterator[Outcome]:
+    sizes = [(1, 1, 1, 3, 0, 0), (20, 10, 2, 4, 8, 12), (9, 33, 3, 5, 2, 3), (3, 300, 2, 0, 0, 36), (4, 7, 2, 132, 0, 400)]
+    for dtype in DTYPES:
+        for targets, fanout, heads, width, edges, clock in sizes:
+            draw = _random(fanout)
+            slot, there = torch.randint(11, (targets, fanout), generator=draw), torch.rand(targets, fanout, generator=draw) < 0.8
+            wanted = _dense(targets, heads * (width + edges + clock), dtype).view(targets, heads, -1) / 9
+            edge = _dense(targets * fanout, edges, dtype).view(targets, fanout, edges) if edges else None
+            elapsed, keep = (_dense(targets, count, dtype).abs() for count in (fanout, heads * fanout))
+            leaves = [wanted, _dense(11, width, dtype, offset=fanout % 2), *([edge] if edges else [])]
+            leaves += [_dense(2, clock, dtype)[i].contiguous() for i in range(2)] if clock else []
+            leaves = [leaf.requires_grad_() for leaf in leaves]
+            given = Slots(slot, there, elapsed, leaves[2] if edges else None)
+            encoding = (leaves[-2], leaves[-1]) if clock else None
+            made = attend(leaves[0], leaves[1], given, encoding, keep.view(targets, heads, fanout), backend)
+            into = torch.autograd.grad(made.sin().sum(), leaves)
+            yield f"slots, {dtype}, {targets} of {fanout}, {heads} heads", [made.detach(), *into]
+
+
+def _gates(backend: str) -> Iterator[Outcome]:
+    for dtype in DTYPES:
+        for hidden in (5, 36, 140):
+            leaves = [_dense(11, hidden * times, dtype, offset=hidden % 2).requires_grad_() for times in (3, 3, 1)]
+            made = gates(leaves[0], leaves[1], leaves[2], torch.arange(11) % 3 > 0, backend)
+            yield f"gates, {dtype}, {hidden}", [made.detach(), *torch.autograd.grad(made.sin().sum(), leaves)]
+
+
+def _encodings(backend: str) -> Iterator[Outcome]:
+    for dtype in DTYPES:
+        for rows, clock in ((7, 3), (513, 36), (1030, 1)):
+            leaves = [_dense(2, clock, dtype)[i].contiguous().requires_grad_() for i in range(2)]
+            made = encode(100 * _dense(1, rows, dtype)[0], leaves[0], leaves[1], backend)
+            yield f"encodings, {dtype}, {rows} of {clock}", [made.detach(), *torch.autograd.grad(made.sin().sum(), leaves)]

@@ -34,7 +34,6 @@ from chronoscale.strategies.workload import EventHyper, SharingHyper
 
 pytestmark = [
     pytest.mark.skipif(compiler() is None, reason="the kernels are emulated, which needs a C++ compiler"),
-    pytest.mark.filterwarnings("ignore:attention to slots has no kernel for CUDA"),
 ]
 CLOSE = 1e-6  # of the largest loss: products of other shapes round otherwise
 FORMS = ("all full", "all map", "all delta")

@@ -62,9 +62,7 @@ class Afresh(NamedTuple):
 
     at: Entries  # of all rows
     only: Tensor  # uint8 [num_rows]
-    weights: Tensor  # [nnz], of those rows alone
-    listed: Tensor  # int32 [R]: they come first
-    length: Tensor  # int64 [1], how many they are
+    weights: Tensor  # [nnz], zeros but in those rows
 
 
 def attention(graph: CSR, z: Tensor, left: Tensor, right: Tensor, slope: float = 0.2, backend: Pinned = None) -> Attention:
@@ -175,8 +173,7 @@ def _afresh(
     at = Entries(graph, None, slope)
     only = torch.zeros(graph.num_rows, dtype=torch.uint8, device=rows.device).index_copy_(0, rows, fresh.to(torch.uint8))
     weights, maximum, denominator, _ = native.softmax(at, ends, None, None, True, only)
-    listed = change.rows[torch.sort(fresh, descending=True, stable=True).indices]
-    return Afresh(at, only, weights, listed, fresh.sum(0, keepdim=True)), (maximum, denominator)
+    return Afresh(at, only, weights), (maximum, denominator)
 
 
 def _with_fresh(graph: CSR, change: EdgeMap, rows: Tensor, fresh: Tensor) -> tuple[CSR, Tensor]:
@@ -240,13 +237,16 @@ class _Signed(torch.autograd.Function):
             into_z = made.kernels.aggregate(matrix.transpose(), made.weights[matrix.order()], into[0])
         into_left = made.kernels.by_column(matrix, edges)
         into_right = row if rows is None else torch.zeros_like(right).index_copy_(0, rows, row)
-        if made.afresh is not None and rows is not None:
-            at, only, weights, listed, length = made.afresh
-            whole = into_total.index_copy(0, rows, into[0]), into_denominator.index_copy(0, rows, into[1])
-            edges, row = native.softmax_grad(at, (left, right), weights, z, whole, only)
+        if made.afresh is not None and made.fresh is not None and rows is not None:
+            whole, only, weights = made.afresh
+            # Zeros in the other rows: a weight of zero would not take away what is no number.
+            total = torch.zeros_like(into_total).index_copy_(0, rows, into[0].masked_fill(~made.fresh[:, None], 0))
+            sums = torch.zeros_like(into_denominator).index_copy_(0, rows, into[1].masked_fill(~made.fresh, 0))
+            edges, row = native.softmax_grad(whole, (left, right), weights, z, (total, sums), only)
             into_right = torch.where(only > 0, row, into_right)
-            into_z = torch.zeros_like(z) if into_z is None else into_z
-            native.spread_(at.matrix, listed, length, weights, edges, whole[0], into_z, into_left)
+            into_left = into_left + native.by_column(whole.matrix, edges)
+            if into_z is not None:
+                into_z = into_z + native.aggregate(whole.matrix.transpose(), weights[whole.matrix.order()], total)
         return *before, into_z, into_left, into_right, None, None
 
 

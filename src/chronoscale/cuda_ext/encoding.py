@@ -7,11 +7,11 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext import reference
-from chronoscale.cuda_ext.backend import FLOATS, Pinned, select_without_cuda
+from chronoscale.cuda_ext import native, reference
+from chronoscale.cuda_ext.backend import FLOATS, Pinned, select
 from chronoscale.cuda_ext.graph import described, plain
 from chronoscale.cuda_ext.layer import REFUSED, operators, takes
-from chronoscale.cuda_ext.loader import cpu_library, succeed
+from chronoscale.cuda_ext.native import Cuda, Cut, pointer
 from chronoscale.errors import UserError
 
 
@@ -20,7 +20,7 @@ def encode(elapsed: Tensor, frequency: Tensor, phase: Tensor, backend: Pinned = 
     of a large one is noise.
 
     float32 or float64 alike, contiguous, on one device. Differentiable, once, in frequency and phase; gradients are summed in the tensors'
-    own precision. On CUDA torch's operators run. Raises UserError when something does not fit.
+    own precision, on CUDA in float64. Raises UserError when something does not fit.
     """
     if takes(elapsed, backend):
         try:
@@ -28,7 +28,7 @@ def encode(elapsed: Tensor, frequency: Tensor, phase: Tensor, backend: Pinned = 
         except REFUSED:
             pass
     _check(elapsed, frequency, phase)
-    if select_without_cuda("an encoding", elapsed.device, backend, slower=False) is reference:
+    if select(elapsed.device, backend) is reference:
         return torch.addcmul(phase.double(), elapsed[:, None].double(), frequency.double()).cos().to(phase.dtype)
     graded = torch.is_grad_enabled() and (frequency.requires_grad or phase.requires_grad)
     return cast(Tensor, _Encode.apply(elapsed, frequency, phase, graded))  # type: ignore[no-untyped-call]
@@ -39,10 +39,8 @@ class _Encode(torch.autograd.Function):
     def forward(ctx: Any, elapsed: Tensor, frequency: Tensor, phase: Tensor, graded: bool) -> Tensor:
         cosine = elapsed.new_empty(len(elapsed), len(phase))
         sine = torch.empty_like(cosine) if graded else None
-        library: Any = cpu_library()
-        given = [tensor.data_ptr() for tensor in (elapsed, frequency, phase, cosine)]
-        function = getattr(library, f"cs_encode_{FLOATS[elapsed.dtype]}")
-        succeed("encode", function(*cosine.shape, *given, None if sine is None else sine.data_ptr()))
+        given = (*cosine.shape, *map(pointer, (elapsed, frequency, phase, cosine, sine)))
+        native.call("encode", elapsed, given, Cuda((), Cut(0, 0)))
         if sine is not None:
             ctx.save_for_backward(elapsed, sine)
         return cosine
@@ -51,6 +49,12 @@ class _Encode(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         elapsed, sine = ctx.saved_tensors
+        if native.on_cuda(sine):
+            into, clock = gradients[0].resolve_neg().contiguous(), sine.shape[1]
+            frequency, phase = sine.new_empty(clock), sine.new_empty(clock)
+            given = (*sine.shape, *map(pointer, (elapsed, sine, into, frequency, phase)))
+            native.call("encode_grad", sine, given, Cuda((), Cut(len(sine), None), clock))
+            return None, frequency, phase, None
         to_angle = gradients[0] * sine
         return None, -(elapsed @ to_angle), -to_angle.sum(0), None
 

@@ -7,11 +7,11 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext import reference
-from chronoscale.cuda_ext.backend import FLOATS, Pinned, select_without_cuda
+from chronoscale.cuda_ext import native, reference
+from chronoscale.cuda_ext.backend import FLOATS, Pinned, select
 from chronoscale.cuda_ext.graph import described, plain
 from chronoscale.cuda_ext.layer import REFUSED, operators, takes
-from chronoscale.cuda_ext.loader import cpu_library, succeed
+from chronoscale.cuda_ext.native import Cuda, Cut, pointer
 from chronoscale.errors import UserError
 
 
@@ -21,7 +21,7 @@ def gates(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor, backend: P
     r, z = sigmoid(given + kept);  n = tanh(given_n + r * kept_n);  s' = n + z * (s - n)
 
     memory [U, H]; there bool [U]: other rows keep theirs, bit for bit. float32 or float64 alike, contiguous, on one device. Differentiable,
-    once, in given, kept and memory. On CUDA torch's operators run. Raises UserError when something does not fit.
+    once, in given, kept and memory. Raises UserError when something does not fit.
     """
     if takes(memory, backend):
         try:
@@ -29,7 +29,7 @@ def gates(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor, backend: P
         except REFUSED:
             pass
     _check(given, kept, memory, there)
-    if select_without_cuda("a GRU", given.device, backend, slower=False) is reference:
+    if select(given.device, backend) is reference:
         return _torch(given, kept, memory, there)
     return cast(Tensor, _Gates.apply(given, kept, memory, there))  # type: ignore[no-untyped-call]
 
@@ -53,7 +53,7 @@ class _Gates(torch.autograd.Function):
 
 
 def forward_gates(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor, out: Tensor) -> None:
-    """`gates` into `out` [U, H], on a CPU, of operands that fit."""
+    """`gates` into `out` [U, H], by a kernel, of operands that fit."""
     _call("gates", given, kept, memory, there, out)
 
 
@@ -65,9 +65,7 @@ def gradient_gates(
 
 
 def _call(name: str, given: Tensor, kept: Tensor, memory: Tensor, *more: Tensor | None) -> None:
-    library: Any = cpu_library()
-    function = getattr(library, f"cs_{name}_{FLOATS[given.dtype]}")
-    succeed(name, function(*memory.shape, *(None if tensor is None else tensor.data_ptr() for tensor in (given, kept, memory, *more))))
+    native.call(name, memory, (*memory.shape, *map(pointer, (given, kept, memory, *more))), Cuda((), Cut(0, 0)))
 
 
 def _torch(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor) -> Tensor:

@@ -17,6 +17,8 @@ from torch import Tensor
 
 from chronoscale.errors import UserError
 
+PIECE = 512  # entries, of which CUDA's kernels give a block one piece (csrc/cuda/pieces.cuh)
+
 
 class _Operand:
     """Rows of entries, held in tensors of one device."""
@@ -44,7 +46,8 @@ class _Operand:
         moved = {name: tensor.to(device, non_blocking=non_blocking, copy=copy) for name, tensor in self._tensors().items()}
         made = replace(self, **moved)
         if self._checked:
-            made.trusted().__dict__["longest"] = self.longest
+            cuts = None if self.cuts is None else self.cuts.to(device, non_blocking=non_blocking, copy=copy)
+            made.trusted()._known(self.longest, cuts)
         return made
 
     def check(self) -> Self:
@@ -65,6 +68,16 @@ class _Operand:
         return self
 
     longest: ClassVar[int | None] = None  # entries of its longest row, where a look has told
+    cuts: ClassVar[Tensor | None] = None  # then, if that is PIECE or more: int32 [n, 2], each such row with each piece that it lies in
+
+    def _known(self, longest: int | None, cuts: Tensor | None) -> Self:
+        self.__dict__.update(longest=longest, cuts=cuts)
+        return self
+
+    def _measured(self, lengths: Tensor) -> None:
+        longest = int(lengths.max()) if len(lengths) else 0
+        cuts = _cuts(self.indptr, lengths) if longest >= PIECE else None
+        self._known(longest, cuts.pin_memory() if cuts is not None and self.indptr.is_pinned() else cuts)
 
     @property
     def _checked(self) -> bool:
@@ -126,7 +139,7 @@ class CSR(_Operand):
         return self._turned()[0]
 
     def _look(self) -> None:
-        self.__dict__["longest"] = _check_numbers("CSR", self.indptr, self.indices, self.num_cols)
+        self._measured(_check_numbers("CSR", self.indptr, self.indices, self.num_cols))
 
     def order(self) -> Tensor:
         """int64 [nnz]: where each entry of `transpose()` lies here; kept with it unless that has values, which are in order already."""
@@ -199,7 +212,7 @@ class Delta(_Operand):
         return self._compact.transpose()
 
     def _look(self) -> None:
-        self.__dict__["longest"] = _check_numbers("Delta", self.indptr, self.indices, self.num_cols)
+        self._measured(_check_numbers("Delta", self.indptr, self.indices, self.num_cols))
         _check_ids("Delta.rows", self.rows, self.num_rows)
         if len(torch.unique(self.rows)) != len(self.rows):
             raise UserError("Delta.rows names a row twice")
@@ -209,7 +222,7 @@ class Delta(_Operand):
     @cached_property
     def _compact(self) -> CSR:
         made = CSR(self.indptr, self.indices, self.values, self.num_cols)
-        return made.trusted() if self._checked else made
+        return made.trusted()._known(self.longest, self.cuts) if self._checked else made
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +261,7 @@ class EdgeMap(_Operand):
     @cached_property
     def _compact(self) -> CSR:
         made = CSR(self.indptr, self.indices, None, self.num_nodes)
-        return made.trusted() if self._checked else made
+        return made.trusted()._known(self.longest, self.cuts) if self._checked else made
 
     @staticmethod
     def nbytes_of(rows: int, edges: int) -> int:
@@ -256,7 +269,7 @@ class EdgeMap(_Operand):
         return 4 * rows + 8 * (rows + 1) + 5 * edges
 
     def _look(self) -> None:
-        self.__dict__["longest"] = _check_numbers("EdgeMap", self.indptr, self.indices, self.num_nodes)
+        self._measured(_check_numbers("EdgeMap", self.indptr, self.indices, self.num_nodes))
         _check_ids("EdgeMap.rows", self.rows, self.num_nodes)
         keys = self.rows.long()[row_ids(self.indptr, self.nnz)] * self.num_nodes + self.indices
         if bool((self.rows.diff() <= 0).any()) or bool((keys.diff() <= 0).any()) or bool((self.indptr.diff() <= 0).any()):
@@ -353,13 +366,22 @@ def _check_csr(name: str, indptr: Tensor, indices: Tensor, values: Tensor | None
             raise UserError(f"{name}.values asks for gradients; expected constants (operators are differentiable in x and sums)")
 
 
-def _check_numbers(name: str, indptr: Tensor, indices: Tensor, num_cols: int) -> int:
-    """The length of the longest row."""
+def _cuts(indptr: Tensor, lengths: Tensor) -> Tensor:
+    """`cuts` of rows of those lengths."""
+    rows = (lengths >= PIECE).nonzero()[:, 0]
+    first = indptr[rows] // PIECE
+    count = (indptr[rows + 1] - 1) // PIECE - first + 1
+    before = torch.repeat_interleave(count.cumsum(0) - count - first, count)
+    return torch.stack([torch.repeat_interleave(rows, count), torch.arange(len(before), device=rows.device) - before], 1).int()
+
+
+def _check_numbers(name: str, indptr: Tensor, indices: Tensor, num_cols: int) -> Tensor:
+    """The lengths of the rows."""
     lengths = indptr.diff()
     if int(indptr[0]) != 0 or int(indptr[-1]) != len(indices) or bool((lengths < 0).any()):
         raise UserError(f"{name}.indptr must ascend from 0 to {len(indices)}, the number of indices")
     _check_ids(f"{name}.indices", indices, num_cols)
-    return int(lengths.max()) if len(lengths) else 0
+    return lengths
 
 
 def _check_ids(name: str, ids: Tensor, below: int) -> None:

@@ -43,6 +43,14 @@ _ON_EDGES: _Arguments = {  # on CUDA; each for float and for double
     "edge_softmax_grad": [c_int64, c_int64, *[c_void_p] * 4],
     "gather": _TABLES,
 }
+_OF_MODELS: _Arguments = {  # likewise
+    "slots": [*_SLOTS, *[c_void_p] * 2],
+    "slots_grad": [*_SLOTS, *[c_void_p] * 9],
+    "gates": [*_GATES, c_void_p],
+    "gates_grad": [*_GATES, *[c_void_p] * 4],
+    "encode": [c_int64, c_int64, *[c_void_p] * 5],
+    "encode_grad": [c_int64, c_int64, *[c_void_p] * 5],
+}
 _CPU: _Arguments = {
     **{f"cs_{name}": arguments for name, arguments in (_KERNELS | _HALF).items()},
     **{f"cs_slots_{kind}": [*_SLOTS, *[c_void_p] * 2] for kind in ("f32", "f64")},
@@ -87,12 +95,11 @@ _MORE: _Arguments = {  # on CUDA besides, before what every launch is told
     "softmax_grad": [c_void_p],
     "rebuild": [c_int64, c_int64, c_void_p, c_int64, c_void_p],
 }
-_LAUNCH = [c_int64, c_void_p, c_void_p, c_int, c_void_p]  # entries, counters, partial, device, stream
+_LAUNCH = [c_int64, *[c_void_p] * 3, c_int64, c_int, c_void_p]  # entries, counters, partial, cuts and how many, device, stream
 _CUDA_KERNELS: _Arguments = {
     **_KERNELS,
     **_HALF,
-    **{f"spread_{kind}": [*[c_void_p] * 7, c_int64, c_int64, c_void_p, c_void_p] for kind in ("f32", "f64")},
-    **{f"{name}_{kind}": arguments for name, arguments in _ON_EDGES.items() for kind in ("f32", "f64")},
+    **{f"{name}_{kind}": arguments for name, arguments in (_ON_EDGES | _OF_MODELS).items() for kind in ("f32", "f64")},
 }
 _CUDA: _Arguments = {
     **{f"cs_cuda_{name}": [*of, *_MORE.get(name.rpartition("_")[0] or name, []), *_LAUNCH] for name, of in _CUDA_KERNELS.items()},

@@ -71,9 +71,11 @@ def rebuild(
 def softmax(
     at: Entries, ends: Ends, sign: Tensor | None, base: Tensor | None, running: bool, only: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """As reference.softmax, on the tensors' device; `only` as in `aggregate`. Raises MachineError when the kernel fails."""
+    """As reference.softmax, on the tensors' device; `only` as in `aggregate`: weights of other rows are 0. Raises MachineError when the
+    kernel fails."""
     count, left = at.matrix.num_rows, ends[0]
-    weights, (maximum, denominator) = left.new_empty(at.matrix.nnz), left.new_empty(2, count)
+    weights = (left.new_empty if only is None else left.new_zeros)(at.matrix.nnz)
+    maximum, denominator = left.new_empty(2, count)
     held = torch.empty(count, dtype=torch.uint8, device=left.device)
     given = [pointer(t) for t in (at.rows, at.matrix.indptr, at.matrix.indices, sign, base)]
     made = [t.data_ptr() for t in (weights, maximum, denominator, held)]
@@ -85,8 +87,9 @@ def softmax(
 def softmax_grad(
     at: Entries, ends: Ends, weights: Tensor, z: Tensor, into: tuple[Tensor, Tensor], only: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """As reference.softmax_grad, on the tensors' device; `only` as in `aggregate`. Raises MachineError when the kernel fails."""
-    edges, row = torch.empty_like(weights), torch.empty_like(into[1])
+    """As reference.softmax_grad, on the tensors' device; `only` as in `aggregate`: edges of other rows are 0. Raises MachineError when the
+    kernel fails."""
+    edges, row = (torch.empty_like if only is None else torch.zeros_like)(weights), torch.empty_like(into[1])
     given = [pointer(t) for t in (at.rows, at.matrix.indptr, at.matrix.indices, *ends)]
     made = [t.data_ptr() for t in (*into, edges, row)]
     arguments = (len(row), *given, at.slope, weights.data_ptr(), z.data_ptr(), z.shape[1], *made)
@@ -101,15 +104,6 @@ def by_column(matrix: CSR, entries: Tensor) -> Tensor:
     turned = matrix.transpose()
     ones = entries.new_ones(matrix.num_rows, 1)
     return aggregate(turned, entries[matrix.order()], ones).squeeze(1)
-
-
-def spread_(matrix: CSR, rows: Tensor, count: Tensor, weights: Tensor, edges: Tensor, into: Tensor, z: Tensor, left: Tensor) -> None:
-    """On CUDA, for each entry e of the first `count` (int64 [1]) of `rows` (int32 [R]): z[indices[e]] += weights[e] * into[row] and
-    left[indices[e]] += edges[e], in their order. weights and edges [nnz], into [num_rows, F], z [num_cols, F], left [num_cols].
-    """
-    given = (rows, count, matrix.indptr, matrix.indices, weights, edges, into)
-    arguments = (*(t.data_ptr() for t in given), z.shape[1], matrix.num_cols, z.data_ptr(), left.data_ptr())
-    call("spread", z, arguments, Cuda((), matrix))
 
 
 def pointer(tensor: Tensor | None) -> int | None:
@@ -127,6 +121,7 @@ class Cut(NamedTuple):
 
     nnz: int
     longest: int | None
+    cuts: Tensor | None = None
 
 
 class Cuda(NamedTuple):
@@ -160,9 +155,13 @@ def _enqueue(library: Any, name: str, x: Tensor, arguments: tuple[float | None, 
     entries, longest = cuda.matrix.nnz, cuda.matrix.longest
     pieces = 0 if entries < piece or (longest is not None and longest < piece) else -(-entries // piece)
     partial = x.new_empty(2 * pieces * cuda.share, dtype=torch.float64 if x.dtype == torch.float64 else torch.float32)
+    cuts = cuda.matrix.cuts if pieces else None
+    if cuts is not None and cuts.is_cuda:
+        cuts.record_stream(torch.cuda.current_stream(x.device))  # an operand's own: nobody else marks it
     with _on_device(x) as stream:
         counters = _counters(x.device, stream, pieces) if pieces else None  # without them no row is taken for a long one
-        launch = (entries, pointer(counters), partial.data_ptr(), x.device.index or 0, stream)
+        listed = (pointer(cuts), 0 if cuts is None else len(cuts))
+        launch = (entries, pointer(counters), partial.data_ptr(), *listed, x.device.index or 0, stream)
         return int(getattr(library, f"cs_cuda_{name}")(*arguments, *cuda.arguments, *launch))
 
 

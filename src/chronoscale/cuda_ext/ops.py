@@ -36,7 +36,7 @@ def aggregate(graph: CSR, x: Tensor, backend: Pinned = None) -> Tensor:
     graph.check()
     if takes(x, backend):
         turned = _tensors(graph.transpose()) if x.requires_grad and torch.is_grad_enabled() else []
-        matrix = graph.indptr, graph.indices, graph.values, graph.num_cols, _longest(graph)
+        matrix = graph.indptr, graph.indices, graph.values, graph.num_cols, *_long(graph)
         try:
             return cast(Tensor, operators()._aggregate(*matrix, x, turned))
         except REFUSED:
@@ -123,12 +123,12 @@ def _tensors(matrix: CSR) -> list[Tensor]:
     return [matrix.indptr, matrix.indices] if matrix.values is None else [matrix.indptr, matrix.indices, matrix.values]
 
 
-def _longest(matrix: CSR | Delta) -> int:
-    return -1 if matrix.longest is None else matrix.longest
+def _long(matrix: CSR | Delta) -> tuple[int, Tensor | None]:
+    return -1 if matrix.longest is None else matrix.longest, matrix.cuts
 
 
 def _change(delta: Delta) -> tuple[Any, ...]:
-    return delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh, delta.num_cols, _longest(delta)
+    return delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh, delta.num_cols, *_long(delta)
 
 
 class _Aggregate(torch.autograd.Function):

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext import reference, slots_native, slots_reference
-from chronoscale.cuda_ext.backend import FLOATS, Pinned, select_without_cuda
+from chronoscale.cuda_ext.backend import FLOATS, Pinned, select
 from chronoscale.cuda_ext.graph import described, plain
 from chronoscale.cuda_ext.layer import REFUSED, operators, takes
 from chronoscale.cuda_ext.slots_reference import Asked, Slots
@@ -50,8 +50,9 @@ def attend(
     once, in wanted, source, edge, frequency and phase, with the same bits on any number of threads. What stands in slots that are not
     there is not read.
 
-    On CUDA, and without the native library, torch's operators run (`reference`), and a ChronoscaleWarning says so once. Raises UserError
-    when something does not fit or a slot lies outside [0, S) (on CUDA torch itself asserts that), MachineError when memory runs out.
+    Without the native library torch's operators run (`reference`), and a ChronoscaleWarning says so once. Raises UserError when something
+    does not fit or a slot lies outside [0, S), MachineError when memory runs out. On CUDA the host does not wait to learn of such slots:
+    their targets' sums and gradients are NaN (the reference's operators assert there).
     """
     slot, there, elapsed, edge = slots
     if encoding is None:
@@ -66,7 +67,7 @@ def attend(
         except REFUSED:
             pass
     _check(given)
-    kernels = slots_reference if select_without_cuda("attention to slots", wanted.device, backend) is reference else slots_native
+    kernels = slots_reference if select(wanted.device, backend) is reference else slots_native
     return cast(Tensor, _Attend.apply(kernels, *given))  # type: ignore[no-untyped-call]
 
 

@@ -1,17 +1,14 @@
-"""Attention to sampled slots through the C ABI, on the CPU alone."""
+"""Attention to sampled slots through the C ABI. The CPU's kernel looks at slots in every call; CUDA's steps over those out of range."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from chronoscale.cuda_ext import edges_native, native
 from chronoscale.cuda_ext.backend import FLOATS
-from chronoscale.cuda_ext.loader import cpu_library, succeed
+from chronoscale.cuda_ext.native import Cuda, Cut, pointer
 from chronoscale.cuda_ext.slots_reference import Asked, outside
-
-_ARGUMENT = 1
 
 
 def attend(given: Asked) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
@@ -32,9 +29,22 @@ def attend_grad(given: Asked, weights: Tensor, laid: tuple[Tensor, ...], into: T
     tensors = (given.wanted, given.source, given.edge, given.frequency, given.phase)
     makes = [torch.zeros_like if nothing or tensor is given.source else torch.empty_like for tensor in tensors]
     made = [make(tensor) if want and tensor is not None else None for make, want, tensor in zip(makes, wants, tensors, strict=True)]
-    _call("slots_grad", given, weights, _laid_as(given.wanted, into.resolve_neg()), *made)
     wanted, source, edge, frequency, phase = made
+    into = _laid_as(given.wanted, into.resolve_neg())
+    if native.on_cuda(into):
+        rows = None if source is None else source.new_empty(given.slot.numel(), source.shape[1])
+        turns = None if frequency is None else frequency.new_empty(len(weights), 2, len(frequency))
+        _call("slots_grad", given, weights, into, torch.empty_like(weights), wanted, rows, edge, turns, frequency, phase)
+        source = None if rows is None else _added(given, rows)
+    else:
+        _call("slots_grad", given, weights, into, *made)
     return Asked(wanted, source, None, None, None, edge, frequency, phase, None)  # type: ignore[arg-type]
+
+
+def _added(given: Asked, rows: Tensor) -> Tensor:
+    """The gradients of slots, in their order, as those of the source's rows; slots that are not there, or no rows, are left out."""
+    row = given.slot.masked_fill(~given.there, len(given.source)).flatten()
+    return edges_native.aggregate(rows, row, len(given.source), None, deterministic=True, ascending=False)
 
 
 def _laid_as(wanted: Tensor, into: Tensor) -> Tensor:
@@ -46,9 +56,6 @@ def _call(name: str, given: Asked, *made: Tensor | None) -> None:
     edges = 0 if given.edge is None else given.edge.shape[2]
     clock = 0 if given.frequency is None else len(given.frequency)
     sizes = (targets, given.slot.shape[1], heads, given.source.shape[1], edges, clock, len(given.source))
-    asked, results = ([None if tensor is None else tensor.data_ptr() for tensor in tensors] for tensors in (given, made))
-    library: Any = cpu_library()
-    status = getattr(library, f"cs_{name}_{FLOATS[given.wanted.dtype]}")(*sizes, *asked, not given.wanted.is_contiguous(), *results)
-    if status == _ARGUMENT:
+    arguments = (*sizes, *map(pointer, given), not given.wanted.is_contiguous(), *map(pointer, made))
+    if native.status(f"{name}_{FLOATS[given.wanted.dtype]}", given.wanted, arguments, Cuda((), Cut(targets, None), clock)):
         raise outside(given)
-    succeed(name, status)

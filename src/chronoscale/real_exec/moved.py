@@ -120,10 +120,32 @@ def _gather(given: tuple[Any, ...], cuda: Cuda, size: int) -> int:
     return int(rows * (ID * (1 + wide) + 2 * width * size))
 
 
+def _slots(vectors: int, rows: int) -> Callable[[tuple[Any, ...], Cuda, int], int]:
+    """Of attention to slots: vectors of a target and head that are read or written, and rows of a slot."""
+
+    def moved(given: tuple[Any, ...], cuda: Cuda, size: int) -> int:
+        targets, fanout, heads, width, edges, clock = given[:6]
+        slot = POINTER + 1 + size * ((clock > 0) + heads + rows * (width + edges))
+        return int(targets * (vectors * heads * (width + edges + clock) * size + fanout * slot))
+
+    return moved
+
+
+def _gates(rows: int) -> Callable[[tuple[Any, ...], Cuda, int], int]:
+    return lambda given, cuda, size: int(given[0] * (1 + rows * given[1] * size))
+
+
+def _encode(given: tuple[Any, ...], cuda: Cuda, size: int) -> int:
+    rows, clock, *_, last = given
+    return int(rows * size * (1 + clock * (1 + (last is not None))))
+
+
 POINTER, ID = 8, 4  # bytes of where a row begins, and of a node's number
 _SIZES = {"f32": 4, "f64": 8, "bf16": 2}
 _NATIVE: Mapping[str, Callable[[tuple[Any, ...], Cuda, int], int]] = {
     "aggregate": _aggregate, "weigh": _aggregate, "increment": _increment, "rebuild": _rebuild, "softmax": _softmax,
     "softmax_grad": _softmax_grad, "edges": _edges, "segments": _edges, "gather": _gather, "edge_softmax": _shares(2),
-    "edge_softmax_grad": _shares(3), "spread": lambda given, cuda, size: 0,
+    "edge_softmax_grad": _shares(3),
+    "slots": _slots(2, 1), "slots_grad": _slots(3, 2), "gates": _gates(8), "gates_grad": _gates(15), "encode": _encode,
+    "encode_grad": _encode,
 }  # fmt: skip

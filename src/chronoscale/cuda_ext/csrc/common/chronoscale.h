@@ -236,8 +236,10 @@ CS_API int cs_gather_f64(CS_TABLES(double));
 // entries: indptr[rows], which the host must know. counters: one for each started piece of cs_cuda_piece() entries; all zero, and zero
 // again when the kernel has ended, so one array serves all calls of a stream (of a CUDA graph, which runs on any, its own). partial: room
 // for what blocks hand to each other, two numbers of the result's type (increment, aggregate: two rows of them; softmax: four) for each
-// piece. Without counters no row may have that many entries.
-#define CS_CUDA_LAUNCH int64_t entries, int32_t *counters, void *partial, int device, void *stream
+// piece. Without counters no row may have that many entries. cuts [cut_count, 2]: each row of that many with each piece that it has entries
+// in; null where that is not known: then the kernels look for them.
+#define CS_CUDA_LAUNCH \
+  int64_t entries, int32_t *counters, void *partial, const int32_t *cuts, int64_t cut_count, int device, void *stream
 
 CS_API int cs_cuda_version(void);
 CS_API int cs_cuda_available(void);           // CS_OK when a driver and a device are there
@@ -272,8 +274,6 @@ CS_API int cs_cuda_rebuild(int64_t rows, const int64_t* indptr, const int32_t* i
                            const double* row, const int64_t* out_ptr, int32_t* out_indices, float* out_values, int64_t changes,
                            int64_t changed_rows, const int32_t* targets, int64_t made, int32_t* unfit, CS_CUDA_LAUNCH);
 
-// cs_cuda_spread: for each entry e of rows[0], rows[1], ... rows[*count - 1], in this order, z[indices[e], :] += weights[e] * into[row, :]
-// and left[indices[e]] += edges[e]: the gradient of a few rows, without a transpose and without atomic sums. z has `columns` rows.
 #define CS_CUDA_SOFTMAX(kind, T)                                                                                                 \
   CS_API int cs_cuda_softmax_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,         \
                                     const int8_t* sign, const T* base, int running, const T* left, const T* right, double slope, \
@@ -281,10 +281,7 @@ CS_API int cs_cuda_rebuild(int64_t rows, const int64_t* indptr, const int32_t* i
   CS_API int cs_cuda_softmax_grad_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,    \
                                          const T* left, const T* right, double slope, const T* weights, const T* z,              \
                                          int64_t width, const T* into_total, const T* into_denominator, T* edges, T* row,        \
-                                         const uint8_t* only, CS_CUDA_LAUNCH);                                                   \
-  CS_API int cs_cuda_spread_##kind(const int32_t* rows, const int64_t* count, const int64_t* indptr, const int32_t* indices,     \
-                                   const T* weights, const T* edges, const T* into, int64_t width, int64_t columns, T* z,        \
-                                   T* left, CS_CUDA_LAUNCH);
+                                         const uint8_t* only, CS_CUDA_LAUNCH);
 CS_CUDA_SOFTMAX(f32, float)
 CS_CUDA_SOFTMAX(f64, double)
 #undef CS_CUDA_SOFTMAX
@@ -302,6 +299,24 @@ CS_CUDA_SOFTMAX(f64, double)
 CS_CUDA_EDGES(f32, float)
 CS_CUDA_EDGES(f64, double)
 #undef CS_CUDA_EDGES
+
+// Slots that are there and no rows of the source read as NaN. cs_cuda_slots_grad writes a gradient for each slot that is there to `rows`
+// [targets, fanout, width] (or null), for cs_cuda_segments to add up; scores [targets, heads, fanout] and turns [targets, 2, clock] (null
+// without frequency and phase) are room. Its and cs_cuda_encode_grad's `partial`: clock numbers for each piece of targets, or of rows; they
+// add up to frequency and phase from `into` [rows, clock] and the sines that cs_cuda_encode has made.
+#define CS_CUDA_MODEL(kind, T)                                                                                                     \
+  CS_API int cs_cuda_slots_##kind(CS_SLOTS(T), T* weights, T* out, CS_CUDA_LAUNCH);                                                \
+  CS_API int cs_cuda_slots_grad_##kind(CS_SLOTS(T), const T* weights, const T* into, T* scores, T* into_wanted, T* rows,           \
+                                       T* into_edge, T* turns, T* into_frequency, T* into_phase, CS_CUDA_LAUNCH);                  \
+  CS_API int cs_cuda_gates_##kind(CS_GATES(T), T* out, CS_CUDA_LAUNCH);                                                            \
+  CS_API int cs_cuda_gates_grad_##kind(CS_GATES(T), const T* into, T* to_given, T* to_kept, T* to_memory, CS_CUDA_LAUNCH);         \
+  CS_API int cs_cuda_encode_##kind(int64_t rows, int64_t clock, const T* elapsed, const T* frequency, const T* phase, T* cosine,   \
+                                   T* sine, CS_CUDA_LAUNCH);                                                                       \
+  CS_API int cs_cuda_encode_grad_##kind(int64_t rows, int64_t clock, const T* elapsed, const T* sine, const T* into, T* frequency, \
+                                        T* phase, CS_CUDA_LAUNCH);
+CS_CUDA_MODEL(f32, float)
+CS_CUDA_MODEL(f64, double)
+#undef CS_CUDA_MODEL
 
 #ifdef __cplusplus
 }

@@ -13,7 +13,7 @@ namespace CS_ISA {
 namespace {
 
 constexpr int kMost = 8;       // accumulators of a tile: half of the 16 registers of AVX2
-constexpr int64_t kAhead = 16;  // edges between a prefetch and its use
+constexpr int64_t kAhead = 32;  // edges between a prefetch into the second cache, which may wait for more lines than the first, and its use
 constexpr int64_t kRowsAhead = 8;
 
 template <class T, int W>
@@ -95,7 +95,7 @@ void tile(const Rows<T, X>& r, const Weight* weights, const Chunk& c, T* carry, 
       // Rows of x that fit a cache line are overlapped well enough by the processor itself.
       if (N * W * sizeof(X) > 64 && ids && e + kAhead < c.edge_end) {
         const char* const soon = reinterpret_cast<const char*>(x + ids[e + kAhead] * width);
-        for (unsigned byte = 0; byte < N * W * sizeof(X); byte += 64) __builtin_prefetch(soon + byte);
+        for (unsigned byte = 0; byte < N * W * sizeof(X); byte += 64) __builtin_prefetch(soon + byte, 0, 2);
       }
       const X* const source = x + (ids ? ids[e] : e) * width;
       for (int i = 0; i < N; ++i) {

@@ -24,6 +24,7 @@ struct Gather : cs::Rows<T, S> {
   int64_t entries;
   int32_t* counters;
   T* partial;  // [2 * pieces, width]
+  const int32_t* cuts;
 };
 
 __device__ float wide(float x) { return x; }
@@ -107,7 +108,7 @@ __device__ void long_row(const Gather<T, S>& g, const cs::Part& part, int lanes)
 template <class T, class S, int V>
 __global__ void __launch_bounds__(kThreads) gather_kernel(Gather<T, S> g, int lanes, int across, int64_t pieces) {
   if (blockIdx.x < pieces) {
-    return cs::long_rows(blockIdx.x, g.rows, g.indptr, g.entries, g.only, [&](const cs::Part& part) { long_row<T, S, V>(g, part, across); });
+    return cs::long_rows(blockIdx.x, g.cuts, g.rows, g.indptr, g.entries, g.only, [&](const cs::Part& part) { long_row<T, S, V>(g, part, across); });
   }
   const int64_t row = (blockIdx.x - pieces) * (kThreads / lanes) + threadIdx.x / lanes;
   if (row >= g.rows || (g.only && !g.only[row])) return;
@@ -126,10 +127,10 @@ __global__ void __launch_bounds__(kThreads) gather_kernel(Gather<T, S> g, int la
 }
 
 template <class T, class S, int V>
-cudaError_t launch(const Gather<T, S>& g, cudaStream_t stream) {
+cudaError_t launch(const Gather<T, S>& g, const Launch& how) {
   const int across = cs::lanes_for((g.width + V - 1) / V), lanes = std::max(across, cs::lanes_for(g.entries, g.rows));
-  const int64_t pieces = g.counters ? cs::pieces_of(g.entries) : 0;
-  gather_kernel<T, S, V><<<cs::blocks_for(g.rows, lanes, pieces), kThreads, 0, stream>>>(g, lanes, across, pieces);
+  const int64_t pieces = cs::pieces_of(how);
+  gather_kernel<T, S, V><<<cs::blocks_for(g.rows, lanes, pieces), kThreads, 0, how.on()>>>(g, lanes, across, pieces);
   return cudaGetLastError();
 }
 
@@ -145,7 +146,7 @@ int run(Gather<T, S> g, const Launch& how) {
   constexpr unsigned kStored = kWide * sizeof(S), kSummed = kWide * sizeof(T);
   const bool narrow = g.width % kWide || misplaced(g.x, kStored) || misplaced(g.out, kSummed) || misplaced(g.sums, kSummed) ||
                       misplaced(g.partial, kSummed);
-  return cs::report(narrow ? launch<T, S, 1>(g, how.on()) : launch<T, S, kWide>(g, how.on()));
+  return cs::report(narrow ? launch<T, S, 1>(g, how) : launch<T, S, kWide>(g, how));
 }
 
 }  // namespace
@@ -154,14 +155,14 @@ int run(Gather<T, S> g, const Launch& how) {
   int cs_cuda_aggregate_##kind(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values, const S* x,      \
                                int64_t width, T* out, const uint8_t* only, CS_CUDA_LAUNCH) {                                      \
     return run<T, S>({{rows, indptr, indices, values, nullptr, x, width, out, nullptr, nullptr, nullptr}, only,                \
-                      entries, counters, static_cast<T*>(partial)}, {entries, counters, partial, device, stream});                \
+                      entries, counters, static_cast<T*>(partial), cuts}, {entries, counters, partial, cuts, cut_count, device, stream});                \
   }                                                                                                                               \
   int cs_cuda_increment_##kind(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,                 \
                                const int32_t* indices, const float* values, const S* x, int64_t width, T* sums, T* touched,       \
                                CS_CUDA_LAUNCH) {                                                                                  \
     if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;                                                                           \
     return run<T, S>({{rows, indptr, indices, values, nullptr, x, width, touched, targets, fresh, sums}, nullptr,              \
-                      entries, counters, static_cast<T*>(partial)}, {entries, counters, partial, device, stream});                \
+                      entries, counters, static_cast<T*>(partial), cuts}, {entries, counters, partial, cuts, cut_count, device, stream});                \
   }
 CS_DEFINE(f32, float, float)
 CS_DEFINE(f64, double, double)
@@ -171,5 +172,5 @@ CS_DEFINE(bf16, float, uint16_t)
 int cs_cuda_weigh_f64(int64_t rows, const int64_t* indptr, const int32_t* indices, const double* weights, const double* x,
                       int64_t width, double* out, const uint8_t* only, CS_CUDA_LAUNCH) {
   return run<double, double>({{rows, indptr, indices, nullptr, weights, x, width, out, nullptr, nullptr, nullptr}, only,
-                              entries, counters, static_cast<double*>(partial)}, {entries, counters, partial, device, stream});
+                              entries, counters, static_cast<double*>(partial), cuts}, {entries, counters, partial, cuts, cut_count, device, stream});
 }

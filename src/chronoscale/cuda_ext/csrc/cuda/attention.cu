@@ -11,8 +11,6 @@ using cs::Part;
 
 constexpr int kGradLanes = 8;      // at least, for a row's gradient
 constexpr int kAhead = 4;          // rows of z that a group has on their way at once; divides kGradLanes
-constexpr int64_t kOwners = 512;   // blocks, at most, among which cs_cuda_spread shares the sources
-constexpr int64_t kOwned = 64;     // of which each gets this many at least
 
 // cs::Softmax, and what its kernels share. partial [2 * pieces, 2].
 template <class T>
@@ -21,6 +19,7 @@ struct Softmax : cs::Softmax<T> {
   int64_t entries;
   int32_t* counters;
   T* partial;
+  const int32_t* cuts;
 };
 
 // partial [2 * pieces].
@@ -30,6 +29,7 @@ struct Grad : cs::SoftmaxGrad<T> {
   int64_t entries;
   int32_t* counters;
   T* partial;
+  const int32_t* cuts;
 };
 
 template <class T>
@@ -103,7 +103,7 @@ template <class T>
 __global__ void __launch_bounds__(kThreads) softmax_kernel(Softmax<T> s, int lanes, int64_t pieces) {
   const cs::Larger<T> larger;
   if (blockIdx.x < pieces) {
-    return cs::long_rows(blockIdx.x, s.rows, s.indptr, s.entries, s.only, [&](const Part& part) {
+    return cs::long_rows(blockIdx.x, s.cuts, s.rows, s.indptr, s.entries, s.only, [&](const Part& part) {
       const Top<T> own = score(s, part.row, part.begin + threadIdx.x, part.end, kThreads);
       const T highest = cs::together_in_block(own.score, larger), held = cs::together_in_block(own.held, larger);
       if (threadIdx.x == 0) s.partial[2 * part.slot] = highest, s.partial[2 * part.slot + 1] = held;
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(kThreads) softmax_kernel(Softmax<T> s, int lan
 // Weights and denominators of the long rows, whose maximum is known by now.
 template <class T>
 __global__ void __launch_bounds__(kThreads) long_softmax_kernel(Softmax<T> s) {
-  cs::long_rows(blockIdx.x, s.rows, s.indptr, s.entries, s.only, [&](const Part& part) {
+  cs::long_rows(blockIdx.x, s.cuts, s.rows, s.indptr, s.entries, s.only, [&](const Part& part) {
     const cs::Plus<T> plus;
     const T own = weigh(s, s.maximum[part.row], part.begin + threadIdx.x, part.end, kThreads);
     const T sum = cs::together_in_block(own, plus);
@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(kThreads) softmax_grad_kernel(Grad<T> s, int l
   const cs::Plus<T> plus;
   const int group = threadIdx.x / lanes;
   if (blockIdx.x < pieces) {
-    return cs::long_rows(blockIdx.x, s.rows, s.indptr, s.entries, s.only, [&](const Part& part) {
+    return cs::long_rows(blockIdx.x, s.cuts, s.rows, s.indptr, s.entries, s.only, [&](const Part& part) {
       const T sum = cs::together_in_block(derive(s, part.row, part.begin + group * lanes, part.end, kThreads, lanes), plus);
       if (threadIdx.x == 0) s.partial[part.slot] = sum;
       if (!cs::last_of(part, s.counters)) return;
@@ -198,39 +198,13 @@ __global__ void __launch_bounds__(kThreads) softmax_grad_kernel(Grad<T> s, int l
   if (threadIdx.x % lanes == 0) s.row[row] = sum;
 }
 
-// As cs_cuda_spread. A block owns sources [first, beyond): it looks at every entry and adds up those that are its own.
-template <class T>
-__global__ void __launch_bounds__(kThreads) spread_kernel(const int32_t* rows, const int64_t* count, const int64_t* indptr,
-                                                          const int32_t* indices, const T* weights, const T* edges, const T* into,
-                                                          int64_t width, int64_t columns, T* z, T* left) {
-  __shared__ unsigned found[kThreads / 32];
-  const int64_t first = columns * blockIdx.x / gridDim.x, beyond = columns * (blockIdx.x + 1) / gridDim.x;
-  for (int64_t i = 0; i < *count; ++i) {
-    const int64_t row = rows[i];
-    for (int64_t begin = indptr[row], end = indptr[row + 1]; begin < end; begin += kThreads) {
-      const int64_t own = begin + threadIdx.x;
-      const unsigned mine = __ballot_sync(cs::kAll, own < end && indices[own] >= first && indices[own] < beyond);
-      if (threadIdx.x % 32 == 0) found[threadIdx.x / 32] = mine;
-      __syncthreads();
-      for (int warp = 0; warp < kThreads / 32; ++warp) {
-        for (unsigned left_over = found[warp]; left_over; left_over &= left_over - 1) {
-          const int64_t e = begin + warp * 32 + __ffs(left_over) - 1, source = indices[e];
-          for (int64_t f = threadIdx.x; f < width; f += kThreads) z[source * width + f] += weights[e] * into[row * width + f];
-          if (threadIdx.x == 0) left[source] += edges[e];
-        }
-      }
-      __syncthreads();
-    }
-  }
-}
-
 template <class T>
 int run(const Softmax<T>& s, const Launch& how) {
   if (s.rows < 0 || s.entries < 0 || s.rows > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
   if (s.rows == 0) return CS_OK;
   if (!s.indptr || !s.right || !s.maximum || !s.denominator || (!s.running && !s.base)) return CS_ERROR_ARGUMENT;
   if (s.entries > 0 && (!s.indices || !s.left || !s.weights)) return CS_ERROR_ARGUMENT;
-  const int64_t pieces = s.counters ? cs::pieces_of(s.entries) : 0;
+  const int64_t pieces = cs::pieces_of(how);
   if (pieces > 0 && !s.partial) return CS_ERROR_ARGUMENT;
   if (const cudaError_t error = cudaSetDevice(how.device); error != cudaSuccess) return cs::report(error);
   const int lanes = cs::lanes_for(s.entries, s.rows);
@@ -246,7 +220,7 @@ int run(const Grad<T>& s, const Launch& how) {
   if (s.rows == 0) return CS_OK;
   if (!s.indptr || !s.right || !s.into_denominator || !s.row || (s.width > 0 && !s.into_total)) return CS_ERROR_ARGUMENT;
   if (s.entries > 0 && (!s.indices || !s.left || !s.weights || !s.edges || (s.width > 0 && !s.z))) return CS_ERROR_ARGUMENT;
-  const int64_t pieces = s.counters ? cs::pieces_of(s.entries) : 0;
+  const int64_t pieces = cs::pieces_of(how);
   if (pieces > 0 && !s.partial) return CS_ERROR_ARGUMENT;
   if (const cudaError_t error = cudaSetDevice(how.device); error != cudaSuccess) return cs::report(error);
   const int lanes = cs::lanes_for(s.width < kGradLanes ? kGradLanes : s.width);
@@ -262,8 +236,8 @@ int run(const Grad<T>& s, const Launch& how) {
                              T* weights, T* maximum, T* denominator, uint8_t* held, const uint8_t* only, CS_CUDA_LAUNCH) {         \
     return run(Softmax<T>{{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                                   \
                            sign, base, running != 0, weights, maximum, denominator, held},                                         \
-                          only, entries, counters, static_cast<T*>(partial)},                                                      \
-               {entries, counters, partial, device, stream});                                                                      \
+                          only, entries, counters, static_cast<T*>(partial), cuts},                                                      \
+               {entries, counters, partial, cuts, cut_count, device, stream});                                                                      \
   }                                                                                                                                \
   int cs_cuda_softmax_grad_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,             \
                                   const T* left, const T* right, double slope, const T* weights, const T* z, int64_t width,        \
@@ -271,23 +245,8 @@ int run(const Grad<T>& s, const Launch& how) {
                                   CS_CUDA_LAUNCH) {                                                                                \
     return run(Grad<T>{{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                                      \
                         weights, z, width, into_total, into_denominator, edges, row},                                              \
-                       only, entries, counters, static_cast<T*>(partial)},                                                         \
-               {entries, counters, partial, device, stream});                                                                      \
-  }                                                                                                                                \
-  int cs_cuda_spread_##kind(const int32_t* rows, const int64_t* count, const int64_t* indptr, const int32_t* indices,              \
-                            const T* weights, const T* edges, const T* into, int64_t width, int64_t columns, T* z, T* left,        \
-                            CS_CUDA_LAUNCH) {                                                                                      \
-    if (width < 0 || columns < 0 || entries < 0) return CS_ERROR_ARGUMENT;                                                         \
-    if (entries == 0 || columns == 0) return CS_OK;                                                                                \
-    if (!rows || !count || !indptr || !indices || !weights || !edges || !left) return CS_ERROR_ARGUMENT;                           \
-    if (width > 0 && (!into || !z)) return CS_ERROR_ARGUMENT;                                                                      \
-    if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) return cs::report(error);                           \
-    static_cast<void>(counters), static_cast<void>(partial);                                                                       \
-    const int64_t owners = (columns + kOwned - 1) / kOwned;                                                                        \
-    spread_kernel<T><<<static_cast<unsigned>(owners < kOwners ? owners : kOwners), kThreads, 0,                                    \
-                       static_cast<cudaStream_t>(stream)>>>(rows, count, indptr, indices, weights, edges, into, width, columns,    \
-                                                            z, left);                                                              \
-    return cs::report(cudaGetLastError());                                                                                         \
+                       only, entries, counters, static_cast<T*>(partial), cuts},                                                         \
+               {entries, counters, partial, cuts, cut_count, device, stream});                                                                      \
   }
 CS_DEFINE(f32, float)
 CS_DEFINE(f64, double)

@@ -1,4 +1,4 @@
-// Sums over edges on a stream (FAST, section 4.3): a thread has a number of an edge, whatever its target's degree.
+// Sums over edges on a stream (FAST, section 4.3): a thread has some numbers of edges, whatever their targets' degrees.
 //
 // Added by atomics, in any order; or, where targets ascend, in a fixed one: a block has a piece of the edges, whose groups of lanes have equal
 // shares of it. A row that ends where it began is written; one that goes on is put together from the shares it reaches into, and, beyond a
@@ -14,7 +14,7 @@ using cs::kThreads;
 using cs::Launch;
 using cs::Pack;
 
-constexpr int kEach = 4;   // numbers of a thread
+constexpr int kEach = 4;   // packs of a thread, all on their way at once
 constexpr int kAhead = 4;  // edges that a group has on their way at once
 
 template <class T, class I>
@@ -35,17 +35,48 @@ __device__ const T* row_of(const Edges<T, I>& g, int64_t e) {
   return id >= 0 && id < g.sources ? g.x + id * g.width : nullptr;
 }
 
-template <class T, class I>
-__global__ void __launch_bounds__(kThreads) edges_kernel(Edges<T, I> g) {
-  const int64_t first = static_cast<int64_t>(blockIdx.x) * (kThreads * kEach) + threadIdx.x;
-  const int64_t edges = kThreads / g.width, columns = kThreads % g.width;
-  int64_t e = first / g.width, f = first % g.width;
-  for (int i = 0; i < kEach && e < g.edges; ++i) {
-    const int64_t row = g.target[e];
-    const T* const x = row_of(g, e);
-    if (row >= 0 && row < g.rows) atomicAdd(g.out + row * g.width + f, x ? x[f] : T(NAN));
-    e += edges, f += columns;
-    if (f >= g.width) f -= g.width, ++e;
+template <class T, int V>
+__device__ void add(T* to, const Pack<T, V>& numbers) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && CUDART_VERSION >= 12010
+  constexpr bool kAtOnce = sizeof(T) == 4 && V == 4;
+#else
+  constexpr bool kAtOnce = false;
+#endif
+  if constexpr (kAtOnce) {
+    atomicAdd(reinterpret_cast<float4*>(to), make_float4(numbers.v[0], numbers.v[1], numbers.v[2], numbers.v[3]));
+  } else {
+#pragma unroll
+    for (int i = 0; i < V; ++i) atomicAdd(to + i, numbers.v[i]);
+  }
+}
+
+// N: what numbers all packs.
+template <class T, class I, class N, int V>
+__global__ void __launch_bounds__(kThreads) edges_kernel(Edges<T, I> g, N packs, N total) {
+  const N first = static_cast<N>(blockIdx.x) * (kThreads * kEach) + threadIdx.x;
+  int64_t rows[kEach];
+  N columns[kEach];
+  const T* from[kEach];
+#pragma unroll
+  for (int k = 0; k < kEach; ++k) {
+    const N number = first + k * kThreads, edge = number / packs;
+    rows[k] = number < total ? static_cast<int64_t>(g.target[edge]) : -1;
+    from[k] = number < total ? row_of(g, static_cast<int64_t>(edge)) : nullptr;
+    columns[k] = (number - edge * packs) * V;
+  }
+  Pack<T, V> read[kEach];
+#pragma unroll
+  for (int k = 0; k < kEach; ++k) {
+    if (from[k]) {
+      read[k] = at<T, V>(from[k] + columns[k]);
+    } else {
+#pragma unroll
+      for (int i = 0; i < V; ++i) read[k].v[i] = T(NAN);
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < kEach; ++k) {
+    if (rows[k] >= 0 && rows[k] < g.rows) add<T, V>(g.out + rows[k] * g.width + columns[k], read[k]);
   }
 }
 
@@ -159,19 +190,35 @@ cudaError_t segments(const Edges<T, I>& g, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
+// Several numbers at once where the device adds them so.
+bool packed(int device) {
+  int major = 0;
+  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major >= 9;
+}
+
+template <class T, class I, int V>
+int scatter(const Edges<T, I>& g, const Launch& how) {
+  const int64_t packs = g.width / V, total = g.edges * packs, blocks = (total + kThreads * kEach - 1) / (kThreads * kEach);
+  if (blocks > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
+  if (blocks * kThreads * kEach <= INT64_C(0xffffffff)) {
+    edges_kernel<T, I, uint32_t, V><<<static_cast<unsigned>(blocks), kThreads, 0, how.on()>>>(g, static_cast<uint32_t>(packs), static_cast<uint32_t>(total));
+  } else {
+    edges_kernel<T, I, int64_t, V><<<static_cast<unsigned>(blocks), kThreads, 0, how.on()>>>(g, packs, total);
+  }
+  return cs::report(cudaGetLastError());
+}
+
 template <class T, class I>
 int run(const Edges<T, I>& g, bool ordered, const Launch& how) {
   if (g.rows < 0 || g.edges < 0 || g.width < 0 || g.sources < 0 || g.edges > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
   if (g.rows == 0 || g.edges == 0 || g.width == 0) return CS_OK;
   if (!g.target || (g.sources > 0 && !g.x) || !g.out || (ordered && g.edges > kPiece && !g.partial)) return CS_ERROR_ARGUMENT;
-  const int64_t blocks = (g.edges * g.width + kThreads * kEach - 1) / (kThreads * kEach);
-  if (!ordered && blocks > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
   if (const cudaError_t error = cudaSetDevice(how.device); error != cudaSuccess) return cs::report(error);
-  if (!ordered) {
-    edges_kernel<T, I><<<static_cast<unsigned>(blocks), kThreads, 0, how.on()>>>(g);
-    return cs::report(cudaGetLastError());
-  }
   constexpr int kWide = 16 / sizeof(T);
+  if (!ordered) {
+    const bool fit = sizeof(T) == 4 && cs::fits<kWide>(g.x, g.width) && cs::fits<kWide>(g.out, g.width) && packed(how.device);
+    return fit ? scatter<T, I, kWide>(g, how) : scatter<T, I, 1>(g, how);
+  }
   const bool wide = cs::fits<kWide>(g.x, g.width) && cs::fits<kWide>(g.out, g.width) && cs::fits<kWide>(g.partial, g.width);
   return cs::report(wide ? segments<T, I, kWide>(g, how.on()) : segments<T, I, 1>(g, how.on()));
 }
@@ -181,7 +228,7 @@ int run(const Edges<T, I>& g, bool ordered, const Launch& how) {
 #define CS_RUN(T, I, ordered)                                                                                                   \
   run(Edges<T, I>{rows, edges, static_cast<const I*>(target), static_cast<const I*>(source), sources, x, width, out,            \
                   static_cast<T*>(partial)},                                                                                    \
-      ordered, Launch{entries, counters, partial, device, stream})
+      ordered, Launch{entries, counters, partial, cuts, cut_count, device, stream})
 #define CS_DEFINE(name, kind, T, ordered)                                             \
   int cs_cuda_##name##_##kind(CS_EDGES(T), CS_CUDA_LAUNCH) {                          \
     return wide ? CS_RUN(T, int64_t, ordered) : CS_RUN(T, int32_t, ordered);          \

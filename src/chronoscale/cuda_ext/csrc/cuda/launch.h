@@ -19,6 +19,8 @@ struct Launch {
   int64_t entries;
   int32_t* counters;
   void* partial;
+  const int32_t* cuts;
+  int64_t cut_count;
   int device;
   void* stream;
 

@@ -1,6 +1,7 @@
-// Long rows, shared out. The entries of a matrix are cut into pieces of kPiece, one for each of the first blocks of a grid. A row of at
-// least kPiece entries is summed piece by piece, and the block that finishes its last piece adds up what the others wrote, in the
-// pieces' order: results repeat bit for bit, and no row holds up the rest. All other rows are left to the blocks that follow.
+// Long rows, shared out. The entries of a matrix are cut into pieces of kPiece. A row of at least kPiece entries is summed piece by piece, by
+// the first blocks of a grid: one for each piece of each such row, where these are listed, else one for each piece, which looks for them. The
+// block that finishes a row's last piece adds up what the others wrote, in the pieces' order: results repeat bit for bit, and no row holds
+// up the rest. All other rows are left to the blocks that follow.
 #pragma once
 
 #include "launch.h"
@@ -10,6 +11,9 @@ namespace cs {
 constexpr int kPiece = 512;
 
 __host__ __device__ inline int64_t pieces_of(int64_t entries) { return entries < kPiece ? 0 : (entries + kPiece - 1) / kPiece; }
+
+// The blocks for long rows.
+inline int64_t pieces_of(const Launch& how) { return !how.counters ? 0 : how.cuts ? how.cut_count : pieces_of(how.entries); }
 
 // What one block sums of a long row: entries [begin, end), into place `slot` of the partial results.
 struct Part {
@@ -33,22 +37,24 @@ __device__ inline int64_t row_of(const int64_t* indptr, int64_t rows, int64_t at
   return low;
 }
 
-// Calls sum(part) for the long rows in this block's piece; every thread of the block calls it alike. only: as in chronoscale.h.
+// Calls sum(part) for the long rows of block `block`; every thread of the block calls it alike. cuts, only: as in chronoscale.h.
 template <class F>
-__device__ void long_rows(int64_t piece, int64_t rows, const int64_t* indptr, int64_t entries, const uint8_t* only, F sum) {
+__device__ void long_rows(int64_t block, const int32_t* cuts, int64_t rows, const int64_t* indptr, int64_t entries, const uint8_t* only, F sum) {
   __shared__ int64_t ends[2];
-  const int64_t low = piece * kPiece, high = low + kPiece < entries ? low + kPiece : entries;
-  const int warp = threadIdx.x / 32;
-  if (warp < 2) {
-    const int64_t row = row_of(indptr, rows, warp ? high - 1 : low);
-    if (threadIdx.x % 32 == 0) ends[warp] = row;
+  const int64_t piece = cuts ? cuts[2 * block + 1] : block, low = piece * kPiece, high = low + kPiece < entries ? low + kPiece : entries;
+  if (!cuts) {
+    const int warp = threadIdx.x / 32;
+    if (warp < 2) {
+      const int64_t row = row_of(indptr, rows, warp ? high - 1 : low);
+      if (threadIdx.x % 32 == 0) ends[warp] = row;
+    }
+    __syncthreads();
   }
-  __syncthreads();
-  for (int side = 0; side < 2; ++side) {
-    const int64_t row = ends[side], begin = indptr[row], end = indptr[row + 1];
+  for (int side = 0; side < (cuts ? 1 : 2); ++side) {
+    const int64_t row = cuts ? cuts[2 * block] : ends[side], begin = indptr[row], end = indptr[row + 1];
     if ((side && row == ends[0]) || end - begin < kPiece || (only && !only[row])) continue;
-    const int64_t first = begin / kPiece;
-    sum(Part{row, begin > low ? begin : low, end < high ? end : high, 2 * piece + side, first, (end - 1) / kPiece, begin == first * kPiece});
+    const int64_t first = begin / kPiece, slot = 2 * piece + (begin > low);
+    sum(Part{row, begin > low ? begin : low, end < high ? end : high, slot, first, (end - 1) / kPiece, begin == first * kPiece});
   }
 }
 

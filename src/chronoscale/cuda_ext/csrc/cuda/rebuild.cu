@@ -23,6 +23,7 @@ struct Rebuild {
   const int32_t* targets;
   int64_t made;
   int32_t* unfit;
+  const int32_t* cuts;
 };
 
 // The first of [begin, end) that is not below `id`.
@@ -70,7 +71,7 @@ __device__ void apply(const Rebuild& r, int64_t k) {
 
 __global__ void __launch_bounds__(kThreads) rebuild_kernel(Rebuild r, int lanes, int64_t entries, int64_t pieces, int64_t short_blocks) {
   if (blockIdx.x < pieces) {
-    return cs::long_rows(blockIdx.x, r.rows, r.indptr, entries, nullptr, [&](const cs::Part& part) {
+    return cs::long_rows(blockIdx.x, r.cuts, r.rows, r.indptr, entries, nullptr, [&](const cs::Part& part) {
       const int32_t slot = r.slots[part.row];
       const int64_t from = slot < 0 ? 0 : r.change_ptr[slot], to = slot < 0 ? 0 : r.change_ptr[slot + 1];
       for (int64_t e = part.begin + threadIdx.x; e < part.end; e += kThreads) keep(r, part.row, e, from, to);
@@ -104,12 +105,11 @@ int cs_cuda_rebuild(int64_t rows, const int64_t* indptr, const int32_t* indices,
   if ((made > 0 && !out_indices) || (changes > 0 && (!change || !targets || changed_rows == 0))) return CS_ERROR_ARGUMENT;
   if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) return cs::report(error);
   const Rebuild r{rows, indptr, indices, slots, change_ptr, change, steps, column, row, out_ptr, out_indices, out_values,
-                  changes, changed_rows, targets, made, unfit};
+                  changes, changed_rows, targets, made, unfit, cuts};
   const int lanes = cs::lanes_for(entries, rows);
-  const int64_t pieces = counters ? cs::pieces_of(entries) : 0, short_blocks = cs::blocks_for(rows, lanes, 0);
+  const int64_t pieces = cs::pieces_of(cs::Launch{entries, counters, partial, cuts, cut_count, device, stream}), short_blocks = cs::blocks_for(rows, lanes, 0);
   const int64_t change_blocks = (changes + kThreads - 1) / kThreads;
   rebuild_kernel<<<static_cast<unsigned>(pieces + short_blocks + change_blocks), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
       r, lanes, entries, pieces, short_blocks);
-  static_cast<void>(partial);  // nothing is summed
   return cs::report(cudaGetLastError());
 }

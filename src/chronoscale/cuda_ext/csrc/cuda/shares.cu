@@ -1,4 +1,5 @@
-// Softmax over rows' entries on a stream, and its gradient (FAST, section 4.3): a thread has a row's head and goes through its few entries.
+// Softmax over rows' entries on a stream, and its gradient (FAST, section 4.3): a thread has a row's head and goes through its few entries,
+// which its block reads and writes side by side, by way of shared memory, where they have room there.
 // Rows of more than kFew are a warp's, long ones are cut (pieces.cuh), in a second launch. Order and results repeat bit for bit.
 #include "../common/operands.h"
 #include "pieces.cuh"
@@ -10,7 +11,8 @@ using cs::kThreads;
 using cs::Launch;
 using cs::Part;
 
-constexpr int kFew = 32;  // entries, at most, that a thread goes through
+constexpr int kFew = 32;           // entries, at most, that a thread goes through
+constexpr int kRoom = 24 * 1024;   // bytes for a block's entries
 
 // cs::Shares, and what its kernels share. partial [2 * pieces, heads, 2], or of the gradient [2 * pieces, heads].
 template <class T>
@@ -34,7 +36,7 @@ struct Walk {
 // What a softmax needs to know of all its scores. Of nothing but -infinity the total is 0, not NaN: other pieces of a row may have more.
 template <class T>
 struct Softmax {
-  static constexpr int kNumbers = 2;
+  static constexpr int kNumbers = 2, kReads = 1;
   T top, total;
 
   template <class Put, class Add>
@@ -70,7 +72,7 @@ struct Softmax {
 // The same of its gradient.
 template <class T>
 struct Gradient {
-  static constexpr int kNumbers = 1;
+  static constexpr int kNumbers = 1, kReads = 2;
   T total;
 
   template <class Put, class Add>
@@ -115,25 +117,9 @@ __device__ Walk<T> walk_of(const Shares<T>& s, const Part& part, int64_t head) {
   return {s, head, part.begin + threadIdx.x, part.end, kThreads};
 }
 
+// Of this thread's row and head, entries [begin, end); the warp calls it together.
 template <class T, template <class> class State>
-__global__ void __launch_bounds__(kThreads) shares_kernel(Shares<T> s) {
-  if (blockIdx.x < s.pieces) {
-    return cs::long_rows(blockIdx.x, s.rows, s.indptr, s.entries, nullptr, [&](const Part& part) {
-      for (int64_t head = 0; head < s.heads; ++head) {
-        const auto found = State<T>::of(walk_of(s, part, head), InBlock<T, cs::Larger<T>>(), InBlock<T, cs::Plus<T>>());
-        if (threadIdx.x == 0) found.leave(s.partial + (part.slot * s.heads + head) * State<T>::kNumbers);
-      }
-    });
-  }
-  const int64_t item = (blockIdx.x - s.pieces) * kThreads + threadIdx.x, row = item / s.heads;
-  int64_t begin = 0, end = 0;
-  if (row < s.rows) {
-    begin = s.indptr[row], end = s.indptr[row + 1];
-    if (s.pieces > 0 && end - begin >= kPiece) end = begin;
-    if (begin < 0) begin = 0;
-    if (end > s.entries) end = s.entries;
-  }
-  const int64_t head = item % s.heads;
+__device__ void share(const Shares<T>& s, int64_t head, int64_t begin, int64_t end) {
   if (end - begin <= kFew) {
     const Walk<T> walk{s, head, begin, end, 1};
     State<T>::of(walk, Alone<T>(), Alone<T>()).write(walk);
@@ -146,10 +132,53 @@ __global__ void __launch_bounds__(kThreads) shares_kernel(Shares<T> s) {
   }
 }
 
+// Rows and heads of a block; its rows are whole unless they have more heads than it has threads.
+__host__ __device__ inline int64_t items_of(int64_t heads) { return heads > kThreads ? kThreads : kThreads / heads * heads; }
+
+template <class T, template <class> class State>
+__global__ void __launch_bounds__(kThreads) shares_kernel(Shares<T> s) {
+  constexpr int64_t kNumbers = kRoom / sizeof(T) / State<T>::kReads;
+  __shared__ T room[State<T>::kReads][kNumbers];
+  if (blockIdx.x < s.pieces) {
+    return cs::long_rows(blockIdx.x, nullptr, s.rows, s.indptr, s.entries, nullptr, [&](const Part& part) {
+      for (int64_t head = 0; head < s.heads; ++head) {
+        const auto found = State<T>::of(walk_of(s, part, head), InBlock<T, cs::Larger<T>>(), InBlock<T, cs::Plus<T>>());
+        if (threadIdx.x == 0) found.leave(s.partial + (part.slot * s.heads + head) * State<T>::kNumbers);
+      }
+    });
+  }
+  const auto pointer = [&](int64_t row) {
+    const int64_t at = s.indptr[row < s.rows ? row : s.rows];
+    return at < 0 ? 0 : at > s.entries ? s.entries : at;
+  };
+  const int64_t items = items_of(s.heads), first = (blockIdx.x - s.pieces) * items, item = first + threadIdx.x, row = item / s.heads;
+  const int64_t low = pointer(first / s.heads), size = (pointer((first + items) / s.heads) - low) * s.heads, head = item % s.heads;
+  int64_t begin = 0, end = 0;
+  bool apart = s.heads > kThreads || size < 0 || size > kNumbers;  // whether its entries stay where they are
+  if (row < s.rows && threadIdx.x < items) {
+    begin = pointer(row), end = pointer(row + 1);
+    if (s.pieces > 0 && end - begin >= kPiece) end = begin;  // which the second launch writes
+    if (end > begin && (begin < low || (end - low) * s.heads > size)) apart = true;  // pointers that do not ascend
+  }
+  if (__syncthreads_or(apart)) return share<T, State>(s, head, begin, end);
+  const int64_t at = low * s.heads;
+  for (int64_t i = threadIdx.x; i < size; i += kThreads) {
+    room[0][i] = s.given[at + i];
+    if (State<T>::kReads > 1) room[State<T>::kReads - 1][i] = s.into[at + i];
+  }
+  __syncthreads();
+  Shares<T> near = s;
+  near.given = near.out = room[0];  // a number is read before it is written in its place
+  near.into = room[State<T>::kReads - 1];
+  share<T, State>(near, head, end > begin ? begin - low : 0, end > begin ? end - low : 0);
+  __syncthreads();
+  for (int64_t i = threadIdx.x; i < size; i += kThreads) s.out[at + i] = room[0][i];
+}
+
 // Long rows, of whose pieces all is known by now.
 template <class T, template <class> class State>
 __global__ void __launch_bounds__(kThreads) long_shares_kernel(Shares<T> s) {
-  cs::long_rows(blockIdx.x, s.rows, s.indptr, s.entries, nullptr, [&](const Part& part) {
+  cs::long_rows(blockIdx.x, nullptr, s.rows, s.indptr, s.entries, nullptr, [&](const Part& part) {
     const int64_t first = part.first > 0 ? part.first : 0, last = part.last < s.pieces ? part.last : s.pieces - 1;
     for (int64_t head = 0; head < s.heads; ++head) {
       const auto each = [&](auto f) {
@@ -168,7 +197,7 @@ int run(Shares<T> s, const Launch& how) {
   if (s.rows == 0 || s.entries == 0 || s.heads == 0) return CS_OK;
   if (!s.indptr || !s.given || !s.out) return CS_ERROR_ARGUMENT;
   s.pieces = how.counters ? cs::pieces_of(s.entries) : 0;
-  const int64_t blocks = s.pieces + (s.rows * s.heads + kThreads - 1) / kThreads;
+  const int64_t items = items_of(s.heads), blocks = s.pieces + (s.rows * s.heads + items - 1) / items;
   if ((s.pieces > 0 && !s.partial) || blocks > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
   if (const cudaError_t error = cudaSetDevice(how.device); error != cudaSuccess) return cs::report(error);
   shares_kernel<T, State><<<static_cast<unsigned>(blocks), kThreads, 0, how.on()>>>(s);
@@ -182,12 +211,12 @@ int run(Shares<T> s, const Launch& how) {
 #define CS_DEFINE(kind, T)                                                                                                           \
   int cs_cuda_edge_softmax_##kind(CS_SHARES_ON_CUDA, const T* scores, T* shares, CS_CUDA_LAUNCH) {                                   \
     return run<T, Softmax>({{rows, entries, heads, indptr, scores, nullptr, shares}, static_cast<T*>(partial), 0},                   \
-                           {entries, counters, partial, device, stream});                                                            \
+                           {entries, counters, partial, cuts, cut_count, device, stream});                                                            \
   }                                                                                                                                  \
   int cs_cuda_edge_softmax_grad_##kind(CS_SHARES_ON_CUDA, const T* shares, const T* into, T* into_scores, CS_CUDA_LAUNCH) {          \
     if (entries > 0 && heads > 0 && !into) return CS_ERROR_ARGUMENT;                                                                 \
     return run<T, Gradient>({{rows, entries, heads, indptr, shares, into, into_scores}, static_cast<T*>(partial), 0},                \
-                            {entries, counters, partial, device, stream});                                                           \
+                            {entries, counters, partial, cuts, cut_count, device, stream});                                                           \
   }
 CS_DEFINE(f32, float)
 CS_DEFINE(f64, double)

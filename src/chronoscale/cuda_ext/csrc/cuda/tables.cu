@@ -10,35 +10,49 @@ using cs::Launch;
 using cs::Pack;
 using cs::Tables;
 
-constexpr int kEach = 4;  // packs of a thread
+constexpr int kEach = 4;  // packs of a thread, all on their way at once
 
-template <class T, class I, int V>
-__global__ void __launch_bounds__(kThreads) tables_kernel(Tables<T, I> t) {
-  const int64_t packs = t.width / V, first = static_cast<int64_t>(blockIdx.x) * (kThreads * kEach) + threadIdx.x;
-  const int64_t rows = kThreads / packs, columns = kThreads % packs;
-  int64_t i = first / packs, pack = first % packs;
-  for (int k = 0; k < kEach && i < t.count; ++k) {
-    const int64_t id = t.index[i];
-    Pack<T, V> read;
-    if (id >= 0 && id < t.cached_rows) {
-      read = at<T, V>(t.cached + id * t.width + pack * V);
-    } else if (id >= t.cached_rows && id < t.cached_rows + t.sent_rows) {
-      read = at<T, V>(t.sent + (id - t.cached_rows) * t.width + pack * V);
+// N: what numbers all packs.
+template <class T, class I, class N, int V>
+__global__ void __launch_bounds__(kThreads) tables_kernel(Tables<T, I> t, N packs, N total) {
+  const I* const __restrict__ index = t.index;
+  const T *const __restrict__ cached = t.cached, *const __restrict__ sent = t.sent;
+  T* const __restrict__ out = t.out;
+  const N first = static_cast<N>(blockIdx.x) * (kThreads * kEach) + threadIdx.x;
+  const T* from[kEach];
+#pragma unroll
+  for (int k = 0; k < kEach; ++k) {
+    const N number = first + k * kThreads, row = number / packs;
+    const int64_t id = number < total ? static_cast<int64_t>(index[row]) : -1, other = id - t.cached_rows;
+    from[k] = id < 0 ? nullptr : other < 0 ? cached + id * t.width : other < t.sent_rows ? sent + other * t.width : nullptr;
+    if (from[k]) from[k] += (number - row * packs) * V;
+  }
+  Pack<T, V> read[kEach];
+#pragma unroll
+  for (int k = 0; k < kEach; ++k) {
+    if (from[k]) {
+      read[k] = at<T, V>(from[k]);
     } else {
 #pragma unroll
-      for (int j = 0; j < V; ++j) read.v[j] = T(NAN);
+      for (int j = 0; j < V; ++j) read[k].v[j] = T(NAN);
     }
-    at<T, V>(t.out + i * t.width + pack * V) = read;
-    i += rows, pack += columns;
-    if (pack >= packs) pack -= packs, ++i;
+  }
+#pragma unroll
+  for (int k = 0; k < kEach; ++k) {
+    const N number = first + k * kThreads;
+    if (number < total) at<T, V>(out + static_cast<int64_t>(number) * V) = read[k];
   }
 }
 
 template <class T, class I, int V>
 int launch(const Tables<T, I>& t, const Launch& how) {
-  const int64_t blocks = (t.count * (t.width / V) + kThreads * kEach - 1) / (kThreads * kEach);
+  const int64_t packs = t.width / V, total = t.count * packs, blocks = (total + kThreads * kEach - 1) / (kThreads * kEach);
   if (blocks > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
-  tables_kernel<T, I, V><<<static_cast<unsigned>(blocks), kThreads, 0, how.on()>>>(t);
+  if (blocks * kThreads * kEach <= INT64_C(0xffffffff)) {
+    tables_kernel<T, I, uint32_t, V><<<static_cast<unsigned>(blocks), kThreads, 0, how.on()>>>(t, static_cast<uint32_t>(packs), static_cast<uint32_t>(total));
+  } else {
+    tables_kernel<T, I, int64_t, V><<<static_cast<unsigned>(blocks), kThreads, 0, how.on()>>>(t, packs, total);
+  }
   return cs::report(cudaGetLastError());
 }
 
@@ -57,7 +71,7 @@ int run(const Tables<T, I>& t, const Launch& how) {
 
 #define CS_RUN(T, I)                                                                                                          \
   run(Tables<T, I>{count, static_cast<const I*>(index), cached_rows, cached, sent_rows, sent, width, out},                    \
-      Launch{entries, counters, partial, device, stream})
+      Launch{entries, counters, partial, cuts, cut_count, device, stream})
 #define CS_DEFINE(kind, T) \
   int cs_cuda_gather_##kind(CS_TABLES(T), CS_CUDA_LAUNCH) { return wide ? CS_RUN(T, int64_t) : CS_RUN(T, int32_t); }
 CS_DEFINE(f32, float)

@@ -3,8 +3,7 @@
 
 namespace layer::encode {
 
-Kernel kernel("encode");
-constexpr Kernel::Rows kNone{0, 0, 0};
+Kernel kernel("encode"), grad_kernel("encode_grad");  // the second on CUDA alone
 
 // cos(frequency * elapsed + phase), and into `sine` the sine.
 Tensor turned(const Tensor& elapsed, const Tensor& frequency, const Tensor& phase, Tensor* sine) {
@@ -13,7 +12,7 @@ Tensor turned(const Tensor& elapsed, const Tensor& frequency, const Tensor& phas
   require(vector(frequency, elapsed.scalar_type(), elapsed) && frequency.size(0) == phase.size(0), "encode", "frequency");
   const Tensor cosine = at::empty({elapsed.size(0), phase.size(0)}, elapsed.options());
   if (sine) *sine = at::empty_like(cosine);
-  kernel(elapsed, kNone, std::tuple<>(), elapsed.size(0), phase.size(0), pointer(elapsed), pointer(frequency), pointer(phase), pointer(cosine),
+  kernel(elapsed, kNoRows, std::tuple<>(), elapsed.size(0), phase.size(0), pointer(elapsed), pointer(frequency), pointer(phase), pointer(cosine),
          sine ? pointer(*sine) : nullptr);
   return cosine;
 }
@@ -32,6 +31,12 @@ struct Encode : torch::autograd::Function<Encode> {
   static variable_list backward(AutogradContext* ctx, variable_list gradients) {
     const variable_list saved = ctx->get_saved_variables();
     at::AutoDispatchBelowADInplaceOrView below;
+    if (on_cuda(saved[1])) {
+      const Tensor into = laid(gradients[0]), frequency = at::empty({into.size(1)}, into.options()), phase = at::empty_like(frequency);
+      grad_kernel(into, {into.size(0), -1, into.size(1)}, std::tuple<>(), into.size(0), into.size(1), pointer(saved[0]), pointer(saved[1]), pointer(into),
+                  pointer(frequency), pointer(phase));
+      return once("encode", gradients[0], {Tensor(), frequency, phase});
+    }
     const Tensor to_angle = gradients[0] * saved[1];
     const Tensor to_frequency = ctx->needs_input_grad(1) ? at::matmul(saved[0], to_angle).neg_() : Tensor();
     const Tensor to_phase = ctx->needs_input_grad(2) ? to_angle.sum(0).neg_() : Tensor();
@@ -50,4 +55,5 @@ Tensor graded(const Tensor& elapsed, const Tensor& frequency, const Tensor& phas
 
 TORCH_LIBRARY_FRAGMENT(chronoscale, m) { m.def("_encode(Tensor elapsed, Tensor frequency, Tensor phase) -> Tensor"); }
 TORCH_LIBRARY_IMPL(chronoscale, CPU, m) { m.impl("_encode", layer::encode::encode); }
+TORCH_LIBRARY_IMPL(chronoscale, CUDA, m) { m.impl("_encode", layer::encode::encode); }
 TORCH_LIBRARY_IMPL(chronoscale, Autograd, m) { m.impl("_encode", layer::encode::graded); }

@@ -1,10 +1,9 @@
-// The gates of a GRU (gates.py), on a CPU or CUDA.
+// The gates of a GRU (gates.py).
 #include "layer.h"
 
 namespace layer::gates {
 
 Kernel forward_kernel("gates"), backward_kernel("gates_grad");
-constexpr Kernel::Rows kNone{0, 0, 0};
 
 void fits(const Tensor& given, const Tensor& kept, const Tensor& memory, const Tensor& there) {
   require(memory.dim() == 2 && floating(memory) && plain(memory), "gates", "memory");
@@ -20,7 +19,7 @@ void fits(const Tensor& given, const Tensor& kept, const Tensor& memory, const T
 Tensor gates(const Tensor& given, const Tensor& kept, const Tensor& memory, const Tensor& there) {
   fits(given, kept, memory, there);
   Tensor out = at::empty_like(memory);
-  forward_kernel(memory, kNone, {}, memory.size(0), memory.size(1), pointer(given), pointer(kept), pointer(memory), pointer(there), pointer(out));
+  forward_kernel(memory, kNoRows, {}, memory.size(0), memory.size(1), pointer(given), pointer(kept), pointer(memory), pointer(there), pointer(out));
   return out;
 }
 
@@ -37,7 +36,7 @@ struct Gates : torch::autograd::Function<Gates> {
     at::AutoDispatchBelowADInplaceOrView below;
     const Tensor into = laid(gradients[0]), to_given = at::empty_like(given), to_kept = at::empty_like(kept);
     const Tensor to_memory = ctx->needs_input_grad(2) ? at::empty_like(memory) : Tensor();
-    backward_kernel(memory, kNone, {}, memory.size(0), memory.size(1), pointer(given), pointer(kept), pointer(memory), pointer(there),
+    backward_kernel(memory, kNoRows, {}, memory.size(0), memory.size(1), pointer(given), pointer(kept), pointer(memory), pointer(there),
                     pointer(into), pointer(to_given), pointer(to_kept), pointer(to_memory));
     return once("gates", gradients[0], {to_given, to_kept, to_memory, Tensor()});
   }
@@ -51,4 +50,5 @@ Tensor graded(const Tensor& given, const Tensor& kept, const Tensor& memory, con
 
 TORCH_LIBRARY_FRAGMENT(chronoscale, m) { m.def("_gates(Tensor given, Tensor kept, Tensor memory, Tensor there) -> Tensor"); }
 TORCH_LIBRARY_IMPL(chronoscale, CPU, m) { m.impl("_gates", layer::gates::gates); }
+TORCH_LIBRARY_IMPL(chronoscale, CUDA, m) { m.impl("_gates", layer::gates::gates); }
 TORCH_LIBRARY_IMPL(chronoscale, Autograd, m) { m.impl("_gates", layer::gates::graded); }

@@ -48,20 +48,22 @@ variable_list once(const char* what, const Tensor& into, variable_list gradients
   return error.apply(std::move(gradients));
 }
 
-Kernel::Launch::Launch(const Tensor& x, const Rows& rows) : guard(x.device()), entries(rows.entries) {
+Kernel::Launch::Launch(const Tensor& x, const Rows& rows) : guard(x.device()) {
   static std::atomic<int (*)()> length{nullptr};
   static std::atomic<int> of{0};
   if (of != opened) length = reinterpret_cast<int (*)()>(dlsym(libraries[1], "cs_cuda_piece")), of = opened.load();
-  const int64_t piece = length.load()(), pieces = entries < piece || (rows.longest >= 0 && rows.longest < piece) ? 0 : (entries + piece - 1) / piece;
+  const int64_t piece = length.load()(), pieces = rows.entries < piece || (rows.longest >= 0 && rows.longest < piece) ? 0 : (rows.entries + piece - 1) / piece;
   if (pieces) {  // without them no row is taken for a long one
     const auto type = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
     rooms[0] = at::zeros({pieces}, x.options().dtype(at::kInt));
     rooms[1] = at::empty({2 * pieces * rows.share}, x.options().dtype(type));
     counters = rooms[0].data_ptr(), partial = rooms[1].data_ptr();
   }
+  if (pieces && rows.cuts.defined()) cuts = rows.cuts.data_ptr(), count = rows.cuts.size(0);
   if (x.is_cuda()) {
-    device = x.device().index();
-    stream = c10::impl::VirtualGuardImpl(x.device().type()).getStream(x.device()).native_handle();
+    const c10::Stream current = c10::impl::VirtualGuardImpl(x.device().type()).getStream(x.device());
+    if (cuts) rows.cuts.record_stream(current);  // an operand's own: nobody else marks it
+    device = x.device().index(), stream = current.native_handle();
   }
 }
 

@@ -58,9 +58,10 @@ class Kernel {
   explicit Kernel(const char* name) : name_(name) {}
 
   // What a call on CUDA is told besides. entries: of the matrix; longest: of its rows, -1 where nobody knows; share: numbers that a
-  // piece of a long row hands on.
+  // piece of a long row hands on; cuts: of its long rows, as CSR.cuts, nothing where nobody knows.
   struct Rows {
     int64_t entries, longest, share;
+    Tensor cuts = {};
   };
 
   // Runs it on x's device, for x's type. On CUDA `more` follows the arguments. Pointers and sizes go as they are: the C ABI's types.
@@ -68,23 +69,20 @@ class Kernel {
   void operator()(const Tensor& x, const Rows& rows, std::tuple<More...> more, Arguments... arguments) {
     if (!on_cuda(x)) return succeed(reinterpret_cast<int (*)(Arguments...)>(of(x))(arguments...));
     Launch launch(x, rows);
-    auto function = reinterpret_cast<int (*)(Arguments..., More..., int64_t, void*, void*, int, void*)>(of(x));
-    std::apply([&](More... those) { succeed(function(arguments..., those..., launch.entries, launch.counters, launch.partial, launch.device, launch.stream)); }, more);
-  }
-
-  // On a CPU alone.
-  template <class... Arguments>
-  void on_cpu(const Tensor& x, Arguments... arguments) {
-    succeed(reinterpret_cast<int (*)(Arguments...)>(of(x))(arguments...));
+    auto function = reinterpret_cast<int (*)(Arguments..., More..., int64_t, void*, void*, void*, int64_t, int, void*)>(of(x));
+    const auto run = [&](More... those) {
+      return function(arguments..., those..., rows.entries, launch.counters, launch.partial, launch.cuts, launch.count, launch.device, launch.stream);
+    };
+    succeed(std::apply(run, more));
   }
 
  private:
   struct Launch {
     Launch(const Tensor& x, const Rows& rows);
     c10::DeviceGuard guard;
-    int64_t entries;
     Tensor rooms[2];
-    void *counters = nullptr, *partial = nullptr, *stream = nullptr;
+    void *counters = nullptr, *partial = nullptr, *cuts = nullptr, *stream = nullptr;
+    int64_t count = 0;
     int device = 0;
   };
 
@@ -95,5 +93,14 @@ class Kernel {
   std::atomic<void*> found_[2][3] = {};
   std::atomic<int> opened_{0};
 };
+
+inline const Kernel::Rows kNoRows{0, 0, 0};
+
+namespace edges {
+
+// As edges.aggregate_edges, without its gradient.
+Tensor sum(const Tensor& x, Tensor target, int64_t rows, Maybe source, bool deterministic, bool ascending);
+
+}  // namespace edges
 
 }  // namespace layer

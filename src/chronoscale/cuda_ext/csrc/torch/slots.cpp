@@ -4,7 +4,6 @@
 namespace layer::slots {
 
 Kernel forward_kernel("slots"), backward_kernel("slots_grad");
-constexpr Kernel::Rows kNone{0, 0, 0};
 constexpr int64_t kMostSlots = 1024;
 
 // What attends, as slots_reference.Asked has it. Raises for what does not fit.
@@ -39,7 +38,7 @@ struct Asked {
 
   template <class... Made>
   void run(Kernel& kernel, Made... made) const {
-    kernel(wanted, kNone, std::tuple<>(), targets, fanout, heads, width, edges, clock, source.size(0), pointer(wanted), pointer(source), pointer(slot),
+    kernel(wanted, {targets, -1, clock}, std::tuple<>(), targets, fanout, heads, width, edges, clock, source.size(0), pointer(wanted), pointer(source), pointer(slot),
            pointer(there), pointer(elapsed), pointer(edge), pointer(frequency), pointer(phase), pointer(keep), static_cast<int>(by_head), made...);
   }
 
@@ -77,13 +76,26 @@ struct Attend : torch::autograd::Function<Attend> {
     const Asked given(saved);
     const bool clock = needs(ctx, saved, 6) || needs(ctx, saved, 7);
     auto made = [&](const Tensor& x, bool wanted, bool zeros) { return wanted && x.defined() ? like(x, zeros) : Tensor(); };
-    const Tensor into_wanted = made(given.wanted, needs(ctx, saved, 0), given.nothing), into_source = made(given.source, needs(ctx, saved, 1), true);
+    const Tensor into_wanted = made(given.wanted, needs(ctx, saved, 0), given.nothing);
+    Tensor into_source = made(given.source, needs(ctx, saved, 1), true);
     const Tensor into_edge = made(given.edge, needs(ctx, saved, 5), given.nothing), into_frequency = made(given.frequency, clock, given.nothing);
     const Tensor into_phase = made(given.phase, clock, given.nothing);
     Tensor into = gradients[0].resolve_neg();
     into = given.by_head ? into.transpose(0, 1).contiguous().transpose(0, 1) : into.contiguous();
-    given.run(backward_kernel, pointer(saved[9]), pointer(into), pointer(into_wanted), pointer(into_source), pointer(into_edge), pointer(into_frequency),
-              pointer(into_phase));
+    if (on_cuda(into)) {
+      const Tensor scores = at::empty_like(saved[9]);
+      const Tensor rows = into_source.defined() ? at::empty({given.slot.numel(), given.width}, into.options()) : Tensor();
+      const Tensor turns = clock ? at::empty({given.targets, 2, given.clock}, into.options()) : Tensor();
+      given.run(backward_kernel, pointer(saved[9]), pointer(into), pointer(scores), pointer(into_wanted), pointer(rows), pointer(into_edge), pointer(turns),
+                pointer(into_frequency), pointer(into_phase));
+      if (rows.defined()) {  // slot by slot; those that are not there are no row's
+        const int64_t sources = given.source.size(0);
+        into_source = edges::sum(rows, given.slot.masked_fill(given.there.logical_not(), sources).flatten(), sources, std::nullopt, true, false);
+      }
+    } else {
+      given.run(backward_kernel, pointer(saved[9]), pointer(into), pointer(into_wanted), pointer(into_source), pointer(into_edge), pointer(into_frequency),
+                pointer(into_phase));
+    }
     return once("attend", gradients[0], {into_wanted, into_source, Tensor(), Tensor(), Tensor(), into_edge, into_frequency, into_phase, Tensor()});
   }
 };
@@ -105,4 +117,5 @@ TORCH_LIBRARY_FRAGMENT(chronoscale, m) {
   m.def("_attend(Tensor wanted, Tensor source, Tensor slot, Tensor there, Tensor? elapsed, Tensor? edge, Tensor? frequency, Tensor? phase, Tensor? keep) -> Tensor");
 }
 TORCH_LIBRARY_IMPL(chronoscale, CPU, m) { m.impl("_attend", layer::slots::attend); }
+TORCH_LIBRARY_IMPL(chronoscale, CUDA, m) { m.impl("_attend", layer::slots::attend); }
 TORCH_LIBRARY_IMPL(chronoscale, Autograd, m) { m.impl("_attend", layer::slots::graded); }

@@ -1,6 +1,5 @@
-// Aggregation over a sparse matrix and its increment (ops.py). _aggregate and the others with a line before their name trust their ids,
-// which CSR.check has seen, and are given the transpose for their gradients; those without are torch.ops.chronoscale's own, for callers
-// without a CSR: they look at ids in every call and make the transpose in the backward pass.
+// Aggregation over a sparse matrix and its increment (ops.py). Their ids are trusted: CSR.check has seen them. `turned` is the transpose's
+// indptr, indices and, where there are some, values, for gradients.
 #include "layer.h"
 
 namespace layer::sparse {
@@ -12,6 +11,7 @@ at::ScalarType summed(const Tensor& x) { return x.scalar_type() == at::kDouble ?
 struct Matrix {
   Tensor indptr, indices, values;  // values may not be there
   int64_t longest = -1;
+  Tensor cuts;  // of rows that are long on CUDA, where they are known
 
   int64_t rows() const { return indptr.size(0) - 1; }
 };
@@ -32,33 +32,23 @@ void fits_sums(const Tensor& sums, int64_t rows, const Tensor& x) {
 
 Tensor sum(const Matrix& m, const Tensor& x) {
   const Tensor out = at::empty({m.rows(), x.size(1)}, x.options().dtype(summed(x)));
-  aggregate_kernel(x, {m.indices.size(0), m.longest, x.size(1)}, std::make_tuple(static_cast<void*>(nullptr)), m.rows(), pointer(m.indptr),
+  aggregate_kernel(x, {m.indices.size(0), m.longest, x.size(1), m.cuts}, std::make_tuple(static_cast<void*>(nullptr)), m.rows(), pointer(m.indptr),
                    pointer(m.indices), pointer(m.values), pointer(x), x.size(1), pointer(out));
   return out;
 }
 
 Tensor add(const Tensor& sums, const Tensor& rows, const Matrix& m, const Tensor& fresh, const Tensor& x) {
   const Tensor touched = at::empty({rows.size(0), x.size(1)}, sums.options());
-  increment_kernel(x, {m.indices.size(0), m.longest, x.size(1)}, {}, rows.size(0), pointer(rows), pointer(fresh), pointer(m.indptr),
+  increment_kernel(x, {m.indices.size(0), m.longest, x.size(1), m.cuts}, {}, rows.size(0), pointer(rows), pointer(fresh), pointer(m.indptr),
                    pointer(m.indices), pointer(m.values), pointer(x), x.size(1), pointer(sums), pointer(touched));
   return touched;
 }
 
-Matrix transposed(const Matrix& m, int64_t columns) {
-  const Tensor order = std::get<1>(at::sort(m.indices, /*stable=*/true, /*dim=*/0, /*descending=*/false));
-  const Tensor counts = at::bincount(m.indices, {}, columns);
-  const Tensor begin = at::zeros({columns + 1}, m.indptr.options());
-  begin.narrow(0, 1, columns).copy_(counts.cumsum(0));
-  const Tensor lines = at::arange(m.rows(), m.indices.options()).repeat_interleave(m.indptr.diff(), 0, m.indices.size(0));
-  return {begin, lines.index_select(0, order), m.values.defined() ? m.values.index_select(0, order) : Tensor()};
-}
-
-// `turned`: the transpose; nothing: it is made when it is asked for.
+// `turned`: the transpose, which is there where x needs a gradient.
 struct Aggregate : torch::autograd::Function<Aggregate> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x, const Matrix& m, const Matrix& turned) {
     at::AutoDispatchBelowADInplaceOrView below;
     ctx->save_for_backward({m.indptr, m.indices, m.values, turned.indptr, turned.indices, turned.values});
-    ctx->saved_data["columns"] = x.size(0);
     return sum(m, x);
   }
 
@@ -67,15 +57,13 @@ struct Aggregate : torch::autograd::Function<Aggregate> {
 
 Tensor graded(const Matrix& m, const Tensor& x, const Matrix& turned) { return Aggregate::apply(x, m, turned); }
 
-// The transpose of what was saved from the i-th on, which is behind it or made now.
-Tensor backwards(AutogradContext* ctx, const variable_list& saved, size_t i, const Tensor& into) {
-  const Matrix m{saved[i], saved[i + 1], saved[i + 2]};
-  const Matrix turned = saved[i + 3].defined() ? Matrix{saved[i + 3], saved[i + 4], saved[i + 5]} : transposed(m, ctx->saved_data["columns"].toInt());
-  return graded(turned, laid(into), m);
+// The gradient of x from that of the sums, by the matrix that was saved from the i-th on and its transpose behind it.
+Tensor backwards(const variable_list& saved, size_t i, const Tensor& into) {
+  return graded({saved[i + 3], saved[i + 4], saved[i + 5]}, laid(into), {saved[i], saved[i + 1], saved[i + 2]});
 }
 
 variable_list Aggregate::backward(AutogradContext* ctx, variable_list gradients) {
-  return {backwards(ctx, ctx->get_saved_variables(), 0, gradients[0]), Tensor(), Tensor()};
+  return {backwards(ctx->get_saved_variables(), 0, gradients[0]), Tensor(), Tensor()};
 }
 
 struct Increment : torch::autograd::Function<Increment> {
@@ -83,7 +71,6 @@ struct Increment : torch::autograd::Function<Increment> {
                                const Matrix& turned) {
     at::AutoDispatchBelowADInplaceOrView below;
     ctx->save_for_backward({rows, held(fresh), m.indptr, m.indices, m.values, turned.indptr, turned.indices, turned.values});
-    ctx->saved_data["columns"] = x.size(0);
     const Tensor made = sums.clone();
     return {made, add(made, rows, m, held(fresh), x)};
   }
@@ -94,44 +81,50 @@ struct Increment : torch::autograd::Function<Increment> {
     Tensor into_sums = gradients[0].index_add(0, rows, gradients[1]);
     const Tensor into_rows = into_sums.index_select(0, rows);
     if (fresh.defined()) into_sums = into_sums.index_copy(0, rows, into_rows.masked_fill(fresh.to(at::kBool).unsqueeze(1), 0));
-    const Tensor into_x = ctx->needs_input_grad(1) ? backwards(ctx, saved, 2, into_rows) : Tensor();
+    const Tensor into_x = ctx->needs_input_grad(1) ? backwards(saved, 2, into_rows) : Tensor();
     return {into_sums, into_x, Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };
 
 // Of a CSR and a Delta, which have been looked at.
 
-Tensor trusted_aggregate(const Tensor& indptr, const Tensor& indices, const Maybe& values, int64_t columns, int64_t longest, const Tensor& x,
-                         at::TensorList) {
-  const Matrix m{indptr, indices, held(values), longest};
+Matrix matrix(const Tensor& indptr, const Tensor& indices, const Maybe& values, int64_t longest, const Maybe& cuts) {
+  return {indptr, indices, held(values), longest, held(cuts)};
+}
+
+Tensor aggregate(const Tensor& indptr, const Tensor& indices, const Maybe& values, int64_t columns, int64_t longest, const Maybe& cuts,
+                 const Tensor& x, at::TensorList) {
+  const Matrix m = matrix(indptr, indices, values, longest, cuts);
   fits("aggregate", m, columns, x);
   return sum(m, x);
 }
 
-Tensor graded_aggregate(const Tensor& indptr, const Tensor& indices, const Maybe& values, int64_t columns, int64_t longest, const Tensor& x,
-                        at::TensorList turned) {
-  const Matrix m{indptr, indices, held(values), longest};
+Tensor graded_aggregate(const Tensor& indptr, const Tensor& indices, const Maybe& values, int64_t columns, int64_t longest, const Maybe& cuts,
+                        const Tensor& x, at::TensorList turned) {
+  const Matrix m = matrix(indptr, indices, values, longest, cuts);
   fits("aggregate", m, columns, x);
   return graded(m, x, listed(turned));
 }
 
-Tensor trusted_increment_(const Tensor& sums, const Tensor& rows, const Tensor& indptr, const Tensor& indices, const Maybe& values, const Maybe& fresh,
-                          int64_t columns, int64_t longest, const Tensor& x) {
-  const Matrix m{indptr, indices, held(values), longest};
+using Pair = std::tuple<Tensor, Tensor>;
+
+Tensor increment_(const Tensor& sums, const Tensor& rows, const Tensor& indptr, const Tensor& indices, const Maybe& values, const Maybe& fresh,
+                  int64_t columns, int64_t longest, const Maybe& cuts, const Tensor& x) {
+  const Matrix m = matrix(indptr, indices, values, longest, cuts);
   fits("increment_", m, columns, x);
   return add(sums, rows, m, held(fresh), x);
 }
 
-std::tuple<Tensor, Tensor> trusted_increment(const Tensor& sums, int64_t num_rows, const Tensor& rows, const Tensor& indptr, const Tensor& indices, const Maybe& values,
-                                             const Maybe& fresh, int64_t columns, int64_t longest, const Tensor& x, at::TensorList) {
+Pair increment(const Tensor& sums, int64_t num_rows, const Tensor& rows, const Tensor& indptr, const Tensor& indices, const Maybe& values,
+               const Maybe& fresh, int64_t columns, int64_t longest, const Maybe& cuts, const Tensor& x, at::TensorList) {
   fits_sums(sums, num_rows, x);
   const Tensor made = sums.clone();
-  return {made, trusted_increment_(made, rows, indptr, indices, values, fresh, columns, longest, x)};
+  return {made, increment_(made, rows, indptr, indices, values, fresh, columns, longest, cuts, x)};
 }
 
-std::tuple<Tensor, Tensor> graded_increment(const Tensor& sums, int64_t num_rows, const Tensor& rows, const Tensor& indptr, const Tensor& indices, const Maybe& values,
-                                            const Maybe& fresh, int64_t columns, int64_t longest, const Tensor& x, at::TensorList turned) {
-  const Matrix m{indptr, indices, held(values), longest};
+Pair graded_increment(const Tensor& sums, int64_t num_rows, const Tensor& rows, const Tensor& indptr, const Tensor& indices, const Maybe& values,
+                      const Maybe& fresh, int64_t columns, int64_t longest, const Maybe& cuts, const Tensor& x, at::TensorList turned) {
+  const Matrix m = matrix(indptr, indices, values, longest, cuts);
   fits("increment", m, columns, x);
   fits_sums(sums, num_rows, x);
   const variable_list made = Increment::apply(sums, x, rows, fresh, m, listed(turned));
@@ -140,20 +133,18 @@ std::tuple<Tensor, Tensor> graded_increment(const Tensor& sums, int64_t num_rows
 
 }  // namespace layer::sparse
 
+#define CS_MATRIX "Tensor indptr, Tensor indices, Tensor? values, "
+#define CS_LOOKED "int columns, int longest, Tensor? cuts, Tensor x"
 TORCH_LIBRARY_FRAGMENT(chronoscale, m) {
-  m.def("_aggregate(Tensor indptr, Tensor indices, Tensor? values, int columns, int longest, Tensor x, Tensor[] turned) -> Tensor");
-  m.def(
-      "_increment_(Tensor(a!) sums, Tensor rows, Tensor indptr, Tensor indices, Tensor? values, Tensor? fresh, int columns, int longest, Tensor x) -> "
-      "Tensor");
-  m.def(
-      "_increment(Tensor sums, int num_rows, Tensor rows, Tensor indptr, Tensor indices, Tensor? values, Tensor? fresh, int columns, int longest, Tensor x, "
-      "Tensor[] turned) -> (Tensor, Tensor)");
+  m.def("_aggregate(" CS_MATRIX CS_LOOKED ", Tensor[] turned) -> Tensor");
+  m.def("_increment_(Tensor(a!) sums, Tensor rows, " CS_MATRIX "Tensor? fresh, " CS_LOOKED ") -> Tensor");
+  m.def("_increment(Tensor sums, int num_rows, Tensor rows, " CS_MATRIX "Tensor? fresh, " CS_LOOKED ", Tensor[] turned) -> (Tensor, Tensor)");
 }
 #define CS_SERVE(device)                                  \
-  TORCH_LIBRARY_IMPL(chronoscale, device, m) {            \
-    m.impl("_aggregate", layer::sparse::trusted_aggregate);       \
-    m.impl("_increment_", layer::sparse::trusted_increment_);     \
-    m.impl("_increment", layer::sparse::trusted_increment);       \
+  TORCH_LIBRARY_IMPL(chronoscale, device, m) {        \
+    m.impl("_aggregate", layer::sparse::aggregate);   \
+    m.impl("_increment_", layer::sparse::increment_); \
+    m.impl("_increment", layer::sparse::increment);   \
   }
 CS_SERVE(CPU)
 CS_SERVE(CUDA)
