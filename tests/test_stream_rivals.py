@@ -128,7 +128,7 @@ def test_naive_rivals_need_no_package():
 def test_the_command_prints_a_row_of_the_package(pyg):
     ended = command("--datasets", "events_small", "--rivals", "pyg", "--rates", "1e-3", "--epochs", "1", "--batch", "2000", absent=False)
     assert ended.returncode == 0 and ended.stdout.count("| TGN of torch_geometric, unit 1, rate 0.001") == 2  # the seed's, and the mean's
-    assert "events_small, rate 0.001, unit 1, seed 0: loss" in ended.stderr
+    assert "events_small, pyg, rate 0.001, seed 0: loss" in ended.stderr
 
 
 def test_no_score_depends_on_its_batch_or_on_what_comes_later(pyg, protocol):
