@@ -2,20 +2,20 @@
 
     python benchmarks/bench_calls.py [--repeats 15]
 
-Microseconds of one thread, by the operators in C++ and by ctypes, without and with gradients asked for, and forward and backward; beside
-them torch.mm. Interleaved; medians and half the interquartile range.
+Microseconds of one thread's processor time, by the operators in C++ and by ctypes: without gradients, with them asked for, and forward
+and backward; beside them torch.mm. In turns; medians and half the interquartile range.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
-from bench_aggregate import measure
 from torch import Tensor
 
 from chronoscale.cuda_ext import layer
@@ -34,7 +34,7 @@ from chronoscale.real_exec.environment import device_name
 Call = tuple[Callable[..., Any], tuple[Any, ...]]  # an operator, and what it is given
 WAYS = ("c++", "ctypes")
 ROWS, WIDTH = 8, 8
-LOOPS = 200
+LOOPS = 500
 
 
 def leaf(*size: int) -> Tensor:
@@ -46,14 +46,14 @@ def calls() -> dict[str, Call]:
     graph, edges = CSR(pointer, ids, None, ROWS), ids.sort().values
     change = Delta(torch.arange(2, dtype=torch.int32), pointer[:3], ids[:4], torch.ones(4), ROWS, ROWS)
     slots = Slots(torch.randint(0, ROWS, (ROWS, 2)), torch.ones(ROWS, 2, dtype=torch.bool), torch.rand(ROWS, 2), None)
-    time = leaf(WIDTH), leaf(WIDTH)
+    clock = leaf(WIDTH), leaf(WIDTH)
     return {
         "torch.mm": (torch.mm, (leaf(ROWS, WIDTH), leaf(WIDTH, WIDTH))),
         "aggregate": (aggregate, (graph, leaf(ROWS, WIDTH))),
         "increment": (increment, (leaf(ROWS, WIDTH), change, leaf(ROWS, WIDTH))),
-        "attend": (attend, (leaf(ROWS, 1, 2 * WIDTH), leaf(ROWS, WIDTH), slots, time)),
+        "attend": (attend, (leaf(ROWS, 1, 2 * WIDTH), leaf(ROWS, WIDTH), slots, clock)),
         "gates": (gates, (leaf(ROWS, 3 * WIDTH), leaf(ROWS, 3 * WIDTH), leaf(ROWS, WIDTH), torch.ones(ROWS, dtype=torch.bool))),
-        "encode": (encode, (torch.rand(ROWS), *time)),
+        "encode": (encode, (torch.rand(ROWS), *clock)),
         "aggregate_edges": (aggregate_edges, (leaf(2 * ROWS, WIDTH), edges, ROWS)),
         "gather_rows": (gather_rows, (leaf(ROWS, WIDTH), leaf(ROWS, WIDTH), ids)),
         "edge_softmax": (edge_softmax, (leaf(2 * ROWS, 1), pointer)),
@@ -104,6 +104,17 @@ def contestants(name: str, operator: Callable[..., Any], given: tuple[Any, ...])
     return {f"{way}, {what.__name__}": on(way, what) for way in ways for what in (plain, graded, both)}
 
 
+def measured(loops: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
+    """Seconds of a loop, in turns. Without a pause: one thread leaves nobody spinning, and a cold processor is no property of a call."""
+    times: dict[str, list[float]] = {who: [] for who in loops}
+    for _ in range(repeats + 1):
+        for who, loop in loops.items():
+            start = time.thread_time()
+            loop()
+            times[who].append(time.thread_time() - start)
+    return {who: spent[1:] for who, spent in times.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="host time a call of an operator")
     parser.add_argument("--repeats", type=int, default=15)
@@ -117,7 +128,7 @@ def main() -> None:
     )
     print("| operator | way | no gradient | gradient asked for | forward and backward |\n|---|---|---|---|---|")
     for name, (operator, given) in calls().items():
-        times = measure(contestants(name, operator, given), options.repeats)
+        times = measured(contestants(name, operator, given), options.repeats)
         for way in WAYS[:1] if name == "torch.mm" else WAYS:
             cells = []
             for what in ("plain", "graded", "both"):

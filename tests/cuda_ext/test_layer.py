@@ -275,11 +275,11 @@ def test_launches_on_cuda(name: str, long: bool, emulation: None) -> None:
     expected = [made := first(operator(*given)), *torch.autograd.grad(made.square().sum(), leaves(given), allow_unused=True)]
     cpu, ops = loader.cpu_library(), layer.operators()
     assert cpu is not None
-    ops._open(cpu._name, emulated_library()._name, True)
+    ops.open(cpu._name, emulated_library()._name, True)
     try:
         found = [made := first(operator(*given)), *torch.autograd.grad(made.square().sum(), leaves(given), allow_unused=True)]
     finally:
-        ops._open(cpu._name, "", False)
+        ops.open(cpu._name, "", False)
     for one, other in zip(found, expected, strict=True):
         assert (one is None) == (other is None)
         assert one is None or torch.allclose(one, other, rtol=1e-12, atol=1e-12)

@@ -29,7 +29,7 @@ def edge_softmax(scores: Tensor, indptr: Tensor, backend: Pinned = None, longest
     """
     if takes(scores, backend):
         try:
-            return cast(Tensor, operators()._edge_softmax(scores, indptr, -1 if longest is None else longest))
+            return cast(Tensor, operators().edge_softmax(scores, indptr, -1 if longest is None else longest))
         except REFUSED:
             pass
     check_matrix("edge_softmax", "scores", scores, "H")

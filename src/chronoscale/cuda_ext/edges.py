@@ -40,7 +40,7 @@ def aggregate_edges(
     """
     if takes(x, backend):
         try:
-            return cast(Tensor, operators()._aggregate_edges(x, target, rows, source, deterministic, ascending))
+            return cast(Tensor, operators().aggregate_edges(x, target, rows, source, deterministic, ascending))
         except REFUSED:
             pass
     check_matrix("aggregate_edges", "x", x, "F")

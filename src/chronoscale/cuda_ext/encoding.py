@@ -24,7 +24,7 @@ def encode(elapsed: Tensor, frequency: Tensor, phase: Tensor, backend: Pinned = 
     """
     if takes(elapsed, backend):
         try:
-            return cast(Tensor, operators()._encode(elapsed, frequency, phase))
+            return cast(Tensor, operators().encode(elapsed, frequency, phase))
         except REFUSED:
             pass
     _check(elapsed, frequency, phase)

@@ -25,7 +25,7 @@ def gates(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor, backend: P
     """
     if takes(memory, backend):
         try:
-            return cast(Tensor, operators()._gates(given, kept, memory, there))
+            return cast(Tensor, operators().gates(given, kept, memory, there))
         except REFUSED:
             pass
     _check(given, kept, memory, there)

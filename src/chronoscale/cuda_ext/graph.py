@@ -72,7 +72,13 @@ class _Operand:
 
     def _known(self, longest: int | None, cuts: Tensor | None) -> Self:
         self.__dict__.update(longest=longest, cuts=cuts)
+        self.__dict__.pop("looked_at", None)
         return self
+
+    @cached_property
+    def looked_at(self) -> tuple[int, Tensor | None]:
+        """`longest`, -1 where no look has told, and `cuts`: as operators in C++ take them."""
+        return -1 if self.longest is None else self.longest, self.cuts
 
     def _measured(self, lengths: Tensor) -> None:
         longest = int(lengths.max()) if len(lengths) else 0

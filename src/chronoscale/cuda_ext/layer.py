@@ -36,9 +36,24 @@ def takes(x: Tensor, backend: Pinned) -> bool:
     return x.is_cpu or (x.is_cuda and cuda_library() is not None)
 
 
+class Operators:
+    """Them, by name, each the one overload that it has, as torch's dispatcher takes it: looking for it takes longer than some kernels."""
+
+    def __init__(self, ops: Any) -> None:
+        self.open = ops._open
+        self.aggregate, self.increment, self.increment_ = map(_called, (ops._aggregate, ops._increment, ops._increment_))
+        self.attend, self.gates, self.encode = map(_called, (ops._attend, ops._gates, ops._encode))
+        self.aggregate_edges, self.gather_rows = _called(ops._aggregate_edges), _called(ops._gather_rows)
+        self.edge_softmax = _called(ops._edge_softmax)
+
+
+def _called(packet: Any) -> Any:
+    return getattr(packet.default, "_op", packet.default)
+
+
 @cache
-def operators() -> Any:
-    """Them, as torch.ops has them, or None where they are not there or not wanted.
+def operators() -> Any:  # Operators or None
+    """Them, or None where they are not there or not wanted.
 
     Raises UserError for another choice than CHOICE_VARIABLE knows, MachineError for a library that does not load or is of another version.
     """
@@ -60,4 +75,4 @@ def operators() -> Any:
     cpu, cuda = cpu_library(), cuda_library()
     assert cpu is not None
     ops._open(cpu._name, "" if cuda is None else cuda._name, False)
-    return ops
+    return Operators(ops)

@@ -36,9 +36,9 @@ def aggregate(graph: CSR, x: Tensor, backend: Pinned = None) -> Tensor:
     graph.check()
     if takes(x, backend):
         turned = _tensors(graph.transpose()) if x.requires_grad and torch.is_grad_enabled() else []
-        matrix = graph.indptr, graph.indices, graph.values, graph.num_cols, *_long(graph)
         try:
-            return cast(Tensor, operators()._aggregate(*matrix, x, turned))
+            made = operators().aggregate(graph.indptr, graph.indices, graph.values, graph.num_cols, *graph.looked_at, x, turned)
+            return cast(Tensor, made)
         except REFUSED:
             pass
     _check("x", x, graph.num_cols, graph.device)
@@ -56,7 +56,7 @@ def increment(sums: Tensor, delta: Delta, x: Tensor, backend: Pinned = None) -> 
     if takes(x, backend):
         turned = _tensors(delta.transpose()) if x.requires_grad and torch.is_grad_enabled() else []
         try:
-            return cast(tuple[Tensor, Tensor], operators()._increment(sums, delta.num_rows, *_change(delta), x, turned))
+            return cast(tuple[Tensor, Tensor], operators().increment(sums, delta.num_rows, *_change(delta), x, turned))
         except REFUSED:
             pass
     _check("x", x, delta.num_cols, delta.device)
@@ -78,7 +78,7 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: Pinned = None) ->
     if sums.is_inference() and not torch.is_inference_mode_enabled():
         raise UserError("increment_: sums were made in inference mode, and can be written in it alone")
     if takes(x, backend):
-        return cast(Tensor, operators()._increment_(sums, *_change(delta), x))
+        return cast(Tensor, operators().increment_(sums, *_change(delta), x))
     return cast(Tensor, select(x.device, backend).increment_(sums, delta, x))
 
 
@@ -123,12 +123,8 @@ def _tensors(matrix: CSR) -> list[Tensor]:
     return [matrix.indptr, matrix.indices] if matrix.values is None else [matrix.indptr, matrix.indices, matrix.values]
 
 
-def _long(matrix: CSR | Delta) -> tuple[int, Tensor | None]:
-    return -1 if matrix.longest is None else matrix.longest, matrix.cuts
-
-
 def _change(delta: Delta) -> tuple[Any, ...]:
-    return delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh, delta.num_cols, *_long(delta)
+    return delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh, delta.num_cols, *delta.looked_at
 
 
 class _Aggregate(torch.autograd.Function):

@@ -63,7 +63,7 @@ def attend(
         given = Asked(wanted, source, slot, there, elapsed, edge, *encoding, keep)
     if takes(wanted, backend):
         try:
-            return cast(Tensor, operators()._attend(*given))
+            return cast(Tensor, operators().attend(*given))
         except REFUSED:
             pass
     _check(given)

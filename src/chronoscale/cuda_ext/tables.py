@@ -22,7 +22,7 @@ def gather_rows(cached: Tensor, sent: Tensor, index: Tensor, backend: Pinned = N
     """
     if takes(cached, backend):
         try:
-            return cast(Tensor, operators()._gather_rows(cached, sent, index))
+            return cast(Tensor, operators().gather_rows(cached, sent, index))
         except REFUSED:
             pass
     check_matrix("gather_rows", "cached", cached, "D")

@@ -3,28 +3,32 @@
 
 namespace layer::edges {
 
-Kernel edges_kernel("edges"), segments_kernel("segments"), gather_kernel("gather"), softmax_kernel("edge_softmax"), softmax_grad_kernel("edge_softmax_grad");
+Kernel edges_kernel("edges"), segments_kernel("segments"), gather_kernel("gather"), softmax_kernel("edge_softmax"),
+    softmax_grad_kernel("edge_softmax_grad");
 constexpr int64_t kMost = int64_t{1} << 31;  // ids are numbered in int32
 
 bool matrix(const Tensor& x) { return x.dim() == 2 && floating(x) && plain(x); }
 bool ids(const Tensor& x, const Tensor& like) {
-  return x.dim() == 1 && (x.scalar_type() == at::kInt || x.scalar_type() == at::kLong) && x.device() == like.device() && plain(x) && x.size(0) < kMost;
+  return x.dim() == 1 && (x.scalar_type() == at::kInt || x.scalar_type() == at::kLong) && x.device() == like.device() && plain(x) &&
+         x.size(0) < kMost;
 }
 
 Tensor gather(const Tensor& cached, const Tensor& sent, const Tensor& index) {
   require(matrix(cached), "gather_rows", "cached");
-  require(matrix(sent) && sent.scalar_type() == cached.scalar_type() && sent.device() == cached.device() && sent.size(1) == cached.size(1), "gather_rows", "sent");
+  require(matrix(sent) && sent.scalar_type() == cached.scalar_type() && sent.device() == cached.device() && sent.size(1) == cached.size(1),
+          "gather_rows", "sent");
   require(ids(index, cached) && cached.size(0) + sent.size(0) < kMost, "gather_rows", "index");
   const Tensor out = at::empty({index.size(0), cached.size(1)}, cached.options());
-  gather_kernel(cached, {index.size(0), 0, 0}, {}, index.size(0), pointer(index), static_cast<int>(index.scalar_type() == at::kLong), cached.size(0),
-                pointer(cached), sent.size(0), pointer(sent), cached.size(1), pointer(out));
+  gather_kernel(cached, {index.size(0), 0, 0}, {}, index.size(0), pointer(index), static_cast<int>(index.scalar_type() == at::kLong),
+                cached.size(0), pointer(cached), sent.size(0), pointer(sent), cached.size(1), pointer(out));
   return out;
 }
 
 Tensor sum(const Tensor& x, Tensor target, int64_t rows, Maybe source, bool deterministic, bool ascending) {
   require(matrix(x) && x.size(0) <= kMost, "aggregate_edges", "x");
   require(ids(target, x) && (source || target.size(0) == x.size(0)), "aggregate_edges", "target");
-  require(!source || (ids(*source, x) && source->scalar_type() == target.scalar_type() && source->size(0) == target.size(0)), "aggregate_edges", "source");
+  require(!source || (ids(*source, x) && source->scalar_type() == target.scalar_type() && source->size(0) == target.size(0)),
+          "aggregate_edges", "source");
   require(rows >= 0 && rows < kMost, "aggregate_edges", "rows");
   const bool segments = on_cuda(x) && deterministic;
   const Tensor out = on_cuda(x) ? at::zeros({rows, x.size(1)}, x.options()) : at::empty({rows, x.size(1)}, x.options());
@@ -33,14 +37,16 @@ Tensor sum(const Tensor& x, Tensor target, int64_t rows, Maybe source, bool dete
     target = sorted, source = source ? source->index_select(0, order) : order.to(target.scalar_type());
   }
   (segments ? segments_kernel : edges_kernel)(x, {target.size(0), segments ? -1 : 0, x.size(1)}, {}, rows, target.size(0), pointer(target),
-                                              pointer(source), static_cast<int>(target.scalar_type() == at::kLong), x.size(0), pointer(x), x.size(1),
-                                              pointer(out));
+                                              pointer(source), static_cast<int>(target.scalar_type() == at::kLong), x.size(0), pointer(x),
+                                              x.size(1), pointer(out));
   return out;
 }
 
 Tensor shares(Kernel& kernel, const Tensor& given, const Maybe& into, const Tensor& indptr, int64_t longest, int64_t share) {
   require(matrix(given) && given.size(0) < kMost, "edge_softmax", "scores");
-  require(!into || (matrix(*into) && into->sizes() == given.sizes() && into->scalar_type() == given.scalar_type() && into->device() == given.device()), "edge_softmax", "into");
+  require(!into || (matrix(*into) && into->sizes() == given.sizes() && into->scalar_type() == given.scalar_type() &&
+                    into->device() == given.device()),
+          "edge_softmax", "into");
   require(ids(indptr, given) && indptr.scalar_type() == at::kLong && indptr.size(0) > 0, "edge_softmax", "indptr");
   const Tensor out = at::empty_like(given);
   const int64_t rows = indptr.size(0) - 1, entries = given.size(0), heads = given.size(1);
@@ -59,7 +65,8 @@ Tensor graded_sum(const Tensor& x, const Tensor& target, int64_t rows, const May
 Tensor graded_gather(const Tensor& cached, const Tensor& sent, const Tensor& index);
 
 struct Sum : torch::autograd::Function<Sum> {
-  static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& target, int64_t rows, const Maybe& source, bool deterministic, bool ascending) {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& target, int64_t rows, const Maybe& source, bool deterministic,
+                        bool ascending) {
     at::AutoDispatchBelowADInplaceOrView below;
     ctx->save_for_backward({target, held(source)});
     ctx->saved_data["rows"] = x.size(0), ctx->saved_data["deterministic"] = deterministic;
@@ -69,7 +76,8 @@ struct Sum : torch::autograd::Function<Sum> {
   static variable_list backward(AutogradContext* ctx, variable_list gradients) {
     const variable_list saved = ctx->get_saved_variables();
     const Tensor &target = saved[0], &source = saved[1], into = laid(gradients[0]);
-    const Tensor back = source.defined() ? graded_sum(into, source, ctx->saved_data["rows"].toInt(), target, ctx->saved_data["deterministic"].toBool(), false)
+    const Tensor back = source.defined() ? graded_sum(into, source, ctx->saved_data["rows"].toInt(), target,
+                                                      ctx->saved_data["deterministic"].toBool(), false)
                                          : graded_gather(into, at::empty({0, into.size(1)}, into.options()), target);
     return {back, Tensor(), Tensor(), Tensor(), Tensor(), Tensor()};
   }
@@ -131,7 +139,9 @@ Tensor graded_softmax(const Tensor& scores, const Tensor& indptr, int64_t longes
 Tensor plain_sum(const Tensor& x, const Tensor& target, int64_t rows, const Maybe& source, bool deterministic, bool ascending) {
   return sum(x, target, rows, source, deterministic, ascending);
 }
-Tensor plain_softmax(const Tensor& scores, const Tensor& indptr, int64_t longest) { return shares(softmax_kernel, scores, std::nullopt, indptr, longest, 2); }
+Tensor plain_softmax(const Tensor& scores, const Tensor& indptr, int64_t longest) {
+  return shares(softmax_kernel, scores, std::nullopt, indptr, longest, 2);
+}
 
 }  // namespace layer::edges
 
@@ -140,11 +150,11 @@ TORCH_LIBRARY_FRAGMENT(chronoscale, m) {
   m.def("_gather_rows(Tensor cached, Tensor sent, Tensor index) -> Tensor");
   m.def("_edge_softmax(Tensor scores, Tensor indptr, int longest) -> Tensor");
 }
-#define CS_SERVE(device)                                 \
-  TORCH_LIBRARY_IMPL(chronoscale, device, m) {           \
-    m.impl("_aggregate_edges", layer::edges::plain_sum);        \
-    m.impl("_gather_rows", layer::edges::gather);               \
-    m.impl("_edge_softmax", layer::edges::plain_softmax);       \
+#define CS_SERVE(device)                                  \
+  TORCH_LIBRARY_IMPL(chronoscale, device, m) {            \
+    m.impl("_aggregate_edges", layer::edges::plain_sum);  \
+    m.impl("_gather_rows", layer::edges::gather);         \
+    m.impl("_edge_softmax", layer::edges::plain_softmax); \
   }
 CS_SERVE(CPU)
 CS_SERVE(CUDA)

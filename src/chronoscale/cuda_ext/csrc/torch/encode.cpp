@@ -12,8 +12,8 @@ Tensor turned(const Tensor& elapsed, const Tensor& frequency, const Tensor& phas
   require(vector(frequency, elapsed.scalar_type(), elapsed) && frequency.size(0) == phase.size(0), "encode", "frequency");
   const Tensor cosine = at::empty({elapsed.size(0), phase.size(0)}, elapsed.options());
   if (sine) *sine = at::empty_like(cosine);
-  kernel(elapsed, kNoRows, std::tuple<>(), elapsed.size(0), phase.size(0), pointer(elapsed), pointer(frequency), pointer(phase), pointer(cosine),
-         sine ? pointer(*sine) : nullptr);
+  kernel(elapsed, kNoRows, std::tuple<>(), elapsed.size(0), phase.size(0), pointer(elapsed), pointer(frequency), pointer(phase),
+         pointer(cosine), sine ? pointer(*sine) : nullptr);
   return cosine;
 }
 
@@ -33,8 +33,8 @@ struct Encode : torch::autograd::Function<Encode> {
     at::AutoDispatchBelowADInplaceOrView below;
     if (on_cuda(saved[1])) {
       const Tensor into = laid(gradients[0]), frequency = at::empty({into.size(1)}, into.options()), phase = at::empty_like(frequency);
-      grad_kernel(into, {into.size(0), -1, into.size(1)}, std::tuple<>(), into.size(0), into.size(1), pointer(saved[0]), pointer(saved[1]), pointer(into),
-                  pointer(frequency), pointer(phase));
+      grad_kernel(into, {into.size(0), -1, into.size(1)}, std::tuple<>(), into.size(0), into.size(1), pointer(saved[0]), pointer(saved[1]),
+                  pointer(into), pointer(frequency), pointer(phase));
       return once("encode", gradients[0], {Tensor(), frequency, phase});
     }
     const Tensor to_angle = gradients[0] * saved[1];

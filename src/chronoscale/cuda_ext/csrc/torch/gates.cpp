@@ -9,7 +9,8 @@ void fits(const Tensor& given, const Tensor& kept, const Tensor& memory, const T
   require(memory.dim() == 2 && floating(memory) && plain(memory), "gates", "memory");
   const int64_t rows = memory.size(0), width = 3 * memory.size(1);
   auto both = [&](const Tensor& x) {
-    return x.dim() == 2 && x.size(0) == rows && x.size(1) == width && x.scalar_type() == memory.scalar_type() && x.device() == memory.device() && plain(x);
+    return x.dim() == 2 && x.size(0) == rows && x.size(1) == width && x.scalar_type() == memory.scalar_type() &&
+           x.device() == memory.device() && plain(x);
   };
   require(both(given), "gates", "given");
   require(both(kept), "gates", "kept");
@@ -19,7 +20,8 @@ void fits(const Tensor& given, const Tensor& kept, const Tensor& memory, const T
 Tensor gates(const Tensor& given, const Tensor& kept, const Tensor& memory, const Tensor& there) {
   fits(given, kept, memory, there);
   Tensor out = at::empty_like(memory);
-  forward_kernel(memory, kNoRows, {}, memory.size(0), memory.size(1), pointer(given), pointer(kept), pointer(memory), pointer(there), pointer(out));
+  forward_kernel(memory, kNoRows, {}, memory.size(0), memory.size(1), pointer(given), pointer(kept), pointer(memory), pointer(there),
+                 pointer(out));
   return out;
 }
 

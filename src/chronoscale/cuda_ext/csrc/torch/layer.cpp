@@ -52,7 +52,8 @@ Kernel::Launch::Launch(const Tensor& x, const Rows& rows) : guard(x.device()) {
   static std::atomic<int (*)()> length{nullptr};
   static std::atomic<int> of{0};
   if (of != opened) length = reinterpret_cast<int (*)()>(dlsym(libraries[1], "cs_cuda_piece")), of = opened.load();
-  const int64_t piece = length.load()(), pieces = rows.entries < piece || (rows.longest >= 0 && rows.longest < piece) ? 0 : (rows.entries + piece - 1) / piece;
+  const int64_t piece = length.load()(),
+                pieces = rows.entries < piece || (rows.longest >= 0 && rows.longest < piece) ? 0 : (rows.entries + piece - 1) / piece;
   if (pieces) {  // without them no row is taken for a long one
     const auto type = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
     rooms[0] = at::zeros({pieces}, x.options().dtype(at::kInt));

@@ -71,7 +71,8 @@ class Kernel {
     Launch launch(x, rows);
     auto function = reinterpret_cast<int (*)(Arguments..., More..., int64_t, void*, void*, void*, int64_t, int, void*)>(of(x));
     const auto run = [&](More... those) {
-      return function(arguments..., those..., rows.entries, launch.counters, launch.partial, launch.cuts, launch.count, launch.device, launch.stream);
+      return function(arguments..., those..., rows.entries, launch.counters, launch.partial, launch.cuts, launch.count, launch.device,
+                      launch.stream);
     };
     succeed(std::apply(run, more));
   }

@@ -13,8 +13,15 @@ struct Asked {
   bool by_head, nothing;
 
   explicit Asked(const variable_list& given)
-      : wanted(given[0]), source(given[1]), slot(given[2]), there(given[3]), elapsed(given[4]), edge(given[5]), frequency(given[6]),
-        phase(given[7]), keep(given[8]) {
+      : wanted(given[0]),
+        source(given[1]),
+        slot(given[2]),
+        there(given[3]),
+        elapsed(given[4]),
+        edge(given[5]),
+        frequency(given[6]),
+        phase(given[7]),
+        keep(given[8]) {
     require(wanted.dim() == 3 && floating(wanted), "attend", "wanted");
     by_head = !wanted.is_contiguous();
     require(plain(by_head ? wanted.transpose(0, 1) : wanted), "attend", "wanted");
@@ -38,8 +45,9 @@ struct Asked {
 
   template <class... Made>
   void run(Kernel& kernel, Made... made) const {
-    kernel(wanted, {targets, -1, clock}, std::tuple<>(), targets, fanout, heads, width, edges, clock, source.size(0), pointer(wanted), pointer(source), pointer(slot),
-           pointer(there), pointer(elapsed), pointer(edge), pointer(frequency), pointer(phase), pointer(keep), static_cast<int>(by_head), made...);
+    kernel(wanted, {targets, -1, clock}, std::tuple<>(), targets, fanout, heads, width, edges, clock, source.size(0), pointer(wanted),
+           pointer(source), pointer(slot), pointer(there), pointer(elapsed), pointer(edge), pointer(frequency), pointer(phase),
+           pointer(keep), static_cast<int>(by_head), made...);
   }
 
  private:
@@ -59,8 +67,8 @@ Tensor attended(const Asked& given, Tensor* weights) {
 }
 
 struct Attend : torch::autograd::Function<Attend> {
-  static Tensor forward(AutogradContext* ctx, const Tensor& wanted, const Tensor& source, const Tensor& slot, const Tensor& there, const Maybe& elapsed,
-                        const Maybe& edge, const Maybe& frequency, const Maybe& phase, const Maybe& keep) {
+  static Tensor forward(AutogradContext* ctx, const Tensor& wanted, const Tensor& source, const Tensor& slot, const Tensor& there,
+                        const Maybe& elapsed, const Maybe& edge, const Maybe& frequency, const Maybe& phase, const Maybe& keep) {
     at::AutoDispatchBelowADInplaceOrView below;
     variable_list given{wanted, source, slot, there, held(elapsed), held(edge), held(frequency), held(phase), held(keep)};
     Tensor weights;
@@ -78,7 +86,8 @@ struct Attend : torch::autograd::Function<Attend> {
     auto made = [&](const Tensor& x, bool wanted, bool zeros) { return wanted && x.defined() ? like(x, zeros) : Tensor(); };
     const Tensor into_wanted = made(given.wanted, needs(ctx, saved, 0), given.nothing);
     Tensor into_source = made(given.source, needs(ctx, saved, 1), true);
-    const Tensor into_edge = made(given.edge, needs(ctx, saved, 5), given.nothing), into_frequency = made(given.frequency, clock, given.nothing);
+    const Tensor into_edge = made(given.edge, needs(ctx, saved, 5), given.nothing),
+                 into_frequency = made(given.frequency, clock, given.nothing);
     const Tensor into_phase = made(given.phase, clock, given.nothing);
     Tensor into = gradients[0].resolve_neg();
     into = given.by_head ? into.transpose(0, 1).contiguous().transpose(0, 1) : into.contiguous();
@@ -86,17 +95,19 @@ struct Attend : torch::autograd::Function<Attend> {
       const Tensor scores = at::empty_like(saved[9]);
       const Tensor rows = into_source.defined() ? at::empty({given.slot.numel(), given.width}, into.options()) : Tensor();
       const Tensor turns = clock ? at::empty({given.targets, 2, given.clock}, into.options()) : Tensor();
-      given.run(backward_kernel, pointer(saved[9]), pointer(into), pointer(scores), pointer(into_wanted), pointer(rows), pointer(into_edge), pointer(turns),
-                pointer(into_frequency), pointer(into_phase));
+      given.run(backward_kernel, pointer(saved[9]), pointer(into), pointer(scores), pointer(into_wanted), pointer(rows), pointer(into_edge),
+                pointer(turns), pointer(into_frequency), pointer(into_phase));
       if (rows.defined()) {  // slot by slot; those that are not there are no row's
         const int64_t sources = given.source.size(0);
-        into_source = edges::sum(rows, given.slot.masked_fill(given.there.logical_not(), sources).flatten(), sources, std::nullopt, true, false);
+        into_source =
+            edges::sum(rows, given.slot.masked_fill(given.there.logical_not(), sources).flatten(), sources, std::nullopt, true, false);
       }
     } else {
-      given.run(backward_kernel, pointer(saved[9]), pointer(into), pointer(into_wanted), pointer(into_source), pointer(into_edge), pointer(into_frequency),
-                pointer(into_phase));
+      given.run(backward_kernel, pointer(saved[9]), pointer(into), pointer(into_wanted), pointer(into_source), pointer(into_edge),
+                pointer(into_frequency), pointer(into_phase));
     }
-    return once("attend", gradients[0], {into_wanted, into_source, Tensor(), Tensor(), Tensor(), into_edge, into_frequency, into_phase, Tensor()});
+    return once("attend", gradients[0],
+                {into_wanted, into_source, Tensor(), Tensor(), Tensor(), into_edge, into_frequency, into_phase, Tensor()});
   }
 };
 
@@ -114,7 +125,9 @@ Tensor graded(const Tensor& wanted, const Tensor& source, const Tensor& slot, co
 }  // namespace layer::slots
 
 TORCH_LIBRARY_FRAGMENT(chronoscale, m) {
-  m.def("_attend(Tensor wanted, Tensor source, Tensor slot, Tensor there, Tensor? elapsed, Tensor? edge, Tensor? frequency, Tensor? phase, Tensor? keep) -> Tensor");
+  m.def(
+      "_attend(Tensor wanted, Tensor source, Tensor slot, Tensor there, Tensor? elapsed, Tensor? edge, Tensor? frequency, Tensor? phase, "
+      "Tensor? keep) -> Tensor");
 }
 TORCH_LIBRARY_IMPL(chronoscale, CPU, m) { m.impl("_attend", layer::slots::attend); }
 TORCH_LIBRARY_IMPL(chronoscale, CUDA, m) { m.impl("_attend", layer::slots::attend); }

@@ -32,8 +32,8 @@ void fits_sums(const Tensor& sums, int64_t rows, const Tensor& x) {
 
 Tensor sum(const Matrix& m, const Tensor& x) {
   const Tensor out = at::empty({m.rows(), x.size(1)}, x.options().dtype(summed(x)));
-  aggregate_kernel(x, {m.indices.size(0), m.longest, x.size(1), m.cuts}, std::make_tuple(static_cast<void*>(nullptr)), m.rows(), pointer(m.indptr),
-                   pointer(m.indices), pointer(m.values), pointer(x), x.size(1), pointer(out));
+  aggregate_kernel(x, {m.indices.size(0), m.longest, x.size(1), m.cuts}, std::make_tuple(static_cast<void*>(nullptr)), m.rows(),
+                   pointer(m.indptr), pointer(m.indices), pointer(m.values), pointer(x), x.size(1), pointer(out));
   return out;
 }
 
@@ -67,8 +67,8 @@ variable_list Aggregate::backward(AutogradContext* ctx, variable_list gradients)
 }
 
 struct Increment : torch::autograd::Function<Increment> {
-  static variable_list forward(AutogradContext* ctx, const Tensor& sums, const Tensor& x, const Tensor& rows, const Maybe& fresh, const Matrix& m,
-                               const Matrix& turned) {
+  static variable_list forward(AutogradContext* ctx, const Tensor& sums, const Tensor& x, const Tensor& rows, const Maybe& fresh,
+                               const Matrix& m, const Matrix& turned) {
     at::AutoDispatchBelowADInplaceOrView below;
     ctx->save_for_backward({rows, held(fresh), m.indptr, m.indices, m.values, turned.indptr, turned.indices, turned.values});
     const Tensor made = sums.clone();
@@ -99,8 +99,8 @@ Tensor aggregate(const Tensor& indptr, const Tensor& indices, const Maybe& value
   return sum(m, x);
 }
 
-Tensor graded_aggregate(const Tensor& indptr, const Tensor& indices, const Maybe& values, int64_t columns, int64_t longest, const Maybe& cuts,
-                        const Tensor& x, at::TensorList turned) {
+Tensor graded_aggregate(const Tensor& indptr, const Tensor& indices, const Maybe& values, int64_t columns, int64_t longest,
+                        const Maybe& cuts, const Tensor& x, at::TensorList turned) {
   const Matrix m = matrix(indptr, indices, values, longest, cuts);
   fits("aggregate", m, columns, x);
   return graded(m, x, listed(turned));
@@ -108,8 +108,8 @@ Tensor graded_aggregate(const Tensor& indptr, const Tensor& indices, const Maybe
 
 using Pair = std::tuple<Tensor, Tensor>;
 
-Tensor increment_(const Tensor& sums, const Tensor& rows, const Tensor& indptr, const Tensor& indices, const Maybe& values, const Maybe& fresh,
-                  int64_t columns, int64_t longest, const Maybe& cuts, const Tensor& x) {
+Tensor increment_(const Tensor& sums, const Tensor& rows, const Tensor& indptr, const Tensor& indices, const Maybe& values,
+                  const Maybe& fresh, int64_t columns, int64_t longest, const Maybe& cuts, const Tensor& x) {
   const Matrix m = matrix(indptr, indices, values, longest, cuts);
   fits("increment_", m, columns, x);
   return add(sums, rows, m, held(fresh), x);
@@ -122,8 +122,9 @@ Pair increment(const Tensor& sums, int64_t num_rows, const Tensor& rows, const T
   return {made, increment_(made, rows, indptr, indices, values, fresh, columns, longest, cuts, x)};
 }
 
-Pair graded_increment(const Tensor& sums, int64_t num_rows, const Tensor& rows, const Tensor& indptr, const Tensor& indices, const Maybe& values,
-                      const Maybe& fresh, int64_t columns, int64_t longest, const Maybe& cuts, const Tensor& x, at::TensorList turned) {
+Pair graded_increment(const Tensor& sums, int64_t num_rows, const Tensor& rows, const Tensor& indptr, const Tensor& indices,
+                      const Maybe& values, const Maybe& fresh, int64_t columns, int64_t longest, const Maybe& cuts, const Tensor& x,
+                      at::TensorList turned) {
   const Matrix m = matrix(indptr, indices, values, longest, cuts);
   fits("increment", m, columns, x);
   fits_sums(sums, num_rows, x);
@@ -138,9 +139,10 @@ Pair graded_increment(const Tensor& sums, int64_t num_rows, const Tensor& rows, 
 TORCH_LIBRARY_FRAGMENT(chronoscale, m) {
   m.def("_aggregate(" CS_MATRIX CS_LOOKED ", Tensor[] turned) -> Tensor");
   m.def("_increment_(Tensor(a!) sums, Tensor rows, " CS_MATRIX "Tensor? fresh, " CS_LOOKED ") -> Tensor");
-  m.def("_increment(Tensor sums, int num_rows, Tensor rows, " CS_MATRIX "Tensor? fresh, " CS_LOOKED ", Tensor[] turned) -> (Tensor, Tensor)");
+  m.def("_increment(Tensor sums, int num_rows, Tensor rows, " CS_MATRIX "Tensor? fresh, " CS_LOOKED
+        ", Tensor[] turned) -> (Tensor, Tensor)");
 }
-#define CS_SERVE(device)                                  \
+#define CS_SERVE(device)                              \
   TORCH_LIBRARY_IMPL(chronoscale, device, m) {        \
     m.impl("_aggregate", layer::sparse::aggregate);   \
     m.impl("_increment_", layer::sparse::increment_); \
