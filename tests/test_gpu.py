@@ -214,6 +214,10 @@ def built(monkeypatch, tmp_path):
     def output(place, command, env=None, apart=False):
         if "-S" in command:
             loaded["compiler"] = env.get("CUDACXX")
+        if "compile" in command:
+            if loaded.get("refused"):
+                raise Failed("c++ does not compile the operators")
+            return ""
         ran.append(command[0] if command[0] == "cmake" else "loaded")
         if command[1] == "--build":
             for name in build.LIBRARIES:
@@ -231,6 +235,10 @@ def test_the_build_does_not_pass_without_the_backend(built):
     record = Record(place.result("build"))
     build.run(place, record)
     assert record.data["compiled"] is True and (place.libraries / "libchronoscale_cuda.so").exists()
+    assert record.data["operators"] == "c++"
+    loaded["refused"] = True
+    build.run(place, record)
+    assert record.data["operators"] == "python: c++ does not compile the operators"
     loaded["backends"] = ["reference", "cpu"]
     with pytest.raises(Failed, match="backend 'cuda' is not available, only reference, cpu"):
         build.run(place, record)

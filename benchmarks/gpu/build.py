@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 
 from gpu.child import run as ran
@@ -30,7 +31,8 @@ def run(place: Place, record: Record) -> None:
     record.put(packages=_packages(place))
     capability = gpu().get("capability") or smi().get("compute_cap", "")
     architecture = capability.replace(".", "") or HOPPER
-    record.put(architecture=architecture, compiled=_compiled(place, architecture))
+    compiled = _compiled(place, architecture)
+    record.put(architecture=architecture, compiled=compiled, operators=_operators(place, compiled))
     loaded = json.loads(_output(place, [sys.executable, "-c", LOADED], place.environment(), apart=True).strip().rpartition("\n")[2])
     record.put(**loaded)
     if not place.rehearsal and not loaded["device"]:
@@ -76,6 +78,18 @@ def _compiled(place: Place, architecture: str) -> bool:
         shutil.copy2(built, place.libraries / name)
     stamp.write_text(wanted)
     return True
+
+
+def _operators(place: Place, compiled: bool) -> str:
+    """'c++' where operators in C++ serve this torch, or why they do not: kernels are called by ctypes then, which stops nothing."""
+    made = place.libraries / f"libchronoscale_torch-{version('torch')}.so"
+    if compiled or not made.exists():
+        made.unlink(missing_ok=True)
+        try:
+            _output(place, [sys.executable, "-m", "chronoscale", "compile"], place.environment())
+        except Failed as failed:
+            return f"python: {failed}"
+    return "c++"
 
 
 def _output(place: Place, command: list[str], env: Mapping[str, str] | None = None, apart: bool = False) -> str:
