@@ -82,9 +82,10 @@ def _compiled(place: Place, architecture: str) -> bool:
 
 def _operators(place: Place, compiled: bool) -> str:
     """'c++' where operators in C++ serve this torch, or why they do not: kernels are called by ctypes then, which stops nothing."""
-    made = place.libraries / f"libchronoscale_torch-{version('torch')}.so"
-    if compiled or not made.exists():
-        made.unlink(missing_ok=True)
+    made = list(place.libraries.glob(f"libchronoscale_torch-*-{version('torch')}.so"))
+    if compiled or not made:
+        for old in made:
+            old.unlink()
         try:
             _output(place, [sys.executable, "-m", "chronoscale", "compile"], place.environment())
         except Failed as failed:

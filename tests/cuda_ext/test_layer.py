@@ -191,6 +191,50 @@ def test_without_a_gradient_nothing_is_kept() -> None:
             assert first(operator(*given)).grad_fn is None, name
 
 
+def test_what_failed_for_another_reason_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    operator, given = CALLS["_gates"]
+    ops = layer.operators()
+    monkeypatch.setattr(ops, "gates", lambda *_: (_ for _ in ()).throw(RuntimeError("chronoscale native gates: out of memory\nat …")))
+    with pytest.raises(MachineError, match=r"^chronoscale native gates: out of memory$"):
+        operator(*given)
+    monkeypatch.setattr(ops, "gates", lambda *_: (_ for _ in ()).throw(torch.OutOfMemoryError("full")))
+    with pytest.raises(torch.OutOfMemoryError):
+        operator(*given)
+
+
+def test_kernels_that_are_not_there_are_named() -> None:
+    cpu, ops = loader.cpu_library(), layer.operators()
+    assert cpu is not None
+    ops.open("", "", False)
+    try:
+        with pytest.raises(MachineError, match="no cs_gates_f64 in the native libraries"):
+            gates(*CALLS["_gates"][1])
+    finally:
+        ops.open(cpu._name, "", False)
+
+
+def test_operators_of_other_sources_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layer, "_called", lambda packet: packet.another)
+    with pytest.raises(MachineError, match="is of another version of this package; `chronoscale compile` makes it anew"):
+        layer.operators.__wrapped__()
+
+
+def test_sums_that_were_written_are_known_to_have_been() -> None:
+    sums, weight = torch.ones(3, 2), leaf(3, 2).float().detach().requires_grad_()
+    made = (weight * sums).sum()
+    with torch.no_grad():
+        increment_(sums, CHANGE, torch.ones(3, 2))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        made.backward()
+
+
+def test_tangents_are_refused_not_dropped() -> None:
+    with torch.autograd.forward_ad.dual_level():
+        frequency = torch.autograd.forward_ad.make_dual(torch.rand(2), torch.rand(2))
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            encode(torch.rand(3), frequency, torch.rand(2))
+
+
 def test_who_listens_hears_of_kernels() -> None:
     heard: list[str] = []
     listener = lambda name, *_: heard.append(name)  # noqa: E731
@@ -225,7 +269,9 @@ def test_what_is_not_there_is_not_taken_for_it(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_operators_of_another_version_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = layer.file_name()
     monkeypatch.setattr(layer, "ABI_VERSION", loader.ABI_VERSION + 1)
+    monkeypatch.setattr(layer, "file_name", lambda: name)
     with pytest.raises(MachineError, match=rf"has version {loader.ABI_VERSION} of the native interface, not {loader.ABI_VERSION + 1}"):
         layer.operators.__wrapped__()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import torch
@@ -14,6 +15,7 @@ from chronoscale.cuda_ext.layer import file_name
 from chronoscale.cuda_ext.loader import cpu_library
 from chronoscale.errors import MachineError, in_words
 
+LOADS = "import sys, torch; torch.ops.load_library(sys.argv[1]); torch.ops.chronoscale._version()"
 SOURCE = Path("csrc") / "torch" / "operators.cpp"
 
 
@@ -34,13 +36,26 @@ def compile_operators() -> Path:
     home = Path(torch.__file__).parent
     headers = [f"-isystem{home / 'include' / more}" for more in ("", "torch/csrc/api/include")]
     abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
-    command = [*shlex.split(os.environ.get("CXX", "c++")), "-shared", "-fPIC", "-O2", "-std=c++20", "-fvisibility=hidden", abi, *headers]
+    command = [
+        *shlex.split(os.environ.get("CXX", "c++")),
+        "-shared",
+        "-Wl,-z,defs",
+        "-fPIC",
+        "-O2",
+        "-std=c++20",
+        "-fvisibility=hidden",
+        abi,
+        *headers,
+    ]
     command += [str(source), "-o", str(part), f"-L{home / 'lib'}", "-ltorch_cpu", "-lc10", "-ldl"]
     try:
         run = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         if run.returncode:
             said = next((line for line in run.stderr.splitlines() if "error" in line), run.stderr.strip()[-300:])
             raise MachineError(f"{command[0]} does not compile the operators: {said}")
+        loads = subprocess.run([sys.executable, "-c", LOADS, str(part)], capture_output=True, text=True, errors="replace", check=False)
+        if loads.returncode:
+            raise MachineError(f"what was compiled does not load: {loads.stderr.strip().splitlines()[-1][:300]}")
         part.replace(made)
     except OSError as error:
         raise MachineError(f"the operators cannot be compiled: {in_words(error)}") from None

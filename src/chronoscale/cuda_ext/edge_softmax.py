@@ -12,7 +12,7 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.backend import Pinned
 from chronoscale.cuda_ext.edge_kernels import MOST, check_ids, check_matrix, serving
-from chronoscale.cuda_ext.layer import REFUSED, operators, takes
+from chronoscale.cuda_ext.layer import REFUSED, operators, takes, unless_refused
 from chronoscale.errors import UserError
 
 
@@ -30,8 +30,8 @@ def edge_softmax(scores: Tensor, indptr: Tensor, backend: Pinned = None, longest
     if takes(scores, backend):
         try:
             return cast(Tensor, operators().edge_softmax(scores, indptr, -1 if longest is None else longest))
-        except REFUSED:
-            pass
+        except REFUSED as error:
+            unless_refused(error)
     check_matrix("edge_softmax", "scores", scores, "H")
     check_ids("edge_softmax", "indptr", indptr, None, scores.device, torch.int64)
     if not len(indptr) or len(scores) >= MOST:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.backend import Pinned
 from chronoscale.cuda_ext.edge_kernels import MOST, check_ids, check_matrix, serving
-from chronoscale.cuda_ext.layer import REFUSED, operators, takes
+from chronoscale.cuda_ext.layer import REFUSED, operators, takes, unless_refused
 from chronoscale.cuda_ext.tables import gather_rows
 from chronoscale.errors import UserError
 
@@ -41,8 +41,8 @@ def aggregate_edges(
     if takes(x, backend):
         try:
             return cast(Tensor, operators().aggregate_edges(x, target, rows, source, deterministic, ascending))
-        except REFUSED:
-            pass
+        except REFUSED as error:
+            unless_refused(error)
     check_matrix("aggregate_edges", "x", x, "F")
     check_ids("aggregate_edges", "target", target, len(x) if source is None else None, x.device)
     if source is not None:

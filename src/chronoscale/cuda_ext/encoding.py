@@ -10,7 +10,7 @@ from torch import Tensor
 from chronoscale.cuda_ext import native, reference
 from chronoscale.cuda_ext.backend import FLOATS, Pinned, select
 from chronoscale.cuda_ext.graph import described, plain
-from chronoscale.cuda_ext.layer import REFUSED, operators, takes
+from chronoscale.cuda_ext.layer import REFUSED, operators, takes, unless_refused
 from chronoscale.cuda_ext.native import Cuda, Cut, pointer
 from chronoscale.errors import UserError
 
@@ -25,8 +25,8 @@ def encode(elapsed: Tensor, frequency: Tensor, phase: Tensor, backend: Pinned = 
     if takes(elapsed, backend):
         try:
             return cast(Tensor, operators().encode(elapsed, frequency, phase))
-        except REFUSED:
-            pass
+        except REFUSED as error:
+            unless_refused(error)
     _check(elapsed, frequency, phase)
     if select(elapsed.device, backend) is reference:
         return torch.addcmul(phase.double(), elapsed[:, None].double(), frequency.double()).cos().to(phase.dtype)

@@ -10,7 +10,7 @@ from torch import Tensor
 from chronoscale.cuda_ext import native, reference
 from chronoscale.cuda_ext.backend import FLOATS, Pinned, select
 from chronoscale.cuda_ext.graph import described, plain
-from chronoscale.cuda_ext.layer import REFUSED, operators, takes
+from chronoscale.cuda_ext.layer import REFUSED, operators, takes, unless_refused
 from chronoscale.cuda_ext.native import Cuda, Cut, pointer
 from chronoscale.errors import UserError
 
@@ -26,8 +26,8 @@ def gates(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor, backend: P
     if takes(memory, backend):
         try:
             return cast(Tensor, operators().gates(given, kept, memory, there))
-        except REFUSED:
-            pass
+        except REFUSED as error:
+            unless_refused(error)
     _check(given, kept, memory, there)
     if select(given.device, backend) is reference:
         return _torch(given, kept, memory, there)

@@ -64,7 +64,10 @@ class _Operand:
 
     def trusted(self) -> Self:
         """Itself, taken for checked without a look, and without waiting for its device: for ids that can only be right."""
-        self.__dict__["_seen"] = self._versions()
+        versions = self._versions()
+        if self.__dict__.get("_seen", versions) != versions:
+            self._known(None, None)  # told of other rows
+        self.__dict__["_seen"] = versions
         return self
 
     longest: ClassVar[int | None] = None  # entries of its longest row, where a look has told

@@ -21,26 +21,36 @@ from chronoscale.errors import MachineError, UserError
 
 CHOICE_VARIABLE = "CHRONOSCALE_OPERATORS"
 PYTHON, CPP = "python", "c++"
-REFUSED = (RuntimeError, IndexError)  # what an operator raises: its caller then takes Python's way, which says what is wrong
+REFUSED = (RuntimeError, IndexError)  # what an operator raises, by the one or the other of torch's names
+FAILED = "chronoscale native"  # how it begins where the operands were not the reason (csrc/torch/layer.cpp)
 
 
 def file_name() -> str:
-    """Of the library for the torch that is installed."""
-    return f"libchronoscale_torch-{torch.__version__}.so"
+    """Of the library for this native interface and the torch that is installed; others are not looked at."""
+    return f"libchronoscale_torch-{ABI_VERSION}-{torch.__version__}.so"
 
 
 def takes(x: Tensor, backend: Pinned) -> bool:
     """Whether the operators serve a call on x. Where somebody listens to calls of kernels (native.listeners), they do not."""
     if native.listeners or not (backend is None or backend == x.device.type) or operators() is None:
         return False
-    return x.is_cpu or (x.is_cuda and cuda_library() is not None)
+    return x.is_cpu or (x.is_cuda and missing("cuda", x.device.index) is None)
+
+
+def unless_refused(error: RuntimeError | IndexError) -> None:
+    """Nothing where an operator has refused its operands: the caller then takes Python's way, which says what is wrong with them. Raises
+    MachineError where it failed for another reason, and torch's own error where memory ran out."""
+    if isinstance(error, torch.OutOfMemoryError):
+        raise error
+    if (said := str(error).splitlines()[0]).startswith(FAILED):
+        raise MachineError(said) from error
 
 
 class Operators:
     """Them, by name, each the one overload that it has, as torch's dispatcher takes it: looking for it takes longer than some kernels."""
 
     def __init__(self, ops: Any) -> None:
-        self.open = ops._open
+        self.open, self.version = ops._open, ops._version
         self.aggregate, self.increment, self.increment_ = map(_called, (ops._aggregate, ops._increment, ops._increment_))
         self.attend, self.gates, self.encode = map(_called, (ops._attend, ops._gates, ops._encode))
         self.aggregate_edges, self.gather_rows = _called(ops._aggregate_edges), _called(ops._gather_rows)
@@ -69,10 +79,13 @@ def operators() -> Any:  # Operators or None
         torch.ops.load_library(str(found))
     except OSError as error:
         raise MachineError(f"{found} does not load: {error}; `chronoscale compile` makes it anew") from error
-    ops = torch.ops.chronoscale
-    if (built := ops._version()) != ABI_VERSION:
-        raise MachineError(f"{found} has version {built} of the native interface, not {ABI_VERSION}; `chronoscale compile` makes it anew")
     cpu, cuda = cpu_library(), cuda_library()
     assert cpu is not None
-    ops._open(cpu._name, "" if cuda is None else cuda._name, False)
-    return Operators(ops)
+    try:
+        ops = Operators(torch.ops.chronoscale)
+    except AttributeError:
+        raise MachineError(f"{found} is of another version of this package; `chronoscale compile` makes it anew") from None
+    if (built := ops.version()) != ABI_VERSION:
+        raise MachineError(f"{found} has version {built} of the native interface, not {ABI_VERSION}; `chronoscale compile` makes it anew")
+    ops.open(cpu._name, "" if cuda is None else cuda._name, False)
+    return ops

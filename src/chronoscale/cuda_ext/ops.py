@@ -17,7 +17,7 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.backend import Pinned, select
 from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap, apart, column_counts, described, extent, plain, transpose
-from chronoscale.cuda_ext.layer import REFUSED, operators, takes
+from chronoscale.cuda_ext.layer import REFUSED, operators, takes, unless_refused
 from chronoscale.cuda_ext.reference import summed
 from chronoscale.errors import UserError, unknown
 
@@ -39,8 +39,8 @@ def aggregate(graph: CSR, x: Tensor, backend: Pinned = None) -> Tensor:
         try:
             made = operators().aggregate(graph.indptr, graph.indices, graph.values, graph.num_cols, *graph.looked_at, x, turned)
             return cast(Tensor, made)
-        except REFUSED:
-            pass
+        except REFUSED as error:
+            unless_refused(error)
     _check("x", x, graph.num_cols, graph.device)
     return cast(Tensor, _Aggregate.apply(x, graph, backend))  # type: ignore[no-untyped-call]
 
@@ -57,8 +57,8 @@ def increment(sums: Tensor, delta: Delta, x: Tensor, backend: Pinned = None) -> 
         turned = _tensors(delta.transpose()) if x.requires_grad and torch.is_grad_enabled() else []
         try:
             return cast(tuple[Tensor, Tensor], operators().increment(sums, delta.num_rows, *_change(delta), x, turned))
-        except REFUSED:
-            pass
+        except REFUSED as error:
+            unless_refused(error)
     _check("x", x, delta.num_cols, delta.device)
     _check("sums", sums, delta.num_rows, delta.device, x)
     return cast(tuple[Tensor, Tensor], _Increment.apply(sums, x, delta, backend))  # type: ignore[no-untyped-call]
@@ -77,9 +77,17 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: Pinned = None) ->
         raise UserError("increment_ has no gradient; use increment, or call it under torch.no_grad()")
     if sums.is_inference() and not torch.is_inference_mode_enabled():
         raise UserError("increment_: sums were made in inference mode, and can be written in it alone")
+    touched = None
     if takes(x, backend):
-        return cast(Tensor, operators().increment_(sums, *_change(delta), x))
-    return cast(Tensor, select(x.device, backend).increment_(sums, delta, x))
+        try:
+            touched = operators().increment_(sums, *_change(delta), x)
+        except REFUSED as error:
+            unless_refused(error)
+    if touched is None:
+        touched = select(x.device, backend).increment_(sums, delta, x)
+    if not sums.is_inference():
+        torch.autograd.graph.increment_version(sums)  # a kernel has written them, which torch does not see
+    return cast(Tensor, touched)
 
 
 def rebuild(

@@ -15,7 +15,7 @@ from torch import Tensor
 from chronoscale.cuda_ext import reference, slots_native, slots_reference
 from chronoscale.cuda_ext.backend import FLOATS, Pinned, select
 from chronoscale.cuda_ext.graph import described, plain
-from chronoscale.cuda_ext.layer import REFUSED, operators, takes
+from chronoscale.cuda_ext.layer import REFUSED, operators, takes, unless_refused
 from chronoscale.cuda_ext.slots_reference import Asked, Slots
 from chronoscale.errors import UserError
 
@@ -64,8 +64,8 @@ def attend(
     if takes(wanted, backend):
         try:
             return cast(Tensor, operators().attend(*given))
-        except REFUSED:
-            pass
+        except REFUSED as error:
+            unless_refused(error)
     _check(given)
     kernels = slots_reference if select(wanted.device, backend) is reference else slots_native
     return cast(Tensor, _Attend.apply(kernels, *given))  # type: ignore[no-untyped-call]

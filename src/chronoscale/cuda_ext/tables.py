@@ -10,7 +10,7 @@ from torch import Tensor
 from chronoscale.cuda_ext import edges_reference, native
 from chronoscale.cuda_ext.backend import Pinned
 from chronoscale.cuda_ext.edge_kernels import MOST, check_ids, check_matrix, serving
-from chronoscale.cuda_ext.layer import REFUSED, operators, takes
+from chronoscale.cuda_ext.layer import REFUSED, operators, takes, unless_refused
 from chronoscale.errors import UserError
 
 
@@ -23,8 +23,8 @@ def gather_rows(cached: Tensor, sent: Tensor, index: Tensor, backend: Pinned = N
     if takes(cached, backend):
         try:
             return cast(Tensor, operators().gather_rows(cached, sent, index))
-        except REFUSED:
-            pass
+        except REFUSED as error:
+            unless_refused(error)
     check_matrix("gather_rows", "cached", cached, "D")
     check_matrix("gather_rows", "sent", sent, "D", cached)
     check_ids("gather_rows", "index", index, None, cached.device)

@@ -158,6 +158,7 @@ TORCH_LIBRARY_FRAGMENT(chronoscale, m) {
   }
 CS_SERVE(CPU)
 CS_SERVE(CUDA)
+#undef CS_SERVE
 TORCH_LIBRARY_IMPL(chronoscale, Autograd, m) {
   m.impl("_aggregate_edges", layer::edges::graded_sum);
   m.impl("_gather_rows", layer::edges::graded_gather);

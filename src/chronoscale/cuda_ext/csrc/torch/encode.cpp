@@ -45,7 +45,8 @@ struct Encode : torch::autograd::Function<Encode> {
 };
 
 Tensor graded(const Tensor& elapsed, const Tensor& frequency, const Tensor& phase) {
-  const bool asked = at::GradMode::is_enabled() && (frequency.requires_grad() || phase.requires_grad());
+  const bool forward = frequency._fw_grad(0).defined() || phase._fw_grad(0).defined();  // which apply refuses
+  const bool asked = forward || (at::GradMode::is_enabled() && (frequency.requires_grad() || phase.requires_grad()));
   if (asked) return Encode::apply(elapsed, frequency, phase);
   at::AutoDispatchBelowADInplaceOrView below;
   return encode(elapsed, frequency, phase);

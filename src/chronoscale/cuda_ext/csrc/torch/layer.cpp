@@ -19,7 +19,7 @@ void open(std::string cpu, std::string cuda, bool emulates) {
   const std::string paths[2] = {std::move(cpu), std::move(cuda)};
   for (int at = 0; at < 2; ++at) {
     libraries[at] = paths[at].empty() ? nullptr : dlopen(paths[at].c_str(), RTLD_NOW | RTLD_LOCAL);
-    TORCH_CHECK(paths[at].empty() || libraries[at], "chronoscale: ", dlerror());
+    TORCH_CHECK(paths[at].empty() || libraries[at], "chronoscale native libraries: ", dlerror());
   }
   emulated = emulates;
   ++opened;
@@ -51,7 +51,8 @@ variable_list once(const char* what, const Tensor& into, variable_list gradients
 Kernel::Launch::Launch(const Tensor& x, const Rows& rows) : guard(x.device()) {
   static std::atomic<int (*)()> length{nullptr};
   static std::atomic<int> of{0};
-  if (of != opened) length = reinterpret_cast<int (*)()>(dlsym(libraries[1], "cs_cuda_piece")), of = opened.load();
+  if (of != opened) length = reinterpret_cast<int (*)()>(libraries[1] ? dlsym(libraries[1], "cs_cuda_piece") : nullptr), of = opened.load();
+  TORCH_CHECK(length.load(), "chronoscale native kernels: no CUDA library");
   const int64_t piece = length.load()(),
                 pieces = rows.entries < piece || (rows.longest >= 0 && rows.longest < piece) ? 0 : (rows.entries + piece - 1) / piece;
   if (pieces) {  // without them no row is taken for a long one
@@ -81,7 +82,7 @@ void* Kernel::of(const Tensor& x) {
   if (!function) {
     const std::string name = std::string(cuda ? "cs_cuda_" : "cs_") + name_ + kinds[type];
     function = libraries[cuda] ? dlsym(libraries[cuda], name.c_str()) : nullptr;
-    TORCH_CHECK(function, "chronoscale: no ", name, " in the native libraries");
+    TORCH_CHECK(function, "chronoscale native kernels: no ", name, " in the native libraries");
     found_[cuda][type] = function;
   }
   return function;
@@ -89,8 +90,10 @@ void* Kernel::of(const Tensor& x) {
 
 void Kernel::succeed(int status) const {
   TORCH_CHECK(status != CS_ERROR_ARGUMENT, name_, ": an id is out of range; where ids were looked at before, they have been written since");
-  TORCH_CHECK(status != CS_ERROR_MEMORY, "native ", name_, ": out of memory");
-  TORCH_CHECK(status == CS_OK, "native ", name_, status == CS_ERROR_DEVICE ? ": the launch failed" : ": no driver or device");
+  TORCH_CHECK(status != CS_ERROR_MEMORY, "chronoscale native ", name_, ": out of memory");
+  if (status == CS_OK) return;
+  const auto last = reinterpret_cast<const char* (*)()>(libraries[1] ? dlsym(libraries[1], "cs_cuda_last_error") : nullptr);
+  TORCH_CHECK(false, "chronoscale native ", name_, status == CS_ERROR_DEVICE ? ": the launch failed: " : ": no driver or device: ", last ? last() : "");
 }
 
 }  // namespace layer

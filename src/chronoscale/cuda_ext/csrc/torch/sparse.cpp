@@ -150,7 +150,10 @@ TORCH_LIBRARY_FRAGMENT(chronoscale, m) {
   }
 CS_SERVE(CPU)
 CS_SERVE(CUDA)
+#undef CS_SERVE
 TORCH_LIBRARY_IMPL(chronoscale, Autograd, m) {
   m.impl("_aggregate", layer::sparse::graded_aggregate);
   m.impl("_increment", layer::sparse::graded_increment);
 }
+#undef CS_MATRIX
+#undef CS_LOOKED
