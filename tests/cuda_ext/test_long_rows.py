@@ -39,14 +39,6 @@ def whole(rows: int, width: int, dtype: torch.dtype = torch.float32) -> Tensor:
 
 
 @pytest.mark.parametrize("lengths", LENGTHS, ids=lambda lengths: "-".join(map(str, lengths[:5])))
-def test_long_rows_of_ids_that_were_written_are_forgotten() -> None:
-    graph = CSR(torch.tensor([0, 600, 600]), torch.zeros(600, dtype=torch.int32), None, 2).check()
-    assert graph.longest == 600 and graph.cuts is not None
-    graph.indptr.copy_(torch.tensor([0, 0, 600]))
-    graph.trusted()
-    assert graph.looked_at == (-1, None)
-
-
 def test_long_rows_are_exact(backend: str, device: str, lengths: list[int]) -> None:
     graph = graph_of(lengths)
     for width, dtype in ((1, torch.float32), (6, torch.float64), (16, torch.float32), (20, torch.float32), (150, torch.float32)):
@@ -169,3 +161,11 @@ def test_listed_and_unlisted_rows_make_the_same_bits(emulated_kernels: None) -> 
 
 def test_the_kernels_have_pieces_of_that_size(emulated_kernels: None) -> None:
     assert native.cuda_library().cs_cuda_piece() == PIECE  # type: ignore[union-attr]
+
+
+def test_long_rows_of_ids_that_were_written_are_forgotten() -> None:
+    graph = CSR(torch.tensor([0, 600, 600]), torch.zeros(600, dtype=torch.int32), None, 2).check()
+    assert graph.longest == 600 and graph.cuts is not None
+    graph.indptr.copy_(torch.tensor([0, 0, 600]))
+    graph.trusted()
+    assert graph.looked_at == (-1, None)
