@@ -59,7 +59,7 @@ class _Operand:
         """
         if not self._checked or ("_looked" in self.__dict__ and self._blind):
             self._look()
-            self.trusted().__dict__["_looked"] = True
+            self.__dict__.update(_seen=self._versions(), _looked=True)
         return self
 
     def trusted(self) -> Self:
