@@ -59,10 +59,13 @@ class Merged:
 
 
 def merged(tasks: Sequence[Task], blocks: Blocks) -> Merged:
-    """Raises ValueError where a row by itself lies within a block and waits for it: it would wait for itself."""
+    """Raises ValueError where a row by itself lies within a block and waits for it, which would wait for itself, and where a block has a row
+    that the host does: it would be done once, when the block is captured."""
     found: dict[int, list[Task]] = {}
     for task in tasks:
         if (number := blocks.of(task)) is not None:
+            if task.hosted:
+                raise ValueError(f"row {task.task} is the host's work, which no CUDA graph does")
             found.setdefault(number, []).append(task)
     rows = {own[-1].task: own for own in found.values()}
     stands = {task.task: last for last, own in rows.items() for task in own}
