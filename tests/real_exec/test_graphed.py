@@ -194,7 +194,7 @@ def test_a_row_within_a_block_that_waits_for_it_is_refused() -> None:
 def test_the_hosts_work_is_in_no_graph() -> None:
     (row,) = rows((Lane.COMPUTE, 0, ()))
     with pytest.raises(ValueError, match="row 0 is the host's work"):
-        merged([replace(row, hosted=True)], Numbered())
+        merged([row._replace(hosted=True)], Numbered())
 
 
 def test_a_capture_that_fails_ends_the_run_with_what_to_do() -> None:

@@ -59,8 +59,8 @@ class Merged:
 
 
 def merged(tasks: Sequence[Task], blocks: Blocks) -> Merged:
-    """Raises ValueError where a row by itself lies within a block and waits for it, which would wait for itself, and where a block has a row
-    that the host does: it would be done once, when the block is captured."""
+    """Raises ValueError where a row by itself lies within a block and waits for it, which would wait for itself, and where a row of a
+    block is the host's work, which would be done once, when the block is captured."""
     found: dict[int, list[Task]] = {}
     for task in tasks:
         if (number := blocks.of(task)) is not None:
