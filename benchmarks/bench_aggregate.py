@@ -173,7 +173,7 @@ def main() -> None:
         if info.exists()
         else platform.machine()
     )
-    others = f"{reductions.told()}, dgl {dgl.__version__ if dgl else 'absent'}"
+    others = f"{reductions.versions()}, dgl {dgl.__version__ if dgl else 'absent'}"
     print(f"{cpu}, native {versions()['cpu']}, {others}; median of {options.repeats} (half of the interquartile range)\n")
     columns = [
         "aggregate, ms",

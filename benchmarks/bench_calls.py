@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext import layer
+from chronoscale.cuda_ext import cpp_operators
 from chronoscale.cuda_ext.backend import set_threads
 from chronoscale.cuda_ext.edge_softmax import edge_softmax
 from chronoscale.cuda_ext.edges import aggregate_edges
@@ -63,12 +63,12 @@ def calls() -> dict[str, Call]:
 @contextmanager
 def by(way: str) -> Iterator[None]:
     """By the operators in C++, or not."""
-    kept = layer.operators
-    layer.operators = (lambda: None) if way == "ctypes" else kept  # type: ignore[assignment]
+    original = cpp_operators.operators
+    cpp_operators.operators = (lambda: None) if way == "ctypes" else original  # type: ignore[assignment]
     try:
         yield
     finally:
-        layer.operators = kept
+        cpp_operators.operators = original
 
 
 def contestants(name: str, operator: Callable[..., Any], given: tuple[Any, ...]) -> dict[str, Callable[[], object]]:
@@ -121,7 +121,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     set_threads(1)
-    if layer.operators() is None:
+    if cpp_operators.operators() is None:
         raise SystemExit("bench_calls: the operators in C++ are not compiled: chronoscale compile")
     print(
         f"{device_name(torch.device('cpu'))}, native {versions()['cpu']}, torch {torch.__version__}; {options.repeats} repeats; µs a call\n"

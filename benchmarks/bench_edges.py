@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("--degrees", choices=DEGREES, nargs="*", default=list(DEGREES))
     parser.add_argument("--threads", type=int, nargs="*", default=[1])
     options = parser.parse_args()
-    others = f"{reductions.told()}, dgl {dgl.__version__ if dgl else 'absent'}"
+    others = f"{reductions.versions()}, dgl {dgl.__version__ if dgl else 'absent'}"
     print(f"native {versions()['cpu']}, {others}; {options.repeats} repeats; H {HEADS}\n")
     print("| targets | degrees | F | threads | what | pass | ours, ms |", " | ".join(f"{who} / ours" for who in WHO[1:]), "|")
     print("|" + "---|" * (6 + len(WHO)))

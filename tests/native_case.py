@@ -7,7 +7,7 @@ from unittest import mock
 
 import pytest
 
-from chronoscale.cuda_ext import layer
+from chronoscale.cuda_ext import cpp_operators
 from chronoscale.cuda_ext.backend import backends
 
 HAS_CPU = "cpu" in backends()
@@ -17,12 +17,12 @@ LAYERED = [*PLACES, *[CTYPES] * HAS_CPU]  # of those that are among the operator
 needs_cpu = pytest.mark.skipif(not HAS_CPU, reason="backend 'cpu' is not available on this machine")
 
 
-def without_layer() -> AbstractContextManager[object]:
+def without_cpp_operators() -> AbstractContextManager[object]:
     """While it lasts no call goes to the operators in C++."""
-    return mock.patch.object(layer, "operators", lambda: None)
+    return mock.patch.object(cpp_operators, "operators", lambda: None)
 
 
 def run_on(place: str, operator: Callable[..., Any], *operands: object) -> Any:
     """An operator on one of LAYERED."""
-    with without_layer() if place == CTYPES else nullcontext():
+    with without_cpp_operators() if place == CTYPES else nullcontext():
         return operator(*operands, backend="cpu" if place == CTYPES else place)

@@ -25,8 +25,8 @@ SUMS = ("index_add_", "segment_reduce", "PyG", "pyg-lib")
 SOFTMAX = ("PyG", "pyg-lib")
 
 
-def told() -> str:
-    """Versions, 'absent' for what is not there."""
+def versions() -> str:
+    """Return versions of the packages, 'absent' for what is not there."""
     packages = {"torch": True, "torch_geometric": PYG is not None, "pyg_lib": PYG_LIB is not None}
     return ", ".join(f"{name} {_version(name) if there else 'absent'}" for name, there in packages.items())
 

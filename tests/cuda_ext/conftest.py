@@ -7,7 +7,7 @@ import pytest
 import torch
 from emulation.builder import compiler, library
 from emulation.stand_in import EMULATED, emulated
-from native_case import CTYPES, without_layer
+from native_case import CTYPES, without_cpp_operators
 
 from chronoscale.cuda_ext import native
 from chronoscale.cuda_ext.backend import NAMES, TRITON, backends, interpreted, missing, set_threads
@@ -21,7 +21,7 @@ def on(param: str) -> Iterator[str]:
     if name not in backends():
         pytest.skip(f"backend '{name}' is not available on this machine: {missing(name)}")
     if param != EMULATED:
-        with without_layer() if param == CTYPES else nullcontext():
+        with without_cpp_operators() if param == CTYPES else nullcontext():
             yield name
         return
     if compiler() is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import pytest
@@ -13,9 +12,9 @@ from native_case import needs_cpu
 from torch import Tensor
 
 from chronoscale.cuda_ext import native
-from chronoscale.cuda_ext.backend import backends, select_without_cuda, set_threads
+from chronoscale.cuda_ext.backend import backends, set_threads
 from chronoscale.cuda_ext.slots import MOST_SLOTS, Encoding, Slots, attend
-from chronoscale.errors import ChronoscaleWarning, UserError
+from chronoscale.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("threads")
 
@@ -342,13 +341,3 @@ def test_what_does_not_fit_is_refused() -> None:
     many = case(2, MOST_SLOTS + 1)
     with pytest.raises(UserError, match="at most 1024 slots"):
         attend(*many)
-
-
-def test_cuda_tensors_go_to_the_reference_and_that_is_said_once() -> None:
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        for _ in range(2):
-            select_without_cuda("a thing that is tried", torch.device("cuda"), None)
-    assert [(w.category, str(w.message)) for w in seen] == [
-        (ChronoscaleWarning, "a thing that is tried has no kernel for CUDA: running on torch's operators, which are slower")
-    ]

@@ -94,7 +94,9 @@ class Twin:
     @contextmanager
     def compiled(self) -> Iterator[None]:
         """The operators in C++ are those of this copy's sources. Raises Unfit where they do not compile."""
-        (out,) = (self.package / "cuda_ext").glob("libchronoscale_torch-*.so")
+        out = next((self.package / "cuda_ext").glob("libchronoscale_torch-*.so"), None)
+        if out is None:
+            raise Unfit("the operators in C++ are not compiled here: chronoscale compile")
         sound = out.with_suffix(".sound")
         shutil.copy(out, sound)
         try:

@@ -17,7 +17,7 @@ from emulation import compiler
 from torch import Tensor
 
 import chronoscale
-from chronoscale.cuda_ext import backend, layer, native
+from chronoscale.cuda_ext import backend, cpp_operators, native
 from chronoscale.real_exec import context, device_lanes, environment, lanes
 from chronoscale.real_exec.progress import Progress
 from chronoscale.real_exec.task import Task
@@ -194,7 +194,7 @@ def pretended(library: Any) -> Iterator[Findings]:
 
     patches = [
         mock.patch.object(native, "cuda_library", lambda: kernels),
-        mock.patch.object(layer, "operators", lambda: None),  # C++ would take the tensors for the CPU's, which they are
+        mock.patch.object(cpp_operators, "operators", lambda: None),  # C++ would take the tensors for the CPU's, which they are
         mock.patch.object(native, "_on_device", lambda x: nullcontext(device.operators.stream()[0].cuda_stream)),
         mock.patch.object(native, "_captured", lambda device: at.capture is not None),
         mock.patch.object(native, "_zeros", {}),

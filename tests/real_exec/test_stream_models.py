@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.utils.flop_counter import FlopCounterMode
 
-from chronoscale.cuda_ext import encoding, gates, layer, reference, slots
+from chronoscale.cuda_ext import cpp_operators, encoding, gates, reference, slots
 from chronoscale.errors import UserError
 from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
 from chronoscale.real_exec.streams.pending import Pending
@@ -320,7 +320,7 @@ def test_the_clock_is_right_however_long_ago() -> None:
 def test_flops_are_those_of_the_products(name: str, layers: int, features: int, edge: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (slots, gates, encoding):
         monkeypatch.setattr(module, "select", lambda device, pinned: reference)  # products that torch can count
-    monkeypatch.setattr(layer, "operators", lambda: None)
+    monkeypatch.setattr(cpp_operators, "operators", lambda: None)
     model = build(name, layers, features, edge)
     batch, shape = Given(model), model.shape
     trees, roots = batch.trees(), len(batch.roots())

@@ -56,13 +56,11 @@ def select(device: torch.device, pinned: Pinned) -> ModuleType:
     return native
 
 
-def select_without_cuda(what: str, device: torch.device, pinned: Pinned, slower: bool = True) -> ModuleType:
-    """As `select`, for `what` has kernels on the CPU alone: on CUDA its reference runs; where that is `slower`, a warning says so once."""
+def select_without_cuda(what: str, device: torch.device, pinned: Pinned) -> ModuleType:
+    """Choose as `select` does for `what`, which has kernels on the CPU alone: on CUDA its reference runs."""
     if pinned == "cuda":
         raise UserError(f"{what} has no kernel for CUDA; there backend 'reference' serves it")
     if pinned is None and device.type == "cuda":
-        if slower:
-            _say(what)
         return reference
     return select(device, pinned)
 
@@ -96,12 +94,6 @@ def _begin() -> None:
     library = cpu_library()
     assert library is not None
     library.cs_set_threads(torch.get_num_threads())
-
-
-@cache
-def _say(what: str) -> None:
-    message = f"{what} has no kernel for CUDA: running on torch's operators, which are slower"
-    warnings.warn(message, ChronoscaleWarning, stacklevel=5)
 
 
 @cache  # the warning comes once for each device

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.backend import Pinned
+from chronoscale.cuda_ext.cpp_operators import REFUSED, operators, takes, unless_refused
 from chronoscale.cuda_ext.edge_kernels import MOST, check_ids, check_matrix, serving
-from chronoscale.cuda_ext.layer import REFUSED, operators, takes, unless_refused
 from chronoscale.errors import UserError
 
 

@@ -22,7 +22,7 @@ def gru(x: Tensor, h: Tensor | None, weights: Weights, backend: Pinned = None) -
     All float32 or float64 alike, on one device. Differentiable, once, in everything. Raises UserError when something does not fit.
     """
     check_cell("gru", x, weights, 3, h=h)
-    if select_without_cuda("a GRU", x.device, backend, slower=False) is reference:
+    if select_without_cuda("a GRU", x.device, backend) is reference:
         return torch.gru_cell(x, x.new_zeros(len(x), weights.kept.shape[1]) if h is None else h, *weights)
     return cast(Tensor, _Gru.apply(x, None if h is None else h.resolve_neg().contiguous(), *weights))  # type: ignore[no-untyped-call]
 

@@ -173,8 +173,11 @@ def _cuda() -> ctypes.CDLL | None:
 
 
 def folders() -> list[str]:
-    """Where libraries are looked for. The variable, when set, is the only place: whoever sets it wants that build or none. Otherwise beside
-    the package's files, of which an editable install has two sets (the sources, and what was built)."""
+    """Return the folders where libraries are looked for.
+
+    The variable, when set, is the only place: whoever sets it wants that build or none. Otherwise beside the package's files, of which an
+    editable install has two sets (the sources, and what was built).
+    """
     pinned = os.environ.get(DIRECTORY_VARIABLE)
     return [pinned] if pinned else list(cuda_ext.__path__)
 

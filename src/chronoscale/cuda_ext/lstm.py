@@ -22,7 +22,7 @@ def lstm(x: Tensor, state: tuple[Tensor, Tensor] | None, weights: Weights, backe
     """
     h, c = state or (None, None)
     check_cell("lstm", x, weights, 4, h=h, c=c)
-    if select_without_cuda("an LSTM", x.device, backend, slower=False) is reference:
+    if select_without_cuda("an LSTM", x.device, backend) is reference:
         if state is None:
             state = (x.new_zeros(len(x), weights.kept.shape[1]),) * 2
         new_h, new_c = torch.lstm_cell(x, state, *weights)

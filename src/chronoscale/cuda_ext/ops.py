@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.backend import Pinned, select
+from chronoscale.cuda_ext.cpp_operators import REFUSED, operators, takes, unless_refused
 from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap, apart, column_counts, described, extent, plain, transpose
-from chronoscale.cuda_ext.layer import REFUSED, operators, takes, unless_refused
 from chronoscale.cuda_ext.reference import summed
 from chronoscale.errors import UserError, unknown
 

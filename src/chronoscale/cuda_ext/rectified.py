@@ -20,7 +20,7 @@ def rectified(x: Tensor, weight: Tensor, bias: Tensor | None = None, backend: Pi
     Differentiable, once. Not a number stays so. Other than on a CPU torch's operators run. Raises UserError when something does not fit.
     """
     _check(x, weight, bias)
-    if select_without_cuda("a linear layer", x.device, backend, slower=False) is reference:
+    if select_without_cuda("a linear layer", x.device, backend) is reference:
         return torch.relu(torch.nn.functional.linear(x, weight, bias))
     return cast(Tensor, _Rectified.apply(x, weight, bias))  # type: ignore[no-untyped-call]
 

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from chronoscale.cuda_ext import reference, slots_native, slots_reference
 from chronoscale.cuda_ext.backend import FLOATS, Pinned, select
+from chronoscale.cuda_ext.cpp_operators import REFUSED, operators, takes, unless_refused
 from chronoscale.cuda_ext.graph import described, plain
-from chronoscale.cuda_ext.layer import REFUSED, operators, takes, unless_refused
 from chronoscale.cuda_ext.slots_reference import Asked, Slots
 from chronoscale.errors import UserError
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from chronoscale.cuda_ext.backend import backends, missing
-from chronoscale.cuda_ext.layer import CPP, PYTHON, operators
+from chronoscale.cuda_ext.cpp_operators import CPP, PYTHON, operators
 from chronoscale.cuda_ext.loader import versions
 
 PACKAGES = ("chronoscale", "torch", "numpy", "dgl", "simpy")

@@ -1,7 +1,7 @@
 // FAST's operators on edges (edges.py, tables.py, edge_softmax.py).
-#include "layer.h"
+#include "kernel.h"
 
-namespace layer::edges {
+namespace cpp_operators::edges {
 
 Kernel edges_kernel("edges"), segments_kernel("segments"), gather_kernel("gather"), softmax_kernel("edge_softmax"),
     softmax_grad_kernel("edge_softmax_grad");
@@ -143,7 +143,7 @@ Tensor plain_softmax(const Tensor& scores, const Tensor& indptr, int64_t longest
   return shares(softmax_kernel, scores, std::nullopt, indptr, longest, 2);
 }
 
-}  // namespace layer::edges
+}  // namespace cpp_operators::edges
 
 TORCH_LIBRARY_FRAGMENT(chronoscale, m) {
   m.def("_aggregate_edges(Tensor x, Tensor target, int rows, Tensor? source, bool deterministic, bool ascending) -> Tensor");
@@ -152,15 +152,15 @@ TORCH_LIBRARY_FRAGMENT(chronoscale, m) {
 }
 #define CS_SERVE(device)                                  \
   TORCH_LIBRARY_IMPL(chronoscale, device, m) {            \
-    m.impl("_aggregate_edges", layer::edges::plain_sum);  \
-    m.impl("_gather_rows", layer::edges::gather);         \
-    m.impl("_edge_softmax", layer::edges::plain_softmax); \
+    m.impl("_aggregate_edges", cpp_operators::edges::plain_sum);  \
+    m.impl("_gather_rows", cpp_operators::edges::gather);         \
+    m.impl("_edge_softmax", cpp_operators::edges::plain_softmax); \
   }
 CS_SERVE(CPU)
 CS_SERVE(CUDA)
 #undef CS_SERVE
 TORCH_LIBRARY_IMPL(chronoscale, Autograd, m) {
-  m.impl("_aggregate_edges", layer::edges::graded_sum);
-  m.impl("_gather_rows", layer::edges::graded_gather);
-  m.impl("_edge_softmax", layer::edges::graded_softmax);
+  m.impl("_aggregate_edges", cpp_operators::edges::graded_sum);
+  m.impl("_gather_rows", cpp_operators::edges::graded_gather);
+  m.impl("_edge_softmax", cpp_operators::edges::graded_softmax);
 }

@@ -1,7 +1,7 @@
 // Encodings of elapsed times (encoding.py).
-#include "layer.h"
+#include "kernel.h"
 
-namespace layer::encode {
+namespace cpp_operators::encode {
 
 Kernel kernel("encode"), grad_kernel("encode_grad");  // the second on CUDA alone
 
@@ -52,9 +52,9 @@ Tensor graded(const Tensor& elapsed, const Tensor& frequency, const Tensor& phas
   return encode(elapsed, frequency, phase);
 }
 
-}  // namespace layer::encode
+}  // namespace cpp_operators::encode
 
 TORCH_LIBRARY_FRAGMENT(chronoscale, m) { m.def("_encode(Tensor elapsed, Tensor frequency, Tensor phase) -> Tensor"); }
-TORCH_LIBRARY_IMPL(chronoscale, CPU, m) { m.impl("_encode", layer::encode::encode); }
-TORCH_LIBRARY_IMPL(chronoscale, CUDA, m) { m.impl("_encode", layer::encode::encode); }
-TORCH_LIBRARY_IMPL(chronoscale, Autograd, m) { m.impl("_encode", layer::encode::graded); }
+TORCH_LIBRARY_IMPL(chronoscale, CPU, m) { m.impl("_encode", cpp_operators::encode::encode); }
+TORCH_LIBRARY_IMPL(chronoscale, CUDA, m) { m.impl("_encode", cpp_operators::encode::encode); }
+TORCH_LIBRARY_IMPL(chronoscale, Autograd, m) { m.impl("_encode", cpp_operators::encode::graded); }

@@ -1,7 +1,7 @@
 // The gates of a GRU (gates.py).
-#include "layer.h"
+#include "kernel.h"
 
-namespace layer::gates {
+namespace cpp_operators::gates {
 
 Kernel forward_kernel("gates"), backward_kernel("gates_grad");
 
@@ -48,9 +48,9 @@ Tensor graded(const Tensor& given, const Tensor& kept, const Tensor& memory, con
   return Gates::apply(given, kept, memory, there);
 }
 
-}  // namespace layer::gates
+}  // namespace cpp_operators::gates
 
 TORCH_LIBRARY_FRAGMENT(chronoscale, m) { m.def("_gates(Tensor given, Tensor kept, Tensor memory, Tensor there) -> Tensor"); }
-TORCH_LIBRARY_IMPL(chronoscale, CPU, m) { m.impl("_gates", layer::gates::gates); }
-TORCH_LIBRARY_IMPL(chronoscale, CUDA, m) { m.impl("_gates", layer::gates::gates); }
-TORCH_LIBRARY_IMPL(chronoscale, Autograd, m) { m.impl("_gates", layer::gates::graded); }
+TORCH_LIBRARY_IMPL(chronoscale, CPU, m) { m.impl("_gates", cpp_operators::gates::gates); }
+TORCH_LIBRARY_IMPL(chronoscale, CUDA, m) { m.impl("_gates", cpp_operators::gates::gates); }
+TORCH_LIBRARY_IMPL(chronoscale, Autograd, m) { m.impl("_gates", cpp_operators::gates::graded); }

@@ -1,5 +1,5 @@
 // All of them, compiled at once: reading torch's headers is most of the work.
-#include "layer.cpp"
+#include "kernel.cpp"
 #include "edges.cpp"
 #include "encode.cpp"
 #include "gates.cpp"

@@ -1,7 +1,7 @@
 // Attention of targets to their slots (slots.py).
-#include "layer.h"
+#include "kernel.h"
 
-namespace layer::slots {
+namespace cpp_operators::slots {
 
 Kernel forward_kernel("slots"), backward_kernel("slots_grad");
 constexpr int64_t kMostSlots = 1024;
@@ -122,13 +122,13 @@ Tensor graded(const Tensor& wanted, const Tensor& source, const Tensor& slot, co
   return Attend::apply(wanted, source, slot, there, elapsed, edge, frequency, phase, keep);
 }
 
-}  // namespace layer::slots
+}  // namespace cpp_operators::slots
 
 TORCH_LIBRARY_FRAGMENT(chronoscale, m) {
   m.def(
       "_attend(Tensor wanted, Tensor source, Tensor slot, Tensor there, Tensor? elapsed, Tensor? edge, Tensor? frequency, Tensor? phase, "
       "Tensor? keep) -> Tensor");
 }
-TORCH_LIBRARY_IMPL(chronoscale, CPU, m) { m.impl("_attend", layer::slots::attend); }
-TORCH_LIBRARY_IMPL(chronoscale, CUDA, m) { m.impl("_attend", layer::slots::attend); }
-TORCH_LIBRARY_IMPL(chronoscale, Autograd, m) { m.impl("_attend", layer::slots::graded); }
+TORCH_LIBRARY_IMPL(chronoscale, CPU, m) { m.impl("_attend", cpp_operators::slots::attend); }
+TORCH_LIBRARY_IMPL(chronoscale, CUDA, m) { m.impl("_attend", cpp_operators::slots::attend); }
+TORCH_LIBRARY_IMPL(chronoscale, Autograd, m) { m.impl("_attend", cpp_operators::slots::graded); }

@@ -1,8 +1,8 @@
 // Aggregation over a sparse matrix and its increment (ops.py). Their ids are trusted: CSR.check has seen them. `turned` is the transpose's
 // indptr, indices and, where there are some, values, for gradients.
-#include "layer.h"
+#include "kernel.h"
 
-namespace layer::sparse {
+namespace cpp_operators::sparse {
 
 Kernel aggregate_kernel("aggregate"), increment_kernel("increment");
 
@@ -132,7 +132,7 @@ Pair graded_increment(const Tensor& sums, int64_t num_rows, const Tensor& rows, 
   return {made[0], made[1]};
 }
 
-}  // namespace layer::sparse
+}  // namespace cpp_operators::sparse
 
 #define CS_MATRIX "Tensor indptr, Tensor indices, Tensor? values, "
 #define CS_LOOKED "int columns, int longest, Tensor? cuts, Tensor x"
@@ -144,16 +144,16 @@ TORCH_LIBRARY_FRAGMENT(chronoscale, m) {
 }
 #define CS_SERVE(device)                              \
   TORCH_LIBRARY_IMPL(chronoscale, device, m) {        \
-    m.impl("_aggregate", layer::sparse::aggregate);   \
-    m.impl("_increment_", layer::sparse::increment_); \
-    m.impl("_increment", layer::sparse::increment);   \
+    m.impl("_aggregate", cpp_operators::sparse::aggregate);   \
+    m.impl("_increment_", cpp_operators::sparse::increment_); \
+    m.impl("_increment", cpp_operators::sparse::increment);   \
   }
 CS_SERVE(CPU)
 CS_SERVE(CUDA)
 #undef CS_SERVE
 TORCH_LIBRARY_IMPL(chronoscale, Autograd, m) {
-  m.impl("_aggregate", layer::sparse::graded_aggregate);
-  m.impl("_increment", layer::sparse::graded_increment);
+  m.impl("_aggregate", cpp_operators::sparse::graded_aggregate);
+  m.impl("_increment", cpp_operators::sparse::graded_increment);
 }
 #undef CS_MATRIX
 #undef CS_LOOKED

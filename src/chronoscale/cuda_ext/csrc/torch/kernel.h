@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-namespace layer {
+namespace cpp_operators {
 
 using at::Tensor;
 using Maybe = std::optional<Tensor>;
@@ -36,7 +36,6 @@ inline bool floating(const Tensor& x) { return x.scalar_type() == at::kFloat || 
 inline void* pointer(const Tensor& x) { return x.defined() ? x.data_ptr() : nullptr; }
 inline void* pointer(const Maybe& x) { return x ? pointer(*x) : nullptr; }
 inline Tensor held(const Maybe& x) { return x ? *x : Tensor(); }
-inline Maybe maybe(const Tensor& x) { return x.defined() ? Maybe(x) : std::nullopt; }
 
 // A gradient as kernels read it.
 inline Tensor laid(const Tensor& gradient) { return gradient.resolve_neg().contiguous(); }
@@ -104,4 +103,4 @@ Tensor sum(const Tensor& x, Tensor target, int64_t rows, Maybe source, bool dete
 
 }  // namespace edges
 
-}  // namespace layer
+}  // namespace cpp_operators

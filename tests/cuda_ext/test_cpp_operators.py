@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import torch
 from emulation.builder import library as emulated_library
-from native_case import needs_cpu, without_layer
+from native_case import needs_cpu, without_cpp_operators
 from torch import Tensor
 
-from chronoscale.cuda_ext import compiling, layer, loader, native
+from chronoscale.cuda_ext import cpp_build, cpp_operators, loader, native
 from chronoscale.cuda_ext.edge_softmax import edge_softmax
 from chronoscale.cuda_ext.edges import aggregate_edges
 from chronoscale.cuda_ext.encoding import encode
@@ -73,7 +73,7 @@ def test_an_operator_serves_what_fits(name: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("chronoscale.cuda_ext.slots_native._call", lambda *_: pytest.fail("went through ctypes"))
     made = first(operator(*given))
     if name in GRADED:
-        assert made.grad_fn is not None and "layer::" in made.grad_fn.name()
+        assert made.grad_fn is not None and "cpp_operators::" in made.grad_fn.name()
         made.sum().backward()
 
 
@@ -81,7 +81,7 @@ def test_an_operator_serves_what_fits(name: str, monkeypatch: pytest.MonkeyPatch
 def test_gradients_are_those_of_ctypes(name: str) -> None:
     operator, given = CALLS[name]
     found = []
-    for way in (without_layer, None):
+    for way in (without_cpp_operators, None):
         if way is None:
             made = first(operator(*given))
         else:
@@ -158,7 +158,7 @@ def test_what_does_not_fit_is_refused_as_by_python(name: str, how: str) -> None:
 
     for at in range(count):
         found = tried(at)
-        with without_layer():
+        with without_cpp_operators():
             expected = tried(at)
         if isinstance(expected, Tensor) and isinstance(found, Tensor):
             torch.testing.assert_close(found, expected)
@@ -193,7 +193,7 @@ def test_without_a_gradient_nothing_is_kept() -> None:
 
 def test_what_failed_for_another_reason_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     operator, given = CALLS["_gates"]
-    ops = layer.operators()
+    ops = cpp_operators.operators()
     monkeypatch.setattr(ops, "gates", lambda *_: (_ for _ in ()).throw(RuntimeError("chronoscale native gates: out of memory\nat …")))
     with pytest.raises(MachineError, match=r"^chronoscale native gates: out of memory$"):
         operator(*given)
@@ -203,7 +203,7 @@ def test_what_failed_for_another_reason_is_not_tried_again(monkeypatch: pytest.M
 
 
 def test_kernels_that_are_not_there_are_named() -> None:
-    cpu, ops = loader.cpu_library(), layer.operators()
+    cpu, ops = loader.cpu_library(), cpp_operators.operators()
     assert cpu is not None
     ops.open("", "", False)
     try:
@@ -214,9 +214,9 @@ def test_kernels_that_are_not_there_are_named() -> None:
 
 
 def test_operators_of_other_sources_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layer, "_called", lambda packet: packet.another)
+    monkeypatch.setattr(cpp_operators, "_overload", lambda packet: packet.another)
     with pytest.raises(MachineError, match="is of another version of this package; `chronoscale compile` makes it anew"):
-        layer.operators.__wrapped__()
+        cpp_operators.operators.__wrapped__()
 
 
 def test_sums_that_were_written_are_known_to_have_been() -> None:
@@ -247,33 +247,33 @@ def test_who_listens_hears_of_kernels() -> None:
 
 
 def test_who_wants_none_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    find = layer.operators.__wrapped__
-    monkeypatch.setenv(layer.CHOICE_VARIABLE, "python")
+    find = cpp_operators.operators.__wrapped__
+    monkeypatch.setenv(cpp_operators.CHOICE_VARIABLE, "python")
     assert find() is None
-    monkeypatch.setenv(layer.CHOICE_VARIABLE, "cpp")
+    monkeypatch.setenv(cpp_operators.CHOICE_VARIABLE, "cpp")
     with pytest.raises(UserError, match=r"CHRONOSCALE_OPERATORS is 'cpp'; expected 'python' or 'c\+\+'"):
         find()
 
 
 def test_what_is_not_there_is_not_taken_for_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    find = layer.operators.__wrapped__
-    monkeypatch.setattr(layer, "folders", lambda: [str(tmp_path)])
-    monkeypatch.delenv(layer.CHOICE_VARIABLE, raising=False)
+    find = cpp_operators.operators.__wrapped__
+    monkeypatch.setattr(cpp_operators, "folders", lambda: [str(tmp_path)])
+    monkeypatch.delenv(cpp_operators.CHOICE_VARIABLE, raising=False)
     assert find() is None
-    monkeypatch.setenv(layer.CHOICE_VARIABLE, "c++")
+    monkeypatch.setenv(cpp_operators.CHOICE_VARIABLE, "c++")
     with pytest.raises(MachineError, match=r"there is no libchronoscale_torch-.*; `chronoscale compile` makes it"):
         find()
-    (tmp_path / layer.file_name()).write_bytes(b"no library")
+    (tmp_path / cpp_operators.file_name()).write_bytes(b"no library")
     with pytest.raises(MachineError, match=r"does not load: .*`chronoscale compile` makes it anew"):
         find()
 
 
 def test_operators_of_another_version_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    name = layer.file_name()
-    monkeypatch.setattr(layer, "ABI_VERSION", loader.ABI_VERSION + 1)
-    monkeypatch.setattr(layer, "file_name", lambda: name)
+    name = cpp_operators.file_name()
+    monkeypatch.setattr(cpp_operators, "ABI_VERSION", loader.ABI_VERSION + 1)
+    monkeypatch.setattr(cpp_operators, "file_name", lambda: name)
     with pytest.raises(MachineError, match=rf"has version {loader.ABI_VERSION} of the native interface, not {loader.ABI_VERSION + 1}"):
-        layer.operators.__wrapped__()
+        cpp_operators.operators.__wrapped__()
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_what_does_not_compile_is_said_and_leaves_nothing(compiler: str, said: s
     folder = Path(library._name).parent
     before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir() if path.is_file()}
     with pytest.raises(MachineError, match=said):
-        compiling.compile_operators()
+        cpp_build.compile_operators()
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir() if path.is_file()} == before
 
 
@@ -319,7 +319,7 @@ def test_launches_on_cuda(name: str, long: bool, emulation: None) -> None:
             "_encode": (torch.rand(graph.nnz, dtype=torch.float64), *given[1:]),
         }[name]
     expected = [made := first(operator(*given)), *torch.autograd.grad(made.square().sum(), leaves(given), allow_unused=True)]
-    cpu, ops = loader.cpu_library(), layer.operators()
+    cpu, ops = loader.cpu_library(), cpp_operators.operators()
     assert cpu is not None
     ops.open(cpu._name, emulated_library()._name, True)
     try:
@@ -329,4 +329,4 @@ def test_launches_on_cuda(name: str, long: bool, emulation: None) -> None:
     for one, other in zip(found, expected, strict=True):
         assert (one is None) == (other is None)
         assert one is None or torch.allclose(one, other, rtol=1e-12, atol=1e-12)
-    assert "layer::" in found[0].grad_fn.name()
+    assert "cpp_operators::" in found[0].grad_fn.name()

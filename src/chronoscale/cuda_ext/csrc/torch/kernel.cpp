@@ -1,4 +1,4 @@
-#include "layer.h"
+#include "kernel.h"
 
 #include <dlfcn.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
@@ -7,7 +7,7 @@
 
 #include "../common/chronoscale.h"
 
-namespace layer {
+namespace cpp_operators {
 namespace {
 
 void* libraries[2] = {};  // the CPU's, CUDA's
@@ -96,9 +96,9 @@ void Kernel::succeed(int status) const {
   TORCH_CHECK(false, "chronoscale native ", name_, status == CS_ERROR_DEVICE ? ": the launch failed: " : ": no driver or device: ", last ? last() : "");
 }
 
-}  // namespace layer
+}  // namespace cpp_operators
 
 TORCH_LIBRARY_FRAGMENT(chronoscale, m) {
-  m.def("_open(str cpu, str cuda, bool emulated) -> ()", layer::open);
+  m.def("_open(str cpu, str cuda, bool emulated) -> ()", cpp_operators::open);
   m.def("_version() -> int", [] { return int64_t{CS_ABI_VERSION}; });
 }

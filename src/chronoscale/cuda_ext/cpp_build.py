@@ -1,4 +1,4 @@
-"""Compiles the operators in C++ (csrc/torch) for the torch that is installed: with the compiler that is there, without a build system."""
+"""Compile the operators in C++ (csrc/torch) for the installed torch, by one call of the compiler."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from chronoscale import cuda_ext
-from chronoscale.cuda_ext.layer import file_name
+from chronoscale.cuda_ext.cpp_operators import file_name
 from chronoscale.cuda_ext.loader import cpu_library
 from chronoscale.errors import MachineError, in_words
 
@@ -20,7 +20,7 @@ SOURCE = Path("csrc") / "torch" / "operators.cpp"
 
 
 def compile_operators() -> Path:
-    """Writes the library beside the other native ones, whole or not at all, and returns its path.
+    """Compile, check that it loads, and write the library beside the other native ones, whole or not at all. Return its path.
 
     CXX is the compiler, 'c++' by default. Raises MachineError where there is no native library, no compiler, or none that takes the
     sources, and where the folder cannot be written.
@@ -31,34 +31,24 @@ def compile_operators() -> Path:
     source = next((path for folder in cuda_ext.__path__ if (path := Path(folder) / SOURCE).is_file()), None)
     if source is None:
         raise MachineError(f"this installation has no {SOURCE}; reinstall chronoscale")
-    made = Path(library._name).parent / file_name()
-    part = made.with_suffix(f".{os.getpid()}")
+    target = Path(library._name).parent / file_name()
+    part = target.with_suffix(f".{os.getpid()}")
     home = Path(torch.__file__).parent
     headers = [f"-isystem{home / 'include' / more}" for more in ("", "torch/csrc/api/include")]
     abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
-    command = [
-        *shlex.split(os.environ.get("CXX", "c++")),
-        "-shared",
-        "-Wl,-z,defs",
-        "-fPIC",
-        "-O2",
-        "-std=c++20",
-        "-fvisibility=hidden",
-        abi,
-        *headers,
-    ]
-    command += [str(source), "-o", str(part), f"-L{home / 'lib'}", "-ltorch_cpu", "-lc10", "-ldl"]
+    command = [*shlex.split(os.environ.get("CXX", "c++")), *["-shared", "-Wl,-z,defs", "-fPIC", "-O2", "-std=c++20", "-fvisibility=hidden"]]
+    command += [abi, *headers, str(source), "-o", str(part), f"-L{home / 'lib'}", "-ltorch_cpu", "-lc10", "-ldl"]
     try:
         run = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         if run.returncode:
-            said = next((line for line in run.stderr.splitlines() if "error" in line), run.stderr.strip()[-300:])
-            raise MachineError(f"{command[0]} does not compile the operators: {said}")
+            message = next((line for line in run.stderr.splitlines() if "error" in line), run.stderr.strip()[-300:])
+            raise MachineError(f"{command[0]} does not compile the operators: {message}")
         loads = subprocess.run([sys.executable, "-c", LOADS, str(part)], capture_output=True, text=True, errors="replace", check=False)
         if loads.returncode:
             raise MachineError(f"what was compiled does not load: {loads.stderr.strip().splitlines()[-1][:300]}")
-        part.replace(made)
+        part.replace(target)
     except OSError as error:
         raise MachineError(f"the operators cannot be compiled: {in_words(error)}") from None
     finally:
         part.unlink(missing_ok=True)
-    return made
+    return target
