@@ -16,8 +16,8 @@ GPUS = 8
 def replay(place: Place, record: Record, folder: Path, experiment: Mapping[str, Any], costs: Path) -> None:
     """`chronoscale simulate` of the experiment with those costs on 8 GPUs, its rows into the result. Whatever leaves their range is
     extrapolated, and says so. Raises Failed as the command does, and for a strategy without an epoch."""
-    asked = {**experiment, "costs": str(costs), "gpus": [GPUS], "extrapolate": True}
-    rows = command(place, record, folder, "simulate", asked)
+    simulated = {**experiment, "costs": str(costs), "gpus": [GPUS], "extrapolate": True}
+    rows = command(place, record, folder, "simulate", simulated)
     record.put(simulated=rows)
     shown = {row["strategy"] for row in rows if row["ranks"] == GPUS and row["epoch_s"] and row["epoch_s"] > 0}
     if missing := [name for name in experiment["strategies"] if name not in shown]:

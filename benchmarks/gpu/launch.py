@@ -52,27 +52,27 @@ def experiments(place: Place) -> Mapping[str, dict[str, Any]]:
 def compared(place: Place, record: Record, folder: Path, experiment: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """A row a strategy: how far its losses are apart, ms of an epoch as it was executed and as it is simulated with a datasheet."""
     launches = ("eager", "eager" if place.rehearsal else "graph")
-    measured, losses, said = [], [], {}
+    measured, losses, launched = [], [], {}
     for number, launch in enumerate(launches):
         own = folder / f"{number}-{launch}"
         measured.append(_epochs(command(place, record, own, "bench", {**experiment, "launch": launch})))
         (ranks,) = (own / "runs").glob("*/ranks-1")
         losses.append({name: np.load(ranks / f"{name}-losses.npy") for name in experiment["strategies"]})
-        said = {name: _launched(ranks / f"{name}-launched.json") for name in experiment["strategies"]}
-    asked = {**experiment, "gpus": [1]}
+        launched = {name: _launched(ranks / f"{name}-launched.json") for name in experiment["strategies"]}
+    simulation = {**experiment, "gpus": [1]}
     simulated = [
-        _epochs(command(place, record, folder / f"simulated-{launch}", "simulate", {**asked, "launch": launch}))
+        _epochs(command(place, record, folder / f"simulated-{launch}", "simulate", {**simulation, "launch": launch}))
         for launch in ("eager", "graph")
     ]
     for name in experiment["strategies"]:
-        one, other = (found[name] for found in losses)
+        eager, graph = (by_strategy[name] for by_strategy in losses)
         yield {
             "strategy": name,
-            "difference": float(np.abs(one - other).max() / np.abs(one).max()),
+            "difference": float(np.abs(eager - graph).max() / np.abs(eager).max()),
             "launched": launches,
-            "measured_ms": [found[name] for found in measured],
-            "simulated_ms": [found[name] for found in simulated],
-            **said[name],
+            "measured_ms": [by_strategy[name] for by_strategy in measured],
+            "simulated_ms": [by_strategy[name] for by_strategy in simulated],
+            **launched[name],
         }
 
 

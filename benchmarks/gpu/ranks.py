@@ -37,13 +37,13 @@ def _chosen(folder: Path, sizes: Sizes) -> Iterator[Job]:
     """The jobs of CASES, each strategy an item."""
     for job in jobs(folder, sizes, RANKS):
         if job.model.name in CASES:
-            found = {item.label: item for item in job.items}
-            yield replace(job, items=tuple(found[label] for label in CASES[job.model.name]))
+            items = {item.label: item for item in job.items}
+            yield replace(job, items=tuple(items[label] for label in CASES[job.model.name]))
 
 
 def _losses(job: Job, device: str) -> np.ndarray:
     """Of the first pass of its only item, on ranks of their own: float64 [iterations]."""
     out = Path(job.out)
     launch(replace(job, settings=Settings(seed=SEED, device=device, share_gpu=True)), RANKS, out)
-    found: np.ndarray = np.load(out / f"{job.items[0].label}-losses.npy")[0]
-    return found
+    losses: np.ndarray = np.load(out / f"{job.items[0].label}-losses.npy")[0]
+    return losses

@@ -99,8 +99,8 @@ def _perfetto(timed: Timed, out: Path) -> list[Path]:
 def _hidden(timed: Timed) -> bool:
     """Whether rows ran within CUDA graphs, where nothing timed them; a warning says so."""
     if hidden := bool((timed.trace.op == Op.GRAPH).any()):
-        said = f"{timed.name} ran as CUDA graphs, whose rows have no times of their own: it is left out; format perfetto has it"
-        warnings.warn(said, ChronoscaleWarning, stacklevel=2)
+        message = f"{timed.name} ran as CUDA graphs, whose rows have no times of their own: it is left out; format perfetto has it"
+        warnings.warn(message, ChronoscaleWarning, stacklevel=2)
     return hidden
 
 

@@ -72,8 +72,8 @@ def seat(experiment: Experiment, counts: Collection[int]) -> None:
         raise UserError("device: cuda, and there is no GPU that torch can use here; set device: cpu, or leave it out")
     if this_device(experiment).type == "cuda":
         if experiment.share_gpu and ranks > 1:
-            said = f"ranks: {ranks} ranks share one GPU (share_gpu: true): their times are not those of ranks with a GPU each"
-            warnings.warn(said, ChronoscaleWarning, stacklevel=2)
+            message = f"ranks: {ranks} ranks share one GPU (share_gpu: true): their times are not those of ranks with a GPU each"
+            warnings.warn(message, ChronoscaleWarning, stacklevel=2)
         elif ranks > there:
             raise UserError(f"ranks: {ranks} ranks, and {there} GPU{'s' * (there > 1)}; run fewer ranks, or set device: cpu")
         return

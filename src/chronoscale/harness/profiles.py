@@ -127,8 +127,8 @@ def _named(experiment: Experiment, device: str) -> FittedCosts:
     found = FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
     if found.fingerprint.get("share_gpu") and not experiment.share_gpu:
         if not experiment.extrapolate:
-            said = "fitted on ranks that share a GPU; name a profile of others, or set extrapolate: true (every number then says so)"
-            raise UserError(f"costs: {experiment.costs} was {said}")
+            reason = "fitted on ranks that share a GPU; name a profile of others, or set extrapolate: true (every number then says so)"
+            raise UserError(f"costs: {experiment.costs} was {reason}")
         return replace(found, taken_for=device)
     try:
         return found.taken(device)

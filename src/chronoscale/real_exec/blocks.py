@@ -61,13 +61,13 @@ class Merged:
 def merged(tasks: Sequence[Task], blocks: Blocks) -> Merged:
     """Raises ValueError where a row by itself lies within a block and waits for it, which would wait for itself, and where a row of a
     block is the host's work, which would be done once, when the block is captured."""
-    found: dict[int, list[Task]] = {}
+    members: dict[int, list[Task]] = {}
     for task in tasks:
         if (number := blocks.of(task)) is not None:
             if task.hosted:
                 raise ValueError(f"row {task.task} is the host's work, which no CUDA graph does")
-            found.setdefault(number, []).append(task)
-    rows = {own[-1].task: own for own in found.values()}
+            members.setdefault(number, []).append(task)
+    rows = {own[-1].task: own for own in members.values()}
     stands = {task.task: last for last, own in rows.items() for task in own}
     made = list[Task]()
     ended = set[int]()
@@ -77,7 +77,7 @@ def merged(tasks: Sequence[Task], blocks: Blocks) -> Merged:
         if any(need in rows and need not in ended for need in needs):
             raise ValueError(f"row {task.task} waits for a CUDA graph that has not ended before it")
         if own:
-            one = task._replace(op=Op.GRAPH, lane=Lane.COMPUTE) if task.task in stands else task
-            made.append(one._replace(deps=tuple(sorted(needs))))
+            entry = task._replace(op=Op.GRAPH, lane=Lane.COMPUTE) if task.task in stands else task
+            made.append(entry._replace(deps=tuple(sorted(needs))))
             ended.add(task.task)
     return Merged(made, rows, stands)

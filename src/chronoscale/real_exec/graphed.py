@@ -78,8 +78,8 @@ class Graphed(Program):
             try:
                 self._graphs[shape] = self._captured(rows)
             except RuntimeError as error:
-                said = f"iteration {task.iteration} could not be captured as a CUDA graph: {error}; launch: eager runs it row by row"
-                raise MachineError(said) from error
+                message = f"iteration {task.iteration} could not be captured as a CUDA graph: {error}; launch: eager runs it row by row"
+                raise MachineError(message) from error
         self._launched = Launched(self._launched.graphs + 1, self._launched.captured + first)
         self._replay(self._graphs[shape], task.iteration)
 

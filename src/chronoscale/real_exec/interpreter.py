@@ -78,9 +78,9 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
         if not score.may_be_undefined and not math.isfinite(result.scores[score.key]):
             raise NotFiniteError(_blame(Unsound(None, f"the validation {score.title}"), schedule, program, {}, during))
     stands, times = times[2] - 1, times[:2]
-    alone = stands < 0
-    times[0, alone] = rendezvous(schedule, times[0], times[1])[alone]
-    times[:, ~alone] = times[:, stands[~alone]]
+    eager = stands < 0
+    times[0, eager] = rendezvous(schedule, times[0], times[1])[eager]
+    times[:, ~eager] = times[:, stands[~eager]]
     times -= times[0].min() if len(schedule) else 0
     here.enter(Phase.PREPARING)
     source = np.full(len(schedule), Source.MEASURED, np.uint8)

@@ -71,14 +71,14 @@ def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
         part = out / f".{label}-losses.npy"
         np.save(part, np.stack([one.losses for one in done]))
         os.replace(part, out / f"{label}-losses.npy")
-        said: dict[str, list[dict[str, Any]]] = {
+        records: dict[str, list[dict[str, Any]]] = {
             "scores": [dict(one.scores) for one in done],
             "counts": [dict(one.counts) for one in done if one.counts],
             "launched": [asdict(one.launched) for one in done if one.launched is not None],
         }
-        for what in (what for what, each in said.items() if each or what == "scores"):
+        for what in (what for what, each in records.items() if each or what == "scores"):
             part = out / f".{label}-{what}.json"
-            part.write_text(json.dumps(said[what]))
+            part.write_text(json.dumps(records[what]))
             os.replace(part, out / f"{label}-{what}.json")
 
 

@@ -46,5 +46,5 @@ def as_graphs(predicted: Trace, measured: Trace) -> Trace:
 def _inside(tasks: Ints, measured: Trace) -> NDArray[np.bool_]:
     """Which tasks are not by themselves in a measurement that has graphs."""
     graphs = measured.op == Op.GRAPH
-    found: NDArray[np.bool_] = ~np.isin(tasks, measured.task[~graphs]) & bool(graphs.any())
-    return found
+    inside: NDArray[np.bool_] = ~np.isin(tasks, measured.task[~graphs]) & bool(graphs.any())
+    return inside

@@ -184,8 +184,8 @@ class Schedule:
         """Rows whose work the host of a GPU does itself, in whatever lane, bool [n]: what a data engine fetches, and what ranks exchange of
         node memory that they have parts of, which lies in the host's memory."""
         exchanged = np.isin(self.op, (Op.ALLTOALL, Op.ALLGATHER)) & (self.kind == "spread")
-        found: Bool = (self.lane == Lane.HOST) | (self.op == Op.FETCH) | exchanged
-        return found
+        hosted: Bool = (self.lane == Lane.HOST) | (self.op == Op.FETCH) | exchanged
+        return hosted
 
     def tasks(self, op: Op) -> Ints:
         """Row numbers of one operation."""
