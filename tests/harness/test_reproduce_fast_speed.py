@@ -223,9 +223,9 @@ def test_figure_11() -> None:
     line = table.loc["executed", "wikitalk"]
     assert rows.loc["SlimCache, executed", "ours_mean"] == pytest.approx(line["fast-none"] / line["fast-sc"])
     paced = table.loc["nothing ahead, computing as slow as printed"]
-    assert (paced["fast-none"] > paced["fast-sc"]).all() and paced["fast-sc"].to_numpy() == pytest.approx(
-        paced["fast-sc-te-ta"].to_numpy(), rel=1e-3
-    )
+    assert (paced["fast-none"] > paced["fast-sc"]).all()
+    assert paced["fast-sc"].to_numpy() == pytest.approx(paced["fast-sc-te"].to_numpy(), rel=1e-2), "counted kernels and bytes alone"
+    np.testing.assert_array_equal(paced["fast-sc-te"], paced["fast-sc-te-ta"], "no thread is faster but by what is put in")
     assert rows.loc["compression engine, executed, share of an epoch", "ours_mean"] < 0.5
     assert any("bound" in note for note in found.notes)
 
