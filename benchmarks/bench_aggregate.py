@@ -22,10 +22,10 @@ import pytest
 import torch
 from rivals import reductions
 
-from chronoscale.cuda_ext.backend import set_threads
-from chronoscale.cuda_ext.graph import CSR, Delta, row_ids
-from chronoscale.cuda_ext.loader import versions
-from chronoscale.cuda_ext.ops import aggregate, increment_
+from chronoscale.cuda_ext.native.backend import set_threads
+from chronoscale.cuda_ext.native.loader import versions
+from chronoscale.cuda_ext.operators.aggregation import aggregate, increment_
+from chronoscale.cuda_ext.operators.graph import CSR, Delta, row_ids
 
 try:
     import dgl

@@ -21,10 +21,10 @@ from bench_aggregate import dgl, keep_memory, measure
 from bench_rebuild import snapshots
 from torch import Tensor
 
-from chronoscale.cuda_ext.attention import attention, attention_increment
-from chronoscale.cuda_ext.backend import set_threads
-from chronoscale.cuda_ext.graph import CSR, EdgeMap
-from chronoscale.cuda_ext.loader import versions
+from chronoscale.cuda_ext.native.backend import set_threads
+from chronoscale.cuda_ext.native.loader import versions
+from chronoscale.cuda_ext.operators.attention import attention, attention_increment
+from chronoscale.cuda_ext.operators.graph import CSR, EdgeMap
 from chronoscale.datasets.snapshots.difference import edge_map
 from chronoscale.datasets.snapshots.sequence import Snapshot
 

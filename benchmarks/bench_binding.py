@@ -26,14 +26,14 @@ from pathlib import Path
 import numpy as np
 from bench_sampler import BATCH, hubs
 
-from chronoscale.cuda_ext import binding as crew
-from chronoscale.cuda_ext.loader import versions
-from chronoscale.cuda_ext.topology import Cpu, Topology
+from chronoscale.batching.streams.sampling.affinity import SIMILARITIES, Roots, affinity
+from chronoscale.batching.streams.sampling.locality import hit_rates, reads
+from chronoscale.batching.streams.sampling.thread_binding import by_affinity, placed
+from chronoscale.cuda_ext.native.loader import versions
+from chronoscale.cuda_ext.sampling import bound_threads as crew
+from chronoscale.cuda_ext.sampling.topology import Cpu, Topology
 from chronoscale.datasets.catalogue import load
-from chronoscale.datasets.streams.affinity import SIMILARITIES, Roots, affinity
-from chronoscale.datasets.streams.binding import by_affinity, placed
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.locality import hit_rates, reads
 from chronoscale.datasets.streams.tcsr import TCSR
 
 UNBOUND = "unbound"

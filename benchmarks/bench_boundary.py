@@ -16,12 +16,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from chronoscale.cuda_ext.loader import versions
+from chronoscale.batching.streams.partitioning.partition import SHARED, Parts
+from chronoscale.batching.streams.sampling import boundary
+from chronoscale.batching.streams.sampling.boundary import Boundary, Seat
+from chronoscale.cuda_ext.native.loader import versions
 from chronoscale.datasets.catalogue import load
-from chronoscale.datasets.streams import boundary
-from chronoscale.datasets.streams.boundary import Boundary, Seat
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.parts import SHARED, Parts
 from chronoscale.datasets.streams.tcsr import TCSR
 
 BATCH, SHARE = 2000, 0.1

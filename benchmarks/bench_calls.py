@@ -18,18 +18,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext import cpp_operators
-from chronoscale.cuda_ext.backend import set_threads
-from chronoscale.cuda_ext.edge_softmax import edge_softmax
-from chronoscale.cuda_ext.edges import aggregate_edges
-from chronoscale.cuda_ext.encoding import encode
-from chronoscale.cuda_ext.gates import gates
-from chronoscale.cuda_ext.graph import CSR, Delta
-from chronoscale.cuda_ext.loader import versions
-from chronoscale.cuda_ext.ops import aggregate, increment
-from chronoscale.cuda_ext.slots import Slots, attend
-from chronoscale.cuda_ext.tables import gather_rows
-from chronoscale.real_exec.environment import device_name
+from chronoscale.cuda_ext.native import cpp_operators
+from chronoscale.cuda_ext.native.backend import set_threads
+from chronoscale.cuda_ext.native.loader import versions
+from chronoscale.cuda_ext.operators.aggregation import aggregate, increment
+from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
+from chronoscale.cuda_ext.operators.edges import aggregate_edges
+from chronoscale.cuda_ext.operators.encoding import encode
+from chronoscale.cuda_ext.operators.gates import gates
+from chronoscale.cuda_ext.operators.graph import CSR, Delta
+from chronoscale.cuda_ext.operators.slots import Slots, attend
+from chronoscale.cuda_ext.operators.tables import gather_rows
+from chronoscale.real_exec.measurement.environment import device_name
 
 Call = tuple[Callable[..., Any], tuple[Any, ...]]  # an operator, and what it is given
 WAYS = ("c++", "ctypes")

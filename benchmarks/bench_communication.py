@@ -19,19 +19,19 @@ from pathlib import Path
 
 import numpy as np
 
+from chronoscale.batching.streams.partitioning.divide import default_decay, divide
+from chronoscale.batching.streams.partitioning.partition import SHARED, Parts
+from chronoscale.batching.streams.partitioning.remoteness import COLD, HOT, TOLD, Others, Remoteness, drawn
+from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.ranks.placement import Allotment, Spread
+from chronoscale.batching.streams.ranks.remote_reads import SpreadStatistics, counted
+from chronoscale.batching.streams.sampling import neighbourhood
+from chronoscale.batching.streams.sampling.boundary import Boundary, Seat
+from chronoscale.batching.streams.sampling.neighbourhood import Sampling
+from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.generate.events import RandomStream
-from chronoscale.datasets.streams import neighbourhood
-from chronoscale.datasets.streams.boundary import Boundary, Seat
-from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.neighbourhood import Sampling
-from chronoscale.datasets.streams.partitioning.divide import default_decay, divide
-from chronoscale.datasets.streams.parts import SHARED, Parts
-from chronoscale.datasets.streams.remoteness import COLD, HOT, TOLD, Others, Remoteness, drawn
-from chronoscale.datasets.streams.source import Source
-from chronoscale.datasets.streams.spread import Allotment, Spread
-from chronoscale.datasets.streams.spread_work import SpreadStatistics, counted
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.strategies.memshare.communication import Communication, Cut, Widths, estimated, published
 

@@ -25,12 +25,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from chronoscale.cuda_ext.backend import set_threads
-from chronoscale.cuda_ext.loader import versions
+from chronoscale.batching.signals.standard import scaler, standardised
+from chronoscale.batching.signals.windows import Deal, Windows
+from chronoscale.cuda_ext.native.backend import set_threads
+from chronoscale.cuda_ext.native.loader import versions
 from chronoscale.datasets.catalogue import load
 from chronoscale.datasets.signals.signal import Signal
-from chronoscale.datasets.signals.standard import scaler, standardised
-from chronoscale.datasets.signals.windows import Deal, Windows
 from chronoscale.real_exec.signals.forecast.masked import masked_sum
 from chronoscale.real_exec.signals.forecast.model import forecaster
 from chronoscale.strategies.signals.forecasters import forecaster_shape

@@ -16,10 +16,10 @@ from collections.abc import Callable
 import numpy as np
 from bench_sampler import batches, hubs
 
-from chronoscale.cuda_ext import distinct_reference
-from chronoscale.cuda_ext.distinct import compressed, distinct
-from chronoscale.cuda_ext.loader import versions
-from chronoscale.cuda_ext.temporal import Sampled
+from chronoscale.cuda_ext.native.loader import versions
+from chronoscale.cuda_ext.reference import distinct as distinct_reference
+from chronoscale.cuda_ext.sampling.distinct import compressed, distinct
+from chronoscale.cuda_ext.sampling.temporal import Sampled
 from chronoscale.datasets.streams.tcsr import TCSR
 
 Contestant = Callable[[np.ndarray, np.ndarray, np.ndarray], object]  # slots, counts, filled slots

@@ -11,9 +11,9 @@ import time
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.simulator import presets
-from chronoscale.simulator.assumptions import effects
-from chronoscale.simulator.draws import spans
-from chronoscale.simulator.uncertainty import NOTHING, Stragglers, Uncertainty
+from chronoscale.simulator.uncertainty.assumptions import effects
+from chronoscale.simulator.uncertainty.draws import spans
+from chronoscale.simulator.uncertainty.spec import NOTHING, Stragglers, Uncertainty
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower

@@ -22,11 +22,11 @@ from bench_aggregate import keep_memory, measure
 from rivals import reductions
 from torch import Tensor
 
-from chronoscale.cuda_ext.backend import set_threads
-from chronoscale.cuda_ext.edge_softmax import edge_softmax
-from chronoscale.cuda_ext.edges import aggregate_edges
-from chronoscale.cuda_ext.loader import versions
-from chronoscale.cuda_ext.tables import gather_rows
+from chronoscale.cuda_ext.native.backend import set_threads
+from chronoscale.cuda_ext.native.loader import versions
+from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
+from chronoscale.cuda_ext.operators.edges import aggregate_edges
+from chronoscale.cuda_ext.operators.tables import gather_rows
 
 try:
     import dgl

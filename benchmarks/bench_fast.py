@@ -22,16 +22,17 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from chronoscale.cuda_ext.loader import versions
+from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.cuda_ext.native.loader import versions
 from chronoscale.datasets import store
 from chronoscale.datasets.catalogue import load
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.harness.jobs import item, load_passes
-from chronoscale.real_exec.environment import device_name
+from chronoscale.harness.execute.jobs import item, load_passes
 from chronoscale.real_exec.job import Job, Settings
-from chronoscale.real_exec.launch import launch
+from chronoscale.real_exec.measurement.environment import device_name
+from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.reports.breakdown import PARTS, Breakdown
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
@@ -57,8 +58,8 @@ def run(options: argparse.Namespace, data: Path, name: str, ranks: int, bus: flo
     """A row a strategy; all are passed through in turn."""
     choice = ModelChoice(name, 100, options.layers, options.width, heads=2)
     hyper = Hyper(batch_size=2000, fanout=(10,), events=EventHyper(cache_ratio=options.ratio))
-    statistics_of, items = Prepared.load(data).statistics, []
-    work = Workload(options.dataset, statistics_of, shape_for(choice, statistics_of, hyper), hyper)
+    stream_statistics, items = statistics_of(Prepared.load(data)), []
+    work = Workload(options.dataset, stream_statistics, shape_for(choice, stream_statistics, hyper), hyper)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         out = Path(folder)
         for planner in options.strategies:

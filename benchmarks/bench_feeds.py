@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from planned import item, machine, mapped, spread, stored
 
-from chronoscale.datasets.signals.windows import Deal, Windows
+from chronoscale.batching.signals.windows import Deal, Windows
 from chronoscale.real_exec.job import Job, Settings
-from chronoscale.real_exec.launch import launch
+from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.real_exec.signals.feeds import FEEDS
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.signals import stores

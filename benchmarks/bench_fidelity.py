@@ -17,13 +17,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from chronoscale.harness import execution, runs
-from chronoscale.harness.experiments import check
-from chronoscale.harness.machine import this_device
+from chronoscale.harness.execute import execution
+from chronoscale.harness.execute.machine import this_device
+from chronoscale.harness.execute.validation import Validated
+from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.practice import Candidate
-from chronoscale.harness.started import start
-from chronoscale.harness.validated import Validated
-from chronoscale.real_exec.environment import fingerprint
+from chronoscale.harness.runs import run_folder
+from chronoscale.harness.runs.start import start
+from chronoscale.real_exec.measurement.environment import fingerprint
 
 SETTINGS: Mapping[str, dict[str, object]] = {
     "math_overflow_monthly, WD-GCN 48": {"dataset": "math_overflow_monthly", "model": {"name": "wd-gcn", "hidden": 48, "inputs": 48}},
@@ -47,9 +48,9 @@ Said = Callable[[str], None]
 
 def measured(root: Path, given: Mapping[str, object], number: int, own: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The totals of one run (strategy, ranks, predicted_ms, measured_ms, error_pct, spread_pct, sources, noise), and its pairs of
-    strategies (`harness.validated`)."""
+    strategies (`harness.execute.validation`)."""
     experiment = check({**SAME, **given, "name": f"run{number}"}, "bench")
-    run, _ = start(root, "validate", experiment, runs.as_given(experiment), fingerprint(this_device(experiment)))
+    run, _ = start(root, "validate", experiment, run_folder.as_given(experiment), fingerprint(this_device(experiment)))
     execution.execute(experiment, run, replayed=True, probed=lambda one: own or _generated(one))
     execution.rehearse(experiment, run)
     run.finish()

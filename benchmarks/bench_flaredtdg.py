@@ -27,25 +27,25 @@ import numpy as np
 import torch
 import yaml
 
-from chronoscale.cuda_ext.loader import versions
+from chronoscale.batching.snapshots.chunks import Chunks, Counted, chunked
+from chronoscale.batching.snapshots.held_out import Held
+from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.cuda_ext.native.loader import versions
 from chronoscale.datasets import store
 from chronoscale.datasets.catalogue import load
-from chronoscale.datasets.snapshots.chunks import Chunks, Counted, chunked
-from chronoscale.datasets.snapshots.held import Held
-from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
-from chronoscale.harness.jobs import item, load_passes
-from chronoscale.real_exec.environment import device_name
+from chronoscale.harness.execute.jobs import item, load_passes
 from chronoscale.real_exec.job import Job, Settings
-from chronoscale.real_exec.launch import launch
+from chronoscale.real_exec.measurement.environment import device_name
+from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import peaks
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.metrics import alone_ns
+from chronoscale.strategies.evaluation.metrics import alone_ns
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
 from chronoscale.strategies.workload import Hyper, ModelChoice, Recency, Workload

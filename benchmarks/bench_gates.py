@@ -19,11 +19,11 @@ import torch
 from bench_aggregate import keep_memory, measure
 from torch import Tensor
 
-from chronoscale.cuda_ext.backend import set_threads
-from chronoscale.cuda_ext.encoding import encode
-from chronoscale.cuda_ext.gates import gates
-from chronoscale.cuda_ext.loader import versions
-from chronoscale.real_exec.environment import device_name
+from chronoscale.cuda_ext.native.backend import set_threads
+from chronoscale.cuda_ext.native.loader import versions
+from chronoscale.cuda_ext.operators.encoding import encode
+from chronoscale.cuda_ext.operators.gates import gates
+from chronoscale.real_exec.measurement.environment import device_name
 
 NODES, HIDDEN = 800, 100
 KERNEL, TORCH = "kernel", "torch"

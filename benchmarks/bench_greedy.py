@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from chronoscale.cuda_ext.greedy import pair_groups
+from chronoscale.cuda_ext.scheduling.greedy import pair_groups
 
 CASES = [(n, 0, gpus) for n in (500, 1000, 2000) for gpus in (8, 64)] + [(9996, 64, gpus) for gpus in (4, 64, 512, 1024)]
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from chronoscale.harness import execution, runs
-from chronoscale.harness.experiments import check
-from chronoscale.harness.machine import this_device
-from chronoscale.harness.started import start
-from chronoscale.real_exec.environment import fingerprint
+from chronoscale.harness.execute import execution
+from chronoscale.harness.execute.machine import this_device
+from chronoscale.harness.keys.experiment_files import check
+from chronoscale.harness.runs import run_folder
+from chronoscale.harness.runs.start import start
+from chronoscale.real_exec.measurement.environment import fingerprint
 from chronoscale.strategies.schedule import Op
 
 SETTINGS = {
@@ -32,7 +33,7 @@ def main() -> None:
         for threaded in (False, True):
             experiment = check({**SETTINGS, "transfer_thread": threaded}, "bench")
             print_to = fingerprint(this_device(experiment))
-            run, _ = start(Path(folder), "bench", experiment, runs.as_given(experiment), print_to)
+            run, _ = start(Path(folder), "bench", experiment, run_folder.as_given(experiment), print_to)
             execution.execute(experiment, run)
             for name in experiment.strategies:
                 traces = [done.trace for done in execution.passes(run, 1, name)]

@@ -19,17 +19,17 @@ import torch
 import torch.distributed as dist
 from planned import item, machine, mapped
 
-from chronoscale.cuda_ext.backend import set_threads
+from chronoscale.batching.signals.windows import Deal, Windows
+from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.traffic import TrafficSignal
-from chronoscale.datasets.signals.windows import Deal, Windows
-from chronoscale.real_exec.collective import TorchCollective
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Job, Settings
-from chronoscale.real_exec.lanes import CpuLanes
-from chronoscale.real_exec.launch import start, wait
-from chronoscale.real_exec.rank import serve
+from chronoscale.real_exec.ranks.collective import TorchCollective
+from chronoscale.real_exec.ranks.launch import start, wait
+from chronoscale.real_exec.ranks.rank import serve
 from chronoscale.real_exec.signals.feeds import FEEDS
 from chronoscale.real_exec.signals.program import PreparationProgram
 from chronoscale.real_exec.worker import run_job

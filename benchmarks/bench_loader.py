@@ -21,18 +21,18 @@ import numpy as np
 import torch
 from planned import item, machine, mapped, spread
 
-from chronoscale.cuda_ext.backend import set_threads
+from chronoscale.batching.signals.windows import Windows
+from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.traffic import TrafficSignal
-from chronoscale.datasets.signals.windows import Windows
-from chronoscale.real_exec.collective import Alone
-from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import CpuLanes
+from chronoscale.real_exec.execution.program import EpochResult, Program
+from chronoscale.real_exec.execution.task import Task, tasks_of
 from chronoscale.real_exec.job import Job, Settings
-from chronoscale.real_exec.lanes import CpuLanes
-from chronoscale.real_exec.launch import QUIET
-from chronoscale.real_exec.program import EpochResult, Program
+from chronoscale.real_exec.ranks.collective import Alone
+from chronoscale.real_exec.ranks.launch import QUIET
 from chronoscale.real_exec.signals.feeds import FEEDS, Feed
-from chronoscale.real_exec.task import Task, tasks_of
 from chronoscale.real_exec.worker import run_job
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule

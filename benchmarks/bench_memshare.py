@@ -23,14 +23,15 @@ from typing import Any
 
 import torch
 
+from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.harness.jobs import load_passes
+from chronoscale.harness.execute.jobs import load_passes
 from chronoscale.real_exec.job import Item, Job, Settings
-from chronoscale.real_exec.launch import launch, start, wait
-from chronoscale.real_exec.training import ENTRY
+from chronoscale.real_exec.ranks.launch import launch, start, wait
+from chronoscale.real_exec.training.epoch_loop import ENTRY
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op
@@ -59,7 +60,7 @@ def hyper_of(given: argparse.Namespace, seed: int = 0) -> Hyper:
 
 def items(given: argparse.Namespace, data: Path, names: Sequence[str], folder: Path, seed: int = 0) -> Iterator[Item]:
     """Planned, their schedules saved."""
-    hyper, stats = hyper_of(given, seed), Prepared.load(data).statistics
+    hyper, stats = hyper_of(given, seed), statistics_of(Prepared.load(data))
     for name in names:
         work = Workload("stream", stats, shape_for(choice(given), stats, hyper), hyper)
         strategy(name).plan(work, given.ranks, UNUSED).save(folder / f"{name}.schedule.parquet")

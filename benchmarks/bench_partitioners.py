@@ -28,19 +28,19 @@ from pathlib import Path
 
 import numpy as np
 
-from chronoscale.cuda_ext import streaming_reference
-from chronoscale.cuda_ext.loader import versions
-from chronoscale.cuda_ext.streaming import Streaming
+from chronoscale.batching.streams.partitioning.divide import default_decay, divide
+from chronoscale.batching.streams.partitioning.partition import Parts
+from chronoscale.batching.streams.partitioning.policies import PARTITIONERS
+from chronoscale.batching.streams.partitioning.quality import Division
+from chronoscale.batching.streams.partitioning.request import Asked, elapsed
+from chronoscale.batching.streams.partitioning.shared_nodes import hottest
+from chronoscale.cuda_ext.native.loader import versions
+from chronoscale.cuda_ext.reference import streaming as streaming_reference
+from chronoscale.cuda_ext.scheduling.streaming import Streaming
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.arrays import release
 from chronoscale.datasets.generate.events import RandomStream
-from chronoscale.datasets.streams.division import Division
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.partitioning.asked import Asked, elapsed
-from chronoscale.datasets.streams.partitioning.divide import default_decay, divide
-from chronoscale.datasets.streams.partitioning.hottest import hottest
-from chronoscale.datasets.streams.partitioning.policies import PARTITIONERS
-from chronoscale.datasets.streams.parts import Parts
 
 GENERATED, NODES = "power law", 16_681
 

@@ -54,12 +54,12 @@ from rivals.pygt import Equations, Pygt, Taken
 from rivals.windowed import WindowTrainer
 from rivals.windows import Windows, apart
 
-from chronoscale.cuda_ext.backend import set_threads
+from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.datasets.catalogue import load
-from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import UserError
-from chronoscale.real_exec.environment import device_name
+from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.strategies.flaredtdg.strategy import Windowed
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import Hyper, ModelShape, Recency

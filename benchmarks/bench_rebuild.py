@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from bench_aggregate import dgl, edges, keep_memory, measure
 
-from chronoscale.cuda_ext.backend import set_threads
-from chronoscale.cuda_ext.graph import CSR, EdgeMap
-from chronoscale.cuda_ext.loader import versions
-from chronoscale.cuda_ext.ops import rebuild
+from chronoscale.cuda_ext.native.backend import set_threads
+from chronoscale.cuda_ext.native.loader import versions
+from chronoscale.cuda_ext.operators.aggregation import rebuild
+from chronoscale.cuda_ext.operators.graph import CSR, EdgeMap
 from chronoscale.datasets.snapshots.difference import edge_map
 from chronoscale.datasets.snapshots.sequence import Snapshot
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from chronoscale.cuda_ext.loader import versions
-from chronoscale.cuda_ext.temporal import POLICIES
+from chronoscale.cuda_ext.native.loader import versions
+from chronoscale.cuda_ext.sampling.temporal import POLICIES
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from chronoscale.cuda_ext.backend import set_threads
-from chronoscale.cuda_ext.greedy import pair_groups
-from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.experiments import load
+from chronoscale.cuda_ext.native.backend import set_threads
+from chronoscale.cuda_ext.scheduling.greedy import pair_groups
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.keys.experiment_files import load
 from chronoscale.harness.snapshots.data import workload
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts

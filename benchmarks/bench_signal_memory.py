@@ -22,13 +22,13 @@ import numpy as np
 import torch
 from planned import item, machine, mapped
 
-from chronoscale.cuda_ext.backend import set_threads
+from chronoscale.batching.signals.windows import Deal, Windows
+from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.datasets import store
 from chronoscale.datasets.catalogue import load
 from chronoscale.datasets.signals.signal import Signal
-from chronoscale.datasets.signals.windows import Deal, Windows
 from chronoscale.real_exec.job import Job, Settings
-from chronoscale.real_exec.launch import QUIET
+from chronoscale.real_exec.ranks.launch import QUIET
 from chronoscale.real_exec.signals.feeds import FEEDS
 from chronoscale.real_exec.worker import run_job
 from chronoscale.strategies.registry import strategy

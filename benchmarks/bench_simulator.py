@@ -21,15 +21,16 @@ from typing import ParamSpec, TypeVar
 import numpy as np
 import torch
 
-from chronoscale.cuda_ext.loader import versions
+from chronoscale.cuda_ext.native.loader import versions
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.snapshots.statistics import COLUMNS
-from chronoscale.real_exec.environment import device_name
-from chronoscale.simulator import network, presets
-from chronoscale.simulator.contention import contention
+from chronoscale.real_exec.measurement.environment import device_name
+from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay, times
 from chronoscale.simulator.launches import Launches
-from chronoscale.simulator.traffic import Crossed
+from chronoscale.simulator.network import collective_times
+from chronoscale.simulator.network.traffic import Crossed
+from chronoscale.simulator.sharing.contention import contention
 from chronoscale.strategies.costs import DatasheetCosts, durations
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.workload import ModelShape, Workload
@@ -56,11 +57,11 @@ def measure(name: str, work: Workload, gpus: int) -> None:
     schedule = timed("plan", strategy(name).plan, work, gpus, costs)
     for _ in range(REPEATS):
         ns, _ = timed("durations", durations, costs, schedule)
-        rows, joined = timed("network", network.times, schedule, cluster)
+        rows, joined = timed("network", collective_times.times, schedule, cluster)
         ns[rows] = joined
         launches = timed("launches", Launches.of, schedule, ns, costs.launch_ns)
         timed("native", times, schedule, cluster.device, ns, launches, None)
-        crossed = timed("traffic", Crossed.of, schedule, cluster, network.Joined.of(schedule, cluster))
+        crossed = timed("traffic", Crossed.of, schedule, cluster, collective_times.Joined.of(schedule, cluster))
         shares = timed("shares", contention, schedule, cluster, costs, ns, crossed)
         timed("shared", times, schedule, cluster.device, ns, launches, shares)
         timed("alone", replay, schedule, replace(cluster, contention=False), costs)

@@ -22,10 +22,10 @@ import torch
 from bench_aggregate import keep_memory, measure
 from torch import Tensor
 
-from chronoscale.cuda_ext import slots
-from chronoscale.cuda_ext.backend import set_threads
-from chronoscale.cuda_ext.loader import versions
-from chronoscale.cuda_ext.slots import Encoding, Slots, attend
+from chronoscale.cuda_ext.native.backend import set_threads
+from chronoscale.cuda_ext.native.loader import versions
+from chronoscale.cuda_ext.operators import slots
+from chronoscale.cuda_ext.operators.slots import Encoding, Slots, attend
 from chronoscale.real_exec.streams.models.attention import TemporalAttention
 from chronoscale.real_exec.streams.models.clock import Clock
 from chronoscale.real_exec.streams.tree import Hop

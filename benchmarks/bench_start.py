@@ -21,9 +21,9 @@ from typing import NamedTuple
 import numpy as np
 import psutil
 
-from chronoscale.real_exec.launch import start, wait
-from chronoscale.real_exec.ranks import server_of, spent_s
-from chronoscale.real_exec.server import PRELOADED
+from chronoscale.real_exec.ranks.handle import server_of, spent_s
+from chronoscale.real_exec.ranks.launch import start, wait
+from chronoscale.real_exec.ranks.server import PRELOADED
 
 
 class Cost(NamedTuple):

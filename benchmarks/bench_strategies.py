@@ -13,12 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from chronoscale.harness import execution, runs
-from chronoscale.harness.experiments import check
-from chronoscale.harness.jobs import schedules
-from chronoscale.harness.machine import this_device
-from chronoscale.harness.started import start
-from chronoscale.real_exec.environment import fingerprint
+from chronoscale.harness.execute import execution
+from chronoscale.harness.execute.jobs import schedules
+from chronoscale.harness.execute.machine import this_device
+from chronoscale.harness.keys.experiment_files import check
+from chronoscale.harness.runs import run_folder
+from chronoscale.harness.runs.start import start
+from chronoscale.real_exec.measurement.environment import fingerprint
 from chronoscale.strategies.schedule import Op
 
 OURS = "real-g+"
@@ -67,7 +68,7 @@ def _line(settings: dict[str, object], title: str, model: str) -> str:
     experiment = check(settings, "bench")
     ranks = experiment.ranks[0]
     with tempfile.TemporaryDirectory() as folder:
-        run, _ = start(Path(folder), "bench", experiment, runs.as_given(experiment), fingerprint(this_device(experiment)))
+        run, _ = start(Path(folder), "bench", experiment, run_folder.as_given(experiment), fingerprint(this_device(experiment)))
         execution.execute(experiment, run)
         spans = {name: np.array([one.trace.span_ns for one in execution.passes(run, ranks, name)]) / 1e9 for name in experiment.strategies}
         ours = schedules(run.folder / f"ranks-{ranks}")[OURS]

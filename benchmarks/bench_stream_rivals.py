@@ -30,7 +30,7 @@ from rivals.results import Epoch, Trained
 from chronoscale.datasets.catalogue import load
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
-from chronoscale.real_exec.environment import device_name
+from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.strategies.workload import ModelChoice
 
 WIDTHS = {"hidden": 100, "time": 100, "heads": 2, "dropout": 0.1}  # as the rival's

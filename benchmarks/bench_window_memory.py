@@ -19,14 +19,14 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch.profiler import ProfilerActivity, profile
 
+from chronoscale.batching.snapshots.chunks import Chunks, Counted, chunked
+from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.catalogue import load
-from chronoscale.datasets.snapshots.chunks import Chunks, Counted, chunked
-from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
-from chronoscale.real_exec.context import joined
-from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.execution.context import joined
+from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import learner_of

@@ -17,9 +17,9 @@ import numpy as np
 import simgrid
 
 from chronoscale.simulator import presets
-from chronoscale.simulator.links import LinkGraph
-from chronoscale.simulator.patterns import Patterns, ring
-from chronoscale.simulator.sharing import speeds
+from chronoscale.simulator.network.links import LinkGraph
+from chronoscale.simulator.network.patterns import Patterns, ring
+from chronoscale.simulator.sharing.resources import speeds
 
 GPUS, SIZE, ALLOWED = 16, 100_000_000, 0.01
 MODEL = ("network/model:CM02", "network/crosstraffic:0", "network/TCP-gamma:0", "network/bandwidth-factor:1", "network/latency-factor:1")

@@ -1,7 +1,7 @@
-"""Count the kernels of every kind of row and write src/chronoscale/strategies/kernels.yaml: `python benchmarks/count_kernels.py`; of one
+"""Count the kernels of every kind of row and write strategies/costing/kernels.yaml: `python benchmarks/count_kernels.py`; of one
 family of dynamic graphs, and the others' laws stay: `python benchmarks/count_kernels.py streams`.
 
-Schedules of many sizes are executed on a CPU under `real_exec.kernels.Counter`, our own kernels emulated (tests/emulation), so that rows
+Schedules of many sizes are executed on a CPU under `measurement.kernels.Counter`, our own kernels emulated (tests/emulation), so that rows
 take the ways that they take on CUDA. The counts of each (kind of schedule, model, operation) are then expressed as a law with integer
 coefficients. A law that does not reproduce every count exactly is printed, with its error.
 Takes some minutes; of streams alone, about one.
@@ -26,24 +26,24 @@ import torch
 import yaml
 from numpy.typing import ArrayLike
 
+from chronoscale.batching.snapshots.chunks import Chunks, Counted
+from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
-from chronoscale.datasets.snapshots.chunks import Chunks, Counted
-from chronoscale.datasets.snapshots.partition import Cut
-from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.datasets.streams.protocol import Task as Kind_of_task
-from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.program import Program
+from chronoscale.real_exec.execution.programs import bound, prepared
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.kernels import Unheard, counted
-from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.program import Program
-from chronoscale.real_exec.programs import bound, prepared
+from chronoscale.real_exec.measurement.kernels import Unheard, counted
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -51,8 +51,8 @@ from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Part, Whole
 from chronoscale.real_exec.snapshots.windows import remap
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
-from chronoscale.real_exec.task import Task
-from chronoscale.strategies import kernels
+from chronoscale.real_exec.training.learner import Learner
+from chronoscale.strategies.costing import kernels
 from chronoscale.strategies.costs import UNUSED, Floats
 from chronoscale.strategies.flaredtdg.keeping import Keeping
 from chronoscale.strategies.flaredtdg.kernels import told
@@ -78,7 +78,7 @@ from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Part
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from emulation.stand_in import emulated
 
-TARGET = Path(__file__).parents[1] / "src/chronoscale/strategies/kernels.yaml"
+TARGET = Path(__file__).parents[1] / "src/chronoscale/strategies/costing/kernels.yaml"
 HEAD = "# Kernels of a schedule's rows, as laws; see kernels.py. Made by benchmarks/count_kernels.py with torch {}.\n"
 ROWS = ["1", "upper", "later", "partial", "spread"]
 CELLS = ["1", "upper", "later", "last", "top", "spread", "upper*spread", "top*last", "upper*top", "last*spread", "later*spread"]
@@ -269,7 +269,7 @@ def streams(folder: Path) -> Iterator[dict[str, int | str]]:
     the plainest model, operators edge by edge with every one that has them."""
     folders = [stream(folder, *which) for which in product((0, 3), (0, 2), get_args(Kind_of_task))]
     for data, name in product(folders, STREAM_MODELS):
-        kind, statistics = STREAM_MODELS[name], Prepared.load(data).statistics
+        kind, statistics = STREAM_MODELS[name], statistics_of(Prepared.load(data))
         sizes = product(
             DEPTHS if kind.aggregates else (1,), (2, 3) if kind.windowed else (1,), CLOCKS if kind.clock else CLOCKS[:1],
             (1, 2)[: 1 + kind.attends], (0.0, 0.1)[: 1 + kind.attends], ((1, 0), (2, 0), (2, 1)),

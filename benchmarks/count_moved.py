@@ -1,7 +1,7 @@
-"""Count the bytes that every kind of row moves in device memory and write src/chronoscale/strategies/moved.yaml:
+"""Count the bytes that every kind of row moves in device memory and write src/chronoscale/strategies/costing/moved.yaml:
 `python benchmarks/count_moved.py`; of one family of dynamic graphs, and the others' laws stay: `python benchmarks/count_moved.py streams`.
 
-Schedules of several sizes are executed on a CPU under `real_exec.kernels.Counter`, our own kernels emulated (tests/emulation). The counts
+Schedules of several sizes are executed on a CPU under `measurement.kernels.Counter`, our own kernels emulated (tests/emulation). The counts
 of each (kind of schedule, model, operation) are then expressed as a law with coefficients that are not negative, fitted by relative
 errors. What a term of a law comes to for a row is asked of the planner itself, by planning with that term alone. A law that is off by
 more than TOLERANCE on schedules that were held out is printed, with how far. Takes half an hour.
@@ -28,25 +28,24 @@ import yaml
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
+from chronoscale.batching.snapshots.chunks import Chunks, Counted
+from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
-from chronoscale.datasets.snapshots.chunks import Chunks, Counted
-from chronoscale.datasets.snapshots.partition import Cut
-from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.datasets.streams.protocol import Task as Kind_of_task
-from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.program import Program
+from chronoscale.real_exec.execution.programs import bound, prepared
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.kernels import Unheard, counted
-from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.program import Program
-from chronoscale.real_exec.programs import bound, prepared
+from chronoscale.real_exec.measurement.kernels import Unheard, counted
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -54,7 +53,8 @@ from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Part, Whole
 from chronoscale.real_exec.snapshots.windows import remap
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
-from chronoscale.strategies import kernels
+from chronoscale.real_exec.training.learner import Learner
+from chronoscale.strategies.costing import kernels
 from chronoscale.strategies.costs import UNUSED, Floats
 from chronoscale.strategies.flaredtdg.keeping import Keeping
 from chronoscale.strategies.flaredtdg.plan import Plan
@@ -80,7 +80,7 @@ from count_kernels import BLOCKED, LATER, OTHERS, WAYS, learned
 from emulation.stand_in import emulated
 from moved_terms import ENDS, TERMS
 
-TARGET = Path(__file__).parents[1] / "src/chronoscale/strategies/moved.yaml"
+TARGET = Path(__file__).parents[1] / "src/chronoscale/strategies/costing/moved.yaml"
 HEAD = "# Bytes that a schedule's rows move in device memory, as laws; see kernels.py. Made by benchmarks/count_moved.py with torch {}.\n"
 TOLERANCE = 0.05
 HELD = 5  # every so many schedules, one is held out to see how far off a law is
@@ -294,7 +294,7 @@ def streams(folder: Path) -> Iterator[Case]:
     folders = [stream(folder, *which, task) for which, task in product(widths, get_args(Kind_of_task))]
     for (data, name), number in product(product(folders, STREAM_MODELS), range(DRAWS["streams"])):
         draw = np.random.default_rng([number, *name.encode(), *data.parent.name.encode()])
-        kind, known = STREAM_MODELS[name], Prepared.load(data).statistics
+        kind, known = STREAM_MODELS[name], statistics_of(Prepared.load(data))
         statistics = replace(known, work=cache(known.work))
         windows, heads = int(draw.integers(2, 5)) if kind.windowed else 1, int(draw.integers(1, 4)) if kind.attends else 1
         events = EventHyper(windows=windows, duration=120.0 * (windows > 1), cache_ratio=0.5)

@@ -13,12 +13,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.sampling.redundancy import BATCH, Redundancy, redundancy
+from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.arrays import Float64
 from chronoscale.datasets.generate.sessions import SessionStream
-from chronoscale.datasets.streams.deal import Deal
-from chronoscale.datasets.streams.redundancy import BATCH, Redundancy, redundancy
-from chronoscale.datasets.streams.source import Source
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.reports.published import published
 

@@ -7,7 +7,7 @@ import sys
 import torch
 import torch.distributed as dist
 
-from chronoscale.real_exec.rank import leave, serve
+from chronoscale.real_exec.ranks.rank import leave, serve
 
 
 def main(path: str) -> int:

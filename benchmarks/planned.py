@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from chronoscale.cuda_ext.loader import versions
+from chronoscale.cuda_ext.native.loader import versions
 from chronoscale.datasets import store
 from chronoscale.datasets.catalogue import load
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
-from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import strategy

@@ -9,7 +9,7 @@ import sys
 import torch
 from bench_aggregate import measure
 
-from chronoscale.cuda_ext.backend import set_threads
+from chronoscale.cuda_ext.native.backend import set_threads
 
 RIVALS = ("dgl", "torch.sparse", "index_add_", "segment_reduce", "PyG", "pyg-lib")  # the same in both trees
 

@@ -15,19 +15,19 @@ import torch
 from dense_trainer import RATE, iterations_of, weights
 from rank_cases import serve_cases
 
+from chronoscale.batching.snapshots.partition import Cut
 from chronoscale.datasets import store
-from chronoscale.datasets.snapshots.partition import Cut
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.context import Context, joined
-from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.execution.context import Context, joined
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.lanes import CpuLanes
-from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Part, Whole
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import strategy

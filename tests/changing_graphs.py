@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.graph import CSR
+from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.datasets.snapshots import edge_keys
 from chronoscale.datasets.snapshots.csr import Variant
 from chronoscale.datasets.snapshots.sequence import Snapshot

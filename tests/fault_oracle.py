@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import simpy
 
-from chronoscale.simulator.fault_plan import FaultPlan, Points
-from chronoscale.simulator.faults import Ended
-from chronoscale.simulator.pace import Pace
+from chronoscale.simulator.failures.fault_plan import FaultPlan, Points
+from chronoscale.simulator.failures.faults import Ended
+from chronoscale.simulator.long_epochs.pace import Pace
 
 
 class Told:

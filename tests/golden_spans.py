@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 from stream_case import choice, stream
 
+from chronoscale.batching.snapshots.chunks import Chunks, Counted
+from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.signals.statistics import SignalStatistics
-from chronoscale.datasets.snapshots.chunks import Chunks, Counted
-from chronoscale.datasets.snapshots.partition import Cut
-from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import Engine, replay
@@ -57,7 +57,7 @@ def signals() -> Workload:
 
 
 def streams() -> Workload:
-    data = Prepared.of(stream(events=400, nodes=40, labels=True), Protocol(ranked=3)).statistics
+    data = statistics_of(Prepared.of(stream(events=400, nodes=40, labels=True), Protocol(ranked=3)))
     hyper = Hyper(batch_size=7, fanout=(3,), events=EventHyper(sharing=SharingHyper(shared=0.25, theta=0.5)))
     return Workload("streams", data, shape_for(choice("tgn"), data, hyper), hyper)
 

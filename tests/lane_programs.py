@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from chronoscale.batching.snapshots.chunks import Chunks, Counted
+from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.snapshots.chunks import Chunks, Counted
-from chronoscale.datasets.snapshots.partition import Cut
-from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.kernels import Unheard
-from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.measurement.kernels import Unheard
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Part, Whole
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.snapshots.forms import Forms

@@ -13,12 +13,12 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from chronoscale.real_exec import positions
-from chronoscale.real_exec.collective import TorchCollective
-from chronoscale.real_exec.exchange import TorchExchange
-from chronoscale.real_exec.progress import Progress
-from chronoscale.real_exec.rank import serve
-from chronoscale.real_exec.task import Task
+from chronoscale.real_exec.execution.exchange import TorchExchange
+from chronoscale.real_exec.execution.progress import Progress
+from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.ranks import positions
+from chronoscale.real_exec.ranks.collective import TorchCollective
+from chronoscale.real_exec.ranks.rank import serve
 from chronoscale.strategies.schedule import Lane, Op
 
 ROWS = 1000

@@ -13,10 +13,10 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from chronoscale.real_exec.context import Context, joined
-from chronoscale.real_exec.exchange import all_gather, incoming
+from chronoscale.real_exec.execution.context import Context, joined
+from chronoscale.real_exec.execution.exchange import all_gather, incoming
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.rank import serve
+from chronoscale.real_exec.ranks.rank import serve
 
 RATE, LATENCY = 2e7, 0.002  # bytes a second, seconds
 LATE_S = 0.03  # by which the last rank comes after the others

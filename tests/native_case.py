@@ -7,8 +7,8 @@ from unittest import mock
 
 import pytest
 
-from chronoscale.cuda_ext import cpp_operators
-from chronoscale.cuda_ext.backend import backends
+from chronoscale.cuda_ext.native import cpp_operators
+from chronoscale.cuda_ext.native.backend import backends
 
 HAS_CPU = "cpu" in backends()
 CTYPES = "ctypes"  # the CPU's kernels without the operators in C++

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.strategies.builder import Builder
 from chronoscale.strategies.cluster import Cluster, Device, Link
 from chronoscale.strategies.costs import Floats
+from chronoscale.strategies.planning.builder import Builder
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source, Trace
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.launch import launch
+from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.real_exec.worker import run_job, save_passes
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch.distributed as dist
 
-from chronoscale.real_exec.launch import start, wait
-from chronoscale.real_exec.rank import serve
+from chronoscale.real_exec.ranks.launch import start, wait
+from chronoscale.real_exec.ranks.rank import serve
 
 ASKED = "asked.json"
 

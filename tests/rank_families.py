@@ -19,7 +19,7 @@ LOSES = """
 import os, resource, signal, threading, time
 from pathlib import Path
 import torch
-from chronoscale.real_exec import positions
+from chronoscale.real_exec.ranks import positions
 from chronoscale.strategies.schedule import COLLECTIVES
 
 how, marked, one = Path("how"), positions.Positions.marked, threading.Lock()

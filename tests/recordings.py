@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from chronoscale.strategies.builder import Builder
+from chronoscale.strategies.planning.builder import Builder
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.trace import Source, Trace
 

@@ -7,7 +7,8 @@ import pytest
 from notation import NsCosts
 
 from chronoscale.errors import UserError
-from chronoscale.simulator import engine, network
+from chronoscale.simulator import engine
+from chronoscale.simulator.network import collective_times
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel, durations
 from chronoscale.strategies.schedule import Lane, Op, Schedule
@@ -105,7 +106,7 @@ class Host:
 def assert_exact(schedule: Schedule, cluster: Cluster, launch_ns: int = 0) -> Trace | None:
     costs = NsCosts(launch_ns)
     ns, _ = durations(costs, schedule)
-    rows, times = network.times(schedule, cluster)
+    rows, times = collective_times.times(schedule, cluster)
     ns[rows] = times
     expected = oracle(schedule, cluster, ns, launch_ns)
     if expected is None:

@@ -13,8 +13,8 @@ from chronoscale.reports.setting import Kind, Setting
 from chronoscale.strategies.baselines.snapshots.psg import PSG
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costs import DatasheetCosts, durations
-from chronoscale.strategies.fidelity import coverage, fidelity
-from chronoscale.strategies.metrics import Summary
+from chronoscale.strategies.evaluation.fidelity import coverage, fidelity
+from chronoscale.strategies.evaluation.metrics import Summary
 from chronoscale.strategies.real.reuse import REAL_REUSE
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Source, Trace

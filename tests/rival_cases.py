@@ -10,18 +10,18 @@ import torch
 from dense_trainer import RATE, weights
 from rank_cases import run_on_ranks, serve_cases
 
+from chronoscale.batching.snapshots.chunks import Chunks, Counted
+from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.snapshots.chunks import Chunks, Counted
-from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.context import joined
-from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.execution.context import joined
+from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.snapshots.hybrid.program import HybridProgram
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.sampled.program import SampledProgram
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import strategy

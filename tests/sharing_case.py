@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 from notation import NsCosts, gpus
 
-from chronoscale.simulator import engine, network
+from chronoscale.simulator import engine
 from chronoscale.simulator.launches import Launches
-from chronoscale.simulator.shares import Shares
+from chronoscale.simulator.network import collective_times
+from chronoscale.simulator.sharing.shares import Shares
 from chronoscale.simulator.timeline import streams_of
 from chronoscale.strategies.costs import durations
 from chronoscale.strategies.schedule import Schedule
@@ -37,7 +38,7 @@ def run(schedule: Schedule, taken: Shares | None, streams=None, launch_ns: int =
     """Start and end of each row, the same by both engines."""
     cluster = gpus(schedule.ranks, streams=streams)
     ns, _ = durations(NsCosts(launch_ns), schedule)
-    rows, joined = network.times(schedule, cluster)
+    rows, joined = collective_times.times(schedule, cluster)
     ns[rows] = joined
     launches = Launches.of(schedule, ns, launch_ns)
     start, end = engine.times(schedule, cluster.device, ns, launches, taken)

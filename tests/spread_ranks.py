@@ -12,10 +12,10 @@ from rank_cases import serve_cases
 from stream_case import choice, hyper, planned
 from stream_ranks import GLOBAL
 
-from chronoscale.real_exec.context import joined
-from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.execution.context import joined
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import CpuLanes, Threads, lanes_for
 from chronoscale.real_exec.job import Item, Settings
-from chronoscale.real_exec.lanes import CpuLanes, Threads, lanes_for
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.spread.evaluation import evaluate
 from chronoscale.real_exec.streams.spread.program import SpreadProgram

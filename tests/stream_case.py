@@ -3,14 +3,15 @@
 import numpy as np
 import torch
 
+from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.strategies.costs import UNUSED
@@ -49,7 +50,7 @@ def hyper(model, batch_size=7, windows=3, duration=6.0, events=None, **other):
 
 def workload(folder, model, **other):
     given = other.pop("hyper", None) or hyper(model)
-    data = Prepared.load(folder).statistics
+    data = statistics_of(Prepared.load(folder))
     return Workload("small", data, shape_for(choice(model, **other), data, given), given)
 
 
@@ -63,7 +64,7 @@ def program(folder, schedule, chosen, given, context=None, rate=0.05):
 
 
 def planned(folder, chosen, given, name="tgl-unique", ranks=1):
-    data = Prepared.load(folder).statistics
+    data = statistics_of(Prepared.load(folder))
     return strategy(name).plan(Workload("small", data, shape_for(chosen, data, given), given), ranks, UNUSED)
 
 

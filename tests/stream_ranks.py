@@ -9,10 +9,10 @@ import numpy as np
 from rank_cases import serve_cases
 from stream_case import MODELS, choice, hyper, planned, program
 
-from chronoscale.real_exec.context import joined
-from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.execution.context import joined
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.streams.evaluation import evaluate
 
 GLOBAL = 8

@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.source import Source
 from chronoscale.datasets.streams.tcsr import TCSR
 
 NODES = 7  # the last is isolated

@@ -97,5 +97,5 @@ def test_every_stage_but_the_studies_has_units(everything, monkeypatch: pytest.M
 def test_files_are_those_of_which_pytest_takes_a_test(everything) -> None:
     """By a mark, by a sample, and by drawn examples."""
     slow, drawn = (sys.modules["stages"]._files_of(mark) for mark in ("slow", "hypothesis"))
-    assert {"tests/test_everything.py", "tests/real_exec/test_probe.py"} <= set(slow) and "tests/datasets/test_layout.py" in drawn
-    assert "tests/datasets/test_layout.py" not in slow
+    assert {"tests/test_everything.py", "tests/real_exec/test_probe.py"} <= set(slow) and "tests/batching/test_layout.py" in drawn
+    assert "tests/batching/test_layout.py" not in slow

@@ -26,9 +26,9 @@ from gpu.crossover import ALWAYS, NEVER, _root
 from gpu.graphs import adjacency, change, drawn, flipped, keys_of
 from gpu.record import Failed, Record
 
-from chronoscale.cuda_ext.graph import CSR
-from chronoscale.cuda_ext.ops import aggregate as graph_sums
-from chronoscale.cuda_ext.ops import rebuild
+from chronoscale.cuda_ext.operators.aggregation import aggregate as graph_sums
+from chronoscale.cuda_ext.operators.aggregation import rebuild
+from chronoscale.cuda_ext.operators.graph import CSR
 
 COUNTS = {"whole": 1, "changes": len(kernels.SHARES), "crossover": 1, "attention": 1, "rebuild": 2}  # rows of it
 SMALL = kernels.Sizes(nodes=100, edges=500, widths=(8,), repeats=2, graphs=("uniform",))

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LONG = b"a" * 200
-SOURCES = {"LICENSE": b"", "src/chronoscale/__init__.py": LONG, "src/chronoscale/strategies/kernels.yaml": b"a: 1"}
+SOURCES = {"LICENSE": b"", "src/chronoscale/__init__.py": LONG, "src/chronoscale/strategies/costing/kernels.yaml": b"a: 1"}
 LIBRARY = "chronoscale/cuda_ext/libchronoscale_{}.so"
 INFO = "chronoscale-1.dist-info"
 TAG = "py3-none-manylinux_2_34_x86_64"

@@ -14,12 +14,12 @@ from emulation import compiler, library
 from pretended import CUDA, Findings, Kind, pretended
 from torch import Tensor
 
-from chronoscale.cuda_ext import native
-from chronoscale.cuda_ext.graph import CSR, Delta
-from chronoscale.cuda_ext.ops import increment_
-from chronoscale.real_exec.device_lanes import DeviceLanes
-from chronoscale.real_exec.lanes import lanes_for, used
-from chronoscale.real_exec.task import Task
+from chronoscale.cuda_ext.native import abi
+from chronoscale.cuda_ext.operators.aggregation import increment_
+from chronoscale.cuda_ext.operators.graph import CSR, Delta
+from chronoscale.real_exec.execution.device_lanes import DeviceLanes
+from chronoscale.real_exec.execution.lanes import lanes_for, used
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.strategies.schedule import Lane, Op
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="the kernels are emulated, which needs a C++ compiler")
@@ -139,7 +139,7 @@ FAULTS: Mapping[str, tuple[Kind, list[Step]]] = {
     ),
     "a kernel that is given the host's memory": (
         Kind.MIXED,
-        [Step(Op.AGGREGATE, Lane.COMPUTE, lambda at: native.aggregate(graph(), None, torch.ones(ROWS, WIDTH, device=CUDA)))],
+        [Step(Op.AGGREGATE, Lane.COMPUTE, lambda at: abi.aggregate(graph(), None, torch.ones(ROWS, WIDTH, device=CUDA)))],
     ),
 }
 
@@ -299,7 +299,7 @@ def test_a_replay_does_again_what_was_captured() -> None:
     def steps(one: Captured) -> None:
         joining(lambda one: one.at.update(there=one.at["host"].to(CUDA, non_blocking=True)))(one)
         weight = torch.full((WIDTH, 1), 2.0, device=CUDA, requires_grad=True)
-        one.at["sum"] = native.aggregate(one.at["graph"], None, one.at["x"])
+        one.at["sum"] = abi.aggregate(one.at["graph"], None, one.at["x"])
         (used(one.at["there"]) @ weight).sum().backward()
         one.at["slope"] = weight.grad
         one.at["x"].add_(1)

@@ -22,8 +22,8 @@ from rivals.pygt import Equations, Pygt, Taken  # noqa: E402
 from rivals.windowed import WindowTrainer  # noqa: E402
 from rivals.windows import apart, normal  # noqa: E402
 
+from chronoscale.batching.snapshots.retention import Decay  # noqa: E402
 from chronoscale.datasets.generate.growth import GrowthGraph  # noqa: E402
-from chronoscale.datasets.snapshots.retention import Decay  # noqa: E402
 from chronoscale.errors import UserError  # noqa: E402
 from chronoscale.real_exec.snapshots.model import GcnBlock  # noqa: E402
 from chronoscale.strategies.snapshots.models import model_shape  # noqa: E402

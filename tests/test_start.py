@@ -37,7 +37,7 @@ if entry == "command":
         code = end.code or 0
 else:
     from importlib import import_module
-    from chronoscale.real_exec.server import PRELOADED
+    from chronoscale.real_exec.ranks.server import PRELOADED
     for name in PRELOADED:
         import_module(name)
     code = 0

@@ -9,20 +9,20 @@ from one_rank import here
 
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.experiments import check
-from chronoscale.harness.jobs import item, job, schedules
+from chronoscale.harness.execute.jobs import item, job, schedules
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.planners import planned, planners
-from chronoscale.harness.runs import Run, as_given
-from chronoscale.harness.simulation import simulate
+from chronoscale.harness.runs.run_folder import Run, as_given
+from chronoscale.harness.runs.start import start
+from chronoscale.harness.runs.training_record import CONTROL, FOLDER, JOB, NAIVE
+from chronoscale.harness.simulate.simulation import simulate
 from chronoscale.harness.snapshots.data import kept, stored
-from chronoscale.harness.started import start
-from chronoscale.harness.trained import CONTROL, FOLDER, JOB, NAIVE
-from chronoscale.real_exec.checkpoint import EpochRecord, keep
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.plans import TEST, Plans
+from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.snapshots.model import SnapshotModel, learner_of
+from chronoscale.real_exec.training.checkpoint import EpochRecord, keep
+from chronoscale.real_exec.training.learner import Learner
+from chronoscale.real_exec.training.plans import TEST, Plans
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import DatasheetCosts, Fit, FittedCosts

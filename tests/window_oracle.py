@@ -13,9 +13,9 @@ import torch
 from dense_trainer import RATE, recur
 from torch import Tensor
 
-from chronoscale.datasets.snapshots.chunks import Chunks
+from chronoscale.batching.snapshots.chunks import Chunks
+from chronoscale.batching.snapshots.survival import Epoch, level_of, rank_of
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
-from chronoscale.datasets.snapshots.survival import Epoch, level_of, rank_of
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.strategies.workload import Hyper
 

@@ -21,7 +21,7 @@ HOPPER = "90"  # where no device says otherwise
 LIBRARIES = ("libchronoscale_cpu.so", "libchronoscale_cuda.so")
 STAMP = "stamp"
 LOADED = (
-    "import json, torch; from chronoscale.cuda_ext.backend import backends; from chronoscale.cuda_ext.loader import versions;"
+    "import json, torch; from chronoscale.cuda_ext.native.backend import backends; from chronoscale.cuda_ext.native.loader import versions;"
     "print(json.dumps({'backends': backends(), 'libraries': versions(), 'device': torch.cuda.is_available()}))"
 )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.attention import attention
-from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap, row_ids
-from chronoscale.cuda_ext.ops import aggregate, increment_, rebuild
+from chronoscale.cuda_ext.operators.aggregation import aggregate, increment_, rebuild
+from chronoscale.cuda_ext.operators.attention import attention
+from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap, row_ids
 from gpu import rivals
 from gpu.record import Failed
 

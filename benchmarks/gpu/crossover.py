@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from chronoscale.cuda_ext.graph import CSR
-from chronoscale.cuda_ext.ops import aggregate
-from chronoscale.real_exec.fit import fit
+from chronoscale.cuda_ext.operators.aggregation import aggregate
+from chronoscale.cuda_ext.operators.graph import CSR
+from chronoscale.real_exec.measurement.fit import fit
+from chronoscale.strategies.costing.curves import DESCRIBED
 from chronoscale.strategies.costs import FORMS, Fit
-from chronoscale.strategies.curves import DESCRIBED
 from gpu.graphs import drawn, normal
 from gpu.timing import measure
 
@@ -26,7 +26,7 @@ SCALES = ((1.0, 1.0), (0.75, 0.75), (0.5, 0.5), (0.25, 0.25), (1.0, 0.5), (0.5, 
 def crossover(graph: CSR, x: Tensor, rows: Sequence[dict[str, Any]], repeats: int) -> dict[str, Any]:
     """`measured` and `predicted`, each a share, or NEVER or ALWAYS; `error` of the predicted share, None where one of the two is none.
 
-    The curves are fitted as a profile's are (`real_exec.fit`), on whole sums of graphs of several sizes and on increments; the two shares
+    The curves are fitted as a profile's are (`measurement.fit`), on whole sums of graphs of several sizes and on increments; the two shares
     that the measured crossover lies between are left out of them.
     """
     ratio = [row["times"]["increment_"]["ms"] / row["times"]["aggregate"]["ms"] for row in rows]
@@ -63,7 +63,7 @@ def _sized(graph: CSR, x: Tensor, repeats: int) -> list[dict[str, Any]]:
 
 
 def _sample(op: str, x: Tensor, nodes: int, edges: int, rows: int, time: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A row as `real_exec.fit.tabulate` makes it; without a time what a curve is asked for."""
+    """A row as `real_exec.measurement.fit.tabulate` makes it; without a time what a curve is asked for."""
     width = x.shape[1]
     moved, flops = 4 * width * (edges + 2 * rows) + 8 * edges, 2 * edges * width
     where = {"op": op, "lane": "", "variant": 0, "width": width, "collective": -1, "ranks": 1, "alone": False}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from chronoscale.cuda_ext.backend import backends
+from chronoscale.cuda_ext.native.backend import backends
 from gpu.place import Place
 from gpu.record import Failed, NoDevice
 

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.backend import TRITON, missing
-from chronoscale.cuda_ext.edge_softmax import edge_softmax
-from chronoscale.cuda_ext.edges import aggregate_edges
-from chronoscale.cuda_ext.graph import CSR
-from chronoscale.cuda_ext.ops import aggregate
-from chronoscale.cuda_ext.tables import gather_rows
+from chronoscale.cuda_ext.native.backend import TRITON, missing
+from chronoscale.cuda_ext.operators.aggregation import aggregate
+from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
+from chronoscale.cuda_ext.operators.edges import aggregate_edges
+from chronoscale.cuda_ext.operators.graph import CSR
+from chronoscale.cuda_ext.operators.tables import gather_rows
 from gpu.checks import off
 from gpu.device import present
 from gpu.graphs import normal

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap
+from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap
 
 SKEW = 0.8  # of the Pareto law that both ends are drawn from; the largest row then has some 4 % of all edges
 

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.attention import attention, attention_increment_
-from chronoscale.cuda_ext.graph import CSR, Delta
-from chronoscale.cuda_ext.ops import aggregate, increment_, rebuild
+from chronoscale.cuda_ext.operators.aggregation import aggregate, increment_, rebuild
+from chronoscale.cuda_ext.operators.attention import attention, attention_increment_
+from chronoscale.cuda_ext.operators.graph import CSR, Delta
 from gpu import checks, rivals
 from gpu.crossover import SHARES, crossover
 from gpu.device import present

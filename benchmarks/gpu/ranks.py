@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.real_exec.job import Job, Settings
-from chronoscale.real_exec.launch import launch
+from chronoscale.real_exec.ranks.launch import launch
 from gpu.cases import REHEARSED, SEED, Sizes, jobs
 from gpu.device import present
 from gpu.losses import compare, emptied

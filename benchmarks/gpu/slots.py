@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.encoding import encode
-from chronoscale.cuda_ext.gates import gates
-from chronoscale.cuda_ext.slots import Slots, attend
+from chronoscale.cuda_ext.operators.encoding import encode
+from chronoscale.cuda_ext.operators.gates import gates
+from chronoscale.cuda_ext.operators.slots import Slots, attend
 from gpu.checks import off
 from gpu.graphs import normal
 from gpu.kernels import copy_of, rates

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.graph import CSR, Delta
+from chronoscale.cuda_ext.operators.graph import CSR, Delta
 
 try:
     import triton

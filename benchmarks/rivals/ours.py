@@ -10,14 +10,15 @@ from math import nan
 import numpy as np
 import torch
 
-from chronoscale.cuda_ext.backend import set_threads
+from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.streams.evaluation import evaluate
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.program import EventProgram
@@ -59,11 +60,11 @@ def run(
     set_threads(threads)
     data = Prepared.of(stream, Protocol(hidden=hidden, ranked=max(ranked, 1)))
     hyper = Hyper(batch_size=batch_size, fanout=(10,))
-    shape = shape_for(choice, data.statistics, hyper)
+    shape = shape_for(choice, statistics_of(data), hyper)
     context = Context(settings=Settings(threads=threads, learning_rate=learning_rate, seed=seed))
     material = Material.on(data, choice, hyper, context)
     learner = material.learner(choice, context)
-    schedule = TGL_UNIQUE.plan(Workload(stream.name, data.statistics, shape, hyper), 1, UNUSED)
+    schedule = TGL_UNIQUE.plan(Workload(stream.name, statistics_of(data), shape, hyper), 1, UNUSED)
     program = EventProgram(schedule, material, learner, hyper, context)
     history: list[Epoch] = []
     best, kept = 0, None

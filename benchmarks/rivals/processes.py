@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 
 import torch
 
-from chronoscale.cuda_ext.backend import set_threads
+from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
-from chronoscale.real_exec.context import Context, joined
+from chronoscale.real_exec.execution.context import Context, joined
 from chronoscale.real_exec.job import Settings
 from chronoscale.strategies.workload import Hyper, ModelShape
 from rivals.plain_torch import PlainTorch

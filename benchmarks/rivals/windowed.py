@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from chronoscale.datasets.snapshots.chunks import Counted, chunked
+from chronoscale.batching.snapshots.chunks import Counted, chunked
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.interpreter import Pass, execute
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.interpreter import Pass, execute
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.flaredtdg.keeping import Keeping
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, Windowed

@@ -9,8 +9,8 @@ from emulation.builder import compiler, library
 from emulation.stand_in import EMULATED, emulated
 from native_case import CTYPES, without_cpp_operators
 
-from chronoscale.cuda_ext import native
-from chronoscale.cuda_ext.backend import NAMES, TRITON, backends, interpreted, missing, set_threads
+from chronoscale.cuda_ext.native import abi
+from chronoscale.cuda_ext.native.backend import NAMES, TRITON, backends, interpreted, missing, set_threads
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def emulated_kernels(emulation: None) -> Iterator[None]:
 @pytest.fixture
 def steps(backend: str) -> int:
     """How many of a thousand changes to make: the emulated kernels are slow, and the rest is the same as on other backends."""
-    return 60 if native.on_cuda(torch.empty(0)) else 1000
+    return 60 if abi.on_cuda(torch.empty(0)) else 1000
 
 
 @pytest.fixture

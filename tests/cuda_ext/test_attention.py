@@ -11,8 +11,8 @@ import torch
 from changing_graphs import changing, distance, operand
 from torch import Tensor
 
-from chronoscale.cuda_ext.attention import Attention, attention, attention_increment, attention_increment_
-from chronoscale.cuda_ext.graph import CSR, EdgeMap
+from chronoscale.cuda_ext.operators.attention import Attention, attention, attention_increment, attention_increment_
+from chronoscale.cuda_ext.operators.graph import CSR, EdgeMap
 from chronoscale.datasets.snapshots.difference import edge_map
 from chronoscale.datasets.snapshots.sequence import Snapshot
 from chronoscale.errors import UserError

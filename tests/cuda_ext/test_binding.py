@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from native_case import HAS_CPU
 
-from chronoscale.cuda_ext import binding
-from chronoscale.cuda_ext.binding import bind, bound, ranges, unbind
-from chronoscale.cuda_ext.temporal import POLICIES, Policy
+from chronoscale.cuda_ext.sampling import bound_threads
+from chronoscale.cuda_ext.sampling.bound_threads import bind, bound, ranges, unbind
+from chronoscale.cuda_ext.sampling.temporal import POLICIES, Policy
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import MachineError, UserError
@@ -70,22 +70,22 @@ def test_each_thread_has_its_cpu_and_the_caller_keeps_its_own() -> None:
         fresh = {thread: mask for thread, mask in masks().items() if thread not in before}
         assert [fresh[thread] for thread in sorted(fresh)] == [str(cpu) for cpu in order]
         assert os.sched_getaffinity(0) == mine and masks()[threading.get_native_id()] == ranges(mine)
-        assert binding.threads() == len(order)
-    assert set(masks()) <= before and binding.threads() == 0
+        assert bound_threads.threads() == len(order)
+    assert set(masks()) <= before and bound_threads.threads() == 0
 
 
 def test_a_new_binding_takes_the_place_of_the_old_one() -> None:
     before = set(masks())
     for cpus in (ALLOWED[:1], ALLOWED, ALLOWED[:2]):
         bind(cpus)
-        assert binding.threads() == len(cpus) == len(set(masks()) - before)
+        assert bound_threads.threads() == len(cpus) == len(set(masks()) - before)
     with pytest.raises(UserError, match=rf"^bind: {len(ALLOWED[:2])} threads are bound already; one binding at a time$"), bound(ALLOWED):
         pass
     unbind()
     unbind()
     assert set(masks()) <= before
     with bound(()):
-        assert binding.threads() == 0
+        assert bound_threads.threads() == 0
 
 
 def test_callers_take_turns_while_threads_are_bound_and_unbound() -> None:
@@ -124,12 +124,12 @@ def test_a_forked_child_is_not_bound() -> None:
         child = os.fork()
         if child == 0:
             signal.alarm(20)  # a deadlock ends the child, and the test fails
-            sound = binding.threads() == 0 and all(map(np.array_equal, sampled(tcsr, 20_000), expected))
+            sound = bound_threads.threads() == 0 and all(map(np.array_equal, sampled(tcsr, 20_000), expected))
             bind(ALLOWED[:1])
-            sound = sound and binding.threads() == 1 and all(map(np.array_equal, sampled(tcsr, 20_000), expected))
+            sound = sound and bound_threads.threads() == 1 and all(map(np.array_equal, sampled(tcsr, 20_000), expected))
             os._exit(0 if sound else 1)
         _, status = os.waitpid(child, 0)
-        assert os.waitstatus_to_exitcode(status) == 0 and binding.threads() == len(ALLOWED)
+        assert os.waitstatus_to_exitcode(status) == 0 and bound_threads.threads() == len(ALLOWED)
 
 
 def test_cpus_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,9 +144,9 @@ def test_cpus_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     for cpu in (999, 5000):
         with pytest.raises(MachineError, match=rf"^the system did not bind threads to the CPUs {cpu}; is one of them offline\?$"):
             bind([cpu])
-        assert binding.threads() == 0
-    monkeypatch.setattr(binding, "cpu_library", lambda: None)
-    assert binding.threads() == 0
+        assert bound_threads.threads() == 0
+    monkeypatch.setattr(bound_threads, "cpu_library", lambda: None)
+    assert bound_threads.threads() == 0
     with pytest.raises(MachineError, match=r"^threads cannot be bound: no native library$"):
         bind([0])
 

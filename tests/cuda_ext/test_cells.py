@@ -12,11 +12,11 @@ from native_case import PLACES, needs_cpu
 from profiles import examples
 from torch import Tensor
 
-from chronoscale.cuda_ext import blocks
-from chronoscale.cuda_ext.backend import set_threads
-from chronoscale.cuda_ext.cells import Weights
-from chronoscale.cuda_ext.gru import gru
-from chronoscale.cuda_ext.lstm import lstm
+from chronoscale.cuda_ext.native.backend import set_threads
+from chronoscale.cuda_ext.operators import blocks
+from chronoscale.cuda_ext.operators.cells import Weights
+from chronoscale.cuda_ext.operators.gru import gru
+from chronoscale.cuda_ext.operators.lstm import lstm
 from chronoscale.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("threads", "short")

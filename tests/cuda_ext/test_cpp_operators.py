@@ -13,15 +13,15 @@ from emulation.builder import library as emulated_library
 from native_case import needs_cpu, without_cpp_operators
 from torch import Tensor
 
-from chronoscale.cuda_ext import cpp_build, cpp_operators, loader, native
-from chronoscale.cuda_ext.edge_softmax import edge_softmax
-from chronoscale.cuda_ext.edges import aggregate_edges
-from chronoscale.cuda_ext.encoding import encode
-from chronoscale.cuda_ext.gates import gates
-from chronoscale.cuda_ext.graph import CSR, Delta
-from chronoscale.cuda_ext.ops import aggregate, increment, increment_
-from chronoscale.cuda_ext.slots import Slots, attend
-from chronoscale.cuda_ext.tables import gather_rows
+from chronoscale.cuda_ext.native import abi, cpp_build, cpp_operators, loader
+from chronoscale.cuda_ext.operators.aggregation import aggregate, increment, increment_
+from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
+from chronoscale.cuda_ext.operators.edges import aggregate_edges
+from chronoscale.cuda_ext.operators.encoding import encode
+from chronoscale.cuda_ext.operators.gates import gates
+from chronoscale.cuda_ext.operators.graph import CSR, Delta
+from chronoscale.cuda_ext.operators.slots import Slots, attend
+from chronoscale.cuda_ext.operators.tables import gather_rows
 from chronoscale.errors import MachineError, UserError
 
 pytestmark = [needs_cpu, pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")]
@@ -69,8 +69,8 @@ def test_an_operator_serves_what_fits(name: str, monkeypatch: pytest.MonkeyPatch
     """No call of a kernel goes through ctypes, backwards neither."""
     operator, given = CALLS[name]
     for way in ("status", "call"):
-        monkeypatch.setattr(native, way, lambda *_: pytest.fail("went through ctypes"))
-    monkeypatch.setattr("chronoscale.cuda_ext.slots_native._call", lambda *_: pytest.fail("went through ctypes"))
+        monkeypatch.setattr(abi, way, lambda *_: pytest.fail("went through ctypes"))
+    monkeypatch.setattr("chronoscale.cuda_ext.native.slots._call", lambda *_: pytest.fail("went through ctypes"))
     made = first(operator(*given))
     if name in GRADED:
         assert made.grad_fn is not None and "cpp_operators::" in made.grad_fn.name()
@@ -238,11 +238,11 @@ def test_tangents_are_refused_not_dropped() -> None:
 def test_who_listens_hears_of_kernels() -> None:
     heard: list[str] = []
     listener = lambda name, *_: heard.append(name)  # noqa: E731
-    native.listeners.append(listener)
+    abi.listeners.append(listener)
     try:
         aggregate(GRAPH, torch.ones(3, 2))
     finally:
-        native.listeners.remove(listener)
+        abi.listeners.remove(listener)
     assert heard == ["aggregate_f32"]
 
 

@@ -15,8 +15,8 @@ import torch
 
 import chronoscale
 from chronoscale import cuda_ext
-from chronoscale.cuda_ext import backend, loader
-from chronoscale.cuda_ext.devices import Built, Device, missing
+from chronoscale.cuda_ext.native import backend, loader
+from chronoscale.cuda_ext.native.devices import Built, Device, missing
 from chronoscale.errors import ChronoscaleWarning, UserError
 
 WHEEL = "80,90-real,100-real"  # what CMakeLists.txt builds
@@ -120,8 +120,8 @@ def test_each_device_is_judged_by_its_own_capability(here) -> None:
     assert loader.cuda_missing(2) == "no CUDA device 2"
     assert "cuda" in backend.backends() and loader.cuda_library() is not None
     assert loader.versions()["cuda"] == f"{loader.ABI_VERSION} ({WHEEL})"
-    assert backend.select(torch.device("cuda", 0), None) is backend.native
-    assert backend.select(torch.device("cuda", 0), "cuda") is backend.native
+    assert backend.select(torch.device("cuda", 0), None) is backend.abi
+    assert backend.select(torch.device("cuda", 0), "cuda") is backend.abi
     with pytest.raises(
         UserError, match=r"^backend 'cuda' is not available here: Tesla T4 .* build with CUDAARCHS=75; available: reference"
     ):
@@ -171,7 +171,7 @@ def test_asking_for_the_cpu_with_a_cuda_tensor_leaves_the_threads_alone(here, mo
 )
 def test_the_library_itself_loads_without_a_device() -> None:
     program = (
-        "from chronoscale.cuda_ext import loader; from chronoscale.cuda_ext.devices import read;"
+        "from chronoscale.cuda_ext.native import loader; from chronoscale.cuda_ext.native.devices import read;"
         "built, driver, found = read(loader._cuda()); assert built.codes() and built.toolkit >= 11000, built; assert not found;"
         "print('no NVIDIA driver' if driver == 0 else 'no CUDA-capable device is detected'); print(loader.cuda_missing())"
     )

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from native_case import PLACES, needs_cpu
 
-from chronoscale.cuda_ext import distinct as made
-from chronoscale.cuda_ext import distinct_reference
-from chronoscale.cuda_ext.distinct import compressed, distinct
+from chronoscale.cuda_ext.reference import distinct as distinct_reference
+from chronoscale.cuda_ext.sampling import distinct as made
+from chronoscale.cuda_ext.sampling.distinct import compressed, distinct
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from chronoscale.cuda_ext import edges_native, native
-from chronoscale.cuda_ext.backend import TRITON, backends, interpreted, set_threads
-from chronoscale.cuda_ext.edge_softmax import edge_softmax
+from chronoscale.cuda_ext.native import abi
+from chronoscale.cuda_ext.native import edges as edges_native
+from chronoscale.cuda_ext.native.backend import TRITON, backends, interpreted, set_threads
+from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
 from chronoscale.errors import UserError
 
 LENGTHS = (0, 1, 2, 9, 10, 15, 16, 17, 31, 32, 33, 0, 64, 65, 129, 511, 512, 513, 1500, 3, 0)  # around registers, warps and pieces
@@ -165,14 +166,14 @@ def test_emulated_pointers_that_are_wrong_spoil_no_memory(emulated_kernels: None
     for wrong in ([0, 4, 3, 60], [5, 2, 60], [3, 0, 60], [0, 2**40, 30], [40, 20, 0], [-5, 30, 20, 61]):
         edges_native.softmax(scores, torch.tensor(wrong), 9)
         edges_native.softmax_grad(scores, scores, torch.tensor(wrong), 9)
-    assert native.on_cuda(scores)
+    assert abi.on_cuda(scores)
 
 
 def test_emulated_rows_that_are_not_long_take_one_launch(emulated_kernels: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counters, which a call has where it has pieces of rows, are what the second depends on."""
     asked: list[int] = []
-    made = native._counters
-    monkeypatch.setattr(native, "_counters", lambda *given: (asked.append(given[2]), made(*given))[1])
+    made = abi._counters
+    monkeypatch.setattr(abi, "_counters", lambda *given: (asked.append(given[2]), made(*given))[1])
     for lengths, longest, pieces in (((3, 10, 32), None, []), ((300, 300), 300, []), ((300, 300), None, [2]), ((10, 600), 600, [2])):
         asked.clear()
         indptr = pointers(lengths)

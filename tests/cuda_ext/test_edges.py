@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from chronoscale.cuda_ext import edges_native, native
-from chronoscale.cuda_ext.backend import TRITON, backends, missing, set_threads
-from chronoscale.cuda_ext.edges import aggregate_edges
-from chronoscale.cuda_ext.graph import CSR
-from chronoscale.cuda_ext.ops import aggregate
+from chronoscale.cuda_ext.native import abi
+from chronoscale.cuda_ext.native import edges as edges_native
+from chronoscale.cuda_ext.native.backend import TRITON, backends, missing, set_threads
+from chronoscale.cuda_ext.operators.aggregation import aggregate
+from chronoscale.cuda_ext.operators.edges import aggregate_edges
+from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.errors import UserError
 
 ROWS, NODES, EDGES = 70, 40, 900
@@ -173,7 +174,7 @@ def test_emulated_edges_to_no_row_are_left_out(emulated_kernels: None) -> None:
         assert torch.equal(found, expected)
         lost = edges_native.aggregate(x, target, 5, source - 4, deterministic, False)
         assert lost[[0, 2]].isnan().all() and not lost[[1, 3, 4]].any()
-    assert native.on_cuda(x)
+    assert abi.on_cuda(x)
 
 
 def test_emulated_targets_that_do_not_ascend_spoil_no_memory(emulated_kernels: None) -> None:

@@ -22,10 +22,10 @@ from emulation.convert import Unclear, convert
 from emulation.stand_in import emulated
 from torch import Tensor
 
-from chronoscale.cuda_ext import loader
-from chronoscale.cuda_ext.backend import backends
-from chronoscale.cuda_ext.graph import CSR
-from chronoscale.cuda_ext.ops import aggregate
+from chronoscale.cuda_ext.native import loader
+from chronoscale.cuda_ext.native.backend import backends
+from chronoscale.cuda_ext.operators.aggregation import aggregate
+from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.errors import MachineError
 
 pytestmark = pytest.mark.skipif(compiler() is None or "cpu" not in backends(), reason="no C++ compiler, or no backend 'cpu'")

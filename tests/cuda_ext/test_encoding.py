@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from native_case import LAYERED, needs_cpu, run_on
 
-from chronoscale.cuda_ext.backend import set_threads
-from chronoscale.cuda_ext.encoding import encode
+from chronoscale.cuda_ext.native.backend import set_threads
+from chronoscale.cuda_ext.operators.encoding import encode
 from chronoscale.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("threads")

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from native_case import LAYERED, needs_cpu, run_on
 from torch import Tensor
 
-from chronoscale.cuda_ext import backend
-from chronoscale.cuda_ext.backend import set_threads
-from chronoscale.cuda_ext.gates import gates
-from chronoscale.cuda_ext.loader import cpu_library
+from chronoscale.cuda_ext.native import backend
+from chronoscale.cuda_ext.native.backend import set_threads
+from chronoscale.cuda_ext.native.loader import cpu_library
+from chronoscale.cuda_ext.operators.gates import gates
 from chronoscale.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("threads")

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from chronoscale.cuda_ext.attention import attention, attention_increment
-from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap, _Operand
-from chronoscale.cuda_ext.ops import aggregate, increment, increment_, rebuild
+from chronoscale.cuda_ext.operators.aggregation import aggregate, increment, increment_, rebuild
+from chronoscale.cuda_ext.operators.attention import attention, attention_increment
+from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap, _Operand
 from chronoscale.errors import UserError
 
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronoscale.cuda_ext import greedy_reference
-from chronoscale.cuda_ext.backend import backends
-from chronoscale.cuda_ext.greedy import Pairing, pair_groups
+from chronoscale.cuda_ext.native.backend import backends
+from chronoscale.cuda_ext.reference import greedy as greedy_reference
+from chronoscale.cuda_ext.scheduling.greedy import Pairing, pair_groups
 from chronoscale.errors import UserError
 
 

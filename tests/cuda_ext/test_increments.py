@@ -10,8 +10,8 @@ import torch
 from changing_graphs import STEPS, changing, distance, operand
 from torch import Tensor
 
-from chronoscale.cuda_ext.graph import Delta
-from chronoscale.cuda_ext.ops import aggregate, increment, increment_
+from chronoscale.cuda_ext.operators.aggregation import aggregate, increment, increment_
+from chronoscale.cuda_ext.operators.graph import Delta
 from chronoscale.datasets.snapshots.csr import Variant
 from chronoscale.datasets.snapshots.difference import delta_csr
 from chronoscale.datasets.snapshots.sequence import Snapshot

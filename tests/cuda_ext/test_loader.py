@@ -15,18 +15,18 @@ import torch
 from native_case import needs_cpu
 
 import chronoscale
-from chronoscale.cuda_ext.graph import CSR
-from chronoscale.cuda_ext.ops import aggregate
+from chronoscale.cuda_ext.operators.aggregation import aggregate
+from chronoscale.cuda_ext.operators.graph import CSR
 
 SOURCES = Path(chronoscale.__file__).parent / "cuda_ext" / "csrc"
 
 WITHOUT_LIBRARY = """
 import warnings
 import numpy, torch
-from chronoscale.cuda_ext.backend import backends
-from chronoscale.cuda_ext.graph import CSR
-from chronoscale.cuda_ext.greedy import pair_groups
-from chronoscale.cuda_ext.ops import aggregate
+from chronoscale.cuda_ext.native.backend import backends
+from chronoscale.cuda_ext.operators.graph import CSR
+from chronoscale.cuda_ext.scheduling.greedy import pair_groups
+from chronoscale.cuda_ext.operators.aggregation import aggregate
 graph = CSR(torch.tensor([0, 2]), torch.tensor([0, 1], dtype=torch.int32), None, 2)
 with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("always")
@@ -66,7 +66,7 @@ def test_a_missing_library_warns_once_and_computes(tmp_path: Path) -> None:
 def test_a_broken_library_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "libchronoscale_cpu.so").write_bytes(b"not a library")
     environment = {**os.environ, "CHRONOSCALE_LIBRARY_DIR": str(tmp_path), "PYTHONPATH": str(Path(chronoscale.__file__).parents[1])}
-    program = "from chronoscale.cuda_ext.loader import cpu_library; cpu_library()"
+    program = "from chronoscale.cuda_ext.native.loader import cpu_library; cpu_library()"
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
     assert "MachineError" in done.stderr and "does not load" in done.stderr
 

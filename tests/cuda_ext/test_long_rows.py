@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from profiles import examples
 from torch import Tensor
 
-from chronoscale.cuda_ext import native
-from chronoscale.cuda_ext.attention import attention
-from chronoscale.cuda_ext.backend import backends
-from chronoscale.cuda_ext.graph import CSR, PIECE, Delta, EdgeMap
-from chronoscale.cuda_ext.ops import aggregate, increment
+from chronoscale.cuda_ext.native import abi
+from chronoscale.cuda_ext.native.backend import backends
+from chronoscale.cuda_ext.operators.aggregation import aggregate, increment
+from chronoscale.cuda_ext.operators.attention import attention
+from chronoscale.cuda_ext.operators.graph import CSR, PIECE, Delta, EdgeMap
 
 LENGTHS = [
     [511], [512], [513], [1024], [0, 512, 0], [1, 512], [512, 512], [513, 511, 513], [100, 900, 30, 700, 5], [511, 1, 512], [5000, 3, 511],
@@ -72,12 +72,12 @@ def test_long_rows_attend(backend: str, device: str, lengths: list[int]) -> None
 
 @pytest.mark.parametrize("lengths", [[512, 700, 3, 512, 1024], [2, 600, 5]], ids=["long", "mixed"])
 def test_rows_that_are_not_asked_for_stay_as_they_are(backend: str, device: str, lengths: list[int]) -> None:
-    if backend == "reference" or not native.on_cuda(torch.empty(0, device=device)):
+    if backend == "reference" or not abi.on_cuda(torch.empty(0, device=device)):
         pytest.skip("an argument of the CUDA kernels")
     graph, x = graph_of(lengths).to(device), whole(37, 8).to(device)
     only = torch.arange(graph.num_rows, device=device).remainder(2).to(torch.uint8)
     out = torch.full((graph.num_rows, 8), -1.0, device=device)
-    native.aggregate(graph, graph.values, x, only, out)
+    abi.aggregate(graph, graph.values, x, only, out)
     assert torch.equal(out, torch.where(only.bool()[:, None], aggregate(graph, x, backend), -1))
 
 
@@ -94,13 +94,13 @@ def test_any_lengths_are_exact(lengths: list[int]) -> None:
 
 def test_a_captured_call_has_counters_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a CUDA graph records runs later, in any order and on any stream."""
-    monkeypatch.setattr(native, "_zeros", {})
+    monkeypatch.setattr(abi, "_zeros", {})
     device = torch.device("cpu")
-    kept = native._counters(device, 0, 10)
-    monkeypatch.setattr(native, "_captured", lambda device: True)
-    first, second = native._counters(device, 0, 10), native._counters(device, 0, 10)
+    kept = abi._counters(device, 0, 10)
+    monkeypatch.setattr(abi, "_captured", lambda device: True)
+    first, second = abi._counters(device, 0, 10), abi._counters(device, 0, 10)
     assert len({kept.data_ptr(), first.data_ptr(), second.data_ptr()}) == 3 and not first.any()
-    assert list(native._zeros.values()) == [kept]
+    assert list(abi._zeros.values()) == [kept]
 
 
 def test_no_counters_are_passed_where_no_row_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,8 +108,8 @@ def test_no_counters_are_passed_where_no_row_is_long(monkeypatch: pytest.MonkeyP
         pytest.skip("no C++ compiler, or no backend 'cpu'")
     asked: list[int] = []
     with emulated():
-        made = native._counters
-        monkeypatch.setattr(native, "_counters", lambda *given: (asked.append(given[2]), made(*given))[1])
+        made = abi._counters
+        monkeypatch.setattr(abi, "_counters", lambda *given: (asked.append(given[2]), made(*given))[1])
         for lengths, pieces in (([511] * 4, []), ([511, 512], [2]), ([3], [])):
             asked.clear()
             aggregate(graph_of(lengths), whole(37, 4), "cpu")
@@ -160,7 +160,7 @@ def test_listed_and_unlisted_rows_make_the_same_bits(emulated_kernels: None) -> 
 
 
 def test_the_kernels_have_pieces_of_that_size(emulated_kernels: None) -> None:
-    assert native.cuda_library().cs_cuda_piece() == PIECE  # type: ignore[union-attr]
+    assert abi.cuda_library().cs_cuda_piece() == PIECE  # type: ignore[union-attr]
 
 
 def test_long_rows_of_ids_that_were_written_are_forgotten() -> None:

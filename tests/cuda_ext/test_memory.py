@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chronoscale.cuda_ext.loader import cpu_library
+from chronoscale.cuda_ext.native.loader import cpu_library
 
 DRIVER = Path(__file__).parent / "native" / "memory.cpp"
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.backend import backends, set_threads
-from chronoscale.cuda_ext.graph import CSR, Delta
-from chronoscale.cuda_ext.ops import aggregate, increment, increment_
+from chronoscale.cuda_ext.native.backend import backends, set_threads
+from chronoscale.cuda_ext.operators.aggregation import aggregate, increment, increment_
+from chronoscale.cuda_ext.operators.graph import CSR, Delta
 from chronoscale.errors import UserError
 
 WIDTHS = (1, 3, 8, 16, 33, 64, 128, 200)

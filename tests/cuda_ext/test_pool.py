@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import chronoscale
-from chronoscale.cuda_ext.backend import backends
+from chronoscale.cuda_ext.native.backend import backends
 
 pytestmark = pytest.mark.skipif(
     "cpu" not in backends() or not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 3,
@@ -20,7 +20,7 @@ PROGRAM = """
 import os, sys, threading
 from pathlib import Path
 import numpy
-from chronoscale.cuda_ext.greedy import pair_groups  # needs no torch, which has threads of its own
+from chronoscale.cuda_ext.scheduling.greedy import pair_groups  # needs no torch, which has threads of its own
 
 def masks():
     found = {}

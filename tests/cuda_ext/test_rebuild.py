@@ -11,9 +11,9 @@ from changing_graphs import changing, operand
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronoscale.cuda_ext.backend import backends
-from chronoscale.cuda_ext.graph import CSR, EdgeMap
-from chronoscale.cuda_ext.ops import rebuild
+from chronoscale.cuda_ext.native.backend import backends
+from chronoscale.cuda_ext.operators.aggregation import rebuild
+from chronoscale.cuda_ext.operators.graph import CSR, EdgeMap
 from chronoscale.datasets.snapshots import difference
 from chronoscale.datasets.snapshots.sequence import Snapshot
 from chronoscale.errors import UserError

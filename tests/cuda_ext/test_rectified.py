@@ -11,8 +11,8 @@ from profiles import examples
 from torch import Tensor
 from torch.nn.functional import linear
 
-from chronoscale.cuda_ext import blocks
-from chronoscale.cuda_ext.rectified import rectified
+from chronoscale.cuda_ext.operators import blocks
+from chronoscale.cuda_ext.operators.rectified import rectified
 from chronoscale.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("short")

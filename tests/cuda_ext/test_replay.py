@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chronoscale.cuda_ext import replay as made
-from chronoscale.cuda_ext import scheduler
-from chronoscale.cuda_ext.replay import Lines, Taken, Turns, replay
+from chronoscale.cuda_ext.native import scheduler
+from chronoscale.cuda_ext.scheduling import replay as made
+from chronoscale.cuda_ext.scheduling.replay import Lines, Taken, Turns, replay
 from chronoscale.errors import ChronoscaleWarning, UserError
 
 LINES = Lines(2, np.array([0, 1, 0], np.int32), np.array([5, 7, 2]), 1, np.array([-1, 0, -1]), np.array([0, 0, 1, 2]), np.array([0, 1]))

@@ -10,8 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronoscale.cuda_ext.graph import CSR
-from chronoscale.cuda_ext.shrink import shrunk
+from chronoscale.cuda_ext.operators.graph import CSR
+from chronoscale.cuda_ext.operators.shrink import shrunk
 from chronoscale.errors import UserError
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from native_case import needs_cpu
 from torch import Tensor
 
-from chronoscale.cuda_ext import native
-from chronoscale.cuda_ext.backend import backends, set_threads
-from chronoscale.cuda_ext.slots import MOST_SLOTS, Encoding, Slots, attend
+from chronoscale.cuda_ext.native import abi
+from chronoscale.cuda_ext.native.backend import backends, set_threads
+from chronoscale.cuda_ext.operators.slots import MOST_SLOTS, Encoding, Slots, attend
 from chronoscale.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("threads")
@@ -239,7 +239,7 @@ def test_no_rows_where_no_slot_is_there(place: tuple[str, str]) -> None:
     of.slots.there[:] = False
     assert not attend(*of, backend=place[0]).any()
     of.slots.there[5, 2] = True
-    if native.on_cuda(of.wanted):
+    if abi.on_cuda(of.wanted):
         sums = attend(*of, backend=place[0])
         assert sums[5].isnan().all() and not sums[:5].any() and not sums[6:].any()
         return

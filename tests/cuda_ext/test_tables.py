@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from chronoscale.cuda_ext import edges_native, native
-from chronoscale.cuda_ext.backend import TRITON, backends, set_threads
-from chronoscale.cuda_ext.tables import gather_rows
+from chronoscale.cuda_ext.native import abi
+from chronoscale.cuda_ext.native import edges as edges_native
+from chronoscale.cuda_ext.native.backend import TRITON, backends, set_threads
+from chronoscale.cuda_ext.operators.tables import gather_rows
 from chronoscale.errors import UserError
 
 WIDTHS = (1, 3, 16, 33, 172)
@@ -93,7 +94,7 @@ def test_emulated_rows_that_are_not_there_are_nan(emulated_kernels: None) -> Non
     cached, sent, index = normal(5, 8), normal(4, 8), torch.tensor([0, -1, 8, 9, 2**40, 5])
     found = edges_native.gather(cached, sent, index)
     assert found[[1, 3, 4]].isnan().all() and torch.equal(found[[0, 2, 5]], torch.cat([cached, sent])[[0, 8, 5]])
-    assert native.on_cuda(cached)
+    assert abi.on_cuda(cached)
 
 
 @pytest.mark.parametrize(

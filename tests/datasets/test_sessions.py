@@ -14,13 +14,13 @@ from numpy.testing import assert_array_equal
 from profiles import examples
 from pydantic import TypeAdapter
 
+from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.sampling.redundancy import BATCH, redundancy
+from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.generate import spec
 from chronoscale.datasets.generate.sessions import SessionStream
 from chronoscale.datasets.generate.specs import GeneratorSpec
-from chronoscale.datasets.streams.deal import Deal
-from chronoscale.datasets.streams.redundancy import BATCH, redundancy
-from chronoscale.datasets.streams.source import Source
 from chronoscale.datasets.streams.statistics import burstiness, count
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError

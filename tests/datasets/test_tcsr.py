@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronoscale.cuda_ext import temporal, temporal_reference
-from chronoscale.cuda_ext.backend import backends
-from chronoscale.cuda_ext.temporal import POLICIES, Policy, Sampled, sample
+from chronoscale.cuda_ext.native.backend import backends
+from chronoscale.cuda_ext.reference import temporal as temporal_reference
+from chronoscale.cuda_ext.sampling import temporal
+from chronoscale.cuda_ext.sampling.temporal import POLICIES, Policy, Sampled, sample
 from chronoscale.datasets.streams import tcsr
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR

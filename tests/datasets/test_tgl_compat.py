@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronoscale.cuda_ext.splitmix import STEP, WORD, mixed
-from chronoscale.cuda_ext.temporal import POLICIES, Policy, Sampled
+from chronoscale.cuda_ext.reference.splitmix import STEP, WORD, mixed
+from chronoscale.cuda_ext.sampling.temporal import POLICIES, Policy, Sampled
 from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR

@@ -14,7 +14,7 @@ from pathlib import Path
 from unittest import mock
 
 import chronoscale
-from chronoscale.cuda_ext import loader
+from chronoscale.cuda_ext.native import loader
 from emulation.convert import convert
 
 CSRC = Path(chronoscale.__file__).parent / "cuda_ext" / "csrc"

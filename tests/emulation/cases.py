@@ -8,15 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.attention import attention, attention_increment
-from chronoscale.cuda_ext.edge_softmax import edge_softmax
-from chronoscale.cuda_ext.edges import aggregate_edges
-from chronoscale.cuda_ext.encoding import encode
-from chronoscale.cuda_ext.gates import gates
-from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap
-from chronoscale.cuda_ext.ops import VARIANTS, aggregate, increment_, rebuild
-from chronoscale.cuda_ext.slots import Slots, attend
-from chronoscale.cuda_ext.tables import gather_rows
+from chronoscale.cuda_ext.operators.aggregation import VARIANTS, aggregate, increment_, rebuild
+from chronoscale.cuda_ext.operators.attention import attention, attention_increment
+from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
+from chronoscale.cuda_ext.operators.edges import aggregate_edges
+from chronoscale.cuda_ext.operators.encoding import encode
+from chronoscale.cuda_ext.operators.gates import gates
+from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap
+from chronoscale.cuda_ext.operators.slots import Slots, attend
+from chronoscale.cuda_ext.operators.tables import gather_rows
 from chronoscale.datasets.snapshots.difference import edge_map
 from chronoscale.datasets.snapshots.sequence import Snapshot
 

@@ -10,7 +10,8 @@ from unittest import mock
 
 import torch
 
-from chronoscale.cuda_ext import backend, cpp_operators, native, reference
+from chronoscale.cuda_ext.native import abi, backend, cpp_operators
+from chronoscale.cuda_ext.reference import aggregation as reference
 from emulation.builder import library
 
 EMULATED = "emulated"  # the contract suite's parameter
@@ -36,7 +37,7 @@ def emulated(seed: int = 0, cuda: ctypes.CDLL | None = None) -> Iterator[StandIn
     stand_in.cuda.emu_seed(seed)
     patches = {"cuda_library": lambda: stand_in, "on_cuda": lambda x: True, "_on_device": lambda x: nullcontext(0)}
     without = mock.patch.object(backend, "select", lambda device, pinned: reference)  # as backend's own functions find it, and no other's
-    zeros = mock.patch.dict(native._zeros, clear=True)  # a launch that failed leaves them as they are
-    with mock.patch.multiple(native, **patches), zeros, without, mock.patch.object(cpp_operators, "operators", lambda: None):
-        native._counters(torch.device("cpu"), 0, 1 << 12)  # made once a stream: no call of a steady iteration
+    zeros = mock.patch.dict(abi._zeros, clear=True)  # a launch that failed leaves them as they are
+    with mock.patch.multiple(abi, **patches), zeros, without, mock.patch.object(cpp_operators, "operators", lambda: None):
+        abi._counters(torch.device("cpu"), 0, 1 << 12)  # made once a stream: no call of a steady iteration
         yield stand_in

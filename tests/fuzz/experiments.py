@@ -16,9 +16,9 @@ import yaml
 from pydantic import BaseModel
 
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.harness.experiments import load
 from chronoscale.harness.families import FAMILIES
-from chronoscale.mistakes import part_of
+from chronoscale.harness.keys.experiment_files import load
+from chronoscale.validation_messages import part_of
 
 SAMPLES = (
     "# a comment\ndataset: growth_small\nmodel: {name: wd-gcn, hidden: 32, inputs: 32, layers: 1}\n"

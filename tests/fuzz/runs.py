@@ -17,12 +17,13 @@ import torch
 from tiny_run import Held, learner, make
 
 from chronoscale.errors import UserError
-from chronoscale.harness import curves, publish
-from chronoscale.harness.exported import export
-from chronoscale.harness.runs import Run
-from chronoscale.harness.started import find, of_run
-from chronoscale.harness.trained import FOLDER
-from chronoscale.real_exec.checkpoint import restore
+from chronoscale.harness import curves
+from chronoscale.harness.runs import publish
+from chronoscale.harness.runs.export import export
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.runs.start import find, of_run
+from chronoscale.harness.runs.training_record import FOLDER
+from chronoscale.real_exec.training.checkpoint import restore
 from chronoscale.reports.tables import tables
 
 UNREAD = (".lock", "links.csv", "experiment.yaml", "ranks-1.job.json")  # kept for people; nothing reads them again

@@ -11,12 +11,12 @@ from matplotlib.text import Text
 from one_rank import here
 
 from chronoscale.errors import MachineError
-from chronoscale.harness import calibration, epochs, execution
+from chronoscale.harness.execute import calibration, epochs, execution
 from chronoscale.harness.snapshots import control_plane
-from chronoscale.real_exec import checkpoint, training
-from chronoscale.real_exec.checkpoint import EpochRecord
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.training import checkpoint, epoch_loop
+from chronoscale.real_exec.training.checkpoint import EpochRecord
+from chronoscale.real_exec.training.learner import Learner
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ def inline(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "launch", here)
     for module in (epochs, control_plane):
         monkeypatch.setattr(module, "start", lambda entry, path, ranks, threads: path)
-        monkeypatch.setattr(module, "wait", lambda path, name, *_: training.train(Job.load(path)))
+        monkeypatch.setattr(module, "wait", lambda path, name, *_: epoch_loop.train(Job.load(path)))
 
 
 @pytest.fixture
@@ -48,12 +48,12 @@ def lose(inline: None, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]
     def after(epochs: int) -> None:
         def keep(folder: Path, record: EpochRecord, learner: Learner, kept: Mapping[str, torch.Tensor]) -> None:
             if record.epoch == epochs:
-                monkeypatch.setattr(training, "keep", checkpoint.keep)
+                monkeypatch.setattr(epoch_loop, "keep", checkpoint.keep)
                 (folder / ".checkpoint.pt").write_bytes(b"half")
                 (folder.parent / ".lock").unlink()  # a process that is killed holds it no longer
                 raise MachineError("rank 0 of 'train' was lost (SIGKILL)")
             checkpoint.keep(folder, record, learner, kept)
 
-        monkeypatch.setattr(training, "keep", keep)
+        monkeypatch.setattr(epoch_loop, "keep", keep)
 
     return after

@@ -12,8 +12,8 @@ from chronoscale.harness.advice.ranking import Choice, ranking
 from chronoscale.harness.advice.reasons import bounds, reason, reasons
 from chronoscale.harness.advice.shown import left, terminal
 from chronoscale.harness.advice.verdict import Verdict
-from chronoscale.harness.experiments import check
-from chronoscale.harness.point import Point
+from chronoscale.harness.keys.experiment_files import check
+from chronoscale.harness.simulate.point import Point
 from chronoscale.simulator.critical import Blame
 from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op
 

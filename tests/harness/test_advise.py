@@ -17,9 +17,9 @@ from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.harness.advice import advise as running
 from chronoscale.harness.advice.candidates import candidates
 from chronoscale.harness.advice.judge import judge
-from chronoscale.harness.advised import Advised
-from chronoscale.harness.experiments import load
-from chronoscale.harness.runs import Run
+from chronoscale.harness.keys.advise import Advised
+from chronoscale.harness.keys.experiment_files import load
+from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.snapshots import partitions
 
 ROOT = Path(__file__).parents[2]

@@ -19,13 +19,13 @@ from command_line import command, one_line
 from chronoscale.datasets import store
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import UserError, in_words
-from chronoscale.harness.experiments import load
-from chronoscale.harness.runs import Run
-from chronoscale.harness.started import find, of_run
-from chronoscale.harness.trained import FOLDER
-from chronoscale.kept import AGAIN
-from chronoscale.real_exec.checkpoint import restore
+from chronoscale.harness.keys.experiment_files import load
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.runs.start import find, of_run
+from chronoscale.harness.runs.training_record import FOLDER
 from chronoscale.real_exec.signals.forecast.walks import transitions
+from chronoscale.real_exec.training.checkpoint import restore
+from chronoscale.records import AGAIN
 
 GOOD = "dataset: growth_small\nmodel: {name: t-gcn, hidden: 8}\ngpus: [1]\n"
 DEEP = "extra: " + 50 * "[" + 50 * "]" + "\n"

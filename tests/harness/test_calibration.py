@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from notation import NsCosts, write
 from one_rank import here
 
-from chronoscale.harness import calibration, execution
-from chronoscale.harness.budget import ALIKE, SAMPLES, SLACK, Budget, work_ns
-from chronoscale.harness.calibration import interleaved
-from chronoscale.harness.noise import OTHERS, SPREAD, STEAL, Noise, Watch
+from chronoscale.harness.execute import calibration, execution
+from chronoscale.harness.execute.budget import ALIKE, SAMPLES, SLACK, Budget, work_ns
+from chronoscale.harness.execute.calibration import interleaved
+from chronoscale.harness.execute.noise import OTHERS, SPREAD, STEAL, Noise, Watch
 from chronoscale.harness.practice import Candidate
 from chronoscale.real_exec.job import Item, Job
-from chronoscale.real_exec.pinning import share
-from chronoscale.strategies.asked import Asked
+from chronoscale.real_exec.ranks.pinning import share
+from chronoscale.strategies.costing.request import Asked
 from chronoscale.strategies.costs import FittedCosts
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Hyper

@@ -9,9 +9,9 @@ import forked
 import pytest
 from command_line import command, one_line
 
-from chronoscale.harness import reference
 from chronoscale.harness.cli.commands import Commands, DataCommands
 from chronoscale.harness.families import FAMILIES
+from chronoscale.harness.keys import reference
 
 HEAVY = {"torch", "pandas", "scipy", "sklearn", "matplotlib", "gurobipy", "highspy", "simpy", "dgl", "distributed", "h5py"}
 

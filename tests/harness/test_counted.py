@@ -10,7 +10,7 @@ import pytest
 
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.harness.experiments import load
+from chronoscale.harness.keys.experiment_files import load
 from chronoscale.harness.practices import practice_of
 from chronoscale.harness.snapshots import counted, data
 from chronoscale.strategies.workload import Workload

@@ -20,7 +20,7 @@ from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.streams.statistics import shape
 from chronoscale.errors import UserError
-from chronoscale.harness import experiments
+from chronoscale.harness.keys import experiment_files
 from chronoscale.harness.practices import PRACTICES
 
 CITY = "{kind: traffic, sensors: 300, steps: 2_000, channels: 2, missing: 0.05, seed: 4}"  # three blocks
@@ -292,7 +292,7 @@ def test_an_experiment_reads_with_the_same_options(tmp_path: Path, dataset: dict
     keys = {"dataset": {key: value for key, value in given.items() if value is not None}, "model": "wd-gcn", "strategies": ["psg"]}
 
     def statistics() -> int:
-        experiment = experiments.check(keys, "e.yaml")
+        experiment = experiment_files.check(keys, "e.yaml")
         return len(PRACTICES["snapshots"].workload(experiment).snapshots)
 
     if not message:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from command_line import command, one_line
 
+from chronoscale.batching.streams.partitioning.divide import divide
+from chronoscale.batching.streams.partitioning.partition import Parts
+from chronoscale.batching.streams.partitioning.quality import Division
+from chronoscale.batching.streams.partitioning.remoteness import Remoteness
 from chronoscale.datasets import store
-from chronoscale.datasets.streams.division import Division
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.partitioning.divide import divide
-from chronoscale.datasets.streams.parts import Parts
-from chronoscale.datasets.streams.remoteness import Remoteness
 from chronoscale.strategies.memshare.communication import Cut, Widths, estimated, published
 
 

@@ -9,7 +9,7 @@ import pytest
 from command_line import command, one_line
 from kineto_trace import copy, save
 
-from chronoscale.harness.runs import Run
+from chronoscale.harness.runs.run_folder import Run
 from chronoscale.strategies.formats import chakra_in
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace

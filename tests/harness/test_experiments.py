@@ -8,13 +8,13 @@ import pytest
 from command_line import command, one_line
 
 from chronoscale.errors import UserError
-from chronoscale.harness.experiments import check, parse
+from chronoscale.harness.execute.profiles import known
 from chronoscale.harness.families import FAMILIES, family_of, holding, training
+from chronoscale.harness.keys.experiment_files import check, parse
 from chronoscale.harness.practices import PRACTICES
-from chronoscale.harness.profiles import known
-from chronoscale.harness.runs import Run
-from chronoscale.harness.simulation import simulate
-from chronoscale.harness.started import find, of_run
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.runs.start import find, of_run
+from chronoscale.harness.simulate.simulation import simulate
 
 # As every run before families had keys of their own wrote it.
 EARLIER = {

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_epoch import BATCH, tiny
 
-from chronoscale.datasets.streams.loading import Frequencies, Room
-from chronoscale.datasets.streams.presampled import frequencies
-from chronoscale.datasets.streams.residents import NOTHING
+from chronoscale.batching.streams.caching.loading import Frequencies, Room
+from chronoscale.batching.streams.caching.residents import NOTHING
+from chronoscale.batching.streams.sampling.presampling import frequencies
 from chronoscale.harness.reproduce.fast.epochs import SAMPLING
 from chronoscale.harness.reproduce.fast.host import Rates
 from chronoscale.harness.reproduce.fast.splits import Split, best, chosen

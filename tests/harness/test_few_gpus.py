@@ -8,14 +8,15 @@ import pytest
 from command_line import command, one_line
 
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.harness import demonstration, machine
+from chronoscale.harness import demonstration
 from chronoscale.harness.cli import session
 from chronoscale.harness.cli.asked import asked
-from chronoscale.harness.experiments import check, load
-from chronoscale.harness.machine import seat, seated, this_device
-from chronoscale.harness.profiles import simulated_costs
-from chronoscale.harness.settings import executed
-from chronoscale.harness.started import of_run
+from chronoscale.harness.execute import machine
+from chronoscale.harness.execute.machine import seat, seated, this_device
+from chronoscale.harness.execute.profiles import simulated_costs
+from chronoscale.harness.keys.experiment_files import check, load
+from chronoscale.harness.runs.settings import executed
+from chronoscale.harness.runs.start import of_run
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import Fit, FittedCosts
 

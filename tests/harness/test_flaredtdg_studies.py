@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from chronoscale.datasets.snapshots.retention import Decay
-from chronoscale.datasets.snapshots.survival import Epoch
+from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.batching.snapshots.survival import Epoch
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.reproduce.flaredtdg import breakdown, errors, points, reductions, scaling, sensitivity, systems, trained
@@ -15,7 +15,7 @@ from chronoscale.harness.reproduce.flaredtdg.points import OURS, Point
 from chronoscale.harness.reproduce.study import Findings
 from chronoscale.reports.published import published
 from chronoscale.simulator.memory import peaks
-from chronoscale.strategies.metrics import alone_ns, busy_ns
+from chronoscale.strategies.evaluation.metrics import alone_ns, busy_ns
 from chronoscale.strategies.schedule import Op
 
 FLICKR = Point("soc_flickr", "t-gcn")

@@ -12,12 +12,12 @@ from pretended import pretended
 
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.harness import calibration, machine
-from chronoscale.harness.execution import passes
-from chronoscale.harness.runs import Run
-from chronoscale.harness.settings import executed
-from chronoscale.harness.started import of_run
-from chronoscale.real_exec.blocks import Launched
+from chronoscale.harness.execute import calibration, machine
+from chronoscale.harness.execute.execution import passes
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.runs.settings import executed
+from chronoscale.harness.runs.start import of_run
+from chronoscale.real_exec.execution.blocks import Launched
 from chronoscale.strategies.schedule import Op
 
 NEEDS_COMPILER = pytest.mark.skipif(compiler() is None, reason="the kernels are emulated, which needs a C++ compiler")

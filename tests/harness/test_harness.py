@@ -13,9 +13,10 @@ import pytest
 from command_line import command, killed_at, one_line
 
 from chronoscale.errors import UserError
-from chronoscale.harness import execution, runs
-from chronoscale.harness.experiments import check
-from chronoscale.harness.started import find
+from chronoscale.harness.execute import execution
+from chronoscale.harness.keys.experiment_files import check
+from chronoscale.harness.runs import run_folder
+from chronoscale.harness.runs.start import find
 from chronoscale.strategies.registry import of
 
 EXECUTED = sorted(name for name, planner in of("snapshots").items() if planner.executes)
@@ -165,13 +166,13 @@ def test_an_interrupted_run_is_incomplete_and_resumes(experiment, inline, monkey
         patch.setattr(execution, "replay", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         command("validate", file, expect=130)
     assert capsys.readouterr().err.splitlines()[-1].startswith("interrupted while ")
-    assert (run / "ranks-1").exists() and not (run / "replay-1").exists() and not runs.Run(run).complete
+    assert (run / "ranks-1").exists() and not (run / "replay-1").exists() and not run_folder.Run(run).complete
     (run / ".lock").unlink()  # which this process holds to its end
     goes_on("validate", file, run, capsys)
     assert (run / "replay-1").exists()
     monkeypatch.setattr(execution, "launch", lambda *_: (_ for _ in ()).throw(UserError("as far as this")))
     command("validate", file, expect=2)
-    assert Path("runs/small-validate-2").exists() and runs.Run(run).complete
+    assert Path("runs/small-validate-2").exists() and run_folder.Run(run).complete
 
 
 @pytest.mark.slow
@@ -181,7 +182,7 @@ def test_a_killed_run_is_incomplete_and_resumes(experiment, inline, capsys):
     file = experiment(ranks=[1, 2], repeats=100, costs="runs/usual-profile-1/profile/costs-1.json")
     run = Path("runs/small-bench-1")
     killed_at((run / ".ranks-2.part" / "attempt1").exists, "bench", file)
-    assert (run / "ranks-1").exists() and not (run / "ranks-2").exists() and not runs.Run(run).complete
+    assert (run / "ranks-1").exists() and not (run / "ranks-2").exists() and not run_folder.Run(run).complete
     goes_on("bench", file, run, capsys)
     assert (run / "ranks-2").exists() and not Path("runs/small-bench-2").exists()
 
@@ -193,7 +194,7 @@ def goes_on(name, file, run, capsys):
     assert "incomplete" in Path("early/index.html").read_text()
     capsys.readouterr()
     command(name, file)
-    assert f"taking up {run}" in capsys.readouterr().err and runs.Run(run).complete
+    assert f"taking up {run}" in capsys.readouterr().err and run_folder.Run(run).complete
     assert written == {path: path.stat().st_mtime_ns for path in (run / "ranks-1").iterdir()}
 
 
@@ -237,16 +238,16 @@ def test_runs_are_left_to_those_who_work_on_them(experiment, capsys):
     status = json.loads((first / "status.json").read_text())
     (first / "status.json").write_text(json.dumps({**status, "state": "running"}))
     command("simulate", file)  # this process holds the first one's lock
-    assert Path("runs/small-simulate-2").exists() and not runs.Run(first).complete
+    assert Path("runs/small-simulate-2").exists() and not run_folder.Run(first).complete
     other = Path("runs/small-simulate-3")
     shutil.copytree(first, other)  # with a lock of its own, which nobody holds
     environment = json.loads((first / "environment.json").read_text())
     (other / "environment.json").write_text(json.dumps({**environment, "torch": "1.0"}))
     command("simulate", file)
-    assert Path("runs/small-simulate-4").exists() and not runs.Run(other).complete
+    assert Path("runs/small-simulate-4").exists() and not run_folder.Run(other).complete
     (other / "environment.json").write_text(json.dumps(environment))
     command("simulate", file)
-    assert runs.Run(other).complete and not runs.Run(first).complete
+    assert run_folder.Run(other).complete and not run_folder.Run(first).complete
     (first / "status.json").write_text("{}")
     capsys.readouterr()
     command("simulate", file)

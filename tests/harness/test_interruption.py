@@ -96,7 +96,7 @@ def file(tmp_path):
     return str(path)
 
 
-@pytest.mark.parametrize("module", ["typer", "chronoscale.harness.cli.output", "numpy", "chronoscale.harness.reference"])
+@pytest.mark.parametrize("module", ["typer", "chronoscale.harness.cli.output", "numpy", "chronoscale.harness.keys.reference"])
 def test_while_modules_are_imported(tmp_path, module):
     command = Command(tmp_path, "keys", before=waits_at(f"name == 'import' and what[0] == {module!r}"))
     stopped(command)

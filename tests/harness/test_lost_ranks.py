@@ -17,8 +17,8 @@ import pytest
 from command_line import command, one_line
 from rank_families import Write, families_in
 
-from chronoscale.real_exec import ranks
-from chronoscale.real_exec.checkpoint import records
+from chronoscale.real_exec.ranks import handle
+from chronoscale.real_exec.training.checkpoint import records
 
 WAYS = {
     "SIGKILL": r"rank 1 of 'train' was lost \(SIGKILL\) at row \d+ \(\w+\), train: epoch 2 of 3; 1 of 3 epochs are kept, .*",
@@ -50,7 +50,7 @@ def losses(run: str) -> list[tuple[float, ...]]:
 
 def left() -> list[object]:
     """Processes of the servers of this one, which have a session each, and what lies where they make their folders, but for tracebacks."""
-    servers, found = {server.pid for server in ranks._servers.values()}, list[object]()
+    servers, found = {server.pid for server in handle._servers.values()}, list[object]()
     for pid in set(psutil.pids()) - servers:
         with suppress(OSError):
             if os.getsid(pid) in servers:

@@ -9,12 +9,12 @@ import psutil
 import pytest
 from command_line import command, one_line
 
+from chronoscale.batching.snapshots.chunks import Expected
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.signals.statistics import SignalStatistics
-from chronoscale.datasets.snapshots.chunks import Expected
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.harness import machine
-from chronoscale.harness.experiments import check
+from chronoscale.harness.execute import machine
+from chronoscale.harness.keys.experiment_files import check
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import of

@@ -14,23 +14,23 @@ from torch.profiler import ProfilerActivity, profile
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
-from chronoscale.harness import execution
-from chronoscale.harness import experiments as files
-from chronoscale.harness.machine import this_machine
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.environment import device_name
-from chronoscale.real_exec.interpreter import execute
-from chronoscale.real_exec.lanes import INLINE, CpuLanes
-from chronoscale.real_exec.learner import Learner
+from chronoscale.harness.execute import execution
+from chronoscale.harness.execute.machine import this_machine
+from chronoscale.harness.keys import experiment_files as files
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import INLINE, CpuLanes
+from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import peaks
 from chronoscale.strategies.cluster import Link
+from chronoscale.strategies.costing.curves import RANGED
 from chronoscale.strategies.costs import DatasheetCosts, Fit, FittedCosts
-from chronoscale.strategies.curves import RANGED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import Hyper, Workload
@@ -91,7 +91,9 @@ def test_sizes_that_are_none(given):
 
 
 def test_a_rank_has_its_share_of_what_is_available(monkeypatch):
-    monkeypatch.setattr("chronoscale.harness.machine.psutil.virtual_memory", lambda: type("m", (), {"available": 8_000, "total": 64_000})())
+    monkeypatch.setattr(
+        "chronoscale.harness.execute.machine.psutil.virtual_memory", lambda: type("m", (), {"available": 8_000, "total": 64_000})()
+    )
     for limit, ranks, each in ((None, 1, 8000), (None, 4, 2000), (1000, 4, 1000), (3000, 4, 2000)):
         given = files.check({"dataset": "growth_small", "device": "cpu", "memory": limit}, "x")
         assert this_machine(given, FittedCosts("here", (), {}), ranks).device.memory == each

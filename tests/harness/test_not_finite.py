@@ -10,8 +10,8 @@ from command_line import command, one_line
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.errors import NotFiniteError, UserError
-from chronoscale.harness.experiments import check
-from chronoscale.harness.runs import Run
+from chronoscale.harness.keys.experiment_files import check
+from chronoscale.harness.runs.run_folder import Run
 
 
 def test_training_stops_and_the_run_says_where(experiment, inline, capsys):

@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from chronoscale.batching.snapshots.partition import Cut, expected_halo
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.snapshots.partition import Cut, expected_halo
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
-from chronoscale.harness.experiments import check
-from chronoscale.harness.jobs import job
-from chronoscale.harness.runs import Run
-from chronoscale.harness.simulation import partitioned
+from chronoscale.harness.execute.jobs import job
+from chronoscale.harness.keys.experiment_files import check
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.simulate.simulation import partitioned
 from chronoscale.harness.snapshots import partitions
 from chronoscale.harness.snapshots.data import snapshots, workload
 from chronoscale.real_exec.job import Item
@@ -77,7 +77,7 @@ def test_more_gpus_than_nodes(make):
 
 
 def test_metis_that_fails_says_so(make, monkeypatch):
-    monkeypatch.setattr("chronoscale.datasets.snapshots.partition._METIS", "import no_such_library")
+    monkeypatch.setattr("chronoscale.batching.snapshots.partition._METIS", "import no_such_library")
     with pytest.raises(MachineError, match=r"METIS \(dgl==1.1.3, .*No module named 'no_such_library'"):
         partitions.metis(snapshots(make()), 2)
 

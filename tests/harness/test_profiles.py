@@ -8,11 +8,11 @@ import pytest
 from command_line import command, one_line
 
 from chronoscale.errors import ChronoscaleWarning
-from chronoscale.harness.estimate import affordable
-from chronoscale.harness.experiments import load
+from chronoscale.harness.execute.profiles import PROBED, known
+from chronoscale.harness.keys.experiment_files import load
 from chronoscale.harness.practices import practice_of
-from chronoscale.harness.profiles import PROBED, known
-from chronoscale.harness.started import find
+from chronoscale.harness.runs.start import find
+from chronoscale.harness.simulate.estimate import affordable
 from chronoscale.strategies.cluster import same_device
 from chronoscale.strategies.costs import FittedCosts
 from chronoscale.strategies.registry import strategy

@@ -15,7 +15,7 @@ import yaml
 from command_line import command
 from rank_families import FAMILIES, Write, families_in
 
-from chronoscale.real_exec.supervision import Watch
+from chronoscale.real_exec.ranks.supervision import Watch
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         return look(watch, ended)
 
     monkeypatch.setattr(Watch, "look", listening)
-    monkeypatch.setattr("chronoscale.real_exec.launch.LOOK_S", 0.01)
+    monkeypatch.setattr("chronoscale.real_exec.ranks.launch.LOOK_S", 0.01)
     return found
 
 

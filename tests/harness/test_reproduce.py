@@ -11,7 +11,7 @@ from chronoscale.datasets import catalogue
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.harness import cli
-from chronoscale.harness.experiments import load
+from chronoscale.harness.keys.experiment_files import load
 from chronoscale.harness.reproduce import document, notes, pages, registry
 from chronoscale.harness.reproduce.real import (
     degree,
@@ -27,7 +27,7 @@ from chronoscale.harness.reproduce.real import (
     utilisation,
 )
 from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Study, by_copies, row
-from chronoscale.real_exec.interpreter import Pass
+from chronoscale.real_exec.execution.interpreter import Pass
 from chronoscale.reports.published import PAPERS, Range, published
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay

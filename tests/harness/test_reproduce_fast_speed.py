@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from one_rank import here
 
-from chronoscale.datasets.streams.affinity import affinity
+from chronoscale.batching.streams.sampling.affinity import affinity
 from chronoscale.harness.reproduce import registry
 from chronoscale.harness.reproduce.fast import breakdown, cases, executed, footprint, ladder, overheads, points, rates, speedups, threads
 from chronoscale.harness.reproduce.fast.costs import DISTINCT, Rates, ServerCosts

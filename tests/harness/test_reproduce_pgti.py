@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from one_rank import here
 
-from chronoscale.datasets.signals.windows import Windows
+from chronoscale.batching.signals.windows import Windows
 from chronoscale.harness.reproduce import executed, pages, registry
 from chronoscale.harness.reproduce.pgti import accuracy, attention, cases, global_batch, naive, scaling, shuffling, stages
 from chronoscale.harness.reproduce.pgti.points import GPUS, Point, moved_s, planned, simulate, started, windows_bytes

@@ -9,11 +9,11 @@ import pytest
 import tiny_run
 from command_line import command
 
-from chronoscale.harness import trained
-from chronoscale.harness.jobs import load_passes
-from chronoscale.harness.publish import compared
-from chronoscale.harness.runs import Run
-from chronoscale.harness.trained import FOLDER, result
+from chronoscale.harness.execute.jobs import load_passes
+from chronoscale.harness.runs import training_record
+from chronoscale.harness.runs.publish import compared
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.runs.training_record import FOLDER, result
 
 
 @pytest.fixture
@@ -40,16 +40,16 @@ def test_a_prediction_without_the_score_is_not_compared(run):
     folder = run.folder / FOLDER
     for naive in ({"a": {"mrr": 0.9}}, {"a": {"ap": float("nan")}}, {}):
         (folder / "naive.json").write_text(json.dumps(naive))
-        assert trained.tested(folder) == ["Test period, after the last epoch: AP 0.75, MRR 0.5, accuracy 62.50%."]
+        assert training_record.tested(folder) == ["Test period, after the last epoch: AP 0.75, MRR 0.5, accuracy 62.50%."]
     (folder / "test.json").write_text("{}")
-    assert trained.tested(folder) == ["Test period, after the last epoch: there is nothing to test on."]
+    assert training_record.tested(folder) == ["Test period, after the last epoch: there is nothing to test on."]
 
 
 def test_of_errors_the_lower_is_better(run):
     folder = run.folder / FOLDER
     (folder / "test.json").write_text('{"mae": 3.0, "rmse": 5.0, "mape": NaN}')
     (folder / "naive.json").write_text('{"low": {"mae": 2.0}, "equal": {"mae": 3.0}, "high": {"mae": 4.0}}')
-    assert trained.tested(folder) == [
+    assert training_record.tested(folder) == [
         "Test period, after the last epoch: MAE 3, RMSE 5, MAPE undefined.",
         "The model's MAE is no better than that of the low alone.",
         "The model's MAE is no better than that of the equal alone.",

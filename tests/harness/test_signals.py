@@ -15,21 +15,21 @@ import torch
 from command_line import command, one_line
 from tiny_run import Held
 
+from chronoscale.batching.signals.naive import naive_errors
+from chronoscale.batching.signals.standard import scaler
+from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.traffic import TrafficSignal
-from chronoscale.datasets.signals.naive import naive_errors
 from chronoscale.datasets.signals.signal import Signal
-from chronoscale.datasets.signals.standard import scaler
-from chronoscale.datasets.signals.windows import Windows
-from chronoscale.harness import epochs
-from chronoscale.harness.experiments import check
-from chronoscale.real_exec.checkpoint import records, restore
-from chronoscale.real_exec.context import joined
+from chronoscale.harness.execute import epochs
+from chronoscale.harness.keys.experiment_files import check
+from chronoscale.real_exec.execution.context import joined
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.launch import wait
-from chronoscale.real_exec.ranks import Ranks
+from chronoscale.real_exec.ranks.handle import Ranks
+from chronoscale.real_exec.ranks.launch import wait
+from chronoscale.real_exec.ranks.supervision import Patience
 from chronoscale.real_exec.signals.recipe import learner_of
-from chronoscale.real_exec.supervision import Patience
+from chronoscale.real_exec.training.checkpoint import records, restore
 from chronoscale.strategies.registry import of
 
 TRAINING = {"batch_size": 2, "window": 4, "horizon": 3, "batches": 4}

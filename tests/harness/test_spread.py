@@ -16,11 +16,11 @@ from command_line import command, one_line
 
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.harness import epochs
-from chronoscale.real_exec.checkpoint import records
-from chronoscale.real_exec.launch import wait
-from chronoscale.real_exec.ranks import Ranks
-from chronoscale.real_exec.supervision import Patience
+from chronoscale.harness.execute import epochs
+from chronoscale.real_exec.ranks.handle import Ranks
+from chronoscale.real_exec.ranks.launch import wait
+from chronoscale.real_exec.ranks.supervision import Patience
+from chronoscale.real_exec.training.checkpoint import records
 from chronoscale.strategies.registry import of
 from chronoscale.strategies.streams.spread_strategy import SpreadStrategy
 

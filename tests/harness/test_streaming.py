@@ -9,9 +9,9 @@ import psutil
 import pytest
 from command_line import command, one_line
 
-from chronoscale.harness.collected import collect
-from chronoscale.harness.point import Point
-from chronoscale.harness.runs import Run
+from chronoscale.harness.runs.collect import collect
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.simulate.point import Point
 from chronoscale.harness.snapshots import counted
 
 

@@ -14,11 +14,11 @@ from command_line import command, killed_at, one_line
 
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.harness.experiments import check, load
-from chronoscale.harness.inventory import missing
-from chronoscale.harness.runs import Run
-from chronoscale.harness.started import of_run
-from chronoscale.real_exec.checkpoint import records
+from chronoscale.harness.keys.experiment_files import check, load
+from chronoscale.harness.runs.inventory import missing
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.runs.start import of_run
+from chronoscale.real_exec.training.checkpoint import records
 from chronoscale.reports.breakdown import PARTS
 from chronoscale.strategies.schedule import Op
 

@@ -9,11 +9,11 @@ import torch
 from command_line import command, killed_at, one_line
 
 from chronoscale.datasets import store
-from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.experiments import check
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.snapshots.data import snapshots, workload
 from chronoscale.harness.snapshots.experiment import SnapshotTraining
-from chronoscale.real_exec.checkpoint import EpochRecord, records
+from chronoscale.real_exec.training.checkpoint import EpochRecord, records
 from chronoscale.strategies.snapshots.tasks import TASKS
 
 DEGREES = {"task": "degrees", "validation": 0.2, "test": 0.2}  # of 12 snapshots: 2 and 2

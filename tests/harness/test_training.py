@@ -12,19 +12,20 @@ from command_line import command, killed_at, one_line
 from planners import Slow, Uneasy, Wrong
 
 from chronoscale.errors import UserError
-from chronoscale.harness import families, practices, runs
+from chronoscale.harness import families, practices
+from chronoscale.harness.runs import run_folder
+from chronoscale.harness.runs.training_record import result
 from chronoscale.harness.snapshots import control_plane as training
-from chronoscale.harness.trained import result
-from chronoscale.real_exec.checkpoint import records
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.training import train
-from chronoscale.reports.staged import WAITING, Activity, Epoch, Staged
-from chronoscale.reports.stages import drawing
+from chronoscale.real_exec.training.checkpoint import records
+from chronoscale.real_exec.training.epoch_loop import train
+from chronoscale.reports.charts.staged import WAITING, Activity, Epoch, Staged
+from chronoscale.reports.charts.stages import drawing
 from chronoscale.strategies.registry import STRATEGIES
 
 
 def stages_of(run: Path) -> list[str]:
-    return list(dict.fromkeys(epoch.stage for epoch in result(runs.Run(run), 1).epochs))
+    return list(dict.fromkeys(epoch.stage for epoch in result(run_folder.Run(run), 1).epochs))
 
 
 def moved(folder: Path, to: str) -> Job:
@@ -89,7 +90,7 @@ def test_the_command_goes_through_all_stages(experiment, here, monkeypatch, caps
     rows = json.loads(capsys.readouterr().out)
     assert [row["stage"] for row in rows] == list(training.STAGES) and [row["strategy"] for row in rows] == ["psg", "real-type1", "real-g"]
     assert all(row["epoch_s"] > 0 for row in rows)
-    done = result(runs.Run(Path("runs/small-train-1")), 1)
+    done = result(run_folder.Run(Path("runs/small-train-1")), 1)
     assert [epoch.number for epoch in done.epochs] == list(range(len(done.epochs)))
     (note,) = done.notes  # real-g pairs groups
     assert note.startswith("The learning rate of a step is 0.01 times its groups") and "0.02 in stage 'optimised'" in note
@@ -137,7 +138,7 @@ def test_epochs_never_wait_for_a_plan(experiment, here, monkeypatch, capsys):
     here()
     monkeypatch.setattr(training.ControlPlane, "_preprocess", idle)
     command("train", experiment(epochs=12), "--strategy", "real-g")
-    done = result(runs.Run(Path("runs/small-train-1")), 1)
+    done = result(run_folder.Run(Path("runs/small-train-1")), 1)
     assert len(done.epochs) == 12 and list(done.stages) == ["cold start"]
     (note,) = done.notes
     said = (
@@ -200,7 +201,7 @@ def test_time_out_falls_back_to_the_greedy(experiment, here, solved, monkeypatch
     solved(0.0)
     monkeypatch.setitem(STRATEGIES, "slow", Slow())
     command("train", experiment(epochs=100_000), "--strategy", "slow")
-    done = result(runs.Run(Path("runs/small-train-1")), 1)
+    done = result(run_folder.Run(Path("runs/small-train-1")), 1)
     said = f"{training.GREEDY.name} instead"
     assert re.search(r"slow had no schedule after [\d.e-]+ s \(2 epochs and 0 s\): " + re.escape(said), done.notes[0])
     assert done.epochs[-1].strategy == training.GREEDY.name and said in " ".join(capsys.readouterr().err.split())
@@ -214,7 +215,7 @@ def test_what_a_planner_says_is_said_once(experiment, here, solved, monkeypatch,
     solved()
     monkeypatch.setitem(STRATEGIES, planner.name, planner)
     command("train", experiment(epochs=100_000), "--strategy", planner.name)
-    done = result(runs.Run(Path("runs/small-train-1")), 1)
+    done = result(run_folder.Run(Path("runs/small-train-1")), 1)
     said = " ".join(capfd.readouterr().err.split())
     assert done.notes == ("as planned",) and "as planned" not in said
     assert said.count("worse than it might be") == 1
@@ -243,7 +244,7 @@ def test_what_fails_in_the_control_plane(experiment, here, monkeypatch, capsys):
     folder = Path("runs/small-train-1/train")
     here(lambda found: (folder / "control.json").exists() and "no such thing" in (folder / "control.json").read_text())
     command("train", experiment(epochs=100_000), "--strategy", "wrong")
-    done = result(runs.Run(folder.parent), 1)
+    done = result(run_folder.Run(folder.parent), 1)
     assert "stage 'optimised' was not reached, training went on with the schedule it had: no such thing" in done.notes[0]
     assert done.epochs[-1].strategy == "real-type1"
     here()
@@ -272,12 +273,12 @@ def goes_on(file, name, capsys):
     """The same command ends at the losses of a training that nothing happened to."""
     folder = Path(f"runs/{name}-train-1/train")
     before, epochs = records(folder), json.loads(file.read_text())["epochs"]
-    assert 5 <= len(before) < epochs and not runs.Run(folder.parent).complete
+    assert 5 <= len(before) < epochs and not run_folder.Run(folder.parent).complete
     capsys.readouterr()
     command("train", file, "--strategy", "real-type1")
     assert f"taking up runs/{name}-train-1" in capsys.readouterr().err
     after = records(folder)
-    assert len(after) == epochs and runs.Run(folder.parent).complete
+    assert len(after) == epochs and run_folder.Run(folder.parent).complete
     assert [r.start_ns for r in after[: len(before) - 1]] == [r.start_ns for r in before[:-1]]  # what was trained was not trained again
     train(moved(folder, "whole"))
     np.testing.assert_allclose([r.losses for r in after], [r.losses for r in records(Path("whole"))], rtol=1e-4)

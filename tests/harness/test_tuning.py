@@ -11,11 +11,11 @@ import pytest
 import yaml
 from command_line import command, one_line
 
-from chronoscale.harness.experiments import load
+from chronoscale.harness.keys.experiment_files import load
+from chronoscale.harness.runs.training_record import noted
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
 from chronoscale.harness.snapshots.tuning import TUNING, tuned
-from chronoscale.harness.trained import noted
-from chronoscale.real_exec.checkpoint import EpochRecord
+from chronoscale.real_exec.training.checkpoint import EpochRecord
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG
 
 TRAINING: dict[str, Any] = {"task": "degrees", "validation": 0.2, "tune": True, "tune_epochs": 1, "full": 1, "decayed": 2, "chunks": 4}

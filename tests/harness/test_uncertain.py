@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from command_line import command, one_line
 
-from chronoscale.harness.experiments import check
-from chronoscale.harness.point import Point
+from chronoscale.harness.keys.experiment_files import check
+from chronoscale.harness.simulate.point import Point
+from chronoscale.strategies.costing.samples import FEW, few
 from chronoscale.strategies.costs import Fit, FittedCosts
-from chronoscale.strategies.samples import FEW, few
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 

@@ -57,7 +57,7 @@ def _of(file: Path) -> Iterator[Fault]:
             equal[find] += 1
             numbers[kind] += 1
             name = f"{kind}-{place.removeprefix('real_exec/').removesuffix('.py').replace('/', '-')}-{numbers[kind]}"
-            tests = GRAPHS if place == "real_exec/graphed.py" or scope.startswith("_Steps") else TESTS
+            tests = GRAPHS if place == "real_exec/execution/graphed.py" or scope.startswith("_Steps") else TESTS
             tests += f" {NOTICE}::test_{PAIR}[{APART[place]}]" if place in APART else ""
             yield Fault(name, place, scope, find, put, WRONG[kind], tests, equal[find])
 

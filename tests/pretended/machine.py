@@ -17,10 +17,11 @@ from emulation import compiler
 from torch import Tensor
 
 import chronoscale
-from chronoscale.cuda_ext import backend, cpp_operators, native
-from chronoscale.real_exec import context, device_lanes, environment, lanes
-from chronoscale.real_exec.progress import Progress
-from chronoscale.real_exec.task import Task
+from chronoscale.cuda_ext.native import abi, backend, cpp_operators
+from chronoscale.real_exec.execution import context, device_lanes, lanes
+from chronoscale.real_exec.execution.progress import Progress
+from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.measurement import environment
 from pretended.calls import CUDA, Calls, remember
 from pretended.findings import Findings, Kind
 from pretended.graph import Graph
@@ -94,9 +95,9 @@ class Device:
         with Calls(self.memory, self.operators):
             return run(outputs, gradients, *args, **given)
 
-    def status(self, run: Any, name: str, x: Tensor, arguments: tuple[Any, ...], cuda: native.Cuda) -> int:
+    def status(self, run: Any, name: str, x: Tensor, arguments: tuple[Any, ...], cuda: abi.Cuda) -> int:
         """A kernel through the C ABI: by its declaration, what it reads and writes."""
-        if native.on_cuda(x):
+        if abi.on_cuda(x):
             stream, gradient = self.operators.stream()
             constant = parameters(f"cs_cuda_{name}")
             for value, reads in zip((*arguments, *cuda.arguments), constant, strict=False):
@@ -177,7 +178,7 @@ def pretended(library: Any) -> Iterator[Findings]:
     """Have the package find one GPU, whose kernels are `library`'s: emulated ones, or such that take the same arguments. What the device
     would have minded is complete when the block has ended."""
     device, kernels = Device(library), Kernels(library)
-    missing, status, zeros, apply = backend.missing, native.status, native._counters, torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
+    missing, status, zeros, apply = backend.missing, abi.status, abi._counters, torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
     engine = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
 
     def counters(place: torch.device, stream: int, pieces: int) -> Tensor:
@@ -193,13 +194,13 @@ def pretended(library: Any) -> Iterator[Findings]:
         return returned
 
     patches = [
-        mock.patch.object(native, "cuda_library", lambda: kernels),
+        mock.patch.object(abi, "cuda_library", lambda: kernels),
         mock.patch.object(cpp_operators, "operators", lambda: None),  # C++ would take the tensors for the CPU's, which they are
-        mock.patch.object(native, "_on_device", lambda x: nullcontext(device.operators.stream()[0].cuda_stream)),
-        mock.patch.object(native, "_captured", lambda device: at.capture is not None),
-        mock.patch.object(native, "_zeros", {}),
-        mock.patch.object(native, "_counters", counters),
-        mock.patch.object(native, "status", lambda *given: device.status(status, *given)),
+        mock.patch.object(abi, "_on_device", lambda x: nullcontext(device.operators.stream()[0].cuda_stream)),
+        mock.patch.object(abi, "_captured", lambda device: at.capture is not None),
+        mock.patch.object(abi, "_zeros", {}),
+        mock.patch.object(abi, "_counters", counters),
+        mock.patch.object(abi, "status", lambda *given: device.status(status, *given)),
         mock.patch.object(backend, "missing", lambda name, index=None: None if name == "cuda" else missing(name)),
         mock.patch.object(device_lanes, "Progress", Handed),
         mock.patch.object(lanes, "CudaStreams", lambda _: device),

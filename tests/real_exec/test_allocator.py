@@ -10,7 +10,7 @@ import pytest
 FAULTS = """
 import resource, sys
 import torch
-from chronoscale.real_exec.context import joined
+from chronoscale.real_exec.execution.context import joined
 from chronoscale.real_exec.job import Settings
 
 def faults():

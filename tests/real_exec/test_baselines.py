@@ -12,10 +12,10 @@ from dense_trainer import DenseTrainer, apart, weights
 from pairwise import cover, fast
 from rank_cases import parameters, run_on_ranks
 
-from chronoscale.cuda_ext import ops
+from chronoscale.batching.snapshots.partition import Cut, metis
+from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.snapshots.partition import Cut, metis
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.errors import UserError
 from chronoscale.real_exec.snapshots.material import Material
@@ -162,7 +162,9 @@ def test_parts_make_up_the_snapshot(parts, variant):
                     assert route.rows[part] == region.route(t).remote[other]
             form = region.graph(t)
             x = torch.cat([region.features(t), *remote])
-            torch.testing.assert_close(ops.aggregate(form.graph, x) * form.scale[:, None], expected[torch.from_numpy(cut.nodes(part))])
+            torch.testing.assert_close(
+                aggregation.aggregate(form.graph, x) * form.scale[:, None], expected[torch.from_numpy(cut.nodes(part))]
+            )
             assert torch.equal(region.target(t if t == 2 else 2), material.target(2)[torch.from_numpy(cut.nodes(part))])
 
 

@@ -7,10 +7,10 @@ import time
 import pytest
 from stream_case import choice, hyper, planned, prepared, stream
 
-from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.lanes import CpuLanes
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.lanes import CpuLanes
-from chronoscale.real_exec.task import Task
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 
 RATE = 1e8  # bytes a second: 10 ns a byte

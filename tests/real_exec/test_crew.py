@@ -10,15 +10,15 @@ import pytest
 from native_case import needs_cpu
 from stream_case import choice, hyper, planned, prepared, program, stream
 
-from chronoscale.cuda_ext import binding
-from chronoscale.cuda_ext.topology import Topology
-from chronoscale.datasets.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.cuda_ext.sampling import bound_threads
+from chronoscale.cuda_ext.sampling.topology import Topology
 from chronoscale.errors import UserError
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.kernels import Unheard
-from chronoscale.real_exec.lanes import CpuLanes
+from chronoscale.real_exec.measurement.kernels import Unheard
 from chronoscale.real_exec.streams import crew as crews
 from chronoscale.real_exec.streams.crew import Crew, place
 from chronoscale.strategies.workload import EventHyper
@@ -60,9 +60,11 @@ def test_threads_that_share_a_core_are_bound_while_an_epoch_lasts(tmp_path: Path
         made = program(folder, schedule, chosen, given, Context(Settings(threads=2, topology=described(tmp_path, True))))
         assert made.steps.threads == (0 if name == "fast" else 2)  # 0: those that are bound
         seen, run = set(), made.run
-        made.run = lambda task, run=run, seen=seen: (seen.add((binding.threads(), tuple(sorted(os.sched_getaffinity(0))))), run(task))
+        made.run = lambda task, run=run, seen=seen: (seen.add((bound_threads.threads(), tuple(sorted(os.sched_getaffinity(0))))), run(task))
         losses[name] = execute(schedule, made, CpuLanes(False), "cpu").losses
-        assert seen == {(2 if name == "fast" else 0, tuple(MINE))} and binding.threads() == 0  # the thread that trains may go anywhere
+        assert (
+            seen == {(2 if name == "fast" else 0, tuple(MINE))} and bound_threads.threads() == 0
+        )  # the thread that trains may go anywhere
     assert (losses["tgl"] == losses["fast"]).all()
 
 
@@ -73,7 +75,7 @@ def test_where_nothing_is_shared_nothing_is_bound(tmp_path: Path, folder: Path) 
     context = Context(Settings(threads=2, topology=described(tmp_path, False)))
     made = program(folder, schedule, chosen, given, context)
     assert made.steps.threads == 2
-    assert np.isfinite(execute(schedule, made, CpuLanes(False), "cpu").losses).all() and binding.threads() == 0
+    assert np.isfinite(execute(schedule, made, CpuLanes(False), "cpu").losses).all() and bound_threads.threads() == 0
     assert "no two of" in crew(folder, 2, described(tmp_path, False)).note
 
 

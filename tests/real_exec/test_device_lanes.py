@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 import torch
 
-from chronoscale.real_exec import lanes
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.device_lanes import DeviceLanes
-from chronoscale.real_exec.task import Task
+from chronoscale.real_exec.execution import lanes
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.device_lanes import DeviceLanes
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.strategies.schedule import Lane, Op
 
 LONG = 7_000  # ns that a row takes by the simulated clock

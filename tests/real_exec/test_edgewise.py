@@ -9,8 +9,8 @@ import pytest
 import torch
 from stream_case import one_pass, prepared, stream
 
-from chronoscale.cuda_ext.slots import Slots
-from chronoscale.cuda_ext.slots import attend as in_one_pass
+from chronoscale.cuda_ext.operators.slots import Slots
+from chronoscale.cuda_ext.operators.slots import attend as in_one_pass
 from chronoscale.real_exec.streams.models import edgewise
 from chronoscale.strategies.streams.feeding import OPERATORS, Operators
 

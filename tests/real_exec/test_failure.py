@@ -11,10 +11,10 @@ import torch
 import torch.distributed as dist
 
 from chronoscale.errors import MachineError, NotFiniteError, UserError
-from chronoscale.real_exec import positions
-from chronoscale.real_exec.context import joined
-from chronoscale.real_exec.failure import Failure, FailureKind
+from chronoscale.real_exec.execution.context import joined
 from chronoscale.real_exec.job import Settings
+from chronoscale.real_exec.ranks import positions
+from chronoscale.real_exec.ranks.failure import Failure, FailureKind
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from notation import Written, write
 from sklearn.linear_model import LinearRegression
 
 from chronoscale.errors import UserError
-from chronoscale.real_exec.estimate import means, whole
-from chronoscale.real_exec.fit import enough, fit, tabulate
-from chronoscale.real_exec.interpreter import Pass, rendezvous
-from chronoscale.real_exec.jitter import sway
+from chronoscale.real_exec.execution.interpreter import Pass, rendezvous
+from chronoscale.real_exec.measurement.estimate import means, whole
+from chronoscale.real_exec.measurement.fit import enough, fit, tabulate
+from chronoscale.real_exec.measurement.jitter import sway
+from chronoscale.strategies.costing.curves import DESCRIBED
 from chronoscale.strategies.costs import FORMS, Floats
-from chronoscale.strategies.curves import DESCRIBED
 from chronoscale.strategies.schedule import Ints, Schedule
 from chronoscale.strategies.trace import Source, Trace
 

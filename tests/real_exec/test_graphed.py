@@ -17,17 +17,17 @@ from pretended import CUDA, pretended
 from torch import Tensor
 
 from chronoscale.errors import MachineError, UserError
-from chronoscale.real_exec.blocks import Blocks, Launched, merged
-from chronoscale.real_exec.context import Context, joined
-from chronoscale.real_exec.graphed import Graphed, graphed
-from chronoscale.real_exec.interpreter import Pass, execute
+from chronoscale.real_exec.execution.blocks import Blocks, Launched, merged
+from chronoscale.real_exec.execution.context import Context, joined
+from chronoscale.real_exec.execution.graphed import Graphed, graphed
+from chronoscale.real_exec.execution.interpreter import Pass, execute
+from chronoscale.real_exec.execution.lanes import lanes_for
+from chronoscale.real_exec.execution.notes import Note
+from chronoscale.real_exec.execution.program import EpochResult, Losses, Program
+from chronoscale.real_exec.execution.programs import bound, prepared
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.job import Job, Settings
-from chronoscale.real_exec.kernels import Unheard
-from chronoscale.real_exec.lanes import lanes_for
-from chronoscale.real_exec.notes import Note
-from chronoscale.real_exec.program import EpochResult, Losses, Program
-from chronoscale.real_exec.programs import bound, prepared
-from chronoscale.real_exec.task import Task
+from chronoscale.real_exec.measurement.kernels import Unheard
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 
 pytestmark = [

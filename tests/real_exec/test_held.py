@@ -11,21 +11,21 @@ from dense_trainer import DenseTrainer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chronoscale.batching.snapshots.held_out import Held
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.communities import CommunityGraph
-from chronoscale.datasets.snapshots.held import Held
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import NotFiniteError, UserError
-from chronoscale.real_exec import training
-from chronoscale.real_exec.best import BEST, best_of
-from chronoscale.real_exec.checkpoint import records
-from chronoscale.real_exec.collective import Alone
-from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Item, Job, Settings
+from chronoscale.real_exec.ranks.collective import Alone
 from chronoscale.real_exec.snapshots.evaluation import GroupEvaluation, RunningEvaluation
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.objective import objective_of
+from chronoscale.real_exec.training import epoch_loop
+from chronoscale.real_exec.training.best import BEST, best_of
+from chronoscale.real_exec.training.checkpoint import records
 from chronoscale.real_exec.worker import run_job
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
@@ -172,7 +172,7 @@ def test_training_goes_on_where_it_was_cut_off(tmp_path, name):
     for place, parts in (("whole", (6,)), ("cut", (1, 4, 6))):
         (tmp_path / place).mkdir()
         for repeats in parts:
-            training.train(job_of(tmp_path / place, name, repeats))
+            epoch_loop.train(job_of(tmp_path / place, name, repeats))
         out = tmp_path / place / "out"
         best = torch.load(out / BEST, weights_only=True)
         found.append(([(one.losses, one.scores) for one in records(out)], best, json.loads((out / "test.json").read_text())))
@@ -189,7 +189,7 @@ def test_training_goes_on_where_it_was_cut_off(tmp_path, name):
 
 
 def test_without_validation_the_last_epoch_is_tested(tmp_path):
-    training.train(job_of(tmp_path, "esdg", 3, Held(test=0.3)))
+    epoch_loop.train(job_of(tmp_path, "esdg", 3, Held(test=0.3)))
     assert [one.scores for one in records(tmp_path / "out")] == [{}] * 3
     assert not (tmp_path / "out" / BEST).exists() and json.loads((tmp_path / "out" / "ended.json").read_text())["best"] is None
     saved = torch.load(tmp_path / "out" / "checkpoint.pt", weights_only=True)["model"]
@@ -216,6 +216,6 @@ def test_a_test_that_is_not_finite_ends_it(tmp_path, monkeypatch):
     with pytest.raises(NotFiniteError, match="strategy 'esdg', after the last pass: the test MSE is not finite"):
         run_job(job_of(tmp_path, "esdg", 1))
     with pytest.raises(NotFiniteError, match=r"strategy 'esdg', .*epoch 0: the validation MSE is not finite"):
-        training.train(job_of(tmp_path, "esdg", 1))
+        epoch_loop.train(job_of(tmp_path, "esdg", 1))
     with pytest.raises(NotFiniteError, match="strategy 'esdg', after training: the test MSE is not finite"):
-        training.train(job_of(tmp_path, "esdg", 1, Held(test=0.3)))
+        epoch_loop.train(job_of(tmp_path, "esdg", 1, Held(test=0.3)))

@@ -11,18 +11,18 @@ from dense_trainer import RATE, DenseTrainer, apart, weights
 from pairwise import fast
 from rival_cases import CASES, COSTS, GRAPHS, INPUTS, NODES, RANKS, SEED, Case, learner_of
 
-from chronoscale.datasets.snapshots.chunks import Expected
-from chronoscale.datasets.snapshots.reach import Batches
-from chronoscale.datasets.snapshots.retention import Decay
+from chronoscale.batching.snapshots.chunks import Expected
+from chronoscale.batching.snapshots.reach import Batches
+from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.errors import UserError
-from chronoscale.real_exec.collective import Alone
-from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.ranks.collective import Alone
 from chronoscale.real_exec.snapshots.hybrid.agent import EVERY, Agent, state_of
 from chronoscale.real_exec.snapshots.hybrid.averaging import Averaging
 from chronoscale.real_exec.snapshots.hybrid.program import HybridProgram
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
-from chronoscale.real_exec.soundness import Unsound
+from chronoscale.real_exec.training.soundness import Unsound
 from chronoscale.strategies.baselines.snapshots.dynahb import TOLD, Choice, iterations, most, start
 from chronoscale.strategies.registry import executable, strategy
 from chronoscale.strategies.schedule import COLLECTIVES, Op

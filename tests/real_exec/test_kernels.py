@@ -1,5 +1,5 @@
-"""Kernels: rows of schedules at sizes that were not counted launch what `strategies/kernels.yaml` says, one by one, and move what
-`strategies/moved.yaml` says."""
+"""Kernels: rows of schedules at sizes that were not counted launch what `strategies/costing/kernels.yaml` says, one by one, and move what
+`strategies/costing/moved.yaml` says."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ import torch
 from emulation.stand_in import emulated
 from pairwise import pairwise
 
+from chronoscale.batching.snapshots.chunks import Chunks, Counted
+from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
-from chronoscale.datasets.snapshots.chunks import Chunks, Counted
-from chronoscale.datasets.snapshots.partition import Cut
-from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
-from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.program import Program
+from chronoscale.real_exec.execution.programs import bound, prepared
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.kernels import Counter, Unheard, counted
-from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.program import Program
-from chronoscale.real_exec.programs import bound, prepared
+from chronoscale.real_exec.measurement.kernels import Counter, Unheard, counted
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -39,7 +38,8 @@ from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Part, Whole
 from chronoscale.real_exec.snapshots.windows import remap
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
-from chronoscale.strategies import kernels
+from chronoscale.real_exec.training.learner import Learner
+from chronoscale.strategies.costing import kernels
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule

@@ -10,12 +10,12 @@ from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
-from chronoscale.real_exec.checkpoint import EpochRecord, keep, restore
-from chronoscale.real_exec.context import Context, joined
-from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.execution.context import Context, joined
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.programs import bound
 from chronoscale.real_exec.job import Item, Settings
-from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.programs import bound
+from chronoscale.real_exec.training.checkpoint import EpochRecord, keep, restore
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.snapshots.models import model_shape

@@ -10,9 +10,9 @@ import torch
 from emulation.stand_in import emulated
 from torch import Tensor, nn
 
-from chronoscale.cuda_ext.graph import CSR
-from chronoscale.cuda_ext.ops import aggregate
-from chronoscale.real_exec.kernels import Counter
+from chronoscale.cuda_ext.operators.aggregation import aggregate
+from chronoscale.cuda_ext.operators.graph import CSR
+from chronoscale.real_exec.measurement.kernels import Counter
 
 R, K, N = 10, 6, 4  # rows; widths
 IDS = torch.tensor([1, 3, 3], dtype=torch.int64)

@@ -12,21 +12,21 @@ import pandas as pd
 import pytest
 from sklearn.neural_network import MLPRegressor
 
+from chronoscale.batching.snapshots.chunks import Chunks, Counted
+from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.snapshots.chunks import Chunks, Counted
-from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.harness import curves
-from chronoscale.real_exec import predictor as learning
-from chronoscale.real_exec.fit import tabulate
-from chronoscale.real_exec.interpreter import Pass
-from chronoscale.real_exec.predictor import learn
+from chronoscale.real_exec.execution.interpreter import Pass
+from chronoscale.real_exec.measurement import predictor as learning
+from chronoscale.real_exec.measurement.fit import tabulate
+from chronoscale.real_exec.measurement.predictor import learn
 from chronoscale.strategies.cluster import Link
+from chronoscale.strategies.costing.curves import RANGED
+from chronoscale.strategies.costing.predictor import FLAGS, SIZES, HeldOut, Layer, Predictor, flags, inputs, kinds, logarithms, scaled
 from chronoscale.strategies.costs import UNUSED, Fit, FittedCosts
-from chronoscale.strategies.curves import RANGED
 from chronoscale.strategies.flaredtdg.expected import expected_ns
-from chronoscale.strategies.flaredtdg.predictor import FLAGS, SIZES, HeldOut, Layer, Predictor, flags, inputs, kinds, logarithms, scaled
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, IN_ORDER, REMAPPED
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 from chronoscale.strategies.snapshots.models import model_shape

@@ -16,13 +16,13 @@ from lane_programs import blocks, cells, groups
 from pretended import CUDA, Kind, pretended
 from rank_cases import run_on_ranks
 
-from chronoscale.cuda_ext.graph import CSR
-from chronoscale.real_exec.context import Context
+from chronoscale.cuda_ext.operators.graph import CSR
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.lanes import lanes_for
+from chronoscale.real_exec.execution.program import Program
+from chronoscale.real_exec.execution.programs import bound
 from chronoscale.real_exec.job import Item, Job, Settings
-from chronoscale.real_exec.kernels import Unheard
-from chronoscale.real_exec.lanes import lanes_for
-from chronoscale.real_exec.program import Program
-from chronoscale.real_exec.programs import bound
+from chronoscale.real_exec.measurement.kernels import Unheard
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.shipment import adopt, ship
 from chronoscale.real_exec.worker import run_job
@@ -153,7 +153,7 @@ def test_one_of_several_ranks_on_snapshots(made: Callable[..., Program], model: 
 def test_two_ranks_that_share_a_gpu_have_the_losses_of_two_cpus(jobs_of_two: dict[str, Job], tmp_path: Path, model: str, name: str) -> None:
     """What they tell each other goes by way of the host, which waits for it, and for nothing else."""
     for minded in of_two(jobs_of_two[model], name, tmp_path, Settings(seed=cases.SEED, share_gpu=True)):
-        assert minded and all(Kind.WAIT in line and "at real_exec/relayed.py" in line for line in minded), "\n".join(minded)
+        assert minded and all(Kind.WAIT in line and "at real_exec/ranks/relayed.py" in line for line in minded), "\n".join(minded)
 
 
 @pytest.mark.parametrize(("model", "name"), TOGETHER)

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 from pairwise import fast
 
+from chronoscale.batching.snapshots.chunks import Chunks, Counted
+from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.snapshots.chunks import Chunks, Counted
-from chronoscale.datasets.snapshots.partition import Cut
-from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.snapshots import probe
 from chronoscale.real_exec.snapshots.probe import probes
 from chronoscale.simulator import presets
+from chronoscale.strategies.costing.curves import PLACED, RANGED, curves
 from chronoscale.strategies.costs import UNUSED, DatasheetCosts, Fit, FittedCosts
-from chronoscale.strategies.curves import PLACED, RANGED, curves
 from chronoscale.strategies.flaredtdg.keeping import Keeping
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, FULL_HISTORY, RECENT_ONLY, REMAPPED
 from chronoscale.strategies.registry import of, strategy

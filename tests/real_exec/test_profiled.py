@@ -11,16 +11,16 @@ from torch.profiler import ProfilerActivity, profile
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.fit import fit, tabulate
-from chronoscale.real_exec.interpreter import execute
-from chronoscale.real_exec.lanes import CpuLanes
-from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.profiled import copies, fittable, join
-from chronoscale.real_exec.ranges import ranged
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import CpuLanes
+from chronoscale.real_exec.execution.ranges import ranged
+from chronoscale.real_exec.measurement.fit import fit, tabulate
+from chronoscale.real_exec.measurement.profiled import copies, fittable, join
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.simulator.presets import local_cpu
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.costs import UNUSED

@@ -8,14 +8,14 @@ import torch
 from torch import nn
 
 from chronoscale.errors import UserError
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import CpuLanes
+from chronoscale.real_exec.execution.programs import KINDS, bound, prepared
 from chronoscale.real_exec.job import Item, Job, Settings
-from chronoscale.real_exec.lanes import CpuLanes
-from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.messages import MESSAGES, all_reduces
-from chronoscale.real_exec.programs import KINDS, bound, prepared
-from chronoscale.real_exec.training import train
+from chronoscale.real_exec.measurement.messages import MESSAGES, all_reduces
+from chronoscale.real_exec.training.epoch_loop import train
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.workload import Hyper, ModelChoice
 
 ITEM, MODEL = Item("x", "", "", Hyper()), ModelChoice("wd-gcn")

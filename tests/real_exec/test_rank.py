@@ -10,9 +10,9 @@ import torch
 import torch.distributed as dist
 
 from chronoscale.errors import UserError
-from chronoscale.real_exec import rank
-from chronoscale.real_exec.membership import Membership
-from chronoscale.real_exec.rank import pick_device
+from chronoscale.real_exec.ranks import rank
+from chronoscale.real_exec.ranks.membership import Membership
+from chronoscale.real_exec.ranks.rank import pick_device
 
 
 def there(monkeypatch: pytest.MonkeyPatch, gpus: int) -> None:

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from chronoscale.cuda_ext.shrink import shrunk
-from chronoscale.datasets.snapshots.chunks import Chunks
-from chronoscale.datasets.snapshots.layout import Layout
-from chronoscale.datasets.snapshots.retention import Decay
+from chronoscale.batching.snapshots.chunks import Chunks
+from chronoscale.batching.snapshots.layout import Layout
+from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.batching.snapshots.survival import Epoch
+from chronoscale.cuda_ext.operators.shrink import shrunk
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
-from chronoscale.datasets.snapshots.survival import Epoch
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.windows.inherited import Inherited, Weights
 from chronoscale.real_exec.snapshots.windows.remap import Scattered, kept_ids, remapped

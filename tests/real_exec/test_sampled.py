@@ -14,13 +14,12 @@ from dense_trainer import DenseTrainer, apart, weights
 from pairwise import fast
 from rival_cases import CASES, COSTS, EPOCHS, GRAPHS, INPUTS, NODES, RANKS, SEED, Case, learner_of
 
-from chronoscale.datasets.snapshots.sampling import Sampling
+from chronoscale.batching.snapshots.sampling import Sampling
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.interpreter import execute
-from chronoscale.real_exec.lanes import CpuLanes
-from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.snapshots.evaluation import GroupEvaluation
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -28,6 +27,7 @@ from chronoscale.real_exec.snapshots.sampled.program import SampledProgram
 from chronoscale.real_exec.snapshots.sampled.share import Share
 from chronoscale.real_exec.snapshots.scored import windowed
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.baselines.snapshots.dynagraph import sampling_of
 from chronoscale.strategies.flaredtdg.strategy import FULL_HISTORY
 from chronoscale.strategies.registry import strategy

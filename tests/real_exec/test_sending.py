@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from chronoscale.real_exec.sending import sent
+from chronoscale.real_exec.execution.sending import sent
 
 
 def test_memory_that_goes_to_a_gpu_is_pinned_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,10 @@ from message_cases import FLOATS, LATENCY, RATE, ROWS
 from pairwise import fast
 from rank_cases import parameters, run_entry
 
-from chronoscale.real_exec.context import joined
-from chronoscale.real_exec.exchange import NoExchange, incoming
+from chronoscale.real_exec.execution.context import joined
+from chronoscale.real_exec.execution.exchange import NoExchange, incoming
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.shaped import ShapedCollective, ShapedExchange
+from chronoscale.real_exec.ranks.shaped import ShapedCollective, ShapedExchange
 from chronoscale.strategies.cluster import Link
 
 RANKS = fast((4, 2), lambda _, ranks: ranks == 2)
@@ -92,8 +92,8 @@ class Noted:
 def held(monkeypatch):
     """Seconds that each operation was held for, of a clock that stands still."""
     until = []
-    monkeypatch.setattr("chronoscale.real_exec.shaped.time.perf_counter_ns", lambda: 10**12)
-    monkeypatch.setattr("chronoscale.real_exec.shaped.sleep_until", lambda end: until.append((end - 10**12) / 1e9))
+    monkeypatch.setattr("chronoscale.real_exec.ranks.shaped.time.perf_counter_ns", lambda: 10**12)
+    monkeypatch.setattr("chronoscale.real_exec.ranks.shaped.sleep_until", lambda end: until.append((end - 10**12) / 1e9))
     return until
 
 

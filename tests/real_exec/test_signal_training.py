@@ -12,23 +12,23 @@ import numpy as np
 import pytest
 import torch
 
+from chronoscale.batching.signals.standard import scaler
+from chronoscale.batching.signals.windows import Deal, Windows
 from chronoscale.datasets import store
 from chronoscale.datasets.signals.signal import Signal
-from chronoscale.datasets.signals.standard import scaler
 from chronoscale.datasets.signals.statistics import SignalStatistics
-from chronoscale.datasets.signals.windows import Deal, Windows
-from chronoscale.real_exec.context import Context, joined
-from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.execution.context import Context, joined
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import lanes_for
+from chronoscale.real_exec.execution.programs import bound, prepared
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.job import Item, Job, Settings
-from chronoscale.real_exec.lanes import lanes_for
-from chronoscale.real_exec.launch import launch, start, wait
-from chronoscale.real_exec.plans import TEST
-from chronoscale.real_exec.programs import bound, prepared
+from chronoscale.real_exec.ranks.launch import launch, start, wait
 from chronoscale.real_exec.signals.feeds import FEEDS
 from chronoscale.real_exec.signals.program import WindowProgram
 from chronoscale.real_exec.signals.recipe import feed_of
-from chronoscale.real_exec.task import Task
-from chronoscale.real_exec.training import ENTRY
+from chronoscale.real_exec.training.epoch_loop import ENTRY
+from chronoscale.real_exec.training.plans import TEST
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import strategy

@@ -11,18 +11,18 @@ from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import NotFiniteError
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.interpreter import Pass, execute
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.interpreter import Pass, execute
+from chronoscale.real_exec.execution.lanes import CpuLanes
+from chronoscale.real_exec.execution.program import CollectiveProgram, EpochResult
 from chronoscale.real_exec.job import Item, Job, Settings
-from chronoscale.real_exec.lanes import CpuLanes
-from chronoscale.real_exec.launch import launch
-from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.program import CollectiveProgram, EpochResult
+from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.real_exec.snapshots.material import Material
-from chronoscale.real_exec.soundness import Unsound
+from chronoscale.real_exec.training.learner import Learner
+from chronoscale.real_exec.training.soundness import Unsound
 from chronoscale.real_exec.worker import run_job
-from chronoscale.strategies.builder import Builder
 from chronoscale.strategies.costs import UNUSED
+from chronoscale.strategies.planning.builder import Builder
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import Hyper, ModelChoice, Workload

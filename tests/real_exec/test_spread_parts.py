@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from spread_ranks import sharing, spread_program
 from stream_case import choice, hyper, planned, prepared, stream
 
-from chronoscale.datasets.streams.parts import SHARED, Parts
-from chronoscale.datasets.streams.prepared import Prepared
+from chronoscale.batching.streams.partitioning.partition import SHARED, Parts
+from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.errors import UserError
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.interpreter import execute
-from chronoscale.real_exec.lanes import CpuLanes
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import CpuLanes
+from chronoscale.real_exec.execution.task import Task, tasks_of
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.models.smoothing import Smoothing
 from chronoscale.real_exec.streams.spread import kept
@@ -31,7 +32,6 @@ from chronoscale.real_exec.streams.spread.kept import Kept
 from chronoscale.real_exec.streams.spread.packing import Column, packed, unpacked
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
 from chronoscale.real_exec.streams.spread.tuning import Tuning, tuned_alpha, tuned_theta
-from chronoscale.real_exec.task import Task, tasks_of
 from chronoscale.strategies.schedule import Lane, Op
 from chronoscale.strategies.streams.phase import pending_bytes, state_bytes
 from chronoscale.strategies.streams.spread_phase import BACK, IDS, ROWS

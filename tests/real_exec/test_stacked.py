@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.interpreter import execute
-from chronoscale.real_exec.lanes import CpuLanes
-from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import GcnBlock, Recurrence, SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Whole
+from chronoscale.real_exec.training.learner import Learner
+from chronoscale.strategies.costing.kernels import SINGLE, Kernels
 from chronoscale.strategies.costs import UNUSED
-from chronoscale.strategies.kernels import SINGLE, Kernels
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.snapshots.forms import Forms

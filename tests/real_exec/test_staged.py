@@ -17,20 +17,20 @@ from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import MachineError, UserError
-from chronoscale.real_exec.checkpoint import records
-from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Item, Job, Settings
-from chronoscale.real_exec.launch import start, wait
+from chronoscale.real_exec.ranks.launch import start, wait
 from chronoscale.real_exec.snapshots import material
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.plans import plan_folder
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.shipment import adopt, ship
-from chronoscale.real_exec.training import ENTRY, train
-from chronoscale.strategies.calibrated import Calibrated, factor
+from chronoscale.real_exec.training.checkpoint import records
+from chronoscale.real_exec.training.epoch_loop import ENTRY, train
+from chronoscale.strategies.costing.calibrated import Calibrated, factor
 from chronoscale.strategies.costs import Fit, FittedCosts
-from chronoscale.strategies.limited import plan_within
+from chronoscale.strategies.planning.time_limit import plan_within
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.snapshots.forms import must_track, plain

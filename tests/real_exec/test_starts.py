@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from notation import write
 
-from chronoscale.real_exec.lanes import CpuLanes, since
-from chronoscale.real_exec.task import tasks_of
+from chronoscale.real_exec.execution.lanes import CpuLanes, since
+from chronoscale.real_exec.execution.task import tasks_of
 from chronoscale.simulator.processes import starts
 from chronoscale.simulator.timeline import Timeline
 from chronoscale.strategies.cluster import CPU_STREAMS, Device, Link

@@ -13,15 +13,15 @@ from stream_oracle import StreamOracle, perceptron
 
 from chronoscale.datasets.streams.draws import key_of
 from chronoscale.errors import UserError
-from chronoscale.real_exec import training
-from chronoscale.real_exec.best import BEST, best_of
-from chronoscale.real_exec.checkpoint import records
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.interpreter import execute
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Item, Job, Settings
-from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.real_exec.streams.evaluation import evaluate
 from chronoscale.real_exec.streams.plans import EventPlans
+from chronoscale.real_exec.training import epoch_loop
+from chronoscale.real_exec.training.best import BEST, best_of
+from chronoscale.real_exec.training.checkpoint import records
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import EventHyper
 
@@ -112,7 +112,7 @@ def test_tests_go_on_from_behind_the_events_that_validate(tmp_path, model):
     folder, found = prepared(tmp_path, stream(seed=3, nodes=16, events=130)), []
     for validates in (True, False):
         job = job_of(tmp_path, model, validate=validates)
-        training.train(job)
+        epoch_loop.train(job)
         found.append(json.loads((Path(job.out) / "test.json").read_text()))
         shutil.rmtree(job.out)
     assert found[0] == pytest.approx(found[1]) and set(found[0]) == {"ap", "auc", "mrr"} and folder.exists()
@@ -226,7 +226,7 @@ def test_training_goes_on_where_it_was_cut_off(tmp_path, model):
     for name, parts in (("whole", (4,)), ("cut", (1, 2, 4))):
         (tmp_path / name).mkdir()
         for repeats in parts:
-            training.train(job_of(tmp_path / name, model, repeats))
+            epoch_loop.train(job_of(tmp_path / name, model, repeats))
         out = tmp_path / name / "out"
         best = torch.load(out / BEST, weights_only=True)
         found.append(([(one.losses, one.scores) for one in records(out)], best, json.loads((out / "test.json").read_text())))

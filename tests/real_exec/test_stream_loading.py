@@ -10,8 +10,8 @@ from pairwise import fast, pairwise
 from stream_case import choice, hyper, planned, prepared, program, stream
 
 from chronoscale.datasets.streams.draws import FIXED, key_of
-from chronoscale.real_exec.interpreter import execute
-from chronoscale.real_exec.lanes import CpuLanes
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.streams import batch as batches
 from chronoscale.real_exec.streams import cache as caches
 from chronoscale.real_exec.streams.steps import Steps

@@ -14,7 +14,9 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.utils.flop_counter import FlopCounterMode
 
-from chronoscale.cuda_ext import cpp_operators, encoding, gates, reference, slots
+from chronoscale.cuda_ext.native import cpp_operators
+from chronoscale.cuda_ext.operators import encoding, gates, slots
+from chronoscale.cuda_ext.reference import aggregation as reference
 from chronoscale.errors import UserError
 from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
 from chronoscale.real_exec.streams.pending import Pending

@@ -11,12 +11,12 @@ from stream_case import MODELS, choice, hyper, one_pass, planned, prepared, prog
 from stream_oracle import StreamOracle
 from stream_ranks import LOADING, MERGED, run
 
-from chronoscale.cuda_ext.backend import backends
-from chronoscale.datasets.streams.prepared import Prepared
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.interpreter import execute
+from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.cuda_ext.native.backend import backends
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.lanes import CpuLanes
 from chronoscale.strategies.workload import EventHyper
 
 NAMES = ("sequential", "tgl", "tgl-unique")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from chronoscale.real_exec import positions
-from chronoscale.real_exec.membership import Membership
-from chronoscale.real_exec.positions import Phase, Position, Positions
-from chronoscale.real_exec.supervision import Patience, Process, Watch
-from chronoscale.real_exec.task import Task
+from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.ranks import positions
+from chronoscale.real_exec.ranks.membership import Membership
+from chronoscale.real_exec.ranks.positions import Phase, Position, Positions
+from chronoscale.real_exec.ranks.supervision import Patience, Process, Watch
 from chronoscale.strategies.schedule import Lane, Op
 
 

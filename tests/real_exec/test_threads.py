@@ -11,11 +11,11 @@ import pytest
 import torch
 from stream_case import choice, hyper, planned, prepared, stream
 
+from chronoscale.batching.snapshots.chunks import Chunks, Counted
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.snapshots.chunks import Chunks, Counted
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.lanes import CpuLanes, Threads, lanes_for
-from chronoscale.real_exec.task import Task
+from chronoscale.real_exec.execution.lanes import CpuLanes, Threads, lanes_for
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, IN_ORDER
 from chronoscale.strategies.registry import strategy

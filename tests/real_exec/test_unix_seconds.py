@@ -15,9 +15,9 @@ from spread_ranks import sharing, spread_program
 from stream_case import MODELS, choice, hyper, planned, prepared, program, stream
 from torch import Tensor
 
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.interpreter import execute
-from chronoscale.real_exec.lanes import CpuLanes
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.streams.spread.history import History
 from chronoscale.real_exec.streams.state import NodeState
 from chronoscale.strategies.streams.models import stream_shape

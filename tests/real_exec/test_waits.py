@@ -23,23 +23,23 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import chronoscale
-from chronoscale.cuda_ext import slots_reference
-from chronoscale.cuda_ext.graph import CSR
-from chronoscale.cuda_ext.ops import increment_
-from chronoscale.cuda_ext.shrink import shrunk
+from chronoscale.cuda_ext.operators.aggregation import increment_
+from chronoscale.cuda_ext.operators.graph import CSR
+from chronoscale.cuda_ext.operators.shrink import shrunk
+from chronoscale.cuda_ext.reference import slots as slots_reference
 from chronoscale.datasets import store
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
-from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.program import Program
+from chronoscale.real_exec.execution.programs import bound, prepared
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.kernels import Unheard
-from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.program import Program
-from chronoscale.real_exec.programs import bound, prepared
+from chronoscale.real_exec.measurement.kernels import Unheard
 from chronoscale.real_exec.snapshots.material import Material, Wanted
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Route
 from chronoscale.real_exec.snapshots.windows import remap
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op
@@ -189,7 +189,7 @@ def test_blocks(model: str, name: str, ranks: int, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(remap, "kept_ids", remap.sorted_ids)  # as on a GPU
     found = waits(blocks(model, name, ranks), passes=2)
     if name == "flaredtdg-remap":  # a row that sends numbers what it sends, on the host
-        found -= {("cuda_ext/graph.py", check, "_local_scalar_dense") for check in ("_check_ids", "_check_numbers")}
+        found -= {("cuda_ext/operators/graph.py", check, "_local_scalar_dense") for check in ("_check_ids", "_check_numbers")}
     assert not found
 
 

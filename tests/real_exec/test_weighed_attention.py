@@ -9,13 +9,13 @@ from native_case import needs_cpu
 from stream_case import stream
 from torch import Tensor
 
-from chronoscale.datasets.streams import boundary, neighbourhood
-from chronoscale.datasets.streams.boundary import Boundary, Seat
+from chronoscale.batching.streams.caching.residents import Load, Loads
+from chronoscale.batching.streams.partitioning.partition import Parts
+from chronoscale.batching.streams.sampling import boundary, neighbourhood
+from chronoscale.batching.streams.sampling.boundary import Boundary, Seat
+from chronoscale.batching.streams.sampling.neighbourhood import Sampling
+from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.neighbourhood import Sampling
-from chronoscale.datasets.streams.parts import Parts
-from chronoscale.datasets.streams.residents import Load, Loads
-from chronoscale.datasets.streams.source import Source
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.models.attention import TemporalAttention

@@ -8,13 +8,13 @@ import pytest
 from pairwise import fast
 from torch.profiler import ProfilerActivity, profile
 
+from chronoscale.batching.snapshots.chunks import Chunks, Counted
+from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.snapshots.chunks import Chunks, Counted
-from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.interpreter import execute
-from chronoscale.real_exec.lanes import INLINE, CpuLanes
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import INLINE, CpuLanes
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram

@@ -12,11 +12,11 @@ from rank_cases import parameters, run_on_ranks
 from window_cases import CASES, CLASSES, DECAY, EPOCHS, INPUTS, SEED, STRATEGIES, Case, plan, run
 from window_oracle import WindowOracle
 
+from chronoscale.batching.snapshots.chunks import Chunks
+from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.batching.snapshots.survival import Epoch
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.snapshots.chunks import Chunks
-from chronoscale.datasets.snapshots.retention import Decay
-from chronoscale.datasets.snapshots.survival import Epoch
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 

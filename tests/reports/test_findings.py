@@ -5,12 +5,12 @@ import pandas as pd
 import pytest
 from report_samples import executed_only, mixed, point
 
+from chronoscale.reports.charts.staged import Epoch, Staged
 from chronoscale.reports.findings import answers, basis, cautions, headline, ordered, sentence
 from chronoscale.reports.measured import Measured, Prediction, unsound
 from chronoscale.reports.report import Report
 from chronoscale.reports.setting import Setting
-from chronoscale.reports.staged import Epoch, Staged
-from chronoscale.strategies.fidelity import Coverage
+from chronoscale.strategies.evaluation.fidelity import Coverage
 
 
 def said(*runs: Measured) -> list[str]:

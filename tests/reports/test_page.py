@@ -11,7 +11,7 @@ from chronoscale.reports import folder, page
 from chronoscale.reports.formats import MARKED
 from chronoscale.reports.measured import Prediction
 from chronoscale.reports.report import Report
-from chronoscale.strategies.fidelity import Coverage
+from chronoscale.strategies.evaluation.fidelity import Coverage
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 

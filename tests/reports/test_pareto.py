@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from chronoscale.reports.pareto import LABELLED, Mark, pareto
+from chronoscale.reports.charts.pareto import LABELLED, Mark, pareto
 
 
 def texts(svg: str) -> list[str]:

@@ -8,10 +8,10 @@ import pytest
 from report_samples import point
 
 from chronoscale.reports import folder, progress, tables
+from chronoscale.reports.charts.staged import Epoch, Staged
 from chronoscale.reports.findings import cautions
 from chronoscale.reports.formats import to_csv, to_html
 from chronoscale.reports.report import Report
-from chronoscale.reports.staged import Epoch, Staged
 
 NAN = math.nan
 EPOCHS = ({"mrr": 0.5, "ap": 0.9, "ap_new": NAN}, {"mrr": 0.7, "ap": 0.95, "ap_new": NAN}, {"mrr": 0.6, "ap": 0.8, "ap_new": NAN})

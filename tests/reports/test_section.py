@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from report_samples import point
 
-from chronoscale.reports import bars, curves, figures
+from chronoscale.reports.charts import bars, curves, figures
 from chronoscale.reports.report import Report
 from chronoscale.reports.setting import Setting, apart
 from chronoscale.reports.tables import comparison

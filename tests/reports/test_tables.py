@@ -9,10 +9,10 @@ import pytest
 from report_samples import SCHEDULES, TRACES, mixed, point
 
 from chronoscale.reports import tables
+from chronoscale.reports.charts.staged import Epoch, Staged
 from chronoscale.reports.formats import around, number, seconds, size, to_csv, to_html, to_latex, to_markdown
 from chronoscale.reports.report import Report
-from chronoscale.reports.staged import Epoch, Staged
-from chronoscale.strategies.metrics import Summary, time_by_op
+from chronoscale.strategies.evaluation.metrics import Summary, time_by_op
 
 
 def rows(report: Report) -> dict[tuple[str, int, str], dict[str, object]]:

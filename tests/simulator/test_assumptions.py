@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from notation import NsCosts, each, gpus, write
 
-from chronoscale.simulator.assumptions import ASSUMPTIONS, Assumption, Supposed, effects
 from chronoscale.simulator.engine import replay
-from chronoscale.simulator.uncertainty import NOTHING, DeviceClass, Stragglers, Uncertainty
+from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Assumption, Supposed, effects
+from chronoscale.simulator.uncertainty.spec import NOTHING, DeviceClass, Stragglers, Uncertainty
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.schedule import Schedule

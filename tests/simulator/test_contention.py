@@ -12,8 +12,8 @@ from random_schedules import schedules
 
 from chronoscale.errors import UserError
 from chronoscale.simulator import presets
-from chronoscale.simulator.alone import Alone
 from chronoscale.simulator.engine import replay
+from chronoscale.simulator.sharing.uncontended import Alone
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import DatasheetCosts, Floats
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule

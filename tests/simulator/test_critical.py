@@ -14,11 +14,11 @@ from chronoscale.simulator import presets
 from chronoscale.simulator.critical import HOST, Blame, Critical, blame, critical
 from chronoscale.simulator.engine import replay, times
 from chronoscale.simulator.launches import Launches
+from chronoscale.simulator.network.traffic import Crossed
 from chronoscale.simulator.timeline import streams_of
-from chronoscale.simulator.traffic import Crossed
-from chronoscale.strategies.builder import Builder
 from chronoscale.strategies.cluster import CPU_STREAMS, Cluster
 from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.planning.builder import Builder
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 

@@ -13,10 +13,10 @@ from random_schedules import schedules
 from replay_oracle import oracle
 
 from chronoscale.errors import UserError
-from chronoscale.simulator.draws import Draws, middle, spans
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.launches import Launches
-from chronoscale.simulator.uncertainty import NOTHING, DeviceClass, Stragglers, Uncertainty
+from chronoscale.simulator.uncertainty.draws import Draws, middle, spans
+from chronoscale.simulator.uncertainty.spec import NOTHING, DeviceClass, Stragglers, Uncertainty
 from chronoscale.strategies.costs import Fit, FittedCosts
 from chronoscale.strategies.schedule import Op
 

@@ -8,8 +8,8 @@ from random_schedules import ONE_STREAM, schedules
 from replay_oracle import assert_exact, replay
 
 from chronoscale.errors import UserError
-from chronoscale.strategies.builder import Builder
 from chronoscale.strategies.cluster import CPU_STREAMS, Cluster
+from chronoscale.strategies.planning.builder import Builder
 from chronoscale.strategies.trace import Source
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linprog
 
-from chronoscale.simulator.sharing import speeds
+from chronoscale.simulator.sharing.resources import speeds
 
 
 def rates(share: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_schedules import schedules
 
-from chronoscale.simulator import network
 from chronoscale.simulator.launches import Launches
+from chronoscale.simulator.network import collective_times
 from chronoscale.strategies.costs import durations
 from chronoscale.strategies.schedule import Ints, Schedule
 
@@ -47,7 +47,7 @@ def test_of_random_schedules(case, launch_ns):
 def test_of_every_strategy(name):
     schedule = planned(name)
     ns, _ = durations(COSTS, schedule)
-    rows, joined = network.times(schedule, CLUSTER)
+    rows, joined = collective_times.times(schedule, CLUSTER)
     ns[rows] = joined
     for launch_ns in (COSTS.launch_ns, 100):
         assert_same(schedule, ns, launch_ns)

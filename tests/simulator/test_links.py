@@ -11,8 +11,8 @@ import yaml
 
 from chronoscale.errors import UserError
 from chronoscale.simulator import presets
-from chronoscale.simulator.fabric import Routes
-from chronoscale.simulator.links import LinkGraph
+from chronoscale.simulator.network.fabric import Routes
+from chronoscale.simulator.network.links import LinkGraph
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.topology import Fabric, Topology
 

@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from notation import write
 
-from chronoscale.simulator import nccl, network, presets
-from chronoscale.simulator.collectives import Collectives
-from chronoscale.simulator.patterns import double_tree
+from chronoscale.simulator import presets
+from chronoscale.simulator.network import collective_times, nccl
+from chronoscale.simulator.network.collectives import Collectives
+from chronoscale.simulator.network.patterns import double_tree
 from chronoscale.strategies.cluster import Cluster, Device, Link
+from chronoscale.strategies.costing.nccl_constants import Tuning
 from chronoscale.strategies.topology import Fabric, LeafSpine, Topology
-from chronoscale.strategies.tuning import Tuning
 
 H200 = presets.cluster("h200")
 DEVICE = Device("d", 1e9, 1e12, 1e12, Link(10e9, 0.0), 0.0)
@@ -40,7 +41,7 @@ AT_ONCE = {"network_overhead_s": {"ll": 0.0, "ll128": 0.0, "simple": 0.0}}
 
 def seconds(cluster: Cluster, text: str, ranks: int) -> float:
     schedule = write(text, ranks).schedule
-    return float(network.costs(Collectives.of(schedule), schedule, cluster).seconds[0])
+    return float(collective_times.costs(Collectives.of(schedule), schedule, cluster).seconds[0])
 
 
 def reduced(cluster: Cluster, size: int, ranks: int, algorithm: str = "ring", protocol: str = "simple") -> float:
@@ -120,7 +121,7 @@ def test_a_larger_tensor_takes_no_less_time():
         sizes = np.unique(np.geomspace(1, 4e9, 400).astype(np.int64))
         text = "\n".join(f"r{i}: ALLREDUCE@COMM all bytes={size}" for i, size in enumerate(sizes))
         schedule = write(text, ranks).schedule
-        found = network.costs(Collectives.of(schedule), schedule, H200).seconds
+        found = collective_times.costs(Collectives.of(schedule), schedule, H200).seconds
         assert (np.diff(found) >= 0).all()
 
 

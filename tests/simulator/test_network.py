@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from notation import gpus, write
 
-from chronoscale.simulator import network, presets
+from chronoscale.simulator import presets
+from chronoscale.simulator.network import collective_times
 from chronoscale.simulator.presets import local_cpu
 from chronoscale.strategies.cluster import Cluster, Device, Link
 from chronoscale.strategies.trace import Source
@@ -19,7 +20,7 @@ CLUSTER = Cluster(
 
 def ns(text: str, ranks: int = 4) -> list[int]:
     schedule = write(text, ranks).schedule
-    rows, times = network.times(schedule, CLUSTER)
+    rows, times = collective_times.times(schedule, CLUSTER)
     result = np.full(len(schedule), -1)
     result[rows] = times
     return result.tolist()
@@ -37,9 +38,9 @@ def test_rails_of_a_cluster_of_eight_gpus_a_machine():
     """1 GB over 2 x 8 GPUs: 37.9 ms on one ring, 5.1 on eight rails."""
     cluster = replace(presets.cluster("h200"), nodes=2, collectives="alpha-beta")
     schedule = write("r: ALLREDUCE@COMM all bytes=1000000000", 16).schedule
-    assert network.times(schedule, cluster)[1][0] == round((2 * 15 * 1.4e-5 + 2 * 15 / 16 * 1e9 / (8 * 50e9)) * 1e9)
+    assert collective_times.times(schedule, cluster)[1][0] == round((2 * 15 * 1.4e-5 + 2 * 15 / 16 * 1e9 / (8 * 50e9)) * 1e9)
     narrow = replace(cluster, intra=Link(100e9, 1e-6))  # all rings cross the link inside a machine
-    assert network.times(schedule, narrow)[1][0] == round((2 * 15 * 1.4e-5 + 2 * 15 / 16 * 1e9 / 100e9) * 1e9)
+    assert collective_times.times(schedule, narrow)[1][0] == round((2 * 15 * 1.4e-5 + 2 * 15 / 16 * 1e9 / 100e9) * 1e9)
 
 
 def test_the_machine_with_fewest_ranks_says_how_many_rails_there_are():
@@ -80,13 +81,13 @@ def test_a_small_all_reduce_takes_trees():
 def test_on_a_fitted_link_the_ring_stays():
     cluster = local_cpu(4, 8e9, Link(1e9, 1e-5))
     schedule = write("r: ALLREDUCE@COMM all bytes=600", 4).schedule
-    assert network.times(schedule, cluster)[1].tolist() == [2 * 3 * 10_000 + 900] * 4
+    assert collective_times.times(schedule, cluster)[1].tolist() == [2 * 3 * 10_000 + 900] * 4
 
 
 def test_all_gathers_may_have_been_measured_for_themselves():
     cluster = local_cpu(4, 8e9, Link(1e9, 1e-5), Link(2e9, 3e-5))
     schedule = write("r: ALLREDUCE@COMM all bytes=600\ng: ALLGATHER@COMM all bytes=1000 <- r", 4).schedule
-    assert network.times(schedule, cluster)[1].tolist() == [2 * 3 * 10_000 + 900] * 4 + [3 * 30_000 + 3 * 500] * 4
+    assert collective_times.times(schedule, cluster)[1].tolist() == [2 * 3 * 10_000 + 900] * 4 + [3 * 30_000 + 3 * 500] * 4
 
 
 @pytest.mark.parametrize("line", ["r: ALLREDUCE@COMM", "r: FETCH@COMM group=3"])
@@ -96,6 +97,6 @@ def test_a_collective_id_goes_with_communication(line):
 
 
 def test_fitted_links_say_so():
-    assert network.origin(CLUSTER) is Source.SPECIFIED
-    assert network.origin(local_cpu(2, 8e9, Link(1e9, 1e-5))) is Source.FITTED
-    assert network.origin(gpus(2)) is Source.SPECIFIED
+    assert collective_times.origin(CLUSTER) is Source.SPECIFIED
+    assert collective_times.origin(local_cpu(2, 8e9, Link(1e9, 1e-5))) is Source.FITTED
+    assert collective_times.origin(gpus(2)) is Source.SPECIFIED

@@ -14,23 +14,24 @@ from profiles import examples
 
 from chronoscale.datasets.snapshots.statistics import COLUMNS, SnapshotStatistics
 from chronoscale.errors import UserError
-from chronoscale.simulator import engine, network, presets
-from chronoscale.simulator.carried import Carried, resumed
+from chronoscale.simulator import engine, presets
 from chronoscale.simulator.launches import Launches
 from chronoscale.simulator.lockstep import Lockstep
+from chronoscale.simulator.long_epochs.carried import Carried, resumed
+from chronoscale.simulator.long_epochs.streamed import Streamed, stream
 from chronoscale.simulator.memory import check, peaks
-from chronoscale.simulator.shares import Shares
-from chronoscale.simulator.streamed import Streamed, stream
+from chronoscale.simulator.network import collective_times
+from chronoscale.simulator.network.traffic import Crossed, volumes
+from chronoscale.simulator.sharing.shares import Shares
 from chronoscale.simulator.timeline import streams_of
-from chronoscale.simulator.traffic import Crossed, volumes
-from chronoscale.strategies.builder import Builder
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, durations
-from chronoscale.strategies.metrics import Summary, busy_ns, time_by_op
+from chronoscale.strategies.evaluation.metrics import Summary, busy_ns, time_by_op
+from chronoscale.strategies.planning.builder import Builder
+from chronoscale.strategies.planning.stretch import Stretch
 from chronoscale.strategies.registry import STRATEGIES
 from chronoscale.strategies.schedule import WORK, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
-from chronoscale.strategies.stretch import Stretch
 from chronoscale.strategies.workload import Hyper, Partition, Workload
 
 DISTDGL = STRATEGIES["distdgl"]
@@ -55,7 +56,7 @@ def pieces(stretches: list[Stretch], cluster: Cluster, costs: CostModel, how: st
     for stretch in stretches:
         schedule = stretch.schedule
         ns, _ = durations(costs, schedule)
-        rows, together = network.times(schedule, cluster)
+        rows, together = collective_times.times(schedule, cluster)
         ns[rows] = together
         if how == "lockstep":
             shape = Lockstep.of(schedule, cluster.device)
@@ -208,7 +209,7 @@ def test_rows_of_a_stretch_share_what_they_share_in_the_epoch(how, launch):
 
     def alone(schedule: Schedule) -> tuple[np.ndarray, Launches | None]:
         ns, _ = durations(costs, schedule)
-        rows, together = network.times(schedule, cluster)
+        rows, together = collective_times.times(schedule, cluster)
         ns[rows] = together
         return ns, Launches.of(schedule, ns, costs.launch_ns)
 

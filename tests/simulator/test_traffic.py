@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from notation import write
 
-from chronoscale.simulator import network, presets
-from chronoscale.simulator.links import LinkGraph
-from chronoscale.simulator.traffic import Crossed, Traffic, volumes
+from chronoscale.simulator import presets
+from chronoscale.simulator.network import collective_times
+from chronoscale.simulator.network.links import LinkGraph
+from chronoscale.simulator.network.traffic import Crossed, Traffic, volumes
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.schedule import Op, Schedule
 
@@ -45,7 +46,7 @@ def test_no_link_needs_longer_than_the_row_lasts(op, size, ranks):
         cluster = presets.scaled(cluster, 32)
         graph = LinkGraph.of(cluster)
         traffic = Traffic.of(schedule, cluster)
-        rows, ns = network.times(schedule, cluster)
+        rows, ns = collective_times.times(schedule, cluster)
         assert traffic.row.tolist() == [rows.min()]
         busy = traffic.bytes / graph.bandwidth[traffic.link] * 1e9
         assert busy.max() <= ns[0] - traffic.latency_ns[0] + 1 and (busy > 0).all()
@@ -59,7 +60,7 @@ def test_no_link_needs_longer_than_a_message_lasts(size, target):
         cluster = presets.scaled(presets.cluster(name), 10)
         graph = LinkGraph.of(cluster)
         traffic = Traffic.of(schedule, cluster)
-        lasts = network.times(schedule, cluster)[1][0] - traffic.latency_ns[0]
+        lasts = collective_times.times(schedule, cluster)[1][0] - traffic.latency_ns[0]
         assert (traffic.bytes / graph.bandwidth[traffic.link]).max() * 1e9 == pytest.approx(lasts, abs=1)
 
 
@@ -117,6 +118,6 @@ def test_volumes_add_up_and_the_busiest_link_stands_first(collectives):
     assert found.loc["node 0 PCIe switch 0 in", "bytes"] == 2 * 63e6
     assert found.loc["node 1 GPU 2 PCIe in", "utilisation"] >= 63e6 / 63e9 / 10e-3
     total = sum(found.loc[f"node {node} NIC {card} out", "bytes"] for node in range(2) for card in range(8))
-    rows, ns = network.times(schedule, cluster)
+    rows, ns = collective_times.times(schedule, cluster)
     assert len(rows) == 32 and total >= 16 * 8e6
     assert schedule.op[rows[0]] == Op.ALLTOALL and ns[0] > 0

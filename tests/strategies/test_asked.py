@@ -9,9 +9,9 @@ import pytest
 
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.strategies.asked import Asked, CostsNeeded, Unknown, spans
+from chronoscale.strategies.costing.curves import Curve, curves
+from chronoscale.strategies.costing.request import Asked, CostsNeeded, Unknown, spans
 from chronoscale.strategies.costs import UNUSED
-from chronoscale.strategies.curves import Curve, curves
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.snapshots.models import model_shape

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chronoscale.batching.snapshots.partition import Cut, expected_halo, metis
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.snapshots.partition import Cut, expected_halo, metis
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import COLUMNS, SnapshotStatistics, statistics_of
 from chronoscale.errors import UserError

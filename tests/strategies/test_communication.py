@@ -9,17 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from chronoscale.batching.streams.partitioning.divide import divide
+from chronoscale.batching.streams.partitioning.partition import SHARED
+from chronoscale.batching.streams.partitioning.remoteness import HOT, Remoteness, drawn
+from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.ranks.distributed_stream import Spreading
+from chronoscale.batching.streams.ranks.placement import Spread
+from chronoscale.batching.streams.sampling import neighbourhood
+from chronoscale.batching.streams.sampling.boundary import Seat
+from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.generate.events import RandomStream
-from chronoscale.datasets.streams import neighbourhood
-from chronoscale.datasets.streams.boundary import Seat
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.partitioning.divide import divide
-from chronoscale.datasets.streams.parts import SHARED
-from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.datasets.streams.remoteness import HOT, Remoteness, drawn
-from chronoscale.datasets.streams.source import Source
-from chronoscale.datasets.streams.spread import Spread
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
 from chronoscale.strategies.memshare.communication import Cut, Widths, estimated, published, recommended_share, variance_bound
@@ -118,7 +119,7 @@ def test_what_is_fetched_is_each_row_once(theta: float) -> None:
 @pytest.mark.parametrize("remote", [0.0, 0.3, 1.0])
 def test_negatives_are_those_that_ranks_draw(remote: float) -> None:
     data = Prepared.of(power_law(5), Protocol(seed=2))
-    spreading = data.spreading(Spread("shared-nodes", 0.1, remote=remote), 3)
+    spreading = Spreading(data, Spread("shared-nodes", 0.1, remote=remote), 3)
     whole = spreading.parts
     assert whole is not None
     stream, parts = data.whole.stream.span(0, data.trained), replace(whole, event=whole.event[: data.trained])

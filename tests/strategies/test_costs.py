@@ -10,10 +10,10 @@ import pytest
 from notation import write
 
 from chronoscale.errors import UserError
-from chronoscale.strategies.calibrated import Calibrated
 from chronoscale.strategies.cluster import Device, Link
+from chronoscale.strategies.costing.calibrated import Calibrated
+from chronoscale.strategies.costing.roofline import kinds
 from chronoscale.strategies.costs import FORMS, CostModel, DatasheetCosts, Fit, FittedCosts, Floats, overlapped
-from chronoscale.strategies.roofline import kinds
 from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
 from chronoscale.strategies.trace import Source
 
@@ -202,5 +202,5 @@ def test_rows_of_the_host_are_the_hosts_beside_rows_of_the_device() -> None:
 
 
 def test_what_no_datasheet_knows_is_refused() -> None:
-    with pytest.raises(UserError, match=r"no datasheet says what SAMPLE takes a device \(strategies/roofline.yaml\)"):
+    with pytest.raises(UserError, match=r"no datasheet says what SAMPLE takes a device \(strategies/costing/roofline.yaml\)"):
         DatasheetCosts(CHIP).predict(one("SAMPLE", "COMPUTE", bytes=1), np.array([0]))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from notation import NsCosts, gpus, write
 
 from chronoscale.simulator.engine import replay
-from chronoscale.strategies.fidelity import Coverage, coverage, fidelity
+from chronoscale.strategies.evaluation.fidelity import Coverage, coverage, fidelity
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.trace import Source, Trace
 

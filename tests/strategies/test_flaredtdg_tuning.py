@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronoscale.datasets.snapshots.retention import Decay
+from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.errors import UserError
 from chronoscale.strategies.flaredtdg.tuning import Tuned, tune
 

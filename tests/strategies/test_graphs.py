@@ -9,8 +9,8 @@ import pytest
 from notation import NsCosts, gpus, log, write
 
 from chronoscale.simulator.engine import replay
-from chronoscale.strategies.fidelity import coverage, fidelity
-from chronoscale.strategies.graphs import as_graphs, in_turn
+from chronoscale.strategies.evaluation.fidelity import coverage, fidelity
+from chronoscale.strategies.planning.cuda_graphs import as_graphs, in_turn
 from chronoscale.strategies.schedule import Lane, Op
 from chronoscale.strategies.trace import Trace
 

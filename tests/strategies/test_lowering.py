@@ -10,10 +10,11 @@ from replay_oracle import oracle
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.errors import UserError
-from chronoscale.simulator import memory, network, presets
+from chronoscale.simulator import memory, presets
 from chronoscale.simulator.engine import replay
+from chronoscale.simulator.network import collective_times
 from chronoscale.strategies.costs import DatasheetCosts, durations
-from chronoscale.strategies.metrics import busy_ns
+from chronoscale.strategies.evaluation.metrics import busy_ns
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.snapshots.groups import Placement, deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
@@ -163,7 +164,7 @@ def test_each_kind_of_reuse_moves_less():
 def test_real_schedules_replay_exactly(name, ranks):
     schedule = plan(name, ranks, workload())
     ns, _ = durations(COSTS, schedule)
-    rows, times = network.times(schedule, CLUSTER)
+    rows, times = collective_times.times(schedule, CLUSTER)
     ns[rows] = times
     trace = replay(schedule, replace(CLUSTER, contention=False), COSTS)
     assert (trace.start_ns.tolist(), trace.end_ns.tolist()) == oracle(schedule, CLUSTER, ns, COSTS.launch_ns)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from notation import NsCosts, gpus, write
 
 from chronoscale.simulator.engine import replay
-from chronoscale.strategies.metrics import Summary, alone_ns, busy_ns, imbalance, occupied_ns, parallel_efficiency, time_by_op
+from chronoscale.strategies.evaluation.metrics import Summary, alone_ns, busy_ns, imbalance, occupied_ns, parallel_efficiency, time_by_op
 from chronoscale.strategies.schedule import COLLECTIVES, Lane
 from chronoscale.strategies.trace import Trace
 

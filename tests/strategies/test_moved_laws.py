@@ -1,4 +1,4 @@
-"""Laws of bytes that rows move (`strategies/moved.yaml`): they hold where nothing was counted, on graphs a thousand times as large."""
+"""Laws of bytes that rows move (`costing/moved.yaml`): they hold where nothing was counted, on graphs a thousand times as large."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chronoscale.strategies import kernels
+from chronoscale.strategies.costing import kernels
 
 COUNTS = {"rows", "nodes", "edges", "filled", "entries", "vertices", "earlier", "after", "batch"}  # of what a graph has
 MOST = 25  # terms a law

@@ -8,7 +8,7 @@ import pytest
 
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.strategies import registry
-from chronoscale.strategies.outside import anchored
+from chronoscale.strategies.plugins import anchored
 
 HEAD = """
 from chronoscale.strategies.snapshots.groups import deal

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronoscale.strategies.ranking import Ranked, pairs, rank_correlation
+from chronoscale.strategies.evaluation.ranking import Ranked, pairs, rank_correlation
 
 
 def of(name: str, predicted: float, measured: float, spread: float = 0.0, repeats: int = 5) -> Ranked:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from chronoscale.strategies.builder import Builder
-from chronoscale.strategies.recast import Recast
+from chronoscale.strategies.planning.builder import Builder
+from chronoscale.strategies.planning.recast import Recast
 from chronoscale.strategies.schedule import WORK, Lane, Op
 
 SITES = {"rank": np.array([0, 1, 0, 1]), "order": np.array([0, 0, 1, 1]), "unit": np.array([0, 0, 1, 1])}

@@ -8,7 +8,7 @@ from notation import NsCosts, gpus, write
 
 from chronoscale.errors import UserError
 from chronoscale.simulator.engine import replay
-from chronoscale.strategies.builder import Builder
+from chronoscale.strategies.planning.builder import Builder
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.trace import Trace
 

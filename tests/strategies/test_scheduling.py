@@ -8,10 +8,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pairings import KINDS, QUICK, generated, matchings, optimum
 
-from chronoscale.cuda_ext import matching_reference
-from chronoscale.cuda_ext.backend import backends
-from chronoscale.cuda_ext.matching import band_matching, exchange
-from chronoscale.cuda_ext.walk import Walk
+from chronoscale.cuda_ext.native.backend import backends
+from chronoscale.cuda_ext.reference import matching as matching_reference
+from chronoscale.cuda_ext.scheduling.matching import band_matching, exchange
+from chronoscale.cuda_ext.scheduling.search import Walk
 from chronoscale.errors import UserError
 from chronoscale.strategies.real import bound as bounds
 from chronoscale.strategies.real import greedy

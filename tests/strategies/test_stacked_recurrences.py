@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from chronoscale.batching.snapshots.partition import Cut
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.snapshots.partition import Cut
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.simulator import presets

@@ -13,7 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from stream_case import MODELS, choice, hyper, one_pass, prepared, stream
 
-from chronoscale.datasets.streams.prepared import Prepared
+from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
 from chronoscale.real_exec.streams.batch import Batch
@@ -40,7 +41,7 @@ def data(events: int = 60, nodes: int = 9, **protocol: object) -> Prepared:
 
 
 def work(model: str, given: Hyper, of: Prepared | None = None, **other: object) -> Workload:
-    stats = (of or data()).statistics
+    stats = statistics_of(of or data())
     return Workload("small", stats, shape_for(choice(model, **other), stats, given), given)
 
 

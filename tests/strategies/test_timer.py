@@ -7,9 +7,9 @@ import pytest
 from notation import NsCosts, gpus, write
 
 from chronoscale.simulator.engine import replay
-from chronoscale.strategies.kernels import SINGLE
+from chronoscale.strategies.costing.kernels import SINGLE
+from chronoscale.strategies.planning.timer import Timer
 from chronoscale.strategies.schedule import Lane, Op
-from chronoscale.strategies.timer import Timer
 
 LENGTHS = (40, 7, 90, 3)
 

@@ -11,12 +11,12 @@ from itertools import product
 import numpy as np
 import pytest
 
+from chronoscale.batching.snapshots.chunks import Chunks, Counted
+from chronoscale.batching.snapshots.held_out import Held
+from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.batching.snapshots.survival import Epoch, level_of
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.snapshots.chunks import Chunks, Counted
-from chronoscale.datasets.snapshots.held import Held
-from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.datasets.snapshots.survival import Epoch, level_of
 from chronoscale.errors import UserError
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 
+from chronoscale.batching.signals.windows import Deal, Windows
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.signals.statistics import SignalStatistics
-from chronoscale.datasets.signals.windows import Deal, Windows
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.simulator import memory, presets

@@ -21,7 +21,7 @@ from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import MachineError, UserError
-from chronoscale.mistakes import mistake
+from chronoscale.validation_messages import mistake
 
 Dataset = SnapshotSequence | EventStream | Signal
 KINDS: dict[str, type[Dataset]] = {"snapshots": SnapshotSequence, "events": EventStream, "signal": Signal}

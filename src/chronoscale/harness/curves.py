@@ -6,8 +6,8 @@ import pandas as pd
 
 from chronoscale.errors import UserError
 from chronoscale.harness.cell import Cell
-from chronoscale.harness.runs import Run
-from chronoscale.kept import AGAIN
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.records import AGAIN
 from chronoscale.strategies.costs import FittedCosts
 
 

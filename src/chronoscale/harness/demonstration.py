@@ -7,12 +7,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from chronoscale.harness import execution, publish, runs, simulation
-from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.experiments import check
-from chronoscale.harness.machine import seated, this_device
-from chronoscale.harness.started import start
-from chronoscale.real_exec.environment import fingerprint
+from chronoscale.harness.execute import execution
+from chronoscale.harness.execute.machine import seated, this_device
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.keys.experiment_files import check
+from chronoscale.harness.runs import publish, run_folder
+from chronoscale.harness.runs.start import start
+from chronoscale.harness.simulate import simulation
+from chronoscale.real_exec.measurement.environment import fingerprint
 
 MODEL = {"name": "wd-gcn", "hidden": 32, "inputs": 32}
 STRATEGIES = ["psg", "blad", "real-type1", "real-reuse", "real-g+"]
@@ -49,10 +51,10 @@ def run(root: Path, out: Path, console: Console) -> Path:
         return publish.page([real[1], large[1]], out)
 
 
-def _stage(command: str, data: Mapping[str, object], root: Path, console: Console) -> tuple[Experiment, runs.Run]:
+def _stage(command: str, data: Mapping[str, object], root: Path, console: Console) -> tuple[Experiment, run_folder.Run]:
     experiment = check(dict(data), "demo")
     if command != "simulate":
         experiment = seated(experiment)
-    found, resumed = start(root, command, experiment, runs.as_given(experiment), fingerprint(this_device(experiment)))
+    found, resumed = start(root, command, experiment, run_folder.as_given(experiment), fingerprint(this_device(experiment)))
     console.print(f"{'taking up' if resumed else 'starting'} {found.folder}")
     return experiment, found

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from chronoscale.datasets import catalogue
 from chronoscale.errors import UserError
-from chronoscale.harness.experiment import Data
 from chronoscale.harness.fact import Fact, Facts, understood
 from chronoscale.harness.families import FAMILIES, holding
+from chronoscale.harness.keys.experiment import Data
 from chronoscale.harness.open import opened
 
 HORIZON = 12  # of windows where no paper names another, as for PGT-I's traffic sets

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from chronoscale.datasets.store import Dataset
 from chronoscale.errors import unknown
-from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.family import Family
+from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.signals.family import Signals
 from chronoscale.harness.snapshots.family import Snapshots
 from chronoscale.harness.streams.family import Streams

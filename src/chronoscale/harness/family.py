@@ -9,8 +9,8 @@ from typing import Any
 
 from chronoscale.datasets.entries import Published
 from chronoscale.datasets.store import Dataset
-from chronoscale.harness.experiment import Experiment
 from chronoscale.harness.fact import Facts
+from chronoscale.harness.keys.experiment import Experiment
 
 Configuration = Callable[[Path], tuple[Mapping[str, Any], Sequence[str]]]  # of a file: keys of an experiment, and what has to be said
 

@@ -8,7 +8,7 @@ from chronoscale.datasets import catalogue
 from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.datasets.store import Dataset
 from chronoscale.errors import UserError
-from chronoscale.harness.experiment import Data
+from chronoscale.harness.keys.experiment import Data
 
 
 def opened(data: Data, seed: int) -> Dataset:

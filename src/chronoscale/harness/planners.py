@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from chronoscale.errors import MachineError, UserError
-from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.real_exec.kinds import EXECUTED
 from chronoscale.strategies import registry
-from chronoscale.strategies.asked import CostsNeeded
+from chronoscale.strategies.costing.request import CostsNeeded
 from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.planning.stretch import Stretch
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
-from chronoscale.strategies.stretch import Stretch
 from chronoscale.strategies.workload import Workload
 
 

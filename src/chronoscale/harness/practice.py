@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
-from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.runs import Run
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.runs.run_folder import Run
 from chronoscale.real_exec.job import Item
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.practice import Practice
 from chronoscale.harness.signals.practice import SignalPractice
 from chronoscale.harness.snapshots.practice import SnapshotPractice

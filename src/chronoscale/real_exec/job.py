@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from chronoscale.kept import read_json
+from chronoscale.records import read_json
 from chronoscale.strategies.workload import Hyper, ModelChoice
 
 

@@ -1,4 +1,4 @@
-"""Worker: executes a job on this rank. Started by `real_exec.launch`, or `torchrun -m chronoscale.real_exec.worker JOB.json`."""
+"""Worker: executes a job on this rank. Started by `real_exec.ranks.launch`, or `torchrun -m chronoscale.real_exec.worker JOB.json`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import torch.distributed as dist
 
-from chronoscale.real_exec import positions
-from chronoscale.real_exec.context import joined
-from chronoscale.real_exec.environment import device_name
-from chronoscale.real_exec.graphed import graphed
-from chronoscale.real_exec.interpreter import Pass, execute
+from chronoscale.real_exec.execution.context import joined
+from chronoscale.real_exec.execution.graphed import graphed
+from chronoscale.real_exec.execution.interpreter import Pass, execute
+from chronoscale.real_exec.execution.lanes import Lanes
+from chronoscale.real_exec.execution.program import Program
+from chronoscale.real_exec.execution.programs import bound, prepared
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.lanes import Lanes
-from chronoscale.real_exec.positions import Phase
-from chronoscale.real_exec.program import Program
-from chronoscale.real_exec.programs import bound, prepared
-from chronoscale.real_exec.rank import leave, serve
-from chronoscale.real_exec.tested import checked
+from chronoscale.real_exec.measurement.environment import device_name
+from chronoscale.real_exec.ranks import positions
+from chronoscale.real_exec.ranks.positions import Phase
+from chronoscale.real_exec.ranks.rank import leave, serve
+from chronoscale.real_exec.training.tested import checked
 from chronoscale.strategies.schedule import Schedule
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from chronoscale.reports.drawing import Drawing
+from chronoscale.reports.charts.drawing import Drawing
 from chronoscale.reports.tables import Reading
 
 SPARE = ("iterations", "idle_ranks", "hours")  # columns for programs

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from chronoscale.strategies.metrics import time_by_op
+from chronoscale.strategies.evaluation.metrics import time_by_op
 from chronoscale.strategies.schedule import COLLECTIVES, Op
 from chronoscale.strategies.trace import Trace
 

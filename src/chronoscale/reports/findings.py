@@ -14,7 +14,7 @@ from chronoscale.reports.measured import EXTRAPOLATED, Measured
 from chronoscale.reports.report import Report
 from chronoscale.reports.section import Section
 from chronoscale.reports.tables import predicted, speedup
-from chronoscale.strategies.ranking import pairs, rank_correlation
+from chronoscale.strategies.evaluation.ranking import pairs, rank_correlation
 
 WIDE = 0.1  # relative spread from which a measurement is unstable
 TIE = 0.01  # of the epoch: what is closer is a tie, however small the spread

@@ -11,8 +11,8 @@ import pandas as pd
 
 from chronoscale.errors import MachineError, UserError
 from chronoscale.reports import page
+from chronoscale.reports.charts.drawing import Drawing
 from chronoscale.reports.document import document, markdown
-from chronoscale.reports.drawing import Drawing
 from chronoscale.reports.formats import to_csv, to_latex, to_markdown
 from chronoscale.reports.parts import Part, parts
 from chronoscale.reports.report import Report

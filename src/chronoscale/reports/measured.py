@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.reports.breakdown import Breakdown
+from chronoscale.reports.charts.timeline import Timeline, iteration_slice
 from chronoscale.reports.setting import Kind, Setting
-from chronoscale.reports.timeline import Timeline, iteration_slice
-from chronoscale.simulator.assumptions import Effect
-from chronoscale.simulator.endured import Endured
-from chronoscale.simulator.traffic import LinkUse
+from chronoscale.simulator.failures.endurance import Endured
+from chronoscale.simulator.network.traffic import LinkUse
+from chronoscale.simulator.uncertainty.assumptions import Effect
 from chronoscale.strategies.costs import Floats
-from chronoscale.strategies.fidelity import TOTAL, Coverage
-from chronoscale.strategies.metrics import Summary, time_by_op
-from chronoscale.strategies.ranking import Ranked
+from chronoscale.strategies.evaluation.fidelity import TOTAL, Coverage
+from chronoscale.strategies.evaluation.metrics import Summary, time_by_op
+from chronoscale.strategies.evaluation.ranking import Ranked
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Source, Trace
 

@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 
 from chronoscale.reports.advice import Advice
+from chronoscale.reports.charts.drawing import Drawing
 from chronoscale.reports.document import EMPTY
-from chronoscale.reports.drawing import Drawing
 from chronoscale.reports.findings import cautions, sentence
 from chronoscale.reports.formats import MARKED, to_html
 from chronoscale.reports.parts import HEADINGS, Part

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from chronoscale.reports import figures
-from chronoscale.reports.drawing import Drawing
+from chronoscale.reports.charts import figures
+from chronoscale.reports.charts.drawing import Drawing
 from chronoscale.reports.findings import Answer, answers, basis, evidence, headline, ordered
 from chronoscale.reports.report import Report
 from chronoscale.reports.section import Section

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chronoscale.datasets.scores import present
-from chronoscale.reports.drawing import Drawing
-from chronoscale.reports.lines import Panel, lines
-from chronoscale.reports.staged import NAN, Staged
+from chronoscale.reports.charts.drawing import Drawing
+from chronoscale.reports.charts.lines import Panel, lines
+from chronoscale.reports.charts.staged import NAN, Staged
 
 
 def drawing(runs: Sequence[Staged], name: str) -> Drawing:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from chronoscale.reports.measured import Measured
 from chronoscale.reports.section import Section
-from chronoscale.simulator.assumptions import Effect
+from chronoscale.simulator.uncertainty.assumptions import Effect
 
 SHOWN = 5  # assumptions, those that matter most
 NAN = float("nan")

@@ -15,8 +15,8 @@ from chronoscale.reports.marks import marks
 from chronoscale.reports.measured import EXTRAPOLATED, Band, Measured
 from chronoscale.reports.section import Section
 from chronoscale.reports.sensitivity import assumptions
-from chronoscale.strategies.metrics import parallel_efficiency
-from chronoscale.strategies.ranking import Pair, pairs, rank_correlation
+from chronoscale.strategies.evaluation.metrics import parallel_efficiency
+from chronoscale.strategies.evaluation.ranking import Pair, pairs, rank_correlation
 from chronoscale.strategies.schedule import Op
 
 NAN = float("nan")

@@ -9,8 +9,8 @@ import pandas as pd
 
 from chronoscale.datasets.arrays import Int32
 from chronoscale.simulator.launches import Launches
+from chronoscale.simulator.network.traffic import Crossed, slowest
 from chronoscale.simulator.timeline import streams_of
-from chronoscale.simulator.traffic import Crossed, slowest
 from chronoscale.strategies.cluster import Cluster, Device
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedule
 from chronoscale.strategies.trace import Trace

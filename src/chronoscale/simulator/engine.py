@@ -7,13 +7,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.cuda_ext import replay as native
+from chronoscale.cuda_ext.scheduling import replay as native
 from chronoscale.errors import UserError
-from chronoscale.simulator.alone import Alone
 from chronoscale.simulator.deadlock import deadlock
 from chronoscale.simulator.launches import Launches
 from chronoscale.simulator.processes import starts
-from chronoscale.simulator.shares import Shares
+from chronoscale.simulator.sharing.shares import Shares
+from chronoscale.simulator.sharing.uncontended import Alone
 from chronoscale.simulator.timeline import Timeline, streams_of
 from chronoscale.strategies.cluster import Cluster, Device
 from chronoscale.strategies.costs import CostModel

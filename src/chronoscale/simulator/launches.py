@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.cuda_ext import replay as native
+from chronoscale.cuda_ext.scheduling import replay as native
 from chronoscale.strategies.costs import overlapped
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 
@@ -20,7 +20,7 @@ class Launches:
     A row starts `after_ns` at the earliest, counted from the start of its turn; one without kernels when it likes. A turn starts when the
     one before is over and its gate has ended. Two things end a turn: an iteration (the next one's gate is the optimiser's step of the
     iteration before the last: the host is at most one iteration ahead of the device), and a row of the device that waits for one of the
-    host, which is issued when that has returned, and nothing else before it (`real_exec.device_lanes`). Where a row waits for several, the
+    host, which is issued when that has returned, and nothing else before it (`device_lanes`). Where a row waits for several, the
     turns between have no rows.
     """
 

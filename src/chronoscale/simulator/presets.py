@@ -10,14 +10,14 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from chronoscale import documents
+from chronoscale import yaml_files
 from chronoscale.errors import UserError, unknown
-from chronoscale.mistakes import mistake
-from chronoscale.simulator.links import LinkGraph
-from chronoscale.simulator.nccl import merged
+from chronoscale.simulator.network.links import LinkGraph
+from chronoscale.simulator.network.nccl import merged
 from chronoscale.strategies.cluster import CPU_STREAMS, Cluster, Device, Link
+from chronoscale.strategies.costing.nccl_constants import Tuning
 from chronoscale.strategies.topology import Bandwidth, Topology
-from chronoscale.strategies.tuning import Tuning
+from chronoscale.validation_messages import mistake
 
 _DATA = resources.files("chronoscale.simulator")
 SUFFIXES = (".yaml", ".yml")  # of files; presets have none
@@ -89,7 +89,7 @@ def _stems(folder: str) -> list[str]:
 
 def _read(path: Traversable, kind: type[_E]) -> _E:
     try:
-        return kind.model_validate(documents.read(path, "cluster file"))
+        return kind.model_validate(yaml_files.read(path, "cluster file"))
     except ValidationError as error:
         raise UserError(f"{path}: {mistake(error, kind)}") from error
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from chronoscale.errors import UserError
+from chronoscale.strategies.costing.nccl_constants import Tuning
 from chronoscale.strategies.schedule import Lane
 from chronoscale.strategies.topology import Topology
-from chronoscale.strategies.tuning import Tuning
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Cluster:
     each served by one scheduler for the whole cluster, and bandwidth of a rank's connection; None where the cluster has none.
     `topology`: the links that bytes cross; None: what the two bandwidths let one suppose. `collectives`: how long they take, as NCCL builds
     them or by alpha-beta; fitted links are alpha-beta always. `tuning`: NCCL's constants, None: as NCCL has them. `contention`: whether
-    rows that run side by side share devices and links (`simulator.contention`), or each runs as if it were alone.
+    rows that run side by side share devices and links (`simulator.sharing.contention`), or each runs as if it were alone.
     """
 
     name: str

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.errors import UserError
-from chronoscale.kept import read_json, reading
+from chronoscale.records import read_json, reading
 from chronoscale.strategies.cluster import Device, Link, same_device
-from chronoscale.strategies.curves import DESCRIBED, RANGED, Curve, curves
-from chronoscale.strategies.flaredtdg.predictor import Predictor
-from chronoscale.strategies.roofline import occupied
-from chronoscale.strategies.roofline import seconds as roofline_s
+from chronoscale.strategies.costing.curves import DESCRIBED, RANGED, Curve, curves
+from chronoscale.strategies.costing.predictor import Predictor
+from chronoscale.strategies.costing.roofline import occupied
+from chronoscale.strategies.costing.roofline import seconds as roofline_s
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source
 
@@ -201,7 +201,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class FittedCosts:
-    """Curves fitted to a profile of one device (`real_exec.fit`).
+    """Curves fitted to a profile of one device (`real_exec.measurement.fit`).
 
     Outside the range it was fitted on it refuses with a UserError, unless `extrapolate`; then the source says so.
     `slack` is the relative margin by which a descriptor may leave the range before that.

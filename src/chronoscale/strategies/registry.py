@@ -26,11 +26,11 @@ from chronoscale.strategies.baselines.streams.tgl_dist import TGL_DIST
 from chronoscale.strategies.fast.fast import CACHED, COMPRESSED, EVEN, FAST, FAST_MERGED, NONE, SC, SC_TE, SC_TE_TA
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, FULL_HISTORY, IN_ORDER, RECENT_ONLY, RECENT_STATES, REMAPPED, ROUND_ROBIN
 from chronoscale.strategies.memshare.memshare import DECAY, HISTORY, LOCAL, MEMSHARE, NEGATIVES, NEVER, RECENT, SHARED, UPDATED
-from chronoscale.strategies.outside import is_file, of_file, of_package
 from chronoscale.strategies.pgt_index.dist_index import DIST_INDEX
 from chronoscale.strategies.pgt_index.gen_dist_index import GEN_DIST_INDEX
 from chronoscale.strategies.pgt_index.gpu_index import GPU_INDEX
 from chronoscale.strategies.pgt_index.index import INDEX
+from chronoscale.strategies.plugins import is_file, of_file, of_package
 from chronoscale.strategies.real.greedy import REAL_G
 from chronoscale.strategies.real.greedy_plus import REAL_G_PLUS
 from chronoscale.strategies.real.ilp import REAL_L

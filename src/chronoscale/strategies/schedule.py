@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Bool, Int32, UInt8
 from chronoscale.errors import UserError
-from chronoscale.kept import reading
+from chronoscale.records import reading
 from chronoscale.strategies import table
 
 Ints = NDArray[np.int64]
@@ -76,7 +76,7 @@ class Schedule:
 
     Work descriptors: `nodes`, `edges` of the graph that is read; `rows` written; `width` of the input features; `bytes` moved (over the
     bus or network for transfers, through device memory for compute); `flops`; `kernels` that a GPU's host launches for it
-    (`strategies.kernels`). `variant`: which implementation of its operation runs it, where there are several (0: the usual one, or the
+    (`costing.kernels`). `variant`: which implementation of its operation runs it, where there are several (0: the usual one, or the
     only one); a planner numbers them, and rows of different ones share no curve of a profile. Rows of one `collective` id (-1: none)
     form one operation that starts when its last rank arrives. `alloc` bytes of device memory are taken at a task's start, `free`
     returned at its end; `resident` bytes are held on every rank throughout (parameters, gradients, optimiser state, and `cached` bytes

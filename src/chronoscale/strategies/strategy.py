@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.planning.stretch import ROWS, Stretch
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.stretch import ROWS, Stretch
 from chronoscale.strategies.workload import Hyper, Workload
 
 MOST = 30_000_000  # rows that are planned at once where a strategy bounds them: some 12 GB while they are built

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.datasets.arrays import Int32, UInt8
-from chronoscale.kept import reading
+from chronoscale.records import reading
 from chronoscale.strategies import table
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 

@@ -7,18 +7,18 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from chronoscale.cuda_ext.temporal import POLICIES, Policy
+from chronoscale.batching.signals.windows import Windows
+from chronoscale.batching.snapshots.chunks import Blocks
+from chronoscale.batching.snapshots.held_out import Held
+from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.batching.snapshots.sampling import Samples, Sampling
+from chronoscale.batching.snapshots.survival import Epoch
+from chronoscale.batching.streams.statistics import StreamStatistics
+from chronoscale.cuda_ext.sampling.temporal import POLICIES, Policy
 from chronoscale.datasets.arrays import check_columns
 from chronoscale.datasets.signals.statistics import SignalStatistics
-from chronoscale.datasets.signals.windows import Windows
-from chronoscale.datasets.snapshots.chunks import Blocks
-from chronoscale.datasets.snapshots.held import Held
-from chronoscale.datasets.snapshots.retention import Decay
-from chronoscale.datasets.snapshots.sampling import Samples, Sampling
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics
-from chronoscale.datasets.snapshots.survival import Epoch
 from chronoscale.datasets.streams.protocol import Protocol as Evaluation
-from chronoscale.datasets.streams.work import StreamStatistics
 from chronoscale.errors import UserError, unknown
 from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.snapshots.tasks import task_of
@@ -166,7 +166,7 @@ class SharingHyper:
 
 @dataclass(frozen=True, slots=True)
 class EventHyper:
-    """Of training on events: how they are split and evaluated, and how neighbours are sampled (`datasets.streams.neighbourhood`).
+    """Of training on events: how they are split and evaluated, and how neighbours are sampled (`batching.streams.sampling.neighbourhood`).
 
     patience: epochs without a better score after which training ends; 0: never. every: one iteration of so many alone; of probes, which
     have to see an epoch's beginning and its end. cache_ratio: share of the features that strategies with a cache keep on the device;
@@ -239,7 +239,7 @@ class Hyper:
     seed: int = 0
     batches: int = 0  # optimiser steps an epoch at most; 0: all windows
     validate: bool = True  # signals: an epoch ends with the validation windows
-    standardise: str = "training"  # signals: period of mean and deviation, see `datasets.signals.standard`
+    standardise: str = "training"  # signals: period of mean and deviation, see `batching.signals.standard`
     events: EventHyper = field(default_factory=EventHyper)
     recency: Recency = field(default_factory=Recency)
     task: str = "in-degree"  # on snapshots, see `strategies.snapshots.tasks`

@@ -10,9 +10,9 @@ import torch
 from fuzz.malformed.spoilt import spoil
 from torch import Tensor
 
-from chronoscale.cuda_ext.edge_softmax import edge_softmax
-from chronoscale.cuda_ext.edges import aggregate_edges
-from chronoscale.cuda_ext.tables import gather_rows
+from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
+from chronoscale.cuda_ext.operators.edges import aggregate_edges
+from chronoscale.cuda_ext.operators.tables import gather_rows
 
 Call = Callable[[str], tuple[Any, ...]]
 Operator = Callable[[dict[str, Any], str], Tensor]

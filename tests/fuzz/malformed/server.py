@@ -16,7 +16,7 @@ from emulation.builder import compiler
 from emulation.stand_in import emulated
 from fuzz.malformed import edges, groups, slots, temporal, tensors
 
-from chronoscale.cuda_ext.backend import set_threads
+from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.errors import MachineError, UserError
 
 REFUSED = (UserError, MachineError, RuntimeError, TypeError)  # torch raises the last two

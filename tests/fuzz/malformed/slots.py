@@ -10,7 +10,7 @@ import torch
 from fuzz.malformed.spoilt import spoil
 from torch import Tensor
 
-from chronoscale.cuda_ext.slots import Slots, attend
+from chronoscale.cuda_ext.operators.slots import Slots, attend
 
 Call = Callable[[str], tuple[Any, ...]]
 LEAVES = ("wanted", "source", "edge", "frequency", "phase")

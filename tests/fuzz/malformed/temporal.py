@@ -8,7 +8,7 @@ from unittest import mock
 
 import numpy as np
 
-from chronoscale.cuda_ext import boundary, temporal
+from chronoscale.cuda_ext.sampling import boundary, temporal
 
 Call = Callable[[str], tuple[Any, ...]]
 HOSTILE = (-(2**31), -2, -1, 0, 5, 9, 100, 2**31 - 1)

@@ -11,9 +11,9 @@ import torch
 from fuzz.malformed.spoilt import spoil
 from torch import Tensor
 
-from chronoscale.cuda_ext import ops
-from chronoscale.cuda_ext.attention import Attention, attention, attention_increment, attention_increment_
-from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap
+from chronoscale.cuda_ext.operators import aggregation
+from chronoscale.cuda_ext.operators.attention import Attention, attention, attention_increment, attention_increment_
+from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap
 
 Call = Callable[[str], tuple[Any, ...]]  # by backend: everything that it returned or wrote
 Arguments = dict[str, Any]
@@ -91,7 +91,7 @@ def aggregate(generator: np.random.Generator) -> Call:
             return _grads(registered.aggregate(a["indptr"], a["indices"], a["values"], a["x"]), leaves=(a["x"],), later=later)
         b = _settled(a) if plain else a
         graph = CSR(b["indptr"], b["indices"], b["values"], b["x"].shape[0] if plain else b["num_cols"])
-        return _grads(ops.aggregate(graph, b["x"], backend), leaves=(a["x"],), later=later)
+        return _grads(aggregation.aggregate(graph, b["x"], backend), leaves=(a["x"],), later=later)
 
     return call
 
@@ -100,7 +100,7 @@ def increment(generator: np.random.Generator) -> Call:
     rows, columns, width = _sized(generator)
     touched = np.flatnonzero(generator.random(rows) < 0.5)
     dtype = FLOATS[generator.integers(4)]
-    x, sums = (_features(generator, n, width, t) for n, t in ((columns, dtype), (rows, ops.summed(dtype))))
+    x, sums = (_features(generator, n, width, t) for n, t in ((columns, dtype), (rows, aggregation.summed(dtype))))
     fresh = torch.from_numpy((generator.random(len(touched)) < 0.5).astype(np.uint8)) if generator.random() < 0.5 else None
     a = {"rows": torch.from_numpy(touched.astype(np.int32)), **_rows(generator, len(touched), columns, 40), "num_rows": rows}
     a |= {"num_cols": columns, "fresh": fresh, "sums": sums, "x": x}
@@ -117,7 +117,7 @@ def increment(generator: np.random.Generator) -> Call:
                 b = _settled(a) if plain else a
                 sizes = (b["sums"].shape[0], b["x"].shape[0]) if plain else (b["num_rows"], b["num_cols"])
                 delta = Delta(b["rows"], b["indptr"], b["indices"], b["values"], *sizes, b["fresh"])
-                made = (ops.increment_ if in_place else ops.increment)(b["sums"], delta, b["x"], backend)
+                made = (aggregation.increment_ if in_place else aggregation.increment)(b["sums"], delta, b["x"], backend)
         if in_place:
             return made.detach(), a["sums"].detach()
         return _grads(*made, leaves=(a["sums"], a["x"]), later=later)
@@ -151,13 +151,13 @@ def rebuild(generator: np.random.Generator) -> Call:
     _, change = _changes(generator, dense)
     a = {**before, "num_cols": nodes, **change, "num_nodes": nodes}
     spoil(generator, a)
-    variant, weighted, asks = ops.VARIANTS[generator.integers(2)], generator.random() < 0.7, generator.random() < 0.3
+    variant, weighted, asks = aggregation.VARIANTS[generator.integers(2)], generator.random() < 0.7, generator.random() < 0.3
 
     def call(backend: str) -> tuple[Any, ...]:
         graph = CSR(a["indptr"], a["indices"], None, a["num_cols"])
         change = EdgeMap(a["rows"], a["change_ptr"], a["change"], a["sign"], a["num_nodes"])
         unfit = torch.zeros(1, dtype=torch.int32) if asks else None
-        made, scale = ops.rebuild(graph, change, variant, weighted, backend, unfit)
+        made, scale = aggregation.rebuild(graph, change, variant, weighted, backend, unfit)
         CSR(made.indptr, made.indices, made.values, made.num_cols).check()  # whatever it is, it is a matrix
         if unfit is not None and bool(unfit):
             return (unfit,) if _ascends(graph) else ()
@@ -194,7 +194,7 @@ def attend(generator: np.random.Generator) -> Call:
     a |= {"num_cols": nodes, **change, "num_nodes": nodes, "z": z, "left": ends[0].clone(), "right": ends[1].clone()}
     a |= {"total": state.total, "denominator": state.denominator, "maximum": state.maximum, "reference": state.reference}
     spoil(generator, a)
-    form, variant, later = generator.integers(3), ops.VARIANTS[generator.integers(2)], _later(generator, a)
+    form, variant, later = generator.integers(3), aggregation.VARIANTS[generator.integers(2)], _later(generator, a)
 
     def call(backend: str) -> tuple[Any, ...]:
         graph, values = CSR(a["indptr"], a["indices"], None, a["num_cols"]), (a["z"], a["left"], a["right"])

@@ -12,8 +12,8 @@ from kineto_trace import copy, event, kernel, launch, save
 from torch.profiler import ProfilerActivity, profile
 
 from chronoscale.errors import UserError
+from chronoscale.strategies.evaluation.metrics import time_by_op
 from chronoscale.strategies.formats import kineto
-from chronoscale.strategies.metrics import time_by_op
 from chronoscale.strategies.schedule import Lane, Op
 
 STEP = (

@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
 from chronoscale.errors import UserError, unknown
-from chronoscale.mistakes import sentence
+from chronoscale.validation_messages import sentence
 
 
 def options_of(read: Callable[..., Any]) -> list[str]:

@@ -28,9 +28,9 @@ from chronoscale.datasets.generate.specs import (
     TrafficSpec,
 )
 from chronoscale.datasets.generate.traffic import TrafficSignal
-from chronoscale.documents import mapping
 from chronoscale.errors import UserError, unknown
-from chronoscale.mistakes import mistake
+from chronoscale.validation_messages import mistake
+from chronoscale.yaml_files import mapping
 
 Generator = GrowthGraph | EvolvingGraph | CommunityGraph | TrafficSignal | RandomStream | SessionStream
 _Part = TypeVar("_Part")

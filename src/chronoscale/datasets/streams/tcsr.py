@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.lib.format import open_memmap
 
-from chronoscale.cuda_ext import temporal
-from chronoscale.cuda_ext.temporal import Policy, Sampled
+from chronoscale.cuda_ext.sampling import temporal
+from chronoscale.cuda_ext.sampling.temporal import Policy, Sampled
 from chronoscale.datasets.archive import read_array
 from chronoscale.datasets.arrays import Int32, Int64, require
 from chronoscale.datasets.draft import drafted

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chronoscale.cuda_ext.temporal import MOST_FANOUT, POLICIES, Policy, Sampled
+from chronoscale.cuda_ext.sampling.temporal import MOST_FANOUT, POLICIES, Policy, Sampled
 from chronoscale.datasets.arrays import Float32, Float64, Int32, Int64, require
 from chronoscale.datasets.randomness import uniform
 from chronoscale.datasets.streams import draws

@@ -16,11 +16,11 @@ from chronoscale.harness.advice.outcome import ASKED, cautions, choices, piece
 from chronoscale.harness.advice.ranking import Choice
 from chronoscale.harness.advice.sweep import sweep
 from chronoscale.harness.advice.verdict import Verdict
-from chronoscale.harness.estimate import LONG, Estimate, estimates
-from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.experiments import parse
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.keys.experiment_files import parse
 from chronoscale.harness.planners import planners
-from chronoscale.harness.runs import Run, as_given, write_text
+from chronoscale.harness.runs.run_folder import Run, as_given, write_text
+from chronoscale.harness.simulate.estimate import LONG, Estimate, estimates
 
 FIRST = "first.yaml"
 

@@ -9,9 +9,9 @@ from math import prod
 from typing import Any
 
 from chronoscale.errors import UserError, unknown
-from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.experiments import parse
 from chronoscale.harness.families import family_of
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.keys.experiment_files import parse
 from chronoscale.harness.planners import planners
 from chronoscale.simulator import presets
 from chronoscale.strategies.registry import of

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from chronoscale.harness.advice.ranking import Choice
 from chronoscale.harness.advice.reasons import percent
-from chronoscale.harness.advised import Objective
+from chronoscale.harness.keys.advise import Objective
 from chronoscale.reports.findings import TIE
 from chronoscale.reports.formats import number, seconds, size
 

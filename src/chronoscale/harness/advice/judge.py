@@ -19,18 +19,18 @@ from chronoscale import modules
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.advice.candidates import Candidate, variant
 from chronoscale.harness.advice.verdict import Verdict
-from chronoscale.harness.estimate import Estimate
-from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.experiments import parse
+from chronoscale.harness.execute.profiles import simulated_costs
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.keys.experiment_files import parse
 from chronoscale.harness.planners import planners
 from chronoscale.harness.practices import practice_of
-from chronoscale.harness.profiles import simulated_costs
-from chronoscale.harness.runs import Run
-from chronoscale.harness.simulated import simulated
-from chronoscale.harness.simulation import partitioned
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.simulate.estimate import Estimate
+from chronoscale.harness.simulate.plan_and_replay import simulated
+from chronoscale.harness.simulate.simulation import partitioned
 from chronoscale.simulator import presets
 from chronoscale.simulator.critical import blame, critical
-from chronoscale.strategies.metrics import occupied_ns
+from chronoscale.strategies.evaluation.metrics import occupied_ns
 
 _ONE = Lock()  # at a time in a process: Dask's workers run tasks in threads, and warnings are caught for all threads alike
 

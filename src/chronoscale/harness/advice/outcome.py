@@ -5,9 +5,9 @@ from __future__ import annotations
 from chronoscale.harness.advice.candidates import Candidate
 from chronoscale.harness.advice.ranking import Choice, ranking
 from chronoscale.harness.advice.verdict import FILE, Verdict
-from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.runs import Run
-from chronoscale.kept import read_json
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.records import read_json
 
 PIECE, ASKED = "point-", "points.json"
 

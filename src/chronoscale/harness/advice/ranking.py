@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from chronoscale.harness.advice.candidates import Candidate, price
 from chronoscale.harness.advice.reasons import reasons
 from chronoscale.harness.advice.verdict import Verdict
-from chronoscale.harness.advised import Budget
-from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.keys.advise import Budget
+from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.reports.formats import number, size
 from chronoscale.reports.measured import Band
 

@@ -14,12 +14,12 @@ from chronoscale.harness.advice.outcome import cautions, choices
 from chronoscale.harness.advice.ranking import Choice
 from chronoscale.harness.advice.reasons import percent
 from chronoscale.harness.cell import record
-from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.runs import Run
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.runs.run_folder import Run
 from chronoscale.reports.advice import Advice
-from chronoscale.reports.drawing import Drawing
+from chronoscale.reports.charts.drawing import Drawing
+from chronoscale.reports.charts.pareto import Mark, pareto
 from chronoscale.reports.formats import number, seconds, size
-from chronoscale.reports.pareto import Mark, pareto
 
 NAN = float("nan")
 FRONT = "•"

@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from chronoscale.harness.point import Point
-from chronoscale.kept import read_json
+from chronoscale.harness.simulate.point import Point
+from chronoscale.records import read_json
 from chronoscale.simulator.critical import Blame
 
 FILE = "verdict.json"

@@ -17,9 +17,9 @@ from chronoscale.harness.advice.candidates import candidates
 from chronoscale.harness.advice.outcome import choices
 from chronoscale.harness.cli.output import err, say, stage
 from chronoscale.harness.cli.session import begin
-from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.runs import write_text
-from chronoscale.reports.drawing import Drawing
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.runs.run_folder import write_text
+from chronoscale.reports.charts.drawing import Drawing
 
 
 def listed(experiment: Experiment, file: Path, as_json: bool) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 from chronoscale import modules
 from chronoscale.errors import UserError
 from chronoscale.harness.cli.output import say_executed
-from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.experiments import load
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.keys.experiment_files import load
 
 
 def asked(file: Path, seed: int | None, dry: bool = False, **changes: Any) -> Experiment:

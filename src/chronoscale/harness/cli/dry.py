@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import pandas as pd
 
 from chronoscale.harness.cli.output import say
-from chronoscale.harness.estimate import Estimate, available, estimates
-from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.execute.machine import seat, seated
 from chronoscale.harness.idle import warn
-from chronoscale.harness.machine import seat, seated
+from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.planners import planned, planners
 from chronoscale.harness.practices import practice_of
-from chronoscale.harness.simulation import partitioned
+from chronoscale.harness.simulate.estimate import Estimate, available, estimates
+from chronoscale.harness.simulate.simulation import partitioned
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
 

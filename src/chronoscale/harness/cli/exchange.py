@@ -13,7 +13,7 @@ from chronoscale.harness.cell import record
 from chronoscale.harness.cli.options import AsJson
 from chronoscale.harness.cli.output import err, say, stage
 from chronoscale.harness.curves import fits
-from chronoscale.harness.foreign import replayed, taken
+from chronoscale.harness.runs.imported_traces import replayed, taken
 
 SHOWN = 20  # names on the terminal, those that take longest
 

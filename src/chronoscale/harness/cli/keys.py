@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from chronoscale.harness import reference
 from chronoscale.harness.cell import Cell
 from chronoscale.harness.cli.options import AsJson
 from chronoscale.harness.cli.output import listed
+from chronoscale.harness.keys import reference
 
 
 def keys(

@@ -7,7 +7,7 @@ from types import ModuleType
 
 from chronoscale.harness.cli.asked import asked
 from chronoscale.harness.cli.options import RUNS, AsJson, Dry, File, Root, Seed
-from chronoscale.harness.experiment import Experiment
+from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.interruption import at_once
 
 

@@ -10,6 +10,6 @@ def compile_() -> None:
 
     Needs a C++ compiler (CXX, by default c++). Without them, or with CHRONOSCALE_OPERATORS=python, kernels are called by ctypes.
     """
-    from chronoscale.cuda_ext.cpp_build import compile_operators  # noqa: PLC0415 (torch)
+    from chronoscale.cuda_ext.native.cpp_build import compile_operators  # noqa: PLC0415 (torch)
 
     typer.echo(f"wrote {compile_operators()}")

@@ -8,11 +8,12 @@ from typing import Annotated
 
 import typer
 
-from chronoscale.harness import demonstration, publish
+from chronoscale.harness import demonstration
 from chronoscale.harness.cli.options import RUNS, AsJson, Root
 from chronoscale.harness.cli.output import err, stage
-from chronoscale.harness.exported import export
-from chronoscale.harness.runs import Run
+from chronoscale.harness.runs import publish
+from chronoscale.harness.runs.export import export
+from chronoscale.harness.runs.run_folder import Run
 from chronoscale.reports.folder import DATA
 
 

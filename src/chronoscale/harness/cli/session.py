@@ -8,13 +8,13 @@ from pathlib import Path
 import pandas as pd
 
 from chronoscale.harness.cli.output import err, say
-from chronoscale.harness.content import of_data
-from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.machine import seated, sharing, this_device
-from chronoscale.harness.runs import Run
-from chronoscale.harness.started import files, start
+from chronoscale.harness.execute.machine import seated, sharing, this_device
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.runs.content import of_data
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.runs.start import files, start
 from chronoscale.modules import fingerprints
-from chronoscale.real_exec.environment import fingerprint
+from chronoscale.real_exec.measurement.environment import fingerprint
 from chronoscale.strategies.registry import versions
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from chronoscale.harness import execution, publish, simulation
-from chronoscale.harness.calibration import measure
 from chronoscale.harness.cli.output import PARTS, say, stage
 from chronoscale.harness.cli.session import begin, end
-from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.runs import Run
-from chronoscale.harness.started import of_run
-from chronoscale.harness.validated import Validated
+from chronoscale.harness.execute import execution
+from chronoscale.harness.execute.calibration import measure
+from chronoscale.harness.execute.validation import Validated
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.runs import publish
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.runs.start import of_run
+from chronoscale.harness.simulate import simulation
 
 
 def profile(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None:

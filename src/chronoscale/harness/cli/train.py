@@ -12,7 +12,7 @@ from chronoscale.harness.cli.asked import asked
 from chronoscale.harness.cli.options import RUNS, AsJson, File, Root, Seed
 from chronoscale.harness.families import FAMILIES, family_of
 from chronoscale.interruption import at_once
-from chronoscale.strategies.outside import anchored
+from chronoscale.strategies.plugins import anchored
 
 _PREFERRED = " or ".join(family.preferred for family in FAMILIES.values())
 

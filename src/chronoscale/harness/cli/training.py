@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from chronoscale.harness import publish
 from chronoscale.harness.cell import Cell
 from chronoscale.harness.cli.output import PARTS, say, stage
 from chronoscale.harness.cli.session import begin, end
-from chronoscale.harness.experiment import Experiment
-from chronoscale.harness.trained import FOLDER, control, idle, period
-from chronoscale.harness.training import train as run_training
+from chronoscale.harness.execute.training import train as run_training
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.runs import publish
+from chronoscale.harness.runs.training_record import FOLDER, control, idle, period
 
 
 def train(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: bool) -> None:

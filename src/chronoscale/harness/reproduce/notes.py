@@ -10,7 +10,7 @@ from chronoscale.simulator import presets
 from chronoscale.strategies.real.ilp import GAP, UNNEEDED
 
 SIMULATED = (
-    "Simulated. Durations are specified: a datasheet roofline, each kind of work at its own share of peak (strategies/roofline.yaml), "
+    "Simulated. Durations are specified: a datasheet roofline, each kind of work at its own share of peak (costing/roofline.yaml), "
     f"{presets.cluster('h200').device.launch_s * 1e6:g} µs of one host thread a kernel, collectives by NCCL's own model of "
     "rings and trees, rows side by side share devices and links; no multi-GPU machine has confirmed them.",
     "Datasets are generated stand-ins whose mean counts are those of Table 3 (`reproduce real --table 3`); none of the "

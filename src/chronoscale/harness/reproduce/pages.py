@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from chronoscale.harness.reproduce.study import Findings, Study
-from chronoscale.harness.runs import write_text
+from chronoscale.harness.runs.run_folder import write_text
 from chronoscale.reports.formats import MISSING, number, to_csv, to_markdown
 
 HOW = {

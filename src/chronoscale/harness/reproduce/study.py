@@ -13,7 +13,7 @@ from chronoscale.reports.published import Printed, Range, published
 if TYPE_CHECKING:
     import pandas as pd
 
-    from chronoscale.reports.drawing import Drawing
+    from chronoscale.reports.charts.drawing import Drawing
 
 Way = Literal["executed", "simulated", "counted", "modelled"]
 Kind = Literal["figure", "table"]

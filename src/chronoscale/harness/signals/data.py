@@ -6,17 +6,17 @@ import warnings
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.generate.spec import traffic
 from chronoscale.datasets.generate.specs import TrafficSpec
 from chronoscale.datasets.signals.calendar import with_time_of_day
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
-from chronoscale.datasets.signals.windows import Windows
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.open import opened
-from chronoscale.harness.runs import Run
+from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.signals.experiment import SignalData, SignalExperiment
 from chronoscale.harness.signals.silenced import silenced
 from chronoscale.harness.streams.refusal import refused

@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from chronoscale.harness.experiment import Data, Experiment, Model, Training, named, null_is
-from chronoscale.harness.part import Names, Size, Steps
+from chronoscale.harness.keys.experiment import Data, Experiment, Model, Training, named, null_is
+from chronoscale.harness.keys.types import Names, Size, Steps
 from chronoscale.strategies.workload import Hyper
 
 

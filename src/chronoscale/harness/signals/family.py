@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets.entries import Published
 from chronoscale.datasets.signals.signal import Signal
-from chronoscale.datasets.signals.windows import Windows
 from chronoscale.errors import UserError
 from chronoscale.harness.fact import Fact, Facts
 from chronoscale.harness.family import Family

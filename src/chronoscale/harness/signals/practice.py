@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from chronoscale.harness.practice import Practice
-from chronoscale.harness.runs import Run
+from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.signals import data, training
 from chronoscale.harness.signals.experiment import SignalExperiment
 from chronoscale.harness.signals.probing import SignalProbes, feeds

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from chronoscale.datasets.signals.naive import naive_errors
-from chronoscale.harness.epochs import run_epochs
-from chronoscale.harness.machine import admit, machine_for, this_device
+from chronoscale.batching.signals.naive import naive_errors
+from chronoscale.harness.execute.epochs import run_epochs
+from chronoscale.harness.execute.machine import admit, machine_for, this_device
 from chronoscale.harness.planners import planned, planners, preparation
-from chronoscale.harness.runs import Run, write_text
+from chronoscale.harness.runs.run_folder import Run, write_text
+from chronoscale.harness.runs.training_record import FOLDER, NAIVE
 from chronoscale.harness.signals.data import loaded, mapped, stored
 from chronoscale.harness.signals.experiment import SignalExperiment
 from chronoscale.harness.signals.probing import feeds
-from chronoscale.harness.trained import FOLDER, NAIVE
-from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.costs import UNUSED, CostModel, DatasheetCosts, FittedCosts

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from chronoscale.datasets.snapshots.chunks import Chunks, chunked
+from chronoscale.batching.snapshots.chunks import Chunks, chunked
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import ChronoscaleWarning
-from chronoscale.harness.cache import cache_folder
-from chronoscale.harness.runs import Run
+from chronoscale.harness.runs.cache import cache_folder
+from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
-from chronoscale.kept import read_array
+from chronoscale.records import read_array
 
 HOW = b"METIS, recursive bisection of the union of all snapshots, balanced by nodes"
 

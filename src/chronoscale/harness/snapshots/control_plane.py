@@ -16,35 +16,35 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
-from chronoscale.harness.jobs import job
-from chronoscale.harness.machine import admit, machine_for, sharing, this_device
+from chronoscale.harness.execute.jobs import job
+from chronoscale.harness.execute.machine import admit, machine_for, sharing, this_device
 from chronoscale.harness.planners import planned, planners
-from chronoscale.harness.runs import Run, write_text
+from chronoscale.harness.runs.run_folder import Run, write_text
+from chronoscale.harness.runs.training_record import CONTROL, FOLDER, JOB, Control, control
 from chronoscale.harness.snapshots.data import kept, stored
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
-from chronoscale.harness.trained import CONTROL, FOLDER, JOB, Control, control
-from chronoscale.real_exec.checkpoint import EpochRecord, records
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.environment import device_name, fingerprint
-from chronoscale.real_exec.estimate import means
-from chronoscale.real_exec.fit import enough, fit, tabulate
-from chronoscale.real_exec.interpreter import Pass
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.interpreter import Pass
 from chronoscale.real_exec.job import Item, Job
-from chronoscale.real_exec.kernels import launch_ns
-from chronoscale.real_exec.launch import start, stop, wait
-from chronoscale.real_exec.ranks import Ranks
+from chronoscale.real_exec.measurement.environment import device_name, fingerprint
+from chronoscale.real_exec.measurement.estimate import means
+from chronoscale.real_exec.measurement.fit import enough, fit, tabulate
+from chronoscale.real_exec.measurement.kernels import launch_ns
+from chronoscale.real_exec.ranks.handle import Ranks
+from chronoscale.real_exec.ranks.launch import start, stop, wait
+from chronoscale.real_exec.ranks.supervision import Patience
 from chronoscale.real_exec.snapshots.material import material_of
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.plans import PLAN, Published, newest, plan_folder
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.shipment import ship
-from chronoscale.real_exec.supervision import Patience
-from chronoscale.real_exec.training import ENTRY
-from chronoscale.reports.staged import WAITING, Activity
+from chronoscale.real_exec.training.checkpoint import EpochRecord, records
+from chronoscale.real_exec.training.epoch_loop import ENTRY
+from chronoscale.reports.charts.staged import WAITING, Activity
 from chronoscale.strategies.baselines.snapshots.psg import PSG
-from chronoscale.strategies.calibrated import Calibrated, factor
+from chronoscale.strategies.costing.calibrated import Calibrated, factor
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
-from chronoscale.strategies.limited import LOW, plan_within
+from chronoscale.strategies.planning.time_limit import LOW, plan_within
 from chronoscale.strategies.real.greedy_plus import REAL_G_PLUS
 from chronoscale.strategies.real.reuse import REAL_TYPE1
 from chronoscale.strategies.schedule import Schedule

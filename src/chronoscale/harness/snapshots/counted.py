@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale import modules
+from chronoscale.batching.snapshots.partition import expected_halos
 from chronoscale.datasets.archive import read_archive, whole
 from chronoscale.datasets.arrays import Float64
-from chronoscale.datasets.snapshots.partition import expected_halos
 from chronoscale.datasets.snapshots.sequence import Snapshot
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
-from chronoscale.harness import cache, content
+from chronoscale.harness.runs import cache, content
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
 
 

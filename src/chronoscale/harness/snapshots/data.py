@@ -13,7 +13,7 @@ from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statis
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 from chronoscale.harness.open import opened
-from chronoscale.harness.runs import Run
+from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.snapshots import counted
 from chronoscale.harness.snapshots.experiment import SnapshotData, SnapshotExperiment
 from chronoscale.harness.streams.refusal import refused

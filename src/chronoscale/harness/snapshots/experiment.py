@@ -6,11 +6,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, model_validator
 
-from chronoscale.datasets.snapshots.held import Held
-from chronoscale.datasets.snapshots.retention import Decay
+from chronoscale.batching.snapshots.held_out import Held
+from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.errors import UserError
-from chronoscale.harness.experiment import Data, Experiment, Model, Training, named, null_is
-from chronoscale.harness.part import LISTED, WHOLE, Names, Part, Size, Steps, Width
+from chronoscale.harness.keys.experiment import Data, Experiment, Model, Training, named, null_is
+from chronoscale.harness.keys.types import LISTED, WHOLE, Names, Part, Size, Steps, Width
 from chronoscale.strategies.snapshots.tasks import SnapshotTask, task_of
 from chronoscale.strategies.workload import Hyper, Recency
 

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
-from chronoscale.datasets.snapshots.chunks import Counted, Expected
-from chronoscale.datasets.snapshots.partition import Cut, expected_halos, metis
+from chronoscale.batching.snapshots.chunks import Counted, Expected
+from chronoscale.batching.snapshots.partition import Cut, expected_halos, metis
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.planners import planners
-from chronoscale.harness.runs import Run
+from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.snapshots import chunks
 from chronoscale.harness.snapshots import counted as kept_counts
 from chronoscale.harness.snapshots.data import generated, snapshots, streamed
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
-from chronoscale.kept import read_array
+from chronoscale.records import read_array
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Chunking, Partition, Workload
 
@@ -89,7 +89,7 @@ def _chunking(experiment: SnapshotExperiment, run: Run | None) -> Chunking:
 
 
 def estimated(experiment: SnapshotExperiment, work: Workload, counts: Collection[int]) -> Mapping[int, Partition]:
-    """The expected counts of a uniform random partition (`datasets.snapshots.partition.expected_halo`), by number of parts."""
+    """The expected counts of a uniform random partition (`batching.snapshots.partition.expected_halo`), by number of parts."""
     if generated(experiment.dataset) or experiment.dataset.files:
         halos = kept_counts.halos(experiment, partial(streamed, experiment), list(counts))
     else:

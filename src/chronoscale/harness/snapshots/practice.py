@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from chronoscale.harness.jobs import schedules
+from chronoscale.harness.execute.jobs import schedules
 from chronoscale.harness.practice import Practice, Probes
-from chronoscale.harness.runs import Run
+from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.snapshots import data, partitions, probing, training
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
 from chronoscale.real_exec.snapshots.board import groups_of

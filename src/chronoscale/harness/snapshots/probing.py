@@ -11,7 +11,7 @@ import numpy as np
 
 from chronoscale.datasets import store
 from chronoscale.errors import UserError
-from chronoscale.harness.jobs import item
+from chronoscale.harness.execute.jobs import item
 from chronoscale.harness.planners import planners
 from chronoscale.harness.practice import Candidate, Probes
 from chronoscale.harness.snapshots.data import shape, snapshots

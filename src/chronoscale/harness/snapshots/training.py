@@ -7,17 +7,17 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from chronoscale.harness.epochs import run_epochs
-from chronoscale.harness.machine import admit, machine_for, this_device
+from chronoscale.harness.execute.epochs import run_epochs
+from chronoscale.harness.execute.machine import admit, machine_for, this_device
 from chronoscale.harness.planners import planned, planners
-from chronoscale.harness.runs import Run, write_text
+from chronoscale.harness.runs.run_folder import Run, write_text
+from chronoscale.harness.runs.training_record import FOLDER, NAIVE
 from chronoscale.harness.snapshots import control_plane, partitions
 from chronoscale.harness.snapshots.data import kept, stored
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
 from chronoscale.harness.snapshots.tuning import tuned
-from chronoscale.harness.trained import FOLDER, NAIVE
-from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.real_exec.snapshots.objective import objective_of
 from chronoscale.real_exec.snapshots.plans import PLAN, Published, plan_folder
 from chronoscale.real_exec.snapshots.steady import STAGE

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
+from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.scores import present
-from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.errors import UserError
-from chronoscale.harness.runs import write_text
+from chronoscale.harness.runs.run_folder import write_text
+from chronoscale.harness.runs.training_record import NOTES
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
-from chronoscale.harness.trained import NOTES
-from chronoscale.kept import read_json
-from chronoscale.real_exec.checkpoint import records
+from chronoscale.real_exec.training.checkpoint import records
+from chronoscale.records import read_json
 from chronoscale.strategies.flaredtdg.strategy import Windowed
 from chronoscale.strategies.flaredtdg.tuning import Tuned, tune
 from chronoscale.strategies.strategy import Strategy

@@ -6,12 +6,12 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, model_validator
 
-from chronoscale.cuda_ext.temporal import MOST_FANOUT
+from chronoscale.cuda_ext.sampling.temporal import MOST_FANOUT
 from chronoscale.datasets.streams.negatives import MOST
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
-from chronoscale.harness.experiment import Data, Experiment, Model, Training, named
-from chronoscale.harness.part import LISTED, WIDEST, Names, Size, Steps, Width
+from chronoscale.harness.keys.experiment import Data, Experiment, Model, Training, named
+from chronoscale.harness.keys.types import LISTED, WIDEST, Names, Size, Steps, Width
 from chronoscale.strategies.workload import EventHyper, Hyper, SharingHyper
 
 Share = Annotated[NonNegativeFloat, Field(lt=1)]

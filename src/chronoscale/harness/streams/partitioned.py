@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from chronoscale.datasets.streams.division import Division
+from chronoscale.batching.streams.partitioning.divide import divide
+from chronoscale.batching.streams.partitioning.partition import Parts
+from chronoscale.batching.streams.partitioning.policies import PARTITIONERS, partitioner
+from chronoscale.batching.streams.partitioning.quality import Division
+from chronoscale.batching.streams.partitioning.remoteness import Remoteness
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.partitioning.divide import divide
-from chronoscale.datasets.streams.partitioning.policies import PARTITIONERS, partitioner
-from chronoscale.datasets.streams.parts import Parts
-from chronoscale.datasets.streams.remoteness import Remoteness
 from chronoscale.errors import UserError
 from chronoscale.harness.cell import Cell
-from chronoscale.harness.experiment import Data
+from chronoscale.harness.keys.experiment import Data
 from chronoscale.harness.open import opened
 from chronoscale.strategies.memshare.communication import Cut, Widths, estimated, published
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from chronoscale.harness.practice import Practice
-from chronoscale.harness.runs import Run
+from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.streams import data, training, unbound
 from chronoscale.harness.streams.experiment import StreamExperiment
 from chronoscale.harness.streams.probing import StreamProbes, feeds

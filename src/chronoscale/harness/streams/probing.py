@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from chronoscale.errors import UserError
-from chronoscale.harness.jobs import item
+from chronoscale.harness.execute.jobs import item
 from chronoscale.harness.planners import planners
 from chronoscale.harness.practice import Candidate, Probes
-from chronoscale.harness.runs import Run
+from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.streams.data import loaded, stored
 from chronoscale.harness.streams.experiment import StreamExperiment
 from chronoscale.real_exec.streams.probe import Planner, stream_probes

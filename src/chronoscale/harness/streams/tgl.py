@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
-from chronoscale.documents import mapping
 from chronoscale.errors import UserError, unknown
 from chronoscale.harness.streams.tgl_sections import Memory, Network, Part, Sampling, Training
-from chronoscale.mistakes import mistake, shown
+from chronoscale.validation_messages import mistake, shown
+from chronoscale.yaml_files import mapping
 
 
 class Taken(NamedTuple):

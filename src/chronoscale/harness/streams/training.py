@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from chronoscale.datasets.streams.naive import naive_scores
-from chronoscale.datasets.streams.prepared import Prepared
-from chronoscale.harness.epochs import run_epochs
-from chronoscale.harness.machine import admit, machine_for, this_device
+from chronoscale.batching.streams.naive import naive_scores
+from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.harness.execute.epochs import run_epochs
+from chronoscale.harness.execute.machine import admit, machine_for, this_device
 from chronoscale.harness.planners import planned, planners
-from chronoscale.harness.runs import Run, write_text
+from chronoscale.harness.runs.run_folder import Run, write_text
+from chronoscale.harness.runs.training_record import FOLDER, NAIVE
 from chronoscale.harness.streams import unbound
 from chronoscale.harness.streams.data import loaded, stored
 from chronoscale.harness.streams.experiment import StreamExperiment
-from chronoscale.harness.trained import FOLDER, NAIVE
-from chronoscale.real_exec.environment import device_name
 from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import UNUSED, CostModel, DatasheetCosts, FittedCosts
 

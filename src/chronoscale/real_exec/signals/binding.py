@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.plans import Kind
-from chronoscale.real_exec.program import Program
 from chronoscale.real_exec.signals.plans import OnePlan
 from chronoscale.real_exec.signals.program import PreparationProgram
 from chronoscale.real_exec.signals.recipe import feed_of, learner_of, program_of
+from chronoscale.real_exec.training.plans import Kind
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
 

@@ -15,10 +15,10 @@ import torch.distributed as dist
 from distributed import Client, Future, KilledWorker, Nanny, Scheduler, SpecCluster
 from torch import Tensor
 
+from chronoscale.batching.signals.standard import Moments, Period
+from chronoscale.batching.signals.windows import Deal, Windows
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.signals.signal import Signal
-from chronoscale.datasets.signals.standard import Moments, Period
-from chronoscale.datasets.signals.windows import Deal, Windows
 from chronoscale.errors import MachineError
 from chronoscale.real_exec.signals.feeds import LocalFeed
 from chronoscale.real_exec.signals.holding import moments_of, part_of, take

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from chronoscale.batching.signals.materialise import materialise
+from chronoscale.batching.signals.standard import Moments, Period, Scaler, blocks, moments, readings, standardised
+from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets.arrays import Int64
-from chronoscale.datasets.signals.materialise import materialise
 from chronoscale.datasets.signals.signal import Signal
-from chronoscale.datasets.signals.standard import Moments, Period, Scaler, blocks, moments, readings, standardised
-from chronoscale.datasets.signals.windows import Windows
-from chronoscale.real_exec.lanes import used
-from chronoscale.real_exec.sending import sent
+from chronoscale.real_exec.execution.lanes import used
+from chronoscale.real_exec.execution.sending import sent
 from chronoscale.strategies.signals.stores import ARRAY, DEVICE, PART, WINDOWS, Store
 
 TRANSFER_BYTES = 1 << 26  # a block on its way to the device

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from chronoscale.batching.signals.materialise import materialise
+from chronoscale.batching.signals.standard import Moments, Period, Scaler, moments
+from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets import store
 from chronoscale.datasets.arrays import Int64
-from chronoscale.datasets.signals.materialise import materialise
 from chronoscale.datasets.signals.signal import Signal
-from chronoscale.datasets.signals.standard import Moments, Period, Scaler, moments
-from chronoscale.datasets.signals.windows import Windows
 
 
 def part_of(folder: str, windows: Windows, scale: Scaler, begin: int, end: int) -> NDArray[np.floating]:

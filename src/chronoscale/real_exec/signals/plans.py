@@ -6,11 +6,11 @@ import json
 from functools import cached_property
 from pathlib import Path
 
-from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.plans import TEST, Plan, Plans
 from chronoscale.real_exec.signals.program import WindowProgram
 from chronoscale.real_exec.signals.recipe import learner_of, program_of
+from chronoscale.real_exec.training.plans import TEST, Plan, Plans
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals.feeding import Feeding
 

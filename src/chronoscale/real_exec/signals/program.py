@@ -8,18 +8,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from chronoscale.batching.signals.standard import Moments
+from chronoscale.batching.signals.windows import Deal
 from chronoscale.datasets.arrays import Int64
-from chronoscale.datasets.signals.standard import Moments
-from chronoscale.datasets.signals.windows import Deal
-from chronoscale.real_exec.blocks import Blocks
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.lanes import used
-from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.program import EpochResult, Losses, Program
+from chronoscale.real_exec.execution.blocks import Blocks
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.lanes import used
+from chronoscale.real_exec.execution.program import EpochResult, Losses, Program
+from chronoscale.real_exec.execution.task import Task, tasks_of
 from chronoscale.real_exec.signals.feeds import Feed
 from chronoscale.real_exec.signals.forecast.masked import MaskedErrors, masked_sum
 from chronoscale.real_exec.signals.forecast.model import Forecaster
-from chronoscale.real_exec.task import Task, tasks_of
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.signals.batches import VALIDATE
 from chronoscale.strategies.signals.stores import MEASURE

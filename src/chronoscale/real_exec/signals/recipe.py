@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
+from chronoscale.batching.signals.standard import Period
+from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets import store
 from chronoscale.datasets.signals.signal import Signal
-from chronoscale.datasets.signals.standard import Period
-from chronoscale.datasets.signals.windows import Windows
 from chronoscale.errors import UserError
-from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.signals.feeds import FEEDS, Feed
 from chronoscale.real_exec.signals.forecast.model import Forecaster, forecaster
 from chronoscale.real_exec.signals.program import SUMS, WindowProgram
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals.feeding import Feeding
 from chronoscale.strategies.signals.forecasters import forecaster_shape

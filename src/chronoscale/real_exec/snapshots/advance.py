@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from chronoscale.cuda_ext import ops
-from chronoscale.cuda_ext.attention import attention
+from chronoscale.cuda_ext.operators import aggregation
+from chronoscale.cuda_ext.operators.attention import attention
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.model import Block, EvolvingBlock, GatBlock, GcnBlock, SnapshotModel, State
 
@@ -20,7 +20,7 @@ def advance(block: Block, graph: Full, x: Tensor, state: State | None) -> tuple[
         z = block.transform(x)
         return _recurred(block, block.finish(attention(graph.graph, z, *block.scores(z)).output()), state)
     assert graph.scale is not None
-    aggregated = ops.aggregate(graph.graph, x) * graph.scale[:, None]
+    aggregated = aggregation.aggregate(graph.graph, x) * graph.scale[:, None]
     if isinstance(block, EvolvingBlock):
         state = block.evolve(state, x)
         return block.transform(aggregated, state), state

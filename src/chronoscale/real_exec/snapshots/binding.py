@@ -8,15 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from chronoscale.datasets.snapshots.chunks import Chunks
-from chronoscale.datasets.snapshots.partition import Cut
+from chronoscale.batching.snapshots.chunks import Chunks
+from chronoscale.batching.snapshots.partition import Cut
 from chronoscale.errors import UserError
-from chronoscale.kept import read_array
-from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.plans import Follow, Kind
-from chronoscale.real_exec.program import Program
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
 from chronoscale.real_exec.snapshots.hybrid.program import HybridProgram
 from chronoscale.real_exec.snapshots.material import Material, shared
@@ -28,6 +25,9 @@ from chronoscale.real_exec.snapshots.sampled.program import SampledProgram
 from chronoscale.real_exec.snapshots.scored import Judging, Scored, Trainer, grouped, running, windowed
 from chronoscale.real_exec.snapshots.steady import Bind, SteadyPlans
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
+from chronoscale.real_exec.training.learner import Learner
+from chronoscale.real_exec.training.plans import Follow, Kind
+from chronoscale.records import read_array
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from torch import Tensor
 
-from chronoscale.cuda_ext.attention import Attention
-from chronoscale.cuda_ext.graph import CSR, EdgeMap
-from chronoscale.real_exec.lanes import used, uses
+from chronoscale.cuda_ext.operators.attention import Attention
+from chronoscale.cuda_ext.operators.graph import CSR, EdgeMap
+from chronoscale.real_exec.execution.lanes import used, uses
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.snapshots.material import Change, Full
 from chronoscale.real_exec.snapshots.model import SnapshotModel, State
-from chronoscale.real_exec.task import Task
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper
 

@@ -11,13 +11,13 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext import ops
-from chronoscale.cuda_ext.attention import attention, attention_increment
-from chronoscale.real_exec.lanes import used, uses
+from chronoscale.cuda_ext.operators import aggregation
+from chronoscale.cuda_ext.operators.attention import attention, attention_increment
+from chronoscale.real_exec.execution.lanes import used, uses
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.snapshots.board import Board, Shelf, used_graph, used_map
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.model import EvolvingBlock, GatBlock, GcnBlock
-from chronoscale.real_exec.task import Task
 
 
 class Convolution(Protocol):
@@ -41,7 +41,7 @@ def convolution(board: Board) -> Convolution:
 def _sum(shelf: Shelf, x: Tensor) -> Tensor:
     """Unnormalised neighbour sums [N, F]."""
     assert shelf.graph is not None
-    return ops.aggregate(used_graph(shelf.graph), x)
+    return aggregation.aggregate(used_graph(shelf.graph), x)
 
 
 def _scale(shelf: Shelf) -> Tensor:
@@ -57,7 +57,7 @@ def _increment(board: Board, task: Task) -> tuple[Tensor, Tensor]:
     delta = shelf.form.delta
     uses(delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh, shelf.scale)
     rows = delta.rows.long()
-    return rows, ops.increment_(board.sums, delta, x).mul_(shelf.scale[rows, None])
+    return rows, aggregation.increment_(board.sums, delta, x).mul_(shelf.scale[rows, None])
 
 
 def _first(board: Board, task: Task) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.task import tasks_of
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.scored import Trainer
-from chronoscale.real_exec.task import tasks_of
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Hyper
 

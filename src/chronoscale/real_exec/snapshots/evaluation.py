@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.snapshots.advance import States, through
 from chronoscale.real_exec.snapshots.material import Full, Material, Wanted
 from chronoscale.real_exec.snapshots.model import SnapshotModel

@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from chronoscale.real_exec.best import best_of, keep_best, restore_best
-from chronoscale.real_exec.checkpoint import replaced
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.plans import TEST, Plans
-from chronoscale.real_exec.program import Program
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.snapshots.scored import Judge, Scored, Trainer
-from chronoscale.real_exec.tested import checked
+from chronoscale.real_exec.training.best import best_of, keep_best, restore_best
+from chronoscale.real_exec.training.checkpoint import replaced
+from chronoscale.real_exec.training.plans import TEST, Plans
+from chronoscale.real_exec.training.tested import checked
 
 
 class JudgedPlans(Plans):

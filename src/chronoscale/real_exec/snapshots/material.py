@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap
+from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap
 from chronoscale.datasets import store
 from chronoscale.datasets.arrays import Float32
 from chronoscale.datasets.snapshots.csr import DeltaCSR, Variant, WeightedCSR
@@ -19,7 +19,7 @@ from chronoscale.datasets.snapshots.difference import EdgeMap as HostMap
 from chronoscale.datasets.snapshots.difference import delta_csr, edge_map
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.errors import UserError
-from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.snapshots.model import shape_of
 from chronoscale.real_exec.snapshots.objective import objective_of

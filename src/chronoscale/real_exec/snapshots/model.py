@@ -20,14 +20,14 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from chronoscale.cuda_ext.cells import Weights
-from chronoscale.cuda_ext.gru import gru
-from chronoscale.cuda_ext.lstm import lstm
-from chronoscale.cuda_ext.rectified import rectified
+from chronoscale.cuda_ext.operators.cells import Weights
+from chronoscale.cuda_ext.operators.gru import gru
+from chronoscale.cuda_ext.operators.lstm import lstm
+from chronoscale.cuda_ext.operators.rectified import rectified
 from chronoscale.errors import UserError
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.learner import Learner
+from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.snapshots.objective import Objective
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import ModelChoice, ModelShape
 

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from chronoscale.datasets.signals.naive import LAST, MEAN
+from chronoscale.batching.signals.naive import LAST, MEAN
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.strategies.snapshots.tasks import SnapshotTask
 

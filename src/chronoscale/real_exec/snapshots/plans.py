@@ -11,16 +11,16 @@ from pathlib import Path
 
 import torch
 
-from chronoscale.kept import read_json
-from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.plans import Plan
 from chronoscale.real_exec.snapshots.judged import JudgedPlans
 from chronoscale.real_exec.snapshots.material import material_of
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.scored import grouped
 from chronoscale.real_exec.snapshots.shipment import adopt
+from chronoscale.real_exec.training.plans import Plan
+from chronoscale.records import read_json
 from chronoscale.strategies.schedule import Schedule
 
 PLAN = "plan.json"  # in a plan's folder: `Published`

@@ -9,15 +9,15 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from chronoscale.batching.snapshots.chunks import Chunks, Counted, chunked
+from chronoscale.batching.snapshots.held_out import Held
+from chronoscale.batching.snapshots.partition import Cut, metis
+from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.batching.snapshots.survival import rank_of
 from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.snapshots.chunks import Chunks, Counted, chunked
-from chronoscale.datasets.snapshots.held import Held
-from chronoscale.datasets.snapshots.partition import Cut, metis
-from chronoscale.datasets.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
-from chronoscale.datasets.snapshots.survival import rank_of
 from chronoscale.strategies.baselines.snapshots.distdgl import DistDGL
 from chronoscale.strategies.baselines.snapshots.dynagraph import DynaGraph
 from chronoscale.strategies.baselines.snapshots.dynahb import DynaHB

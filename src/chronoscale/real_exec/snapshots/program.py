@@ -7,19 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext import ops
-from chronoscale.real_exec.blocks import Blocks
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.lanes import used
-from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.notes import Note
-from chronoscale.real_exec.program import EpochResult, Losses
+from chronoscale.cuda_ext.operators import aggregation
+from chronoscale.real_exec.execution.blocks import Blocks
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.lanes import used
+from chronoscale.real_exec.execution.notes import Note
+from chronoscale.real_exec.execution.program import EpochResult, Losses
+from chronoscale.real_exec.execution.task import Task, tasks_of
 from chronoscale.real_exec.snapshots.board import Board, Plan, Seat, Shelf, used_graph, used_map
 from chronoscale.real_exec.snapshots.convolution import convolution
 from chronoscale.real_exec.snapshots.material import Change, Full, Material, Wanted
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.scored import Trainer
-from chronoscale.real_exec.task import Task, tasks_of
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper
 
@@ -137,7 +137,7 @@ class SnapshotProgram(Trainer):
         assert isinstance(shelf.form, Change) and shelf.form.edges is not None and before is not None
         weighted = not self.model.shape.transforms_first
         edges = used_map(shelf.form.edges)
-        shelf.graph, shelf.scale = ops.rebuild(used_graph(before), edges, self.hyper.variant, weighted, unfit=self._unfit)
+        shelf.graph, shelf.scale = aggregation.rebuild(used_graph(before), edges, self.hyper.variant, weighted, unfit=self._unfit)
 
     def _copy(self, task: Task) -> None:
         """From stage to stage of a pipeline; on one rank both are this process."""

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.graph import CSR, Delta
+from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.cuda_ext.operators.graph import CSR, Delta
 from chronoscale.datasets.snapshots.csr import WeightedCSR
-from chronoscale.datasets.snapshots.partition import Cut
-from chronoscale.real_exec.sending import sent
+from chronoscale.real_exec.execution.sending import sent
 from chronoscale.real_exec.snapshots.material import Full, Material, Wanted
 from chronoscale.real_exec.snapshots.objective import Objective
 from chronoscale.strategies.schedule import Ints

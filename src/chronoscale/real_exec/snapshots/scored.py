@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from chronoscale.real_exec.blocks import Blocks
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.program import EpochResult, Program
+from chronoscale.real_exec.execution.blocks import Blocks
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.program import EpochResult, Program
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.snapshots.evaluation import Evaluation, GroupEvaluation, RunningEvaluation
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
-from chronoscale.real_exec.task import Task
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.flaredtdg.keeping import Keeping
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Hyper

@@ -14,10 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from chronoscale.cuda_ext.graph import CSR, Delta, EdgeMap
+from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap
 from chronoscale.datasets.draft import drafted
-from chronoscale.kept import reading
 from chronoscale.real_exec.snapshots.material import Change, Full
+from chronoscale.records import reading
 
 Stores = Mapping[str, dict[int, Any]]
 KINDS = {kind.__name__: kind for kind in (CSR, Delta, EdgeMap, Full, Change)}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Item, Job
-from chronoscale.real_exec.plans import Plan
 from chronoscale.real_exec.snapshots.judged import JudgedPlans
 from chronoscale.real_exec.snapshots.material import shared
 from chronoscale.real_exec.snapshots.scored import Judging, Trainer
+from chronoscale.real_exec.training.plans import Plan
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
 

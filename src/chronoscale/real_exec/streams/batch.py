@@ -8,14 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.tables import gather_rows
+from chronoscale.batching.streams.caching.residents import Loads
+from chronoscale.batching.streams.sampling import neighbourhood
+from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.cuda_ext.operators.tables import gather_rows
 from chronoscale.datasets.arrays import Int32, Int64, Numbers
-from chronoscale.datasets.streams import neighbourhood
-from chronoscale.datasets.streams.residents import Loads
-from chronoscale.datasets.streams.source import Source
 from chronoscale.datasets.streams.spans import Events
-from chronoscale.real_exec.lanes import uses
-from chronoscale.real_exec.sending import sent
+from chronoscale.real_exec.execution.lanes import uses
+from chronoscale.real_exec.execution.sending import sent
 from chronoscale.real_exec.streams.cache import Cache
 from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.real_exec.streams.tree import Hop, Tree

@@ -11,20 +11,20 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from chronoscale.cuda_ext.backend import missing
+from chronoscale.cuda_ext.native.backend import missing
 from chronoscale.datasets.arrays import Bool, Int32
 from chronoscale.datasets.streams.draws import key_of
 from chronoscale.datasets.streams.spans import Events, behind, rows_of
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.program import EpochResult, Losses, Program
-from chronoscale.real_exec.sending import sent
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.program import EpochResult, Losses, Program
+from chronoscale.real_exec.execution.sending import sent
+from chronoscale.real_exec.execution.task import Task, tasks_of
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.models.model import StreamModel
 from chronoscale.real_exec.streams.outcome import Outcome
 from chronoscale.real_exec.streams.steps import Steps
-from chronoscale.real_exec.task import Task, tasks_of
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.streams.phase import VALIDATE
 from chronoscale.strategies.workload import Hyper

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.plans import Kind
-from chronoscale.real_exec.program import Program
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.plans import EventPlans
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.real_exec.streams.spread.plans import SpreadPlans
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
+from chronoscale.real_exec.training.plans import Kind
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.streams.sharing import Sharing
 from chronoscale.strategies.workload import ModelChoice

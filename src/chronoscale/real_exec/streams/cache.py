@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from chronoscale.batching.streams.caching.loading import Cached
 from chronoscale.datasets.arrays import Float32, Int32
-from chronoscale.datasets.streams.loading import Cached
-from chronoscale.real_exec.sending import sent
+from chronoscale.real_exec.execution.sending import sent
 from chronoscale.real_exec.streams.material import Material
 
 

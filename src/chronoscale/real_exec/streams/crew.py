@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from chronoscale.cuda_ext import binding
-from chronoscale.cuda_ext.loader import cpu_library
-from chronoscale.cuda_ext.topology import Topology
-from chronoscale.datasets.streams.affinity import Roots, affinity
-from chronoscale.datasets.streams.binding import by_affinity, unbound
-from chronoscale.datasets.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.sampling.affinity import Roots, affinity
+from chronoscale.batching.streams.sampling.thread_binding import by_affinity, unbound
+from chronoscale.cuda_ext.native.loader import cpu_library
+from chronoscale.cuda_ext.sampling import bound_threads
+from chronoscale.cuda_ext.sampling.topology import Topology
 from chronoscale.errors import MachineError, UserError
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.membership import Membership
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.ranks.membership import Membership
 from chronoscale.strategies.workload import Hyper
 
 
@@ -36,12 +36,12 @@ class Crew:
     def begin(self) -> None:
         """Before an epoch."""
         if self.cpus:
-            binding.bind(self.cpus)
+            bound_threads.bind(self.cpus)
 
     def end(self) -> None:
         """After it."""
         if self.cpus:
-            binding.unbind()
+            bound_threads.unbind()
 
 
 def place(file: str, threads: int, rank: int, ranks: int) -> tuple[Topology | None, str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from chronoscale.batching.streams.ranks.assignment import Deal
 from chronoscale.datasets.arrays import Int32
-from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.draws import FIXED, key_of
 from chronoscale.real_exec.streams.outcome import Outcome
 from chronoscale.real_exec.streams.program import EventProgram

@@ -8,14 +8,15 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.waits import waits
 from chronoscale.datasets.arrays import Float32
-from chronoscale.datasets.streams.prepared import Prepared
-from chronoscale.datasets.streams.waits import waits
-from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.learner import Learner
 from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
 from chronoscale.real_exec.streams.state import NodeState
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.streams.models import StreamShape
 from chronoscale.strategies.streams.shapes import shape_for
 from chronoscale.strategies.workload import Hyper, ModelChoice
@@ -39,7 +40,7 @@ class Material:
     @classmethod
     def on(cls, data: Prepared, choice: ModelChoice, hyper: Hyper, context: Context) -> Material:
         """Of a prepared stream. Raises UserError as the model's shape does."""
-        shape, features = shape_for(choice, data.statistics, hyper), data.whole.stream.node_features
+        shape, features = shape_for(choice, statistics_of(data), hyper), data.whole.stream.node_features
         if features is None and shape.features:
             size, drawn = (data.whole.stream.num_nodes, shape.features), torch.Generator().manual_seed(context.settings.seed)
             features = (torch.randn(size, generator=drawn) if choice.inputs else torch.zeros(size)).numpy()

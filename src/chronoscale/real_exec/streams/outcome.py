@@ -6,12 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets.arrays import Bool
 from chronoscale.datasets.streams import ranking
-from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.datasets.streams.spans import Events, behind, rows_of
-from chronoscale.real_exec.collective import Collective
-from chronoscale.real_exec.sending import sent
+from chronoscale.real_exec.execution.sending import sent
+from chronoscale.real_exec.ranks.collective import Collective
 
 NAN = float("nan")
 

@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from torch import Tensor
 
+from chronoscale.batching.streams.caching.loading import Cached
+from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.sampling.presampling import different
+from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Bool
-from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.draws import FIXED, key_of
-from chronoscale.datasets.streams.loading import Cached
-from chronoscale.datasets.streams.presampled import different
-from chronoscale.datasets.streams.source import Source
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.lanes import used
-from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.program import EpochResult
-from chronoscale.real_exec.sending import brought
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.lanes import used
+from chronoscale.real_exec.execution.program import EpochResult
+from chronoscale.real_exec.execution.sending import brought
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.batches import BatchProgram
 from chronoscale.real_exec.streams.crew import Crew
@@ -25,7 +25,7 @@ from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.models.model import StreamModel
 from chronoscale.real_exec.streams.steps import Steps
 from chronoscale.real_exec.streams.updates import Updated, contribution, settle
-from chronoscale.real_exec.task import Task
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.streams.feeding import Feeding
 from chronoscale.strategies.streams.phase import VALIDATE

@@ -8,15 +8,15 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from chronoscale.batching.streams.caching.residents import Residents
+from chronoscale.batching.streams.prepared import present
+from chronoscale.batching.streams.sampling import neighbourhood
+from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, Sampling
+from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Int32, Numbers
-from chronoscale.datasets.streams import neighbourhood
-from chronoscale.datasets.streams.neighbourhood import Neighbourhood, Sampling
-from chronoscale.datasets.streams.prepared import present
-from chronoscale.datasets.streams.residents import Residents
-from chronoscale.datasets.streams.source import Source
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.lanes import uses
-from chronoscale.real_exec.sending import sent
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.lanes import uses
+from chronoscale.real_exec.execution.sending import sent
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.cache import Cache
 from chronoscale.real_exec.streams.material import Material, rows

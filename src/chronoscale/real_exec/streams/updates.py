@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.ranks.delivery import delivered
+from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.statistics import last_events
 from chronoscale.datasets.arrays import Bool, Int64
-from chronoscale.datasets.streams.deal import Deal
-from chronoscale.datasets.streams.delivery import delivered
-from chronoscale.datasets.streams.source import Source
-from chronoscale.datasets.streams.work import last_events
-from chronoscale.real_exec.lanes import used
-from chronoscale.real_exec.sending import sent
+from chronoscale.real_exec.execution.lanes import used
+from chronoscale.real_exec.execution.sending import sent
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import rows
 from chronoscale.real_exec.streams.models.model import StreamModel

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from chronoscale.strategies.costing.kernels import DESCRIPTORS, Kernels
 from chronoscale.strategies.flaredtdg.kernels import RETURNS, told
 from chronoscale.strategies.flaredtdg.sites import Sites
 from chronoscale.strategies.flaredtdg.turns import Slot
-from chronoscale.strategies.kernels import DESCRIPTORS, Kernels
 from chronoscale.strategies.schedule import Ints, Op
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Columns

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
-from chronoscale.datasets.snapshots.retention import Decay
-from chronoscale.datasets.snapshots.survival import Epoch
+from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.batching.snapshots.survival import Epoch
 from chronoscale.errors import UserError
 from chronoscale.strategies.schedule import Schedule
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.strategies.kernels import Values
+from chronoscale.strategies.costing.kernels import Values
 from chronoscale.strategies.schedule import Ints, Op
 
 RETURNS = {Op.ALLTOALL: "RETURN", Op.ALLGATHER: "RETURN_CANDIDATES"}  # laws of what sends gradients back, by what has brought the rows

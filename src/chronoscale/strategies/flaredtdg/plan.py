@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.strategies.builder import NONE, Builder
-from chronoscale.strategies.builder import Columns as Site
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.flaredtdg.descriptors import Descriptors
 from chronoscale.strategies.flaredtdg.expected import expected_ns
 from chronoscale.strategies.flaredtdg.turns import Slot, one_by_one
+from chronoscale.strategies.planning.builder import NONE, Builder
+from chronoscale.strategies.planning.builder import Columns as Site
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.rows import FP32
 

@@ -9,13 +9,13 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.datasets.snapshots.chunks import Blocks
-from chronoscale.datasets.snapshots.survival import level_of
+from chronoscale.batching.snapshots.chunks import Blocks
+from chronoscale.batching.snapshots.survival import level_of
 from chronoscale.errors import UserError
-from chronoscale.strategies.builder import Columns as Site
 from chronoscale.strategies.flaredtdg.keeping import Keeping
 from chronoscale.strategies.flaredtdg.turns import Policy
 from chronoscale.strategies.flaredtdg.window import Window
+from chronoscale.strategies.planning.builder import Columns as Site
 from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.snapshots.cells import Cells, Region
 from chronoscale.strategies.workload import Workload

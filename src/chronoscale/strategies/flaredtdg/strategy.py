@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from chronoscale.datasets.snapshots.retention import Decay
+from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.errors import UserError
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.flaredtdg.keeping import Keeping

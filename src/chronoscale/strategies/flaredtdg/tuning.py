@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import isnan
 
-from chronoscale.datasets.snapshots.retention import Decay
+from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.errors import UserError
 
 FULL, ALPHA = 2, 0.1  # where the search begins

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from chronoscale.errors import UserError
+from chronoscale.strategies.costing.recorded import Recording
 from chronoscale.strategies.formats.chakra import CommType, Node, NodeType
 from chronoscale.strategies.formats.groups import before
-from chronoscale.strategies.recorded import Recording
 from chronoscale.strategies.schedule import COLUMNS, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source, Trace
 

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chronoscale.errors import UserError
+from chronoscale.strategies.costing.recorded import Recording
 from chronoscale.strategies.formats import chakra
 from chronoscale.strategies.formats.chakra import Malformed, Node
 from chronoscale.strategies.formats.chakra_foreign import foreign
 from chronoscale.strategies.formats.chakra_out import ABOUT, FORMAT, KEPT, MADE_BY, NOWHERE, RENAMED
-from chronoscale.strategies.recorded import Recording
 from chronoscale.strategies.schedule import COLLECTIVES, COLUMNS, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source, Trace
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from chronoscale.datasets.streams.remoteness import COLD, HOT, TOLD, Remoteness
+from chronoscale.batching.streams.partitioning.remoteness import COLD, HOT, TOLD, Remoteness
 from chronoscale.errors import UserError
 
 XI = 0.46  # ξ of section 4.2

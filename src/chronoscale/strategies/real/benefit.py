@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.strategies.builder import NONE
 from chronoscale.strategies.costs import CostModel, Floats
+from chronoscale.strategies.planning.builder import NONE
+from chronoscale.strategies.planning.timer import Timer
 from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.snapshots.lowering import SLOTS, Lowering, Reuse, Sites
-from chronoscale.strategies.timer import Timer
 from chronoscale.strategies.workload import Workload
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.cuda_ext.matching import MAX_WIDTH, band_matching
+from chronoscale.cuda_ext.scheduling.matching import MAX_WIDTH, band_matching
 from chronoscale.errors import UserError
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.real.benefit import Benefit

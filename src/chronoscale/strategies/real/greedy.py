@@ -5,7 +5,7 @@ Pairs of groups chosen so that the GPUs of an iteration finish together; type I 
 
 from __future__ import annotations
 
-from chronoscale.cuda_ext.greedy import pair_groups
+from chronoscale.cuda_ext.scheduling.greedy import pair_groups
 from chronoscale.strategies.real.benefit import Benefit
 from chronoscale.strategies.real.scheduled import Scheduled
 from chronoscale.strategies.snapshots.groups import Placement

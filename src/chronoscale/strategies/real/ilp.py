@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from chronoscale.cuda_ext.matching import Mates
+from chronoscale.cuda_ext.scheduling.matching import Mates
 from chronoscale.errors import ChronoscaleWarning, MachineError
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.real.benefit import Benefit, benefit

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.cuda_ext.matching import Mates
+from chronoscale.cuda_ext.scheduling.matching import Mates
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.real.benefit import Benefit
 from chronoscale.strategies.real.seats import makespan, seat, seats

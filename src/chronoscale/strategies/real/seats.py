@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chronoscale.cuda_ext.matching import Mates
+from chronoscale.cuda_ext.scheduling.matching import Mates
 from chronoscale.errors import UserError
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.real.benefit import Benefit

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.datasets.signals.windows import Deal
+from chronoscale.batching.signals.windows import Deal
 from chronoscale.errors import UserError
-from chronoscale.strategies.builder import NONE, Builder, Columns
-from chronoscale.strategies.kernels import SINGLE
+from chronoscale.strategies.costing.kernels import SINGLE
+from chronoscale.strategies.planning.builder import NONE, Builder, Columns
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.signals.feeding import Feeding
 from chronoscale.strategies.signals.forecasters import forward_flops, saved_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chronoscale.datasets.signals.windows import Deal, Windows
+from chronoscale.batching.signals.windows import Deal, Windows
 from chronoscale.errors import UserError
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals.stores import STORES, Store

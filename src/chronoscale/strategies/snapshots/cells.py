@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from chronoscale.strategies.builder import NONE, Blocks
-from chronoscale.strategies.builder import Columns as Site
+from chronoscale.strategies.planning.builder import NONE, Blocks
+from chronoscale.strategies.planning.builder import Columns as Site
 from chronoscale.strategies.schedule import Ints, Lane, Op
 from chronoscale.strategies.snapshots.rows import FP32, SCORE, Columns
 from chronoscale.strategies.workload import ModelShape
@@ -244,7 +244,7 @@ class Cells:
         return self._row(at, layer, takes, gives, width=width, rows=rows, edges=edges, flops=flops)
 
     def _row(self, at: Region, layer: int, takes: Iterable[str] = (), gives: Iterable[str] = (), **work: Ints | int) -> Columns:
-        """`work`: descriptors of a schedule's columns, 0 where left out; a computation's bytes were counted (`strategies.kernels`)."""
+        """`work`: descriptors of a schedule's columns, 0 where left out; a computation's bytes were counted (`costing.kernels`)."""
         sizes, none = self._sizes(at, layer), np.zeros_like(at.rows)
         return {
             "nodes": at.rows + at.halo,

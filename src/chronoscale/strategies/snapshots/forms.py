@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.planning.timer import Timer
 from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import Form
-from chronoscale.strategies.timer import Timer
 from chronoscale.strategies.workload import Workload
 
 

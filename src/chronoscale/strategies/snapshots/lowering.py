@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.errors import UserError
-from chronoscale.strategies.builder import NONE, Builder, Columns, Sink
 from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.planning.builder import NONE, Builder, Columns, Sink
+from chronoscale.strategies.planning.timer import Timer
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.forms import Forms, choose, plain
 from chronoscale.strategies.snapshots.groups import Placement
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Back, Form, Rows, Step, Summed
 from chronoscale.strategies.snapshots.tasks import task_of
-from chronoscale.strategies.timer import Timer
 from chronoscale.strategies.workload import Hyper, Workload
 
 CARRIED = "CARRIED"  # in the counts of kernels: what one snapshot's first layer adds to the gradient pass that ends it

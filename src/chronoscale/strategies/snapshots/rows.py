@@ -2,7 +2,7 @@
 
 `flops` counts multiplications and additions of the mathematics: a sum over e entries of width w is 2 e w, a product [r, w] x [w, h] is
 2 r w h; an attention entry adds SCORE for its score and exponential. `bytes` of a transfer are exactly what is moved; those of a
-computation were counted (`strategies.kernels`). All counts are int64.
+computation were counted (`strategies.costing.kernels`). All counts are int64.
 """
 
 from __future__ import annotations

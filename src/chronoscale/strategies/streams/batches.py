@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chronoscale.datasets.streams.deal import Deal
+from chronoscale.batching.streams.ranks.assignment import Deal
 from chronoscale.errors import UserError
-from chronoscale.strategies.builder import NONE, Builder, Columns
+from chronoscale.strategies.planning.builder import NONE, Builder, Columns
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.streams import bringing
 from chronoscale.strategies.streams.computing import backward, forward, update

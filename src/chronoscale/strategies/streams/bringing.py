@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chronoscale.strategies.builder import Builder, Columns
+from chronoscale.strategies.planning.builder import Builder, Columns
 from chronoscale.strategies.schedule import Ints, Lane, Op
 from chronoscale.strategies.streams.kernels import EXPAND, KEEP, SENT, STATE
 from chronoscale.strategies.streams.phase import TRAIN, Phase, gathers, pending_bytes

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from chronoscale.strategies.builder import Builder, Columns
+from chronoscale.strategies.planning.builder import Builder, Columns
 from chronoscale.strategies.schedule import Ints, Lane, Op
 from chronoscale.strategies.streams.phase import TRAIN, VALIDATE, Batches
 from chronoscale.strategies.streams.shapes import FP32

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from chronoscale.datasets.streams.loading import Loading
-from chronoscale.datasets.streams.neighbourhood import Sampling
+from chronoscale.batching.streams.caching.loading import Loading
+from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.errors import UserError
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.streams.models import StreamShape

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chronoscale.strategies.kernels import Kernels
+from chronoscale.strategies.costing.kernels import Kernels
 from chronoscale.strategies.streams.feeding import Feeding
 from chronoscale.strategies.streams.models import StreamShape
 from chronoscale.strategies.streams.placements.table import PLACEMENTS

@@ -7,11 +7,11 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from chronoscale.datasets.streams.loading import Loading
-from chronoscale.datasets.streams.neighbourhood import Sampling
-from chronoscale.datasets.streams.spread_work import SpreadStatistics
-from chronoscale.datasets.streams.work import BatchStatistics
-from chronoscale.strategies.builder import Columns
+from chronoscale.batching.streams.caching.loading import Loading
+from chronoscale.batching.streams.ranks.remote_reads import SpreadStatistics
+from chronoscale.batching.streams.sampling.neighbourhood import Sampling
+from chronoscale.batching.streams.statistics import BatchStatistics
+from chronoscale.strategies.planning.builder import Columns
 from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.streams.models import StreamShape
 from chronoscale.strategies.streams.shapes import FP32, shape_of

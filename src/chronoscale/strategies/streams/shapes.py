@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chronoscale.datasets.streams.work import StreamStatistics
+from chronoscale.batching.streams.statistics import StreamStatistics
 from chronoscale.errors import UserError
 from chronoscale.strategies.streams.models import STREAM_MODELS, StreamShape, stream_shape
 from chronoscale.strategies.workload import Hyper, ModelChoice, Workload

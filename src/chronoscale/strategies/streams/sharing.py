@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from chronoscale.datasets.streams.boundary import Boundary
-from chronoscale.datasets.streams.neighbourhood import Sampling
-from chronoscale.datasets.streams.spread import Spread
-from chronoscale.datasets.streams.work import StreamStatistics
+from chronoscale.batching.streams.ranks.placement import Spread
+from chronoscale.batching.streams.sampling.boundary import Boundary
+from chronoscale.batching.streams.sampling.neighbourhood import Sampling
+from chronoscale.batching.streams.statistics import StreamStatistics
 from chronoscale.errors import UserError
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.streams.feeding import Feeding

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.strategies.builder import NONE, Builder, Columns
+from chronoscale.strategies.planning.builder import NONE, Builder, Columns
 from chronoscale.strategies.schedule import Ints, Lane, Op
 from chronoscale.strategies.streams.computing import backward, forward, update
 from chronoscale.strategies.streams.kernels import STATE

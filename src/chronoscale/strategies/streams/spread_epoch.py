@@ -14,9 +14,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from chronoscale.datasets.streams.deal import Deal
+from chronoscale.batching.streams.ranks.assignment import Deal
 from chronoscale.errors import UserError
-from chronoscale.strategies.builder import Builder, Columns
+from chronoscale.strategies.planning.builder import Builder, Columns
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.streams.feeding import Feeding
 from chronoscale.strategies.streams.kernels import kernels_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from chronoscale.datasets.streams.spread_work import SpreadStatistics
-from chronoscale.strategies.builder import Columns
+from chronoscale.batching.streams.ranks.remote_reads import SpreadStatistics
+from chronoscale.strategies.planning.builder import Columns
 from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.streams.models import StreamShape
 from chronoscale.strategies.streams.phase import ID, INDEX, TIME, TRUTH, Batches, state_bytes

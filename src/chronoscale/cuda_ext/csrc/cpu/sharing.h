@@ -1,4 +1,4 @@
-// Resources that activities share: who slows whom down, as simulator/sharing.py has it, sum for sum.
+// Resources that activities share: who slows whom down, as simulator/sharing/resources.py has it, sum for sum.
 #pragma once
 
 #include <cstdint>

@@ -12,9 +12,9 @@ from chronoscale.harness.reproduce.fast.executed import Executed, passes, second
 from chronoscale.harness.reproduce.fast.points import TGL, Point, simulate
 from chronoscale.harness.reproduce.fast.rates import paced, solved
 from chronoscale.harness.reproduce.study import AGREES, NOT_PRINTED, SOLVED, Findings, Told, row
+from chronoscale.reports.charts.stacks import stacks
 from chronoscale.reports.published import published
-from chronoscale.reports.stacks import stacks
-from chronoscale.strategies.metrics import time_by_op
+from chronoscale.strategies.evaluation.metrics import time_by_op
 from chronoscale.strategies.schedule import Op
 
 PARTS: Mapping[str, tuple[Op, ...]] = {

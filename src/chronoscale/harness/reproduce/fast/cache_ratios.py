@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pandas as pd
 
-from chronoscale.datasets.streams.loading import Frequencies
-from chronoscale.datasets.streams.redundancy import BATCH
+from chronoscale.batching.streams.caching.loading import Frequencies
+from chronoscale.batching.streams.sampling.redundancy import BATCH
 from chronoscale.harness.reproduce.fast.epochs import SAMPLING, Epoch
 from chronoscale.harness.reproduce.fast.host import Rates
 from chronoscale.harness.reproduce.fast.traffic import loading, traffic
 from chronoscale.harness.reproduce.fast.volumes import GIB, PRESAMPLE, RATIO
 from chronoscale.harness.reproduce.study import NAN, beside
-from chronoscale.reports.drawing import Drawing
-from chronoscale.reports.lines import Panel, lines
+from chronoscale.reports.charts.drawing import Drawing
+from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
 
 RIVALS = ("taser", "simple", "fast")

@@ -8,8 +8,8 @@ import numpy as np
 
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.costing.roofline import occupied
 from chronoscale.strategies.costs import DatasheetCosts, Floats
-from chronoscale.strategies.roofline import occupied
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.streams.feeding import Feeding
 from chronoscale.strategies.streams.placements.table import PLACEMENTS
@@ -17,7 +17,7 @@ from chronoscale.strategies.trace import Source
 
 EFFICIENCY = 0.6  # of a datasheet's peak, as in the other papers' studies
 DISTINCT = (
-    2.5e8  # ids a second: measured, `cuda_ext.distinct` of 160 to 520 thousand ids on four cores of a virtual machine, 2.6e8 to 3.3e8
+    2.5e8  # ids a second: measured, `sampling.distinct` of 160 to 520 thousand ids on four cores of a virtual machine, 2.6e8 to 3.3e8
 )
 L3 = 27.5e6  # bytes, of a Xeon Gold 6133
 BUS = 31.5e9  # B/s of PCIe 4.0 x16, clusters/a100.yaml

@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chronoscale.cuda_ext.distinct import distinct
+from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, Sampling
+from chronoscale.batching.streams.sampling.redundancy import BATCH, FANOUT
+from chronoscale.cuda_ext.sampling.distinct import distinct
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.arrays import Int32, Int64
-from chronoscale.datasets.streams.deal import Deal
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.neighbourhood import Neighbourhood, Sampling
-from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.datasets.streams.redundancy import BATCH, FANOUT
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce.fast.stand_ins import MOST, NAMES, QUICK, stand_in
 

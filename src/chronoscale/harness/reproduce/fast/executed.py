@@ -10,19 +10,20 @@ from pathlib import Path
 
 import numpy as np
 
+from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.sampling.presampling import sampled
+from chronoscale.batching.streams.sampling.redundancy import BATCH, FANOUT
 from chronoscale.datasets import store
 from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.prepared import Prepared
-from chronoscale.datasets.streams.presampled import sampled
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.datasets.streams.redundancy import BATCH, FANOUT
-from chronoscale.harness.jobs import item, load_passes
+from chronoscale.harness.execute.jobs import item, load_passes
 from chronoscale.harness.reproduce.fast.points import HEADS, HIDDEN, LAYERS, TIME, widths_of
 from chronoscale.harness.reproduce.fast.stand_ins import stand_in
-from chronoscale.real_exec.interpreter import Pass
+from chronoscale.real_exec.execution.interpreter import Pass
 from chronoscale.real_exec.job import Job, Settings
-from chronoscale.real_exec.launch import launch
+from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.streams.shapes import shape_for, shape_of
@@ -62,7 +63,7 @@ def workload(one: Executed, data: Prepared) -> Workload:
     every = max(-(-data.trained // BATCH) // one.batches, 1)
     events = EventHyper(Protocol(), every=every, cache_ratio=one.ratio, presample=min(100, one.batches * every))
     hyper = Hyper(batch_size=BATCH, fanout=(FANOUT,) * LAYERS, validate=False, events=events)
-    return Workload(one.dataset, data.statistics, shape_for(choice(one), data.statistics, hyper), hyper)
+    return Workload(one.dataset, statistics_of(data), shape_for(choice(one), statistics_of(data), hyper), hyper)
 
 
 def choice(one: Executed) -> ModelChoice:

@@ -10,12 +10,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.edge_softmax import edge_softmax
-from chronoscale.cuda_ext.graph import CSR
-from chronoscale.cuda_ext.ops import aggregate
-from chronoscale.cuda_ext.topology import Topology
-from chronoscale.datasets.streams.redundancy import FANOUT
-from chronoscale.datasets.streams.residents import NOTHING, Load, Loads
+from chronoscale.batching.streams.caching.residents import NOTHING, Load, Loads
+from chronoscale.batching.streams.sampling.redundancy import FANOUT
+from chronoscale.cuda_ext.operators.aggregation import aggregate
+from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
+from chronoscale.cuda_ext.operators.graph import CSR
+from chronoscale.cuda_ext.sampling.topology import Topology
 from chronoscale.harness.reproduce.fast.epochs import SAMPLING, Epoch, epoch, most
 from chronoscale.harness.reproduce.fast.sampling import roots
 from chronoscale.harness.reproduce.fast.stand_ins import QUICK

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from chronoscale.datasets.streams.redundancy import BATCH
+from chronoscale.batching.streams.sampling.redundancy import BATCH
 from chronoscale.harness.reproduce.fast.cases import BOUND, OPERATORS
 from chronoscale.harness.reproduce.fast.costs import Rates
 from chronoscale.harness.reproduce.fast.executed import Executed, passes, seconds, timed
@@ -17,7 +17,7 @@ from chronoscale.harness.reproduce.fast.rates import paced, solved
 from chronoscale.harness.reproduce.fast.stand_ins import NAMES
 from chronoscale.harness.reproduce.fast.threads import SAMPLED, THREADS, WITHOUT, alike, bound_here, of_pairs
 from chronoscale.harness.reproduce.study import AGREES, NOT_PRINTED, SOLVED, UNKNOWN, Findings, Told, row
-from chronoscale.reports.matrices import matrix
+from chronoscale.reports.charts.matrices import matrix
 from chronoscale.reports.published import Range, published
 
 RUNGS = ("fast-none", "fast-sc", "fast-sc-te", "fast-sc-te-ta")

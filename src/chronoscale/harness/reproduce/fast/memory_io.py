@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from chronoscale.datasets.streams.redundancy import BATCH, FANOUT
+from chronoscale.batching.streams.sampling.redundancy import BATCH, FANOUT
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce.fast.cache_ratios import CURVE, CURVE_EVENTS, curve, drawn, verdicts
 from chronoscale.harness.reproduce.fast.epochs import REAL, Epoch, epoch

@@ -12,12 +12,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.backend import set_threads
-from chronoscale.cuda_ext.edge_softmax import edge_softmax
-from chronoscale.cuda_ext.edges import aggregate_edges
-from chronoscale.cuda_ext.graph import CSR
-from chronoscale.cuda_ext.ops import aggregate
-from chronoscale.datasets.streams.redundancy import FANOUT
+from chronoscale.batching.streams.sampling.redundancy import FANOUT
+from chronoscale.cuda_ext.native.backend import set_threads
+from chronoscale.cuda_ext.operators.aggregation import aggregate
+from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
+from chronoscale.cuda_ext.operators.edges import aggregate_edges
+from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.harness.reproduce.fast.epochs import WIDTH, epoch, most
 from chronoscale.harness.reproduce.fast.stand_ins import NAMES, QUICK
 from chronoscale.harness.reproduce.fast.subgraphs import Subgraph, largest

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.sampling.redundancy import BATCH
 from chronoscale.datasets import store
-from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.datasets.streams.redundancy import BATCH
 from chronoscale.harness.reproduce.fast.executed import Executed, passes, seconds, timed
 from chronoscale.harness.reproduce.fast.footprint import SLOT, held
 from chronoscale.harness.reproduce.fast.points import SIMPLE_RATIO, TGL, Point, iterations, ratio, simulate, widths_of

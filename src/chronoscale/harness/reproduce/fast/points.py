@@ -8,21 +8,22 @@ from functools import cache, partial
 
 import numpy as np
 
+from chronoscale.batching.streams.caching.loading import Loading
+from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.sampling.neighbourhood import Sampling
+from chronoscale.batching.streams.sampling.redundancy import BATCH, FANOUT
+from chronoscale.batching.streams.statistics import BatchStatistics, counted
 from chronoscale.datasets.streams import draws
-from chronoscale.datasets.streams.deal import Deal
-from chronoscale.datasets.streams.loading import Loading
-from chronoscale.datasets.streams.neighbourhood import Sampling
-from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.datasets.streams.redundancy import BATCH, FANOUT
-from chronoscale.datasets.streams.work import BatchStatistics, counted
 from chronoscale.harness.reproduce.fast.costs import Rates, ServerCosts
 from chronoscale.harness.reproduce.fast.stand_ins import MOST, QUICK, stand_in
 from chronoscale.reports.published import published
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import peaks
 from chronoscale.strategies.costs import UNUSED
-from chronoscale.strategies.metrics import time_by_op
+from chronoscale.strategies.evaluation.metrics import time_by_op
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.streams.feeding import Feeding
@@ -95,7 +96,9 @@ def planned(point: Point) -> Workload:
     )  # fmt: skip
     hyper = Hyper(batch_size=BATCH, fanout=(FANOUT,) * LAYERS, validate=False, events=events)
     widths = widths_of(point.dataset)
-    stats = replace(data.statistics, node_width=widths["node_width"], edge_width=widths["edge_width"], work=partial(_work, data, batches))
+    stats = replace(
+        statistics_of(data), node_width=widths["node_width"], edge_width=widths["edge_width"], work=partial(_work, data, batches)
+    )
     choice = ModelChoice(point.model, HIDDEN, LAYERS, HIDDEN, heads=HEADS, time=TIME)
     return Workload(point.dataset, stats, shape_for(choice, stats, hyper), hyper)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from chronoscale.datasets.streams.redundancy import BATCH, FANOUT
+from chronoscale.batching.streams.sampling.redundancy import BATCH, FANOUT
 from chronoscale.harness.reproduce.fast.stand_ins import NAMES, QUICK, Sampled, sampled
 from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
-from chronoscale.reports.lines import Panel, lines
+from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import Printed, published
 
 POINTS = 3.0  # by which a stand-in may miss a rate that it is fitted to

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from chronoscale.cuda_ext import binding as crew
-from chronoscale.cuda_ext.topology import Cpu, Topology
-from chronoscale.datasets.streams.affinity import SIMILARITIES, Roots, affinity
-from chronoscale.datasets.streams.binding import by_affinity
-from chronoscale.datasets.streams.locality import hit_rates, reads
-from chronoscale.datasets.streams.redundancy import FANOUT
+from chronoscale.batching.streams.sampling.affinity import SIMILARITIES, Roots, affinity
+from chronoscale.batching.streams.sampling.locality import hit_rates, reads
+from chronoscale.batching.streams.sampling.redundancy import FANOUT
+from chronoscale.batching.streams.sampling.thread_binding import by_affinity
+from chronoscale.cuda_ext.sampling import bound_threads as crew
+from chronoscale.cuda_ext.sampling.topology import Cpu, Topology
 from chronoscale.harness.reproduce.fast.epochs import Epoch, epoch, most
 from chronoscale.harness.reproduce.fast.stand_ins import NAMES, QUICK
 from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from chronoscale.batching.streams.caching.loading import Cached, Frequencies, Placement, Room
 from chronoscale.datasets.arrays import Int32, Int64
-from chronoscale.datasets.streams.loading import Cached, Frequencies, Placement, Room
 
 
 class Split(NamedTuple):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.sampling.redundancy import BATCH, Redundancy, redundancy
+from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.generate.sessions import SessionStream
-from chronoscale.datasets.streams.deal import Deal
-from chronoscale.datasets.streams.redundancy import BATCH, Redundancy, redundancy
-from chronoscale.datasets.streams.source import Source
 from chronoscale.datasets.streams.tcsr import TCSR
 
 NAMES = ("lastfm", "wikitalk", "bitcoin", "gdelt")

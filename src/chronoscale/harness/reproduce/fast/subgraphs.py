@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.cuda_ext.distinct import distinct
+from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood
+from chronoscale.cuda_ext.sampling.distinct import distinct
 from chronoscale.datasets.arrays import Int64
-from chronoscale.datasets.streams.deal import Deal
-from chronoscale.datasets.streams.neighbourhood import Neighbourhood
 from chronoscale.harness.reproduce.fast.epochs import SAMPLING, Epoch
 
 LAST = 5  # batches, of which the largest is taken: late in a stream nodes have more neighbours

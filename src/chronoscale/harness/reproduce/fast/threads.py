@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from chronoscale.cuda_ext.topology import Topology
+from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.sampling.affinity import Roots, affinity
+from chronoscale.batching.streams.sampling.redundancy import BATCH
+from chronoscale.batching.streams.sampling.thread_binding import by_affinity
+from chronoscale.cuda_ext.sampling.topology import Topology
 from chronoscale.datasets.arrays import Float64
-from chronoscale.datasets.streams.affinity import Roots, affinity
-from chronoscale.datasets.streams.binding import by_affinity
-from chronoscale.datasets.streams.prepared import Prepared
-from chronoscale.datasets.streams.redundancy import BATCH
 from chronoscale.errors import MachineError, UserError
 from chronoscale.harness.reproduce.fast.points import prepared
 from chronoscale.harness.reproduce.study import NOT_PRINTED, row

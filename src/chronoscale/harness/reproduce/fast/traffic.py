@@ -8,10 +8,10 @@ from typing import Protocol
 
 import numpy as np
 
+from chronoscale.batching.streams.caching.loading import Cached, Frequencies, Loading
+from chronoscale.batching.streams.caching.residents import NOTHING
+from chronoscale.batching.streams.caching.retention import Retention
 from chronoscale.datasets.arrays import Int32, Int64
-from chronoscale.datasets.streams.loading import Cached, Frequencies, Loading
-from chronoscale.datasets.streams.residents import NOTHING
-from chronoscale.datasets.streams.retention import Retention
 from chronoscale.harness.reproduce.fast.epochs import Asked, Epoch
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.streams.feeding import Feeding
@@ -55,7 +55,7 @@ class Table(Protocol):
 
 
 class Fixed:
-    """Rows that stay; as `datasets.streams.residents` has it, nothing is compressed where all of a table is there."""
+    """Rows that stay; as `batching.streams.caching.residents` has it, nothing is compressed where all of a table is there."""
 
     def __init__(self, held: Int32, rows: int, compressed: bool) -> None:
         self._missing = np.ones(rows, np.bool_)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from chronoscale.datasets.streams.loading import Frequencies
-from chronoscale.datasets.streams.redundancy import BATCH
+from chronoscale.batching.streams.caching.loading import Frequencies
+from chronoscale.batching.streams.sampling.redundancy import BATCH
 from chronoscale.harness.reproduce.fast.epochs import SAMPLING, epoch, most
 from chronoscale.harness.reproduce.fast.splits import best, chosen
 from chronoscale.harness.reproduce.fast.traffic import Sent, loading, traffic

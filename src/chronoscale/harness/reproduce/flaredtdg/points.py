@@ -9,13 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from chronoscale.batching.snapshots.chunks import Blocks, Chunks, Counted, chunked
+from chronoscale.batching.snapshots.partition import Cut, metis
+from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.batching.snapshots.sampling import Samples, Sampling
+from chronoscale.batching.snapshots.survival import Epoch
 from chronoscale.datasets import catalogue
-from chronoscale.datasets.snapshots.chunks import Blocks, Chunks, Counted, chunked
-from chronoscale.datasets.snapshots.partition import Cut, metis
-from chronoscale.datasets.snapshots.retention import Decay
-from chronoscale.datasets.snapshots.sampling import Samples, Sampling
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
-from chronoscale.datasets.snapshots.survival import Epoch
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce.flaredtdg.stand_ins import ASSUMED, HIDDEN, TRAINED, WINDOW, printed, trained
 from chronoscale.harness.reproduce.study import NAN
@@ -26,7 +26,7 @@ from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check, peaks
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.metrics import alone_ns, busy_ns
+from chronoscale.strategies.evaluation.metrics import alone_ns, busy_ns
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.snapshots.models import model_shape

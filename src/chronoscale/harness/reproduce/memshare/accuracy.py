@@ -9,7 +9,7 @@ import pandas as pd
 
 from chronoscale.harness.reproduce.memshare.executed import Case, Together, datasets, executed, notes
 from chronoscale.harness.reproduce.study import Findings, Told, row
-from chronoscale.reports.lines import Panel, lines
+from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
 
 OURS, RIVALS = "memshare", ("tgl", "tgl-dist", "disttgl", "mspipe")

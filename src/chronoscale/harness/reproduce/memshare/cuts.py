@@ -6,12 +6,12 @@ from functools import cache
 
 import pandas as pd
 
-from chronoscale.datasets.streams.division import Division
+from chronoscale.batching.streams.partitioning.divide import divide
+from chronoscale.batching.streams.partitioning.quality import Division
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.partitioning.divide import divide
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, QUICK, at_hand, batch, notes, stream
 from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Told, row
-from chronoscale.reports.lines import Panel, lines
+from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
 
 PARTS, TRAINED = 8, 0.7

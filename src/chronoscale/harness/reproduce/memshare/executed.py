@@ -10,17 +10,18 @@ from pathlib import Path
 
 import numpy as np
 
+from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
-from chronoscale.harness.jobs import item, load_passes
+from chronoscale.harness.execute.jobs import item, load_passes
 from chronoscale.harness.reproduce.memshare.stand_ins import NAMES, QUICK, TRAINED, real, stream
 from chronoscale.harness.reproduce.study import Told
-from chronoscale.real_exec.interpreter import Pass
+from chronoscale.real_exec.execution.interpreter import Pass
 from chronoscale.real_exec.job import Job, Settings
-from chronoscale.real_exec.launch import launch
+from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.streams.shapes import shape_for
@@ -110,7 +111,7 @@ def executed(one: Together) -> dict[Case, Done]:
         items = []
         for number, case in enumerate(one.cases):
             hyper = Hyper(batch_size=BATCH, fanout=(FANOUT,), events=EventHyper(PROTOCOL, sharing=case.sharing))
-            work = Workload(one.dataset, data.statistics, shape_for(choice, data.statistics, hyper), hyper)
+            work = Workload(one.dataset, statistics_of(data), shape_for(choice, statistics_of(data), hyper), hyper)
             schedule = strategy(case.strategy).plan(work, RANKS, UNUSED)
             items.append(item(folder, f"{number}-{case.strategy}", schedule, folder / "prepared", hyper))
         settings = Settings(1, RATE, device="cpu", network=one.network, network_latency=LATENCY * (one.network > 0))

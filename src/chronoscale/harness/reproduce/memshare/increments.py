@@ -8,20 +8,21 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import store
 from chronoscale.datasets.arrays import Float64, Int64
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.prepared import Prepared
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.harness.jobs import item
+from chronoscale.harness.execute.jobs import item
 from chronoscale.harness.reproduce.memshare.executed import HEADS, RATE, WIDTH
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, QUICK, at_hand, degrees, notes, stream
 from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Told, row
-from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.programs import bound
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.programs import bound
 from chronoscale.real_exec.streams.program import EventProgram
-from chronoscale.reports.lines import Panel, lines
+from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op
@@ -43,7 +44,7 @@ def increments(events: EventStream, epochs: int, batch: int) -> tuple[Int64, Flo
         folder = Path(name)
         store.save(folder / "stream", events)
         data = Prepared.make(folder / "prepared", Path("..") / "stream", PROTOCOL)
-        work = Workload(events.name, data.statistics, shape_for(choice, data.statistics, hyper), hyper)
+        work = Workload(events.name, statistics_of(data), shape_for(choice, statistics_of(data), hyper), hyper)
         schedule = strategy("tgl-unique").plan(work, 1, UNUSED)
         one = item(folder, "epoch", schedule, folder / "prepared", hyper)
         program = bound(one, schedule, choice, Context(Settings(1, RATE, device="cpu")))

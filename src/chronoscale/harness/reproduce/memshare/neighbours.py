@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from chronoscale.datasets.streams.boundary import Boundary
-from chronoscale.datasets.streams.neighbourhood import Sampling
-from chronoscale.datasets.streams.partitioning.divide import default_decay
-from chronoscale.datasets.streams.spread import Spread
+from chronoscale.batching.streams.partitioning.divide import default_decay
+from chronoscale.batching.streams.ranks.distributed_stream import Spreading
+from chronoscale.batching.streams.ranks.placement import Spread
+from chronoscale.batching.streams.sampling.boundary import Boundary
+from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.harness.reproduce.memshare.cuts import PARTS
 from chronoscale.harness.reproduce.memshare.points import prepared
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, QUICK, batch, fanout, notes
@@ -37,7 +38,7 @@ def run(told: Told, quick: bool) -> Findings:
         every = max(data.trained // (PARTS * size * STEPS), 1)
         for way, boundary in ways(default_decay(data.whole.stream)).items():
             sampling = Sampling((fanout(name),), boundary=boundary)
-            work = data.spreading(Spread(shared=SHARED), PARTS).work(False, size, sampling, 0, every, True)
+            work = Spreading(data, Spread(shared=SHARED), PARTS).work(False, size, sampling, 0, every, True)
             roots = float(work.roots.sum())
             figures = {"neighbours": work.sampled, "events asked of other ranks": work.asked_edges, "nodes asked of them": work.asked_nodes}
             rows += [row(f"{name}, {way}, {what}, of a root", None, [float(found.sum()) / roots], NOT_PRINTED)

@@ -12,7 +12,7 @@ from chronoscale.harness.reproduce.memshare.points import GPUS_A_MACHINE, TGL, P
 from chronoscale.harness.reproduce.memshare.stand_ins import NAMES, QUICK, SIMULATED
 from chronoscale.harness.reproduce.memshare.stand_ins import notes as streams
 from chronoscale.harness.reproduce.study import AGREES, UNKNOWN, Findings, Told, row
-from chronoscale.reports.lines import Panel, lines
+from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import Range, published
 
 RIVALS = (TGL, "tgl-dist", "mspipe", "disttgl")

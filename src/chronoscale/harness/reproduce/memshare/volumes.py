@@ -6,15 +6,15 @@ from dataclasses import fields
 
 import pandas as pd
 
-from chronoscale.datasets.streams.partitioning.divide import divide
-from chronoscale.datasets.streams.remoteness import Remoteness
+from chronoscale.batching.streams.partitioning.divide import divide
+from chronoscale.batching.streams.partitioning.remoteness import Remoteness
 from chronoscale.harness.reproduce.memshare.cuts import PARTS, QUICK_SHARES, SHARES
 from chronoscale.harness.reproduce.memshare.points import WIDTH
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, QUICK, at_hand, batch, counts, fanout, notes, stream
 from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Told, row
+from chronoscale.reports.charts.stacks import stacks
 from chronoscale.reports.published import Range
 from chronoscale.reports.published import published as printed
-from chronoscale.reports.stacks import stacks
 from chronoscale.strategies.memshare.communication import Communication, Cut, Widths, estimated, published, recommended_share
 from chronoscale.strategies.streams.shapes import FP32
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from chronoscale.datasets.signals.standard import scaler
-from chronoscale.datasets.signals.windows import Windows
+from chronoscale.batching.signals.standard import scaler
+from chronoscale.batching.signals.windows import Windows
 from chronoscale.harness.reproduce.pgti import naive
 from chronoscale.harness.reproduce.pgti.trained import FEW, RATE, Training, memory, signal, trained
 from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside

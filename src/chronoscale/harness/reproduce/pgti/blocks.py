@@ -9,8 +9,8 @@ from chronoscale.harness.reproduce.pgti.points import GIB, GPUS, NODE, SIMULATED
 from chronoscale.harness.reproduce.pgti.resident import chosen
 from chronoscale.harness.reproduce.pgti.scaling import QUICK
 from chronoscale.harness.reproduce.study import SOLVED, Findings, Told, row
+from chronoscale.reports.charts.stacks import stacks
 from chronoscale.reports.published import published
-from chronoscale.reports.stacks import stacks
 
 PAIR = ("ddp-batch", "gen-dist-index")
 PARTS = ("computing", "waiting for data and gradients")

@@ -8,7 +8,7 @@ import pandas as pd
 from chronoscale.harness.reproduce.pgti import naive
 from chronoscale.harness.reproduce.pgti.trained import RATE, WIDTH, Training, trained
 from chronoscale.harness.reproduce.study import Findings, Told, row
-from chronoscale.reports.lines import Panel, lines
+from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
 
 DATASET, BATCH = "los_loop", 8  # the first week of METR-LA; windows a rank and step

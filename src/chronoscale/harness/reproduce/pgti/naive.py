@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from chronoscale.datasets.signals.naive import naive_errors
-from chronoscale.datasets.signals.windows import Windows
+from chronoscale.batching.signals.naive import naive_errors
+from chronoscale.batching.signals.windows import Windows
 from chronoscale.harness.reproduce.pgti.trained import Training, signal
 
 TIE = 0.01  # of the naive error: neither is better

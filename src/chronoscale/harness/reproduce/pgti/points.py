@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.harness.experiments import check
+from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.practices import practice_of
 from chronoscale.harness.reproduce.study import NAN
 from chronoscale.simulator import presets
@@ -18,7 +18,7 @@ from chronoscale.simulator.memory import check as fits
 from chronoscale.simulator.memory import peaks
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.metrics import time_by_op
+from chronoscale.strategies.evaluation.metrics import time_by_op
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Lane
 from chronoscale.strategies.trace import Trace

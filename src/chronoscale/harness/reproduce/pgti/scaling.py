@@ -10,7 +10,7 @@ from chronoscale.harness.reproduce.pgti.cases import DEFAULT, DELAYED, FIXED, HA
 from chronoscale.harness.reproduce.pgti.points import GIB, GPUS, NODE, SIMULATED, WIDTH, Point, simulate, started
 from chronoscale.harness.reproduce.pgti.resident import EPOCHS, NARROW, chosen
 from chronoscale.harness.reproduce.study import AGREES, SOLVED, Findings, Told, row
-from chronoscale.reports.lines import Panel, lines
+from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import Range, published
 from chronoscale.strategies.workload import ModelChoice
 

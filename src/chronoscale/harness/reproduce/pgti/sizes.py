@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from chronoscale.datasets.signals.windows import Windows
+from chronoscale.batching.signals.windows import Windows
 from chronoscale.harness.reproduce.pgti.points import whole
 from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
+from chronoscale.reports.charts.stacks import stacks
 from chronoscale.reports.published import published
-from chronoscale.reports.stacks import stacks
 
 UNITS = {"KB": 1e3, "MB": 1e6, "MiB": 2.0**20, "GiB": 2.0**30}
 VALUE, STAMP = 8, 8  # float64; a time stamp a step in the files of the traffic sets

@@ -6,7 +6,7 @@ import pandas as pd
 
 from chronoscale.harness.reproduce.pgti.points import SIMULATED, Outcome, Point, simulate
 from chronoscale.harness.reproduce.study import AGREES, Findings, Told, row
-from chronoscale.reports.lines import Panel, lines
+from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import ModelChoice
 

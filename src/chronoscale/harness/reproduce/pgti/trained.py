@@ -10,7 +10,7 @@ import numpy as np
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
-from chronoscale.harness.experiments import check
+from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.reproduce import executed
 from chronoscale.harness.reproduce.sampled import Sampler
 from chronoscale.harness.reproduce.study import NAN

@@ -8,16 +8,16 @@ import numpy as np
 import pandas as pd
 import torch
 
-from chronoscale.cuda_ext.backend import set_threads
-from chronoscale.cuda_ext.graph import CSR
-from chronoscale.cuda_ext.ops import aggregate
+from chronoscale.cuda_ext.native.backend import set_threads
+from chronoscale.cuda_ext.operators.aggregation import aggregate
+from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Told
-from chronoscale.real_exec.environment import device_name
-from chronoscale.real_exec.fit import fit
-from chronoscale.reports.lines import Panel, lines
+from chronoscale.real_exec.measurement.environment import device_name
+from chronoscale.real_exec.measurement.fit import fit
+from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
+from chronoscale.strategies.costing.curves import DESCRIBED
 from chronoscale.strategies.costs import FORMS, Floats
-from chronoscale.strategies.curves import DESCRIBED
 from chronoscale.strategies.schedule import Op
 
 NODES = (10_000, 30_000, 100_000)

@@ -10,7 +10,7 @@ from chronoscale.harness.reproduce import notes
 from chronoscale.harness.reproduce.real import grid
 from chronoscale.harness.reproduce.study import Findings, Told
 from chronoscale.reports.published import published
-from chronoscale.strategies.metrics import imbalance
+from chronoscale.strategies.evaluation.metrics import imbalance
 from chronoscale.strategies.registry import STRATEGIES
 from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
 from chronoscale.strategies.trace import Trace

@@ -10,8 +10,8 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
+from chronoscale.batching.snapshots.partition import Cut, metis
 from chronoscale.datasets import catalogue
-from chronoscale.datasets.snapshots.partition import Cut, metis
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
 from chronoscale.errors import UserError
@@ -21,7 +21,7 @@ from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check, peaks
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.metrics import busy_ns, imbalance
+from chronoscale.strategies.evaluation.metrics import busy_ns, imbalance
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.snapshots.models import model_shape

@@ -7,7 +7,7 @@ import pandas as pd
 
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.harness.reproduce.study import Findings, Told, row
-from chronoscale.reports.lines import Panel, lines
+from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
 
 RATES = (0.05, 0.10, 0.15)

@@ -14,9 +14,9 @@ from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.harness.reproduce import executed
 from chronoscale.harness.reproduce.study import Findings, Told, row
-from chronoscale.real_exec.environment import device_name
-from chronoscale.real_exec.interpreter import medians
-from chronoscale.reports.lines import Panel, lines
+from chronoscale.real_exec.execution.interpreter import medians
+from chronoscale.real_exec.measurement.environment import device_name
+from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Link

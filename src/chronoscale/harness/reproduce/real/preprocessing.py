@@ -14,7 +14,7 @@ from chronoscale.datasets.snapshots.difference import DifferenceMap
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce.study import Findings, Told
-from chronoscale.real_exec.environment import device_name
+from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.reports.published import published
 
 AT_HAND = ("math_overflow_monthly", "enron_monthly")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pandas as pd
 
-from chronoscale.harness.experiments import check
+from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.practices import practice_of
 from chronoscale.harness.reproduce import notes
 from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Told, row
-from chronoscale.reports.lines import Panel, lines
+from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.metrics import Summary, parallel_efficiency
+from chronoscale.strategies.evaluation.metrics import Summary, parallel_efficiency
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op
 

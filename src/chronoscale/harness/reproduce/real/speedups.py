@@ -10,10 +10,10 @@ import pandas as pd
 from chronoscale.harness.reproduce import notes
 from chronoscale.harness.reproduce.real import grid
 from chronoscale.harness.reproduce.study import NAN, NOT_PRINTED, UNKNOWN, Findings, Told, by_copies, row
-from chronoscale.reports.dots import dots
-from chronoscale.reports.drawing import Drawing
+from chronoscale.reports.charts.dots import dots
+from chronoscale.reports.charts.drawing import Drawing
+from chronoscale.reports.charts.ranges import Span, ranges
 from chronoscale.reports.published import Range, published
-from chronoscale.reports.ranges import Span, ranges
 
 RIVALS = ("esdg", "distdgl", "blad")
 OURS = ("real-g", "real-g+", "real-l")

@@ -16,7 +16,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import executed, notes
 from chronoscale.harness.reproduce.studies import LIMIT
 from chronoscale.harness.reproduce.study import Findings, Told
-from chronoscale.reports.lines import Panel, lines
+from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts, Floats

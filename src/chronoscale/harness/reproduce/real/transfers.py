@@ -11,8 +11,8 @@ from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import notes
 from chronoscale.harness.reproduce.real import grid
 from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Told, by_copies, row
+from chronoscale.reports.charts.stacks import stacks
 from chronoscale.reports.published import published
-from chronoscale.reports.stacks import stacks
 from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
 from chronoscale.strategies.trace import Trace
 

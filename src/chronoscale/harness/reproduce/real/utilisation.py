@@ -9,7 +9,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import notes
 from chronoscale.harness.reproduce.real import grid
 from chronoscale.harness.reproduce.study import Findings, Told
-from chronoscale.reports.heatmap import Heat, heatmaps
+from chronoscale.reports.charts.heatmap import Heat, heatmaps
 from chronoscale.reports.published import published
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.schedule import COLLECTIVES, Op

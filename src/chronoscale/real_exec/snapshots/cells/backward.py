@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge
 
-from chronoscale.real_exec.lanes import uses
+from chronoscale.real_exec.execution.lanes import uses
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, gradient
-from chronoscale.real_exec.task import Task
 
 
 class Backward:

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge
 
-from chronoscale.real_exec.program import Losses
+from chronoscale.real_exec.execution.program import Losses
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.model import EvolvingBlock, SnapshotModel
 from chronoscale.real_exec.snapshots.region import Route
-from chronoscale.real_exec.task import Task
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.snapshots.cells import output
 

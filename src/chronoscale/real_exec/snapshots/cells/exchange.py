@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from chronoscale.cuda_ext import ops
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.exchange import all_gather
-from chronoscale.real_exec.lanes import uses
+from chronoscale.cuda_ext.operators import aggregation
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.exchange import all_gather
+from chronoscale.real_exec.execution.lanes import uses
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, gradient
-from chronoscale.real_exec.task import Task
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 
 
@@ -92,7 +92,7 @@ class Exchange:
         remote = own[rows:] if route.arrival is None else own[rows:][route.arrival]
         self._ranks.all_to_all(back, remote, route.rows, route.remote)
         self.moved[task.task] = own[rows:].nbytes
-        ops.increment_(own, route.back, back)
+        aggregation.increment_(own, route.back, back)
 
     def _candidate_rows(self, task: Task) -> list[int]:
         return [min(rows, self._grid.shape.hidden) for rows in self._grid.counts((task.unit, task.step))]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import torch
 
-from chronoscale.cuda_ext import ops
-from chronoscale.cuda_ext.attention import attention
-from chronoscale.real_exec.lanes import uses
+from chronoscale.cuda_ext.operators import aggregation
+from chronoscale.cuda_ext.operators.attention import attention
+from chronoscale.real_exec.execution.lanes import uses
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid
 from chronoscale.real_exec.snapshots.model import Block, EvolvingBlock, GatBlock, State
-from chronoscale.real_exec.task import Task
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.snapshots.cells import output, stages
 
@@ -62,7 +62,7 @@ class Forward:
             return
         x = cell.wide if cell.wide is not None else grid.input(task, cell)
         assert held.scale is not None
-        cell.sum = ops.aggregate(graph, x) * held.scale[:, None]
+        cell.sum = aggregation.aggregate(graph, x) * held.scale[:, None]
         if isinstance(block, EvolvingBlock) and grid.shape.summarises:
             cell.picked = block.candidates(x[:rows])[0]
         if task.layer == 0:  # features have no gradient and no other reader

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.snapshots.cells.cell import Grid, Seat
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.region import Region, Route
-from chronoscale.real_exec.task import Task
 from chronoscale.strategies.workload import Hyper
 
 

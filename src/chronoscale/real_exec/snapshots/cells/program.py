@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.program import EpochResult
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.program import EpochResult
+from chronoscale.real_exec.execution.task import Task, tasks_of
 from chronoscale.real_exec.snapshots.board import groups_of
 from chronoscale.real_exec.snapshots.cells.backward import Backward
 from chronoscale.real_exec.snapshots.cells.cell import Cell
@@ -16,7 +16,7 @@ from chronoscale.real_exec.snapshots.cells.groups import GroupGrid
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.region import Region
 from chronoscale.real_exec.snapshots.scored import Trainer
-from chronoscale.real_exec.task import Task, tasks_of
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper
 

@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext import ops
-from chronoscale.cuda_ext.graph import CSR
+from chronoscale.batching.snapshots.reach import Reach
+from chronoscale.cuda_ext.operators import aggregation
+from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.snapshots.csr import WeightedCSR
-from chronoscale.datasets.snapshots.reach import Reach
-from chronoscale.real_exec.lanes import uses
-from chronoscale.real_exec.sending import sent
+from chronoscale.real_exec.execution.lanes import uses
+from chronoscale.real_exec.execution.sending import sent
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.model import EvolvingBlock, GcnBlock, SnapshotModel, State
 from chronoscale.strategies.baselines.snapshots.dynahb import Choice
@@ -70,7 +70,7 @@ class Batch:
             form, x = forms[layer], self._below[step] if layer else features
             uses(form.graph.indptr, form.graph.indices, form.graph.values, form.scale, x)
             assert form.scale is not None
-            self._made = ops.aggregate(form.graph, x.contiguous()) * form.scale[:, None]
+            self._made = aggregation.aggregate(form.graph, x.contiguous()) * form.scale[:, None]
         elif op is Op.TRANSFORM:
             assert self._made is not None
             if isinstance(block, EvolvingBlock):

@@ -6,14 +6,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.datasets.snapshots.sampling import Sampling
-from chronoscale.real_exec.sending import sent
+from chronoscale.batching.snapshots.sampling import Sampling
+from chronoscale.real_exec.execution.sending import sent
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, Seat
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.region import Route
 from chronoscale.real_exec.snapshots.sampled.share import Share
-from chronoscale.real_exec.task import Task
 from chronoscale.strategies.workload import Hyper
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.program import EpochResult
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.program import EpochResult
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.snapshots.cells.backward import Backward
 from chronoscale.real_exec.snapshots.cells.cell import Cell
 from chronoscale.real_exec.snapshots.cells.exchange import Exchange
@@ -16,7 +16,7 @@ from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.sampled.grid import SampledGrid
 from chronoscale.real_exec.snapshots.sampled.share import Share
-from chronoscale.real_exec.task import Task
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.baselines.snapshots.dynagraph import sampling_of
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import get_gradient_edge
 
-from chronoscale.cuda_ext.shrink import shrunk
+from chronoscale.batching.snapshots.layout import Layout
+from chronoscale.cuda_ext.operators.shrink import shrunk
 from chronoscale.datasets.arrays import Int64
-from chronoscale.datasets.snapshots.layout import Layout
-from chronoscale.real_exec.lanes import uses
-from chronoscale.real_exec.sending import sent
+from chronoscale.real_exec.execution.lanes import uses
+from chronoscale.real_exec.execution.sending import sent
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, Seat
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -21,7 +22,6 @@ from chronoscale.real_exec.snapshots.region import Route
 from chronoscale.real_exec.snapshots.windows.inherited import Inherited, States, Weights
 from chronoscale.real_exec.snapshots.windows.remap import Scattered, kept_ids, remapped
 from chronoscale.real_exec.snapshots.windows.stock import Rows, Stock
-from chronoscale.real_exec.task import Task
 
 
 @dataclass(frozen=True, slots=True)

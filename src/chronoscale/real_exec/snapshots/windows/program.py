@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from chronoscale.datasets.snapshots.chunks import Chunks
-from chronoscale.datasets.snapshots.survival import level_of
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.program import EpochResult
+from chronoscale.batching.snapshots.chunks import Chunks
+from chronoscale.batching.snapshots.survival import level_of
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.program import EpochResult
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.snapshots.cells.backward import Backward
 from chronoscale.real_exec.snapshots.cells.cell import Cell
 from chronoscale.real_exec.snapshots.cells.exchange import Exchange
@@ -18,7 +18,7 @@ from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.windows.grid import WindowGrid, Windows, first_of
 from chronoscale.real_exec.snapshots.windows.stock import Stock
-from chronoscale.real_exec.task import Task
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.flaredtdg.keeping import Keeping
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.workload import Hyper

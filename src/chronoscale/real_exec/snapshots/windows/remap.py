@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.graph import CSR, row_ids
+from chronoscale.cuda_ext.operators.graph import CSR, row_ids
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.windows.inherited import States
 from chronoscale.real_exec.snapshots.windows.stock import Rows

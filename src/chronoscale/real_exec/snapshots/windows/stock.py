@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.graph import CSR
+from chronoscale.batching.snapshots.layout import Block, Halo, Layout
+from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.datasets.arrays import Int64
-from chronoscale.datasets.snapshots.layout import Block, Halo, Layout
-from chronoscale.real_exec.sending import sent
+from chronoscale.real_exec.execution.sending import sent
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.region import Route
 

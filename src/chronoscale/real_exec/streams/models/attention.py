@@ -12,7 +12,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from chronoscale.cuda_ext.slots import Slots, attend
+from chronoscale.cuda_ext.operators.slots import Slots, attend
 from chronoscale.real_exec.streams.models import edgewise
 from chronoscale.real_exec.streams.models.clock import Clock
 from chronoscale.real_exec.streams.tree import Hop

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from chronoscale.cuda_ext.encoding import encode
+from chronoscale.cuda_ext.operators.encoding import encode
 
 
 class Clock(nn.Module):

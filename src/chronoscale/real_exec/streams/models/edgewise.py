@@ -5,19 +5,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.edge_softmax import edge_softmax
-from chronoscale.cuda_ext.edges import aggregate_edges
-from chronoscale.cuda_ext.encoding import encode
-from chronoscale.cuda_ext.graph import CSR
-from chronoscale.cuda_ext.ops import aggregate
-from chronoscale.cuda_ext.slots import Encoding, Slots
+from chronoscale.cuda_ext.operators.aggregation import aggregate
+from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
+from chronoscale.cuda_ext.operators.edges import aggregate_edges
+from chronoscale.cuda_ext.operators.encoding import encode
+from chronoscale.cuda_ext.operators.graph import CSR
+from chronoscale.cuda_ext.operators.slots import Encoding, Slots
 from chronoscale.strategies.streams.feeding import Operators
 
 
 def attend(
     wanted: Tensor, source: Tensor, slots: Slots, filled: int, encoding: Encoding, keep: Tensor | None, operators: Operators
 ) -> Tensor:
-    """As `cuda_ext.slots.attend`, of `filled` slots that are there. operators: edges, a thread an edge where rows are summed (FAST,
+    """As `operators.slots.attend`, of `filled` slots that are there. operators: edges, a thread an edge where rows are summed (FAST,
     section 4.3); nodes, a node's edges one after another."""
     targets, heads, across = wanted.shape
     fanout = slots.there.shape[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from chronoscale.cuda_ext.gates import gates
+from chronoscale.cuda_ext.operators.gates import gates
 from chronoscale.real_exec.streams.models.tgat import TGAT
 from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.strategies.streams.models import StreamShape

@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from chronoscale.batching.streams.caching.residents import Load, Loads
+from chronoscale.batching.streams.ranks.remote_reads import Remote
+from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood
+from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Float32, Int32, Int64, Numbers
-from chronoscale.datasets.streams.neighbourhood import Neighbourhood
-from chronoscale.datasets.streams.residents import Load, Loads
-from chronoscale.datasets.streams.source import Source
-from chronoscale.datasets.streams.spread_work import Remote
-from chronoscale.real_exec.lanes import uses
-from chronoscale.real_exec.sending import sent
+from chronoscale.real_exec.execution.lanes import uses
+from chronoscale.real_exec.execution.sending import sent
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.real_exec.streams.tree import Hop, Tree

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from chronoscale.datasets.arrays import Int64
-from chronoscale.real_exec.collective import Collective
-from chronoscale.real_exec.sending import sent
+from chronoscale.real_exec.execution.sending import sent
+from chronoscale.real_exec.ranks.collective import Collective
 from chronoscale.real_exec.streams.spread.held import Held
 from chronoscale.real_exec.streams.spread.history import History
 from chronoscale.real_exec.streams.spread.packing import Column, packed, unpacked

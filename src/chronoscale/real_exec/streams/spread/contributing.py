@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from chronoscale.batching.streams.ranks.contributions import Contributions
+from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Int64
-from chronoscale.datasets.streams.contributions import Contributions
-from chronoscale.datasets.streams.source import Source
 from chronoscale.real_exec.streams.material import rows
 from chronoscale.real_exec.streams.models.model import StreamModel
 from chronoscale.real_exec.streams.spread.packing import Column, packed, unpacked

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from chronoscale.batching.streams.partitioning.partition import Parts
 from chronoscale.datasets.arrays import Int32
-from chronoscale.datasets.streams.parts import Parts
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.real_exec.streams.spread.packing import Column, packed, unpacked

@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from chronoscale.kept import reading
-from chronoscale.real_exec.checkpoint import replaced
-from chronoscale.real_exec.context import Context
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.training.checkpoint import replaced
+from chronoscale.records import reading
 
 FOLDER, EPOCH = "memory", "epoch"
 

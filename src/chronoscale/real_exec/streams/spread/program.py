@@ -11,14 +11,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.ranks.distributed_stream import Spreading
+from chronoscale.batching.streams.ranks.placement import Allotment
 from chronoscale.datasets.arrays import Bool, Int64
 from chronoscale.datasets.streams.draws import FIXED, key_of
 from chronoscale.datasets.streams.spans import behind, rows_of
-from chronoscale.datasets.streams.spread import Allotment
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.learner import Learner
-from chronoscale.real_exec.program import EpochResult
-from chronoscale.real_exec.sending import brought
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.program import EpochResult
+from chronoscale.real_exec.execution.sending import brought
+from chronoscale.real_exec.execution.task import Task, tasks_of
 from chronoscale.real_exec.streams.batches import BatchProgram
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.models.model import StreamModel
@@ -30,7 +32,7 @@ from chronoscale.real_exec.streams.spread.history import History
 from chronoscale.real_exec.streams.spread.settling import Settling, Unsettled
 from chronoscale.real_exec.streams.spread.steps import SpreadSteps, Wanted
 from chronoscale.real_exec.streams.spread.tuning import EARLY, Tuning
-from chronoscale.real_exec.task import Task, tasks_of
+from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.streams.phase import VALIDATE
 from chronoscale.strategies.streams.sharing import Sharing
@@ -45,8 +47,8 @@ class SpreadProgram(BatchProgram):
     def __init__(self, schedule: Schedule, material: Material, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
         super().__init__(schedule, material, learner, hyper, context)
         self._schedule, self.sharing, given = schedule, Sharing.of(schedule), hyper.events.sharing
-        self.spreading = self.data.spreading(self.sharing.spread(hyper), schedule.ranks, hyper.variant)
-        self.sampling = self.sharing.sampling(hyper, material.shape, self.data.statistics)
+        self.spreading = Spreading(self.data, self.sharing.spread(hyper), schedule.ranks, hyper.variant)
+        self.sampling = self.sharing.sampling(hyper, material.shape, statistics_of(self.data))
         self.held = Held(material, self.spreading.parts, context.rank)
         begun = float(self.data.whole.stream.t[0])
         self.history = History(self.held.shared.size, material.shape.memory, begun)

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.datasets.streams.parts import SHARED
-from chronoscale.datasets.streams.source import Source
-from chronoscale.datasets.streams.spread import Allotment
-from chronoscale.datasets.streams.spread_work import contributions
-from chronoscale.datasets.streams.spreading import Spreading
+from chronoscale.batching.streams.partitioning.partition import SHARED
+from chronoscale.batching.streams.ranks.distributed_stream import Spreading
+from chronoscale.batching.streams.ranks.placement import Allotment
+from chronoscale.batching.streams.ranks.remote_reads import contributions
+from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.real_exec.streams.spread.common import Common, gathered
 from chronoscale.real_exec.streams.spread.contributing import Computed, Prospect, computed, settle
 from chronoscale.real_exec.streams.spread.held import Held

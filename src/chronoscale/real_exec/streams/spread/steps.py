@@ -11,17 +11,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from chronoscale.batching.streams.prepared import UNREAD, present
+from chronoscale.batching.streams.ranks.contributions import Contributions
+from chronoscale.batching.streams.ranks.remote_reads import Remote, remotes
+from chronoscale.batching.streams.sampling import neighbourhood
+from chronoscale.batching.streams.sampling.boundary import Seat
+from chronoscale.batching.streams.sampling.neighbourhood import Sampling
+from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Float32, Int32, Int64
-from chronoscale.datasets.streams import neighbourhood
-from chronoscale.datasets.streams.boundary import Seat
-from chronoscale.datasets.streams.contributions import Contributions
-from chronoscale.datasets.streams.neighbourhood import Sampling
-from chronoscale.datasets.streams.prepared import UNREAD, present
-from chronoscale.datasets.streams.source import Source
-from chronoscale.datasets.streams.spread_work import Remote, remotes
-from chronoscale.real_exec.context import Context
-from chronoscale.real_exec.lanes import uses
-from chronoscale.real_exec.sending import sent
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.lanes import uses
+from chronoscale.real_exec.execution.sending import sent
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.models.model import StreamModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from math import log
 
-from chronoscale.real_exec.task import Task
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.streams.spread_phase import ROWS
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from chronoscale.errors import UserError
 from chronoscale.strategies.baselines.snapshots.shares import Batches, Owed, Work, distinct, split
-from chronoscale.strategies.builder import NONE, Builder
 from chronoscale.strategies.costs import CostModel, Floats
+from chronoscale.strategies.planning.builder import NONE, Builder
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Columns

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from chronoscale.errors import UserError
-from chronoscale.strategies.builder import NONE, Blocks, Builder
-from chronoscale.strategies.builder import Columns as Site
+from chronoscale.strategies.costing.kernels import DESCRIPTORS
 from chronoscale.strategies.costs import CostModel
-from chronoscale.strategies.kernels import DESCRIPTORS
-from chronoscale.strategies.recast import Recast
+from chronoscale.strategies.planning.builder import NONE, Blocks, Builder
+from chronoscale.strategies.planning.builder import Columns as Site
+from chronoscale.strategies.planning.recast import Recast
+from chronoscale.strategies.planning.stretch import ROWS, Stretch
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.cells import Cells, Region, stages, synchronise
 from chronoscale.strategies.snapshots.groups import deal
@@ -19,7 +20,6 @@ from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32
 from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
 from chronoscale.strategies.strategy import MOST
-from chronoscale.strategies.stretch import ROWS, Stretch
 from chronoscale.strategies.workload import Partition, Workload
 
 

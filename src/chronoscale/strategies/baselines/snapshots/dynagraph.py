@@ -8,12 +8,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.datasets.snapshots.sampling import Samples, Sampling
+from chronoscale.batching.snapshots.sampling import Samples, Sampling
 from chronoscale.errors import UserError
 from chronoscale.strategies.baselines.snapshots.dynahb_modelled import earlier
-from chronoscale.strategies.builder import NONE, Builder
-from chronoscale.strategies.builder import Columns as Site
 from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.planning.builder import NONE, Builder
+from chronoscale.strategies.planning.builder import Columns as Site
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.cells import Cells, Region, stages
 from chronoscale.strategies.snapshots.kernels import kernels_of

@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chronoscale.datasets.snapshots.chunks import Counted
-from chronoscale.datasets.snapshots.reach import Batches, Reach, cached
-from chronoscale.datasets.snapshots.survival import rank_of
+from chronoscale.batching.snapshots.chunks import Counted
+from chronoscale.batching.snapshots.reach import Batches, Reach, cached
+from chronoscale.batching.snapshots.survival import rank_of
 from chronoscale.errors import UserError
 from chronoscale.strategies.baselines.snapshots.dynahb_modelled import Hops, ModelledDynaHB, earlier, lowered
 from chronoscale.strategies.baselines.snapshots.shares import Owed, Work, distinct
-from chronoscale.strategies.builder import Builder
-from chronoscale.strategies.builder import Columns as Site
 from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.planning.builder import Builder
+from chronoscale.strategies.planning.builder import Columns as Site
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Columns

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from chronoscale.strategies.builder import NONE, Builder
-from chronoscale.strategies.builder import Columns as Site
 from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.planning.builder import NONE, Builder
+from chronoscale.strategies.planning.builder import Columns as Site
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.cells import Cells, Region, stages, synchronise
 from chronoscale.strategies.snapshots.groups import deal

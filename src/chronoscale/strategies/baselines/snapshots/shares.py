@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from chronoscale.datasets.snapshots.csr import WeightedCSR
+from chronoscale.strategies.costing.kernels import Kernels
 from chronoscale.strategies.costs import Floats
-from chronoscale.strategies.kernels import Kernels
 from chronoscale.strategies.schedule import Ints, Lane, Op
 from chronoscale.strategies.snapshots.rows import FP32, Columns
 from chronoscale.strategies.workload import ModelShape, Workload

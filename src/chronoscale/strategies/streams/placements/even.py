@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from chronoscale.datasets.streams.loading import Cached, Frequencies, Room
+from chronoscale.batching.streams.caching.loading import Cached, Frequencies, Room
 from chronoscale.strategies.streams.placements.often import often
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from chronoscale.datasets.streams.loading import Cached, Frequencies, Room
+from chronoscale.batching.streams.caching.loading import Cached, Frequencies, Room
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from chronoscale.datasets.streams.loading import Cached, Frequencies, Room
+from chronoscale.batching.streams.caching.loading import Cached, Frequencies, Room
 
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """An epoch is sampled before it begins, and rows are kept between two uses (`datasets.streams.retention`); nodes have the room first.
+    """An epoch is sampled before it begins, and rows are kept between two uses (`caching.retention`); nodes have the room first.
 
     Which rows is chosen best, where SIMPLE's greedy choice is within a factor of it: its bytes are no fewer than these.
     """

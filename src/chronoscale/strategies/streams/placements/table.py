@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chronoscale.datasets.streams.loading import Placement
+from chronoscale.batching.streams.caching.loading import Placement
 from chronoscale.strategies.streams.placements.even import Even
 from chronoscale.strategies.streams.placements.greedy import Greedy
 from chronoscale.strategies.streams.placements.nodes_first import NodesFirst

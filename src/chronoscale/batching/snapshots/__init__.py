@@ -1,0 +1,1 @@
+"""What makes batches out of snapshots: partitions, chunks, layouts, sampled neighbours."""

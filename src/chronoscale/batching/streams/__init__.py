@@ -1,0 +1,1 @@
+"""What makes batches out of an event stream, on one rank or several."""

@@ -1,0 +1,53 @@
+"""Counts: what was counted of batches, a number a batch; kept as an archive."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from chronoscale.datasets.archive import read_archive, whole
+from chronoscale.errors import UserError
+from chronoscale.records import reading
+
+LEVELS = ("targets", "sampled")  # have a number for each level or hop
+AGAIN = "delete the file, and it is counted anew"
+
+
+class Counts:
+    """Base of dataclasses of counts: int64 [B]; [B, n] of LEVELS. Raises UserError for other arrays, and for a count below 0."""
+
+    __slots__ = ()
+    events: Any
+
+    def __post_init__(self) -> None:
+        for field in fields(self):  # type: ignore[arg-type]
+            array = getattr(self, field.name)
+            shape = (*self.events.shape[:1], *array.shape[1:])
+            if array.dtype != np.int64 or array.shape != shape or array.ndim != 1 + (field.name in LEVELS) or (array < 0).any():
+                raise UserError(f"work of batches: {field.name} is {array.dtype} {list(array.shape)} of {self.events.size} batches")
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    @classmethod
+    def zeros(cls, batches: int, hops: int) -> dict[str, Any]:
+        """Arrays to count in, by field."""
+        sizes = {"targets": (batches, hops + 1), "sampled": (batches, hops)}
+        return {field.name: np.zeros(sizes.get(field.name, batches), np.int64) for field in fields(cls)}  # type: ignore[arg-type]
+
+    def save(self, path: Path) -> None:
+        """An archive (.npz), whole or not at all."""
+        with whole(path) as file:
+            np.savez(file, **{field.name: getattr(self, field.name) for field in fields(self)})  # type: ignore[arg-type]
+
+    @classmethod
+    def load(cls, path: Path, batches: int) -> Self:
+        """What `save` wrote. Raises UserError naming a file that is damaged, or of another number of batches."""
+        with reading(path, "work of batches", AGAIN):
+            found = cls(**read_archive(path))
+            if len(found) != batches:
+                raise UserError(f"{len(found)} batches, expected {batches}")
+            return found

@@ -1,0 +1,117 @@
+"""Spreading: a prepared stream on several ranks: its parts, its batches, their negatives and their work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+
+import numpy as np
+
+from chronoscale.batching.streams.partitioning.divide import divide
+from chronoscale.batching.streams.partitioning.partition import Parts
+from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.ranks.local_negatives import Variant, local_of_training
+from chronoscale.batching.streams.ranks.placement import Allotment, Spread
+from chronoscale.batching.streams.ranks.remote_reads import SpreadStatistics, counted
+from chronoscale.batching.streams.sampling.boundary import Seat
+from chronoscale.batching.streams.sampling.neighbourhood import Sampling
+from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.datasets.arrays import Bool, Float32, Int32, Int64
+from chronoscale.datasets.streams import draws
+
+PARTS = "parts"
+
+
+@dataclass(frozen=True, eq=False)
+class Spreading:
+    """A prepared stream on `ranks` ranks. What is cut or counted is kept in the prepared folder, if there is one."""
+
+    data: Prepared
+    spread: Spread
+    ranks: int
+    variant: str = "exact"
+    _found: dict[int, Int32] = field(default_factory=dict)
+
+    @cached_property
+    def parts(self) -> Parts | None:
+        """None where every rank has all of the stream. Raises UserError as `divide`."""
+        spread, data = self.spread, self.data
+        if not spread.policy:
+            return None
+        folder = None
+        if data.folder is not None:
+            key = f"{self.ranks} {spread.policy} {spread.shared} {spread.decay}"
+            folder = data.folder / PARTS / sha256(key.encode()).hexdigest()[:16]
+        shared = spread.shared if self.ranks > 1 else 0.0  # with nobody
+        given = spread.policy, shared, spread.decay, data.protocol.seed, data.split.train_end
+        return divide(data.whole.stream, self.ranks, *given, folder)
+
+    def source(self, validates: bool) -> Source:
+        """What batches read."""
+        return self.data.whole if validates else self.data.training
+
+    def allotment(self, part: range, size: int, limit: int = 0, every: int = 1, validates: bool = False) -> Allotment:
+        """Batches of some events: those of training by their own numbers, others by those of the whole stream."""
+        deal = Deal(part, self.ranks, size, limit, every)
+        return Allotment(deal, self.parts_of(validates), validates)
+
+    def parts_of(self, validates: bool) -> Parts | None:
+        """Of the events that batches read, by their own numbers."""
+        return self.parts if validates else self._trained
+
+    @cached_property
+    def _trained(self) -> Parts | None:
+        if self.parts is None or (numbers := self.source(False).numbers) is None:
+            return self.parts
+        return replace(self.parts, event=np.ascontiguousarray(self.parts.event[numbers]))
+
+    def seat(self, validates: bool, rank: int) -> Seat | None:
+        """Of a rank that samples around events that train or that validate; None where it has all of the stream."""
+        parts = self.parts_of(validates)
+        return None if parts is None else Seat(parts, rank)
+
+    def here(self, rank: int) -> Bool:
+        """Nodes whose rows a rank has, bool [N]."""
+        if self.parts is None:
+            return np.ones(self.data.whole.stream.num_nodes, np.bool_)
+        return self.parts.here(rank)
+
+    def negatives(self, events: Int64, rank: int, epoch: int, seed: int, remote: float | None = None) -> tuple[Int32, Float32 | None]:
+        """What a rank's training events are told from, [B, 1], and what each counts for, [B, 1], None: 1; [B, 0] for a task without.
+        remote: in place of the spread's."""
+        data, remote = self.data, self.spread.remote if remote is None else remote
+        if remote >= 1 or self.parts is None or data.protocol.task == "node":
+            return data.negatives_of_training(events, epoch, seed), None
+        dst, local = np.asarray(data.training.stream.dst[events]), self._local(rank)
+        variant: Variant = "as-published" if self.variant == "as-published" else "exact"
+        return local_of_training(dst, events, data.among, local, remote, seed=seed, epoch=epoch, variant=variant)
+
+    def _local(self, rank: int) -> Int32:
+        """Destinations that a rank has, ascending."""
+        if rank not in self._found:
+            self._found[rank] = self.data.among[self.here(rank)[self.data.among]]
+        return self._found[rank]
+
+    def work(self, validates: bool, size: int, sampling: Sampling, limit: int, every: int, edges: bool) -> SpreadStatistics:
+        """Of the batches of a part, as the first epoch of the protocol's seed draws them; counted once, then read. edges: whether a model
+        reads features of sampled events."""
+        data = self.data
+        part = data.split.validation if validates else range(data.trained)
+        allotment = self.allotment(part, size, limit, every, validates)
+        key = f"spread {validates} {self.ranks} {size} {sampling} {limit} {every} {self.spread} {edges}"
+        return data.counted(
+            key, allotment.iterations * self.ranks, SpreadStatistics, lambda: self._count(allotment, validates, sampling, edges)
+        )
+
+    def _count(self, allotment: Allotment, validates: bool, sampling: Sampling, edges: bool) -> SpreadStatistics:
+        data, seed = self.data, self.data.protocol.seed
+
+        told = data.told_from(validates, 0, seed)
+
+        def others(events: Int64, rank: int) -> Int32:
+            return told(events) if validates else self.negatives(events, rank, 0, seed)[0]
+
+        drawn = draws.key_of(seed, draws.FIXED if validates else 0)
+        return counted(self.source(validates), allotment, self.spread, sampling, others, drawn, edges)

@@ -1,0 +1,121 @@
+"""Work of a spread stream: what the ranks' batches read of each other, counted exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from chronoscale.batching.streams.counts import Counts
+from chronoscale.batching.streams.partitioning.partition import SHARED
+from chronoscale.batching.streams.ranks.contributions import Contributions, contributed
+from chronoscale.batching.streams.ranks.placement import Allotment, Spread
+from chronoscale.batching.streams.sampling import neighbourhood
+from chronoscale.batching.streams.sampling.boundary import Seat
+from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, Sampling
+from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.datasets.arrays import Int64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpreadStatistics(Counts):
+    """One entry a batch, rank by rank of each iteration: int64 [B]; [B, n] where there is one of n levels or hops.
+
+    Rows that a rank asks others for, and that others ask it for; contributions that it computes, sends to other ranks, gets from them, and
+    settles at once in rows that it has; those to shared nodes that it computes, and that all ranks do.
+    """
+
+    events: Int64
+    roots: Int64
+    targets: Int64
+    sampled: Int64
+    nodes: Int64
+    edges: Int64
+    asked_nodes: Int64
+    asked_edges: Int64
+    served_nodes: Int64
+    served_edges: Int64
+    computed: Int64
+    sent: Int64
+    come: Int64
+    settled: Int64
+    shared: Int64
+    everywhere: Int64
+
+
+class Remote:
+    """Rows of a batch by where they are: own ones first, then those of other ranks, rank by rank."""
+
+    def __init__(self, ids: np.ndarray, home: np.ndarray, rank: int, ranks: int) -> None:
+        """ids int32 [U] of rows, home [U]: the rank that has each, or SHARED."""
+        away = (home != rank) & (home != SHARED)
+        self.order = np.concatenate([np.flatnonzero(~away), np.flatnonzero(away)[np.argsort(home[away], kind="stable")]])
+        self.ids = ids[self.order]
+        self.counts = np.bincount(home[away], minlength=ranks)
+        self.own = int(ids.size - self.counts.sum())
+
+    @property
+    def asked(self) -> np.ndarray:
+        """Ids of rows to ask others for, rank by rank."""
+        found: np.ndarray = self.ids[self.own :]
+        return found
+
+
+def remotes(found: Neighbourhood, source: Source, seat: Seat, edges: bool) -> tuple[Remote, Remote]:
+    """Of a batch's nodes, and of its edges, by their numbers in the whole stream; `edges`: whether a model reads their features."""
+    parts, rank = seat
+    nodes = Remote(found.nodes, parts.node[found.nodes], rank, parts.count)
+    home = parts.event[found.edges] if edges else np.full(found.edges.size, rank)
+    return nodes, Remote(source.original(found.edges), home, rank, parts.count)
+
+
+def contributions(source: Source, allotment: Allotment, iteration: int, rank: int, spread: Spread, delivers: int) -> Contributions:
+    """Of an iteration, on all ranks; without parts on this one alone."""
+    if allotment.parts is None:
+        own = allotment.own(iteration, rank)
+        whole = range(int(own[0]), int(own[-1]) + 1) if own.size else range(0)
+        return contributed(source, whole, np.full(own.size, rank, np.int64), None, spread.newest, delivers)
+    whole = allotment.deal.together(iteration)
+    return contributed(source, whole, allotment.part_of(whole), allotment.parts.node, spread.newest, delivers)
+
+
+Draw = Callable[[Int64, int], np.ndarray]  # nodes [B, k] that a rank's events are told from
+
+
+def counted(
+    source: Source, allotment: Allotment, spread: Spread, sampling: Sampling, others: Draw, seed: int, edges: bool
+) -> SpreadStatistics:
+    """Of all batches of all ranks. edges: whether a model reads features of sampled events."""
+    hops, ranks = len(sampling.fanouts), allotment.ranks
+    made = SpreadStatistics.zeros(allotment.iterations * ranks, hops)
+    for iteration in range(allotment.iterations):
+        first, apart = iteration * ranks, range(ranks) if allotment.parts is None else range(1)
+        done = (contributions(source, allotment, iteration, rank, spread, sampling.delivers).counts(ranks) for rank in apart)
+        _exchanged(made, np.sum(list(done), axis=0), slice(first, first + ranks), spread.newest)
+        for rank in range(ranks):
+            if not len(own := allotment.own(iteration, rank)):
+                continue
+            at = first + rank
+            roots = source.roots(own, others(own, rank), allotment.before(iteration, rank), sampling.sources)
+            seat = None if allotment.parts is None else Seat(allotment.parts, rank)
+            found = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, seat=seat)
+            made["events"][at], made["roots"][at] = own.size, found.trees[0].levels[0].size
+            made["targets"][at] = [level.size for level in found.trees[0].levels]
+            made["sampled"][at] = [np.count_nonzero(hop.there) for hop in found.trees[0].hops]
+            made["nodes"][at], made["edges"][at] = found.nodes.size, found.edges.size
+            if seat is not None:
+                for what, table in zip(("nodes", "edges"), remotes(found, source, seat, edges), strict=True):
+                    made[f"asked_{what}"][at] = table.counts.sum()
+                    made[f"served_{what}"][first : first + ranks] += table.counts
+    return SpreadStatistics(**made)
+
+
+def _exchanged(made: dict[str, np.ndarray], counts: Int64, at: slice, newest: bool) -> None:
+    """Of an iteration, from `Contributions.counts` of all ranks."""
+    shared, placed = counts[:, 0], counts[:, 1:]
+    own, settled = placed.diagonal(), placed.sum(0)
+    made["sent"][at], made["come"][at] = placed.sum(1) - own, settled - own
+    made["shared"][at], made["everywhere"][at] = shared, shared.sum()
+    made["computed"][at] = counts.sum(1)
+    made["settled"][at] = settled if newest else settled + shared

@@ -1,0 +1,1 @@
+"""Neighbourhoods of a batch: what samples them, on which threads, and how much of them repeats."""

@@ -1,0 +1,57 @@
+"""Boundary: sampling that keeps to the own part of a stream, with a few neighbours from the others and weights that make up for the rest
+(MemShare, section 3.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import NamedTuple
+
+from chronoscale.batching.streams.partitioning.partition import Parts
+from chronoscale.cuda_ext.native.arguments import Owned, Weighed
+from chronoscale.cuda_ext.sampling import boundary as kernel
+from chronoscale.datasets.arrays import Int32, Numbers
+from chronoscale.datasets.streams.tcsr import TCSR
+from chronoscale.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """theta: of a root's remote neighbours, the share that is sampled in expectation (eq. 17's Θ is theta times their number); 0: local
+    ones alone; 1 or more: all, as `recent`. decay: δ of eq. 17, 1 / unit of time; 0: remote ones are alike. complete: slots that are left
+    free are filled with older local neighbours ("repeated until a sufficient number of neighbors are sampled").
+
+    Without completion a weighted sum over the sampled has the sum over the recent neighbours as its expectation (§3.3); with it, it
+    reaches beyond them. Raises UserError for a number that is negative or not finite.
+    """
+
+    theta: float
+    decay: float = 0.0
+    complete: bool = True
+
+    def __post_init__(self) -> None:
+        for name, number in (("theta", self.theta), ("decay", self.decay)):
+            if not (isfinite(number) and number >= 0):
+                raise UserError(f"Boundary.{name}: expected a finite number of 0 or more, got {number}")
+
+
+class Seat(NamedTuple):
+    """Whose sampling it is: part `rank` of parts. Their events are numbered as those of the T-CSR that is sampled."""
+
+    parts: Parts
+    rank: int
+
+
+def sample(
+    tcsr: TCSR, t: Numbers, seat: Seat, node: Int32, before: Int32, fanout: int, boundary: Boundary, seed: int = 0, threads: int = 0
+) -> Weighed:
+    """Up to `fanout` neighbours of each root, int32 [R] twice, with their weights, as cuda_ext.boundary.sample. t [M]: times of the events.
+
+    An event is local where it is in the rank's part and its other end is, too, or is shared. Raises UserError as that does, and for a rank
+    that has no part.
+    """
+    if not 0 <= seat.rank < seat.parts.count:
+        raise UserError(f"Seat.rank: expected a part from 0 to {seat.parts.count - 1}, got {seat.rank}")
+    owned = Owned(seat.parts.node, seat.parts.event, seat.rank)
+    rows = tcsr.indptr, tcsr.neighbor, tcsr.event
+    return kernel.sample(rows, t, owned, node, before, fanout, boundary.theta, boundary.decay, boundary.complete, seed, threads)

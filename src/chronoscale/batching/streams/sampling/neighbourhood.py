@@ -1,0 +1,204 @@
+"""Neighbourhood: what the sampler finds around the roots of a batch, as index arrays over the rows that have to be gathered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from chronoscale.batching.streams.sampling import boundary
+from chronoscale.batching.streams.sampling.boundary import Boundary, Seat
+from chronoscale.cuda_ext.native.arguments import Weighed
+from chronoscale.cuda_ext.sampling.distinct import distinct
+from chronoscale.cuda_ext.sampling.temporal import Policy, Sampled
+from chronoscale.datasets.arrays import Bool, Float32, Int32, Int64, Numbers
+from chronoscale.datasets.streams import draws
+from chronoscale.datasets.streams.tcsr import TCSR
+from chronoscale.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the neighbours of a batch are sampled: `fanouts` of each hop, the nearest first.
+
+    windows, duration: of DySAT, whose roots have a neighbourhood in each of so many spans of that length before them (Sankar et al. 2020,
+    on events as TGL §3.1 has it). unique: a node, an edge, and a neighbour with its event stand once in a batch, however often they are
+    sampled (MemShare §4.3); otherwise once a slot, as in TGL. delivers: to how many neighbours of an event's ends its mail goes (APAN).
+    sources: roots are the sources of events alone, see `Source.roots`. boundary: recent neighbours, of other parts only some; every hop
+    samples so, each target at its own time. Raises UserError for a boundary with another policy or with windows.
+    """
+
+    fanouts: tuple[int, ...]
+    policy: Policy = "recent"
+    windows: int = 1
+    duration: float = 0.0
+    unique: bool = True
+    delivers: int = 0
+    sources: bool = False
+    boundary: Boundary | None = None
+
+    def __post_init__(self) -> None:
+        if self.boundary and (self.policy != "recent" or self.windows != 1 or self.duration):
+            raise UserError(f"a boundary is for recent neighbours without windows, got {self.policy}, {self.windows} windows")
+
+    def __str__(self) -> str:
+        """What it is known by in files, of which there were some before there were boundaries."""
+        return repr(self).replace(", boundary=None", "")
+
+
+class Hop(NamedTuple):
+    """K slots of each of T targets; what stands in one that is not `there` has no meaning, but is a row."""
+
+    slot: Int64  # [T, K]: a target of the next level
+    there: Bool  # [T, K]
+    edge: Int64  # [T, K]: a row of the batch's edges
+    elapsed: Float32  # [T, K]: time of the target less that of the event
+    weight: Float32 | None = None  # [T, K]: what a slot stands for, 1 where it is not there; None: 1 each
+
+
+class Tree(NamedTuple):
+    """Hop k leads from the targets of level k to those of level k + 1; the targets of level 0 are the roots."""
+
+    levels: list[Int64]  # [T]: a row of the batch's nodes
+    hops: list[Hop]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbourhood:
+    """nodes int32 [U] and edges int32 [E], events of the stream: rows to gather. trees: one a window, the oldest first."""
+
+    nodes: Int32
+    edges: Int32
+    trees: list[Tree]
+
+
+class _Level(NamedTuple):
+    node: Int32
+    before: Int32  # events from here on are not seen
+    since: Int32 | None  # nor those before this
+    time: Numbers
+
+
+class _Grown(NamedTuple):
+    levels: list[_Level]
+    events: list[Int32]  # of each hop [T, K]
+    slots: list[Int64]
+    there: list[Bool]
+    weights: list[Float32 | None]
+
+
+def sample(
+    tcsr: TCSR,
+    t: Numbers,
+    roots: tuple[Int32, Int32, Numbers],
+    sampling: Sampling,
+    seed: int = 0,
+    threads: int = 0,
+    seat: Seat | None = None,
+) -> Neighbourhood:
+    """Around roots: nodes int32 [R], the first event that each does not see, int32 [R], and their times [R]. t [M]: times of the events.
+    seat: whose boundary it is, where `sampling` has one.
+
+    Raises UserError as `TCSR.sample` and `boundary.sample`, and for a boundary without a seat.
+    """
+    windows = _windows(t, roots, sampling)
+    grown = [_grow(tcsr, t, level, sampling, draws.key_of(seed, number), threads, seat) for number, level in enumerate(windows)]
+    ids, place = compacted(np.concatenate([level.node for one in grown for level in one.levels]), sampling.unique)
+    filled = [event[there] for one in grown for event, there in zip(one.events, one.there, strict=True)]
+    edges, edge_place = compacted(np.concatenate([*filled, np.empty(0, np.int32)]), sampling.unique)
+    trees, node_at, edge_at = [], 0, 0
+    for one in grown:
+        levels, hops = [], []
+        for level in one.levels:
+            levels.append(place[node_at : node_at + level.node.size])
+            node_at += level.node.size
+        for number, (event, slot, there, weight) in enumerate(zip(one.events, one.slots, one.there, one.weights, strict=True)):
+            edge, count = np.zeros(there.shape, np.int64), int(np.count_nonzero(there))
+            edge[there] = edge_place[edge_at : edge_at + count]
+            edge_at += count
+            elapsed = (one.levels[number].time[:, None] - t[np.maximum(event, 0)]).astype(np.float32)
+            hops.append(Hop(slot, there, edge, elapsed, weight))
+        trees.append(Tree(levels, hops))
+    return Neighbourhood(ids, edges, trees)
+
+
+def compacted(ids: Int32, unique: bool) -> tuple[Int32, Int64]:
+    """Rows to gather, int32 [U], and for each of ids [n] its row: the different ones in ascending order, or as they stand."""
+    if not unique:
+        return ids, np.arange(ids.size)
+    return distinct(ids)
+
+
+def _windows(t: Numbers, roots: tuple[Int32, Int32, Numbers], sampling: Sampling) -> Sequence[_Level]:
+    """The roots once a window, the oldest first; one without bounds where there are no windows."""
+    node, before, time = roots
+    if sampling.windows == 1 and not sampling.duration:
+        return [_Level(node, before, None, time)]
+    spans = [number * sampling.duration for number in range(sampling.windows + 1)]
+    if t.dtype.kind == "i":  # whole times: exact, and t is not copied to be compared with others
+        spans = [math.floor(span) for span in spans]
+    ends = [np.searchsorted(t, time - span) for span in spans]
+    ends[0] = before.astype(np.int64)  # also what is as late as the root, if it came in an earlier batch
+    bounds = [np.minimum(end, before).astype(np.int32) for end in ends]
+    return [_Level(node, bounds[number], bounds[number + 1], time) for number in reversed(range(sampling.windows))]
+
+
+def _grow(tcsr: TCSR, t: Numbers, roots: _Level, sampling: Sampling, seed: int, threads: int, seat: Seat | None) -> _Grown:
+    """Levels and hops of one tree."""
+    grown = _Grown([roots], [], [], [], [])
+    for hop, fanout in enumerate(sampling.fanouts):
+        level = grown.levels[-1]
+        found = _found(tcsr, t, level, fanout, sampling, draws.key_of(seed, hop), threads, seat)
+        there = np.arange(fanout) < found.counts[:, None]
+        event, node = found.event[there], found.neighbor[there]
+        since = None if level.since is None else np.repeat(level.since, found.counts)
+        index = np.arange(event.size)
+        if sampling.unique:
+            index = _targets(node, event, since, hop + 1 == len(sampling.fanouts))
+        slot = np.zeros(there.shape, np.int64)
+        slot[there] = index
+        node, event = _of_each(node, index), _of_each(event, index)
+        since = None if since is None else _of_each(since, index)
+        if not node.size:  # a row that no slot means
+            node, event, since = level.node[:1], np.zeros(1, np.int32), None if since is None else np.zeros(1, np.int32)
+        grown.levels.append(_Level(node, event, since, t[event]))
+        grown.events.append(found.event)
+        grown.slots.append(slot)
+        grown.there.append(there)
+        grown.weights.append(found.weight if isinstance(found, Weighed) else None)
+    return grown
+
+
+def _found(
+    tcsr: TCSR, t: Numbers, level: _Level, fanout: int, sampling: Sampling, key: int, threads: int, seat: Seat | None
+) -> Sampled | Weighed:
+    if sampling.boundary is None:
+        return tcsr.sample(level.node, level.before, fanout, sampling.policy, key, threads, level.since)
+    if seat is None:
+        raise UserError("neighbours are sampled across a boundary, and nothing says which part is the own; expected a seat")
+    return boundary.sample(tcsr, t, seat, level.node, level.before, fanout, sampling.boundary, key, threads)
+
+
+def _targets(node: Int32, event: Int32, since: Int32 | None, last: bool) -> Int64:
+    """Of slots [n], the number of the target that each leads to, int64 [n]: one for slots that are alike. Of the last level the node alone
+    is read; of others also when it was met, and how far back is seen."""
+    if last:
+        return distinct(node)[1]
+    met, index = distinct(event)
+    end = np.empty(met.size, np.int32)
+    end[index] = node
+    alike = distinct((2 * index + (end[index] != node)).astype(np.int32))[1]  # an event has two ends
+    if since is None:
+        return alike
+    bounds, bound = distinct(since)
+    return np.asarray(np.unique(alike * bounds.size + bound, return_inverse=True)[1], np.int64)
+
+
+def _of_each(values: Int32, index: Int64) -> Int32:
+    """The value of each number in index [n], of which those that are alike have one."""
+    found = np.empty(int(index.max(initial=-1)) + 1, values.dtype)
+    found[index] = values
+    return found

@@ -1,0 +1,136 @@
+"""Redundancy: how often what is sampled for a stream's batches repeats, within a batch and from one to the next (FAST Table 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.datasets.arrays import Float64, Int32, Int64
+from chronoscale.errors import UserError
+
+FANOUT, BATCH = 10, 2_000  # FAST §6.1
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What FAST §3.1 leaves open, set to what agrees with most of Table 1.
+
+    fanouts: of each hop, the nearest first. One hop: two of LastFM's 1,980 nodes would repeat at 99 %, not 93.5. roots: whether a batch's
+    own nodes count among its node ids. Without them: with them LastFM's R of 93.5 % would be all of its nodes in every batch, and M not
+    91.8 but 100 %. lag: pairs are batches i and i + lag; edges of batches far apart have nothing in common. Negatives are not roots, unless
+    they are given to `redundancy`: with them R of LastFM is 95 % at least.
+    """
+
+    fanouts: tuple[int, ...] = (FANOUT,)
+    roots: bool = False
+    lag: int = 1
+
+    def __post_init__(self) -> None:
+        if self.lag < 1 or not self.fanouts or min(self.fanouts) < 1:
+            raise UserError(f"redundancy: expected fan-outs and a lag of at least 1, got {list(self.fanouts)} and {self.lag}")
+
+
+DEFAULT = Reading()
+
+
+class Rates(NamedTuple):
+    """Shares of 1; NaN where no batch has an id."""
+
+    node: float
+    edge: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Redundancy:
+    """match: M_ij = N_o / min(N_i, N_j), N counting different ids (with repetitions it could not pass 1 - R). repeat: R_i = 1 - N_u / N_i,
+    N_i with repetitions. Both are means over batches, or pairs of them, that have ids.
+
+    degrees int64 [fan-out + 1]: roots of all batches by how many neighbours the first hop found for them, as often as they are roots.
+    """
+
+    match: Rates
+    repeat: Rates
+    degrees: Int64
+
+    @property
+    def unbalance(self) -> float:
+        """Eq. 2 summed over degrees: (D_max - mean degree) / (D_max - 1), D_max the largest there is. Roots without a neighbour have degree
+        0, and count; more than 1 where they are many. NaN where D_max is below 2."""
+        most = int(np.flatnonzero(self.degrees).max(initial=0))
+        return (most - self.degree) / (most - 1) if most > 1 else float("nan")
+
+    @property
+    def degree(self) -> float:
+        """Mean over all roots."""
+        return float(self.distribution @ np.arange(self.degrees.size))
+
+    @property
+    def degree_of_found(self) -> float:
+        """Mean over the roots that have a neighbour; NaN where none has."""
+        found = int(self.degrees[1:].sum())
+        return float(self.degrees @ np.arange(self.degrees.size)) / found if found else float("nan")
+
+    @property
+    def distribution(self) -> Float64:
+        """Shares of the roots by degree, float64 [fan-out + 1] (Figure 3); zeros without a root."""
+        return np.asarray(self.degrees / max(int(self.degrees.sum()), 1), np.float64)
+
+
+class _Found(NamedTuple):
+    """Ids of one batch: how many, and the different ones, for nodes and edges; and its roots' degrees."""
+
+    total: tuple[int, int]
+    different: tuple[Int32, Int32]
+    degrees: Int64
+
+
+def redundancy(source: Source, deal: Deal, reading: Reading = DEFAULT, others: Callable[[range], Int32] | None = None) -> Redundancy:
+    """Exact, of the deal's batches (`every`: of one in so many) and of each and the one `reading.lag` later; most recent neighbours.
+
+    others: negatives [B] or [B, k] of a batch, as roots beside its events' ends. Two batches are in memory at once. Raises UserError where
+    the deal is of several ranks, or has no batch.
+    """
+    if deal.ranks != 1 or not deal.iterations:
+        raise UserError(f"redundancy: expected batches of one rank, got {deal.iterations} of {deal.ranks}")
+    repeats, matches, degrees = [], [], np.zeros(reading.fanouts[0] + 1, np.int64)
+    ahead: dict[int, _Found] = {}
+    for iteration in range(deal.iterations):
+        part = deal.together(iteration)
+        one = ahead.pop(part.start, None) or _found(source, part, reading, others)
+        degrees += one.degrees
+        repeats.append([1 - ids.size / total if total else np.nan for ids, total in zip(one.different, one.total, strict=True)])
+        start = part.start + reading.lag * deal.size
+        if start < deal.part.stop:
+            later = _found(source, range(start, min(start + deal.size, deal.part.stop)), reading, others)
+            matches.append([_match(*pair) for pair in zip(one.different, later.different, strict=True)])
+            ahead = {start: later}  # the next one, where every batch is looked at
+    return Redundancy(_mean(matches), _mean(repeats), degrees)
+
+
+def _found(source: Source, part: range, reading: Reading, others: Callable[[range], Int32] | None) -> _Found:
+    negatives = np.empty((len(part), 0), np.int32) if others is None else others(part)
+    node, before, _ = source.roots(part, negatives, part.start)
+    nodes, edges = [node] if reading.roots else [], []
+    hops = source.tcsr.hops(node, before, reading.fanouts)
+    for hop in hops:
+        there = hop.sampled.event >= 0
+        nodes.append(hop.sampled.neighbor[there])
+        edges.append(hop.sampled.event[there])
+    ids = np.concatenate(nodes), np.concatenate(edges)
+    degrees = np.bincount(hops[0].sampled.counts, minlength=reading.fanouts[0] + 1)
+    return _Found((ids[0].size, ids[1].size), (np.unique(ids[0]), np.unique(ids[1])), degrees)
+
+
+def _match(one: Int32, other: Int32) -> float:
+    least = min(one.size, other.size)
+    return np.intersect1d(one, other, assume_unique=True).size / least if least else float("nan")
+
+
+def _mean(rates: list[list[float]]) -> Rates:
+    known = np.array(rates, np.float64).reshape(-1, 2)
+    return Rates(*(float(column[~np.isnan(column)].mean()) if not np.isnan(column).all() else float("nan") for column in known.T))

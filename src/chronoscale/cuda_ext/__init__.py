@@ -1,1 +1,0 @@
-"""Ground floor: native kernels, their reference implementations, and the loader."""

@@ -1,0 +1,198 @@
+"""Finds the native libraries and gives every function its types."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_uint64, c_void_p
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from chronoscale import cuda_ext
+from chronoscale.cuda_ext.native import devices
+from chronoscale.errors import MachineError
+
+ABI_VERSION = 11
+DIRECTORY_VARIABLE = "CHRONOSCALE_LIBRARY_DIR"
+
+_Arguments = dict[str, list[Any]]
+
+_AGGREGATE = [c_int64, *[c_void_p] * 4, c_int64, c_void_p]
+_FLOATS: _Arguments = {  # each for float and for double
+    "aggregate": _AGGREGATE,
+    "increment": [c_int64, *[c_void_p] * 6, c_int64, c_void_p, c_void_p],
+    "softmax": [c_int64, *[c_void_p] * 5, c_int, c_void_p, c_void_p, c_double, *[c_void_p] * 4],
+    "softmax_grad": [c_int64, *[c_void_p] * 5, c_double, c_void_p, c_void_p, c_int64, *[c_void_p] * 4],
+}
+_KERNELS: _Arguments = {
+    **{f"{name}_{kind}": arguments for name, arguments in _FLOATS.items() for kind in ("f32", "f64")},
+    "weigh_f64": _AGGREGATE,
+    "rebuild": [c_int64, *[c_void_p] * 11],
+}
+_HALF: _Arguments = {f"{name}_bf16": _FLOATS[name] for name in ("aggregate", "increment")}  # x in bfloat16, the rest in float
+_SLOTS = [*[c_int64] * 7, *[c_void_p] * 9, c_int]
+_GATES = [c_int64, c_int64, *[c_void_p] * 4]
+_PROBLEM = [c_int64, POINTER(c_double), c_int64, POINTER(c_double), c_int64]
+_EDGES = [c_int64, c_int64, c_void_p, c_void_p, c_int, c_int64, c_void_p, c_int64, c_void_p]
+_TABLES = [c_int64, c_void_p, c_int, *[c_int64, c_void_p] * 2, c_int64, c_void_p]
+_ON_EDGES: _Arguments = {  # on CUDA; each for float and for double
+    "edges": _EDGES,
+    "segments": _EDGES,
+    "edge_softmax": [c_int64, c_int64, *[c_void_p] * 3],
+    "edge_softmax_grad": [c_int64, c_int64, *[c_void_p] * 4],
+    "gather": _TABLES,
+}
+_OF_MODELS: _Arguments = {  # likewise
+    "slots": [*_SLOTS, *[c_void_p] * 2],
+    "slots_grad": [*_SLOTS, *[c_void_p] * 9],
+    "gates": [*_GATES, c_void_p],
+    "gates_grad": [*_GATES, *[c_void_p] * 4],
+    "encode": [c_int64, c_int64, *[c_void_p] * 5],
+    "encode_grad": [c_int64, c_int64, *[c_void_p] * 5],
+}
+_CPU: _Arguments = {
+    **{f"cs_{name}": arguments for name, arguments in (_KERNELS | _HALF).items()},
+    **{f"cs_slots_{kind}": [*_SLOTS, *[c_void_p] * 2] for kind in ("f32", "f64")},
+    **{f"cs_slots_grad_{kind}": [*_SLOTS, *[c_void_p] * 7] for kind in ("f32", "f64")},
+    **{f"cs_gates_{kind}": [*_GATES, c_void_p] for kind in ("f32", "f64")},
+    **{f"cs_gates_grad_{kind}": [*_GATES, *[c_void_p] * 4] for kind in ("f32", "f64")},
+    **{f"cs_encode_{kind}": [c_int64, c_int64, *[c_void_p] * 5] for kind in ("f32", "f64")},
+    **{f"cs_edges_{kind}": _EDGES for kind in ("f32", "f64")},
+    **{f"cs_edge_softmax_{kind}": [*[c_int64] * 3, *[c_void_p] * 3] for kind in ("f32", "f64")},
+    **{f"cs_edge_softmax_grad_{kind}": [*[c_int64] * 3, *[c_void_p] * 4] for kind in ("f32", "f64")},
+    **{f"cs_gather_{kind}": _TABLES for kind in ("f32", "f64")},
+    "cs_version": [],
+    "cs_set_threads": [c_int],
+    "cs_get_threads": [],
+    "cs_instruction_set": [],
+    "cs_greedy": [*_PROBLEM, c_int64, c_int, *[POINTER(c_int32)] * 3],
+    "cs_band_matching": [c_int64, c_int64, POINTER(c_double), POINTER(c_int32), POINTER(c_double)],
+    "cs_tcsr_count": [c_int64, c_int64, c_void_p, c_void_p, c_int, c_void_p],
+    "cs_tcsr_fill": [c_int64, c_int64, c_int64, c_void_p, c_void_p, c_int, c_int64, *[c_void_p] * 3],
+    "cs_sample": [c_int64, *[c_void_p] * 3, c_int64, c_int64, *[c_void_p] * 3, c_int64, c_int, c_uint64, c_int, *[c_void_p] * 3],
+    "cs_boundary": [
+        *[c_int64, *[c_void_p] * 3, c_int64, c_int64, c_void_p, c_int, c_void_p, c_void_p, c_int32],
+        *[c_int64, c_void_p, c_void_p, c_int64, c_double, c_double, c_int, c_uint64, c_int, *[c_void_p] * 4],
+    ],
+    "cs_replay": [
+        *[c_int64, c_int64, c_void_p, c_void_p, c_int64, *[c_void_p] * 3, c_int64, c_int64, *[c_void_p] * 5],
+        *[c_int64, *[c_void_p] * 8],
+    ],
+    "cs_launches": [*[c_int64] * 3, *[c_void_p] * 16],
+    "cs_caches": [c_int64, c_void_p, c_void_p, *[c_int64] * 3, c_void_p],
+    "cs_stream_parts": [*[c_int64] * 3, *[c_void_p] * 3, c_int, c_double, *[c_void_p] * 7],
+    "cs_bind": [c_int, c_void_p],
+    "cs_unbind": [],
+    "cs_bound": [],
+    "cs_distinct": [c_int64, c_int64, c_void_p, c_void_p, c_int, *[c_void_p] * 4],
+    "cs_exchange": [*_PROBLEM, *[c_double] * 3, c_int64, c_uint64, POINTER(c_int32), POINTER(c_double)],
+}
+_MORE: _Arguments = {  # on CUDA besides, before what every launch is told
+    "aggregate": [c_void_p],
+    "weigh": [c_void_p],
+    "softmax": [c_void_p],
+    "softmax_grad": [c_void_p],
+    "rebuild": [c_int64, c_int64, c_void_p, c_int64, c_void_p],
+}
+_LAUNCH = [c_int64, *[c_void_p] * 3, c_int64, c_int, c_void_p]  # entries, counters, partial, cuts and how many, device, stream
+_CUDA_KERNELS: _Arguments = {
+    **_KERNELS,
+    **_HALF,
+    **{f"{name}_{kind}": arguments for name, arguments in (_ON_EDGES | _OF_MODELS).items() for kind in ("f32", "f64")},
+}
+_CUDA: _Arguments = {
+    **{f"cs_cuda_{name}": [*of, *_MORE.get(name.rpartition("_")[0] or name, []), *_LAUNCH] for name, of in _CUDA_KERNELS.items()},
+    "cs_cuda_version": [],
+    "cs_cuda_piece": [],
+    "cs_cuda_available": [],
+    "cs_cuda_last_error": [],
+    "cs_cuda_architectures": [],
+    "cs_cuda_toolkit": [],
+    "cs_cuda_driver": [],
+    "cs_cuda_device": [c_int, POINTER(c_int), c_char_p, c_int64],
+}
+_TEXTS = {"cs_instruction_set", "cs_cuda_last_error", "cs_cuda_architectures"}  # all others return an int
+
+
+@cache
+def cpu_library() -> ctypes.CDLL | None:
+    """The CPU kernels (csrc/common/chronoscale.h), or None when they were not built.
+
+    Raises MachineError when a library is there but does not load or is of another version.
+    """
+    return _load("libchronoscale_cpu.so", _CPU, "cs_version")
+
+
+@cache
+def cuda_library() -> ctypes.CDLL | None:
+    """The CUDA kernels, or None where they run on no device of this machine (cuda_missing says why).
+
+    Raises MachineError when a library is there but does not load or is of another version.
+    """
+    return None if cuda_missing() else _cuda()
+
+
+@cache
+def cuda_missing(index: int | None = None) -> str | None:
+    """Why the CUDA kernels do not run on the device of that index (None: on any), or None where they do.
+
+    Raises MachineError as cuda_library does.
+    """
+    library = _cuda()
+    if library is None:
+        return "no CUDA library was built"
+    built, driver, found = devices.read(library)
+    if not found:
+        nothing = "no CUDA device" if library.cs_cuda_available() == 0 else library.cs_cuda_last_error().decode()
+        return devices.missing(built, driver, None) or nothing
+    if index is not None:
+        return devices.missing(built, driver, found[index]) if index < len(found) else f"no CUDA device {index}"
+    reasons = [devices.missing(built, driver, device) for device in found]
+    return None if None in reasons else "; ".join(dict.fromkeys(reason for reason in reasons if reason))
+
+
+def versions() -> dict[str, str]:
+    """What was loaded, for a run's environment fingerprint: ABI version and instruction set or architectures, or 'absent'."""
+    cpu, cuda = cpu_library(), cuda_library()
+    return {
+        "cpu": "absent" if cpu is None else f"{cpu.cs_version()} ({cpu.cs_instruction_set().decode()})",
+        "cuda": f"absent ({cuda_missing()})" if cuda is None else f"{cuda.cs_cuda_version()} ({cuda.cs_cuda_architectures().decode()})",
+    }
+
+
+def succeed(name: str, status: int) -> None:
+    """Raises MachineError for the status of a function on groups that failed."""
+    if status:
+        raise MachineError(f"native {name} failed with status {status}{' (out of memory)' if status == 2 else ''}")
+
+
+@cache
+def _cuda() -> ctypes.CDLL | None:
+    return _load("libchronoscale_cuda.so", _CUDA, "cs_cuda_version")
+
+
+def folders() -> list[str]:
+    """Return the folders where libraries are looked for.
+
+    The variable, when set, is the only place: whoever sets it wants that build or none. Otherwise beside the package's files, of which an
+    editable install has two sets (the sources, and what was built).
+    """
+    pinned = os.environ.get(DIRECTORY_VARIABLE)
+    return [pinned] if pinned else list(cuda_ext.__path__)
+
+
+def _load(name: str, signatures: _Arguments, version: str) -> ctypes.CDLL | None:
+    found = next((path for folder in folders() if (path := Path(folder) / name).is_file()), None)
+    if found is None:
+        return None
+    try:
+        library = ctypes.CDLL(str(found))
+        for function, arguments in signatures.items():
+            getattr(library, function).argtypes = arguments
+            getattr(library, function).restype = c_char_p if function in _TEXTS else c_int
+    except (OSError, AttributeError) as error:
+        raise MachineError(f"{found} does not load: {error}; reinstall chronoscale") from error
+    if (built := getattr(library, version)()) != ABI_VERSION:
+        raise MachineError(f"{found} has version {built} of the native interface, expected {ABI_VERSION}; reinstall chronoscale")
+    return library

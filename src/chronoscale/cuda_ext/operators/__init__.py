@@ -1,0 +1,1 @@
+"""Differentiable torch operators, each with a native kernel and a reference."""

@@ -1,0 +1,70 @@
+"""Encodings of elapsed times (TGAT, section 3.1)."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from chronoscale.cuda_ext.native import abi
+from chronoscale.cuda_ext.native.abi import Cuda, Cut, pointer
+from chronoscale.cuda_ext.native.backend import FLOATS, Pinned, select
+from chronoscale.cuda_ext.native.cpp_operators import REFUSED, operators, takes, unless_refused
+from chronoscale.cuda_ext.operators.graph import described, plain
+from chronoscale.cuda_ext.reference import aggregation as reference
+from chronoscale.errors import UserError
+
+
+def encode(elapsed: Tensor, frequency: Tensor, phase: Tensor, backend: Pinned = None) -> Tensor:
+    """cos(frequency * elapsed + phase): elapsed [n], frequency and phase [C] to [n, C]. Angles are formed in float64: in float32 the cosine
+    of a large one is noise.
+
+    float32 or float64 alike, contiguous, on one device. Differentiable, once, in frequency and phase; gradients are summed in the tensors'
+    own precision, on CUDA in float64. Raises UserError when something does not fit.
+    """
+    if takes(elapsed, backend):
+        try:
+            return cast(Tensor, operators().encode(elapsed, frequency, phase))
+        except REFUSED as error:
+            unless_refused(error)
+    _check(elapsed, frequency, phase)
+    if select(elapsed.device, backend) is reference:
+        return torch.addcmul(phase.double(), elapsed[:, None].double(), frequency.double()).cos().to(phase.dtype)
+    graded = torch.is_grad_enabled() and (frequency.requires_grad or phase.requires_grad)
+    return cast(Tensor, _Encode.apply(elapsed, frequency, phase, graded))  # type: ignore[no-untyped-call]
+
+
+class _Encode(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, elapsed: Tensor, frequency: Tensor, phase: Tensor, graded: bool) -> Tensor:
+        cosine = elapsed.new_empty(len(elapsed), len(phase))
+        sine = torch.empty_like(cosine) if graded else None
+        given = (*cosine.shape, *map(pointer, (elapsed, frequency, phase, cosine, sine)))
+        abi.call("encode", elapsed, given, Cuda((), Cut(0, 0)))
+        if sine is not None:
+            ctx.save_for_backward(elapsed, sine)
+        return cosine
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        elapsed, sine = ctx.saved_tensors
+        if abi.on_cuda(sine):
+            into, clock = gradients[0].resolve_neg().contiguous(), sine.shape[1]
+            frequency, phase = sine.new_empty(clock), sine.new_empty(clock)
+            given = (*sine.shape, *map(pointer, (elapsed, sine, into, frequency, phase)))
+            abi.call("encode_grad", sine, given, Cuda((), Cut(len(sine), None), clock))
+            return None, frequency, phase, None
+        to_angle = gradients[0] * sine
+        return None, -(elapsed @ to_angle), -to_angle.sum(0), None
+
+
+def _check(elapsed: Tensor, frequency: Tensor, phase: Tensor) -> None:
+    for name, tensor in {"elapsed": elapsed, "phase": phase, "frequency": frequency}.items():
+        fits = tensor.dim() == 1 and (name != "frequency" or tensor.shape == phase.shape) and plain(tensor)
+        if not fits or tensor.dtype not in FLOATS or tensor.dtype != elapsed.dtype or tensor.device != elapsed.device:
+            shape = "n" if name == "elapsed" else "C"
+            raise UserError(f"encode: {name} is {described(tensor)}; expected contiguous floats alike [{shape}] on {elapsed.device}")
+    if elapsed.requires_grad:
+        raise UserError("encode: elapsed asks for a gradient; expected a constant")

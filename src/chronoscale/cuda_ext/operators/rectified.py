@@ -1,0 +1,67 @@
+"""A linear layer and a ReLU on many rows, block by block, so that a block's sums are cut off while they lie in the cache."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from chronoscale.cuda_ext.native.backend import FLOATS, Pinned, select_without_cuda
+from chronoscale.cuda_ext.operators.blocks import blocks, longest
+from chronoscale.cuda_ext.operators.graph import described
+from chronoscale.cuda_ext.reference import aggregation as reference
+from chronoscale.errors import UserError
+
+
+def rectified(x: Tensor, weight: Tensor, bias: Tensor | None = None, backend: Pinned = None) -> Tensor:
+    """max(0, x @ weight.T + bias), [R, H], of x [R, D], weight [H, D] and bias [H]; all float32 or float64 alike, on one device.
+
+    Differentiable, once. Not a number stays so. Other than on a CPU torch's operators run. Raises UserError when something does not fit.
+    """
+    _check(x, weight, bias)
+    if select_without_cuda("a linear layer", x.device, backend) is reference:
+        return torch.relu(torch.nn.functional.linear(x, weight, bias))
+    return cast(Tensor, _Rectified.apply(x, weight, bias))  # type: ignore[no-untyped-call]
+
+
+class _Rectified(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        out = x.new_empty(len(x), len(weight))
+        for block in blocks(len(x), len(weight)):
+            if bias is None:
+                torch.mm(x[block], weight.t(), out=out[block])
+            else:
+                torch.addmm(bias, x[block], weight.t(), out=out[block])
+            out[block].relu_()
+        ctx.save_for_backward(x, weight, bias, out)
+        return out
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (x, weight, bias, out), into, needs = ctx.saved_tensors, gradients[0], ctx.needs_input_grad
+        to_x = torch.empty_like(x, memory_format=torch.contiguous_format) if needs[0] else None
+        to_weight = torch.zeros_like(weight) if needs[1] else None
+        to_bias = torch.zeros_like(bias) if needs[2] else None
+        made = out.new_empty(longest(len(x), len(weight)), len(weight))
+        for block in blocks(len(x), len(weight)):
+            own = made[: block.stop - block.start]
+            torch.ops.aten.threshold_backward.grad_input(into[block], out[block], 0, grad_input=own)
+            if to_x is not None:
+                torch.mm(own, weight, out=to_x[block])
+            if to_weight is not None:
+                to_weight.addmm_(own.t(), x[block])
+            if to_bias is not None:
+                to_bias += own.sum(0)
+        return to_x, to_weight, to_bias
+
+
+def _check(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    if x.dim() != 2 or x.dtype not in FLOATS or x.layout != torch.strided:
+        raise UserError(f"rectified: x is {described(x)}; expected float32 or float64 [R, D]")
+    hidden = len(weight) if weight.dim() else -1
+    for name, tensor, shape in (("weight", weight, (hidden, x.shape[1])), ("bias", bias, (hidden,))):
+        if tensor is not None and (tuple(tensor.shape) != shape or tensor.dtype != x.dtype or tensor.device != x.device):
+            raise UserError(f"rectified: {name} is {described(tensor)}; expected {x.dtype} {list(shape)} on {x.device}")

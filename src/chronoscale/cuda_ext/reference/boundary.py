@@ -1,0 +1,95 @@
+"""Boundary-decay sampling in plain Python: what the native kernel is compared with, and what runs where there is none."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from math import exp
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.cuda_ext.reference.splitmix import STEP, WORD, mixed
+from chronoscale.errors import UserError
+
+if TYPE_CHECKING:
+    from chronoscale.cuda_ext.native.arguments import Owned, Rows
+
+BACK = 16  # completion looks back over so many fan-outs
+
+
+def sample(
+    rows: Rows,
+    t: NDArray[np.number[Any]],
+    owned: Owned,
+    node: NDArray[np.int32],
+    before: NDArray[np.int32],
+    theta: float,
+    decay: float,
+    complete: bool,
+    seed: int,
+    out_neighbor: NDArray[np.int32],
+    out_event: NDArray[np.int32],
+    out_weight: NDArray[np.float32],
+    out_count: NDArray[np.int32],
+) -> None:
+    """As boundary.sample, into the arrays of a Weighed."""
+    indptr, neighbor, event = rows
+    nodes, fanout = len(indptr) - 1, out_neighbor.shape[1]
+    if len(node) and not (node.min() >= -1 and node.max() < nodes):
+        raise UserError(f"boundary: node ids must lie in [-1, {nodes})")
+    out_neighbor.fill(-1)
+    out_event.fill(-1)
+    out_weight.fill(1)
+
+    def local(at: int) -> bool:
+        v, e = int(neighbor[at]), int(event[at])
+        if not (0 <= v < nodes and 0 <= e < len(t)):
+            raise UserError(f"boundary: node ids must lie in [0, {nodes}), and events in [0, {len(t)})")
+        return bool(owned.event[e] == owned.rank and (owned.node[v] == owned.rank or owned.node[v] < 0))
+
+    for i, (v, bound) in enumerate(zip(node.tolist(), before.tolist(), strict=True)):
+        begin, end = (0, 0) if v < 0 else (int(indptr[v]), int(indptr[v + 1]))
+        if not 0 <= begin <= end <= len(event):
+            raise UserError("boundary: a row does not lie within the entries")
+        end = bisect_left(event, bound, begin, end)
+        recent = range(max(begin, end - fanout), end)
+        others = [at for at in recent if not local(at) and theta < 1]
+        chance = _chances([t[event[at]].item() for at in others], theta, decay)
+        kept = {at: 1.0 for at in recent if at not in set(others)}
+        key = mixed(seed ^ mixed((v & WORD >> 32) << 32 | bound & WORD >> 32))
+        kept |= {at: 1 / p for at, p in zip(others, chance, strict=True) if p == 1 or _coin(key, int(event[at])) < p}
+        if complete:
+            older = range(recent.start - 1, max(begin, recent.start - BACK * fanout) - 1, -1)
+            kept |= dict.fromkeys(_first(fanout - len(kept), local, older), 1.0)
+        at = sorted(kept)
+        out_neighbor[i, : len(at)], out_event[i, : len(at)], out_count[i] = neighbor[at], event[at], len(at)
+        out_weight[i, : len(at)] = [kept[one] for one in at]
+
+
+def _chances(times: list[Any], theta: float, decay: float) -> list[float]:
+    """Eq. 17, of the times of remote neighbours, ascending."""
+    whole = bool(times) and isinstance(times[-1], int)
+    gaps = [float((times[-1] - time) & WORD if whole else times[-1] - time) for time in times]
+    shares = [exp(-decay * gap) if decay else 1.0 for gap in gaps]
+    total = 0.0
+    for share in shares:  # `sum` compensates for what is rounded off
+        total += share
+    return [min(theta * len(times) * share / total, 1.0) for share in shares]
+
+
+def _coin(key: int, event: int) -> float:
+    """In (0, 1)."""
+    return ((mixed(key + (event + 1) * STEP & WORD) >> 12) + 0.5) * 2.0**-52
+
+
+def _first(count: int, local: Callable[[int], bool], places: range) -> list[int]:
+    """Up to `count` places that are local, in order; none beyond them is looked at."""
+    found: list[int] = []
+    for at in places:
+        if len(found) == count:
+            break
+        if local(at):
+            found.append(at)
+    return found

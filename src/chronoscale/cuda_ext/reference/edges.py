@@ -1,0 +1,77 @@
+"""The operators on edges in plain torch: what every kernel of theirs is compared with, and what runs where there is none."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from chronoscale.cuda_ext.operators.graph import row_ids
+from chronoscale.errors import UserError
+
+
+def aggregate(x: Tensor, target: Tensor, rows: int, source: Tensor | None, deterministic: bool, ascending: bool) -> Tensor:
+    """As edges.aggregate_edges. Raises UserError for ids out of range; on CUDA torch itself asserts them."""
+    _inside("aggregate_edges: target", target, rows)
+    if source is not None:
+        _inside("aggregate_edges: source", source, len(x))
+        x = x.index_select(0, source)
+    if not deterministic or not x.is_cuda:
+        return x.new_zeros(rows, x.shape[1]).index_add_(0, target, x)
+    # Of torch's sums on CUDA the one that sorts first, and so has an order.
+    return x.new_zeros(rows, x.shape[1]).index_put_((target.long(),), x, accumulate=True)
+
+
+def softmax(scores: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
+    """As edge_softmax.edge_softmax."""
+    row = _rows(indptr, len(scores))
+    if not scores.numel():
+        return torch.empty_like(scores)
+    lowest = scores.new_full((len(indptr) - 1, scores.shape[1]), -torch.inf)
+    maximum = lowest.scatter_reduce(0, row[:, None].expand_as(scores), scores, "amax")
+    powers = torch.exp(scores - maximum[row])
+    return powers / torch.zeros_like(lowest).index_add_(0, row, powers)[row]
+
+
+def softmax_grad(shares: Tensor, into: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
+    """Gradient of the scores [E, H] from that of the shares."""
+    row = _rows(indptr, len(shares))
+    if not shares.numel():
+        return torch.empty_like(shares)
+    sums = shares.new_zeros(len(indptr) - 1, shares.shape[1]).index_add_(0, row, shares * into)
+    return shares * (into - sums[row])
+
+
+def gather(cached: Tensor, sent: Tensor, index: Tensor) -> Tensor:
+    """As tables.gather_rows. Raises UserError as `aggregate` does."""
+    _inside("gather_rows: index", index, len(cached) + len(sent))
+    here = index < len(cached)
+    out = cached.new_empty(len(index), cached.shape[1])
+    for table, chosen, first in ((cached, here, 0), (sent, ~here, len(cached))):
+        places = chosen.nonzero()[:, 0]
+        out.index_copy_(0, places, table.index_select(0, index[places] - first))
+    return out
+
+
+def outside(name: str, ids: Tensor, below: int) -> UserError | None:
+    """What is wrong with ids of which one is not in [0, below)."""
+    if not len(ids) or (int(ids.min()) >= 0 and int(ids.max()) < below):
+        return None
+    return UserError(f"{name} has ids from {int(ids.min())} to {int(ids.max())}; expected ids in [0, {below})")
+
+
+def unordered(indptr: Tensor, entries: int) -> UserError | None:
+    """What is wrong with pointers that do not ascend from 0 to the number of entries."""
+    if int(indptr[0]) == 0 and int(indptr[-1]) == entries and not bool((indptr[1:] < indptr[:-1]).any()):
+        return None
+    return UserError(f"edge_softmax: indptr must ascend from 0 to {entries}, the number of scores")
+
+
+def _inside(name: str, ids: Tensor, below: int) -> None:
+    if not ids.is_cuda and (error := outside(name, ids, below)):
+        raise error
+
+
+def _rows(indptr: Tensor, entries: int) -> Tensor:
+    if not indptr.is_cuda and (error := unordered(indptr, entries)):
+        raise error
+    return row_ids(indptr, entries)

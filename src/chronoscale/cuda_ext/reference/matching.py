@@ -1,0 +1,162 @@
+"""matching.cpp line by line: what the native one must equal, and what runs where there is none."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.cuda_ext.reference.splitmix import STEP, WORD, mixed
+from chronoscale.cuda_ext.scheduling.search import Walk
+
+MOVE_WORK, ACCEPT_SHARE = 16, 16
+
+Seat = tuple[float, int, int]  # minus the load, first group, second (-1: alone): sorts by falling load
+
+
+def band(weight: NDArray[np.float64], mate: NDArray[np.int32]) -> float:
+    """Fills mate; see matching.band_matching."""
+    n, width = weight.shape
+    masks = np.arange(1 << width)
+    choice = np.zeros((n, 1 << width), np.uint8)
+    after = np.zeros(1 << width)
+    for i in range(n - 1, -1, -1):
+        best = after[masks >> 1]
+        for k in range(min(width, n - 1 - i)):
+            free = (masks & 1 == 0) & (masks >> (k + 1) & 1 == 0)
+            total = weight[i, k] + after[(masks | 1 << (k + 1)) >> 1]
+            better = free & (total > best)
+            best[better] = total[better]
+            choice[i, better] = k + 1
+        after = best
+    mate[:] = -1
+    mask = 0
+    for i in range(n):
+        if k := int(choice[i, mask]):
+            mate[i], mate[i + k] = i + k, i
+            mask |= 1 << k
+        mask >>= 1
+    return float(after[0])
+
+
+class _Random:
+    def __init__(self, seed: int) -> None:
+        self.state = seed & WORD
+
+    def next(self) -> int:
+        self.state = (self.state + STEP) & WORD
+        return mixed(self.state)
+
+    def below(self, n: int) -> int:
+        return self.next() % n
+
+
+def exchange(times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: int, alpha: float, walk: Walk, mate: NDArray[np.int32]) -> float:
+    """Improves mate in place and returns its makespan; see matching.exchange."""
+    n, width, share = len(times), reuse.shape[1], walk.pull / gpus
+    time, saved, partner = times.tolist(), reuse.tolist(), mate.tolist()
+    random = _Random(walk.seed)
+
+    def seat(a: int, b: int) -> Seat:
+        if b < 0:
+            return -time[a], a, -1
+        near, far = min(a, b), max(a, b)
+        return -(time[a] + time[b] - (saved[near][far - near - 1] if far - near <= width else 0.0)), near, far
+
+    seats = sorted(seat(i, partner[i]) for i in range(n) if partner[i] < 0 or partner[i] > i)
+
+    def propose() -> tuple[list[int], list[list[Seat]]] | None:
+        count = len(seats)
+        kind = random.next()
+        x = random.below(-(-count // gpus)) * gpus if kind % 4 else random.below(count)
+        _, a, b = seats[x]
+        if kind // 4 % 4 < 2 and width > 0:
+            start = b if b >= 0 and kind // 16 % 2 else a
+            step = 1 + random.below(width)
+            to = start + step if kind // 32 % 2 else start - step
+            if not 0 <= to < n:
+                return None
+            y = bisect_left(seats, seat(to, partner[to]))
+        elif kind // 4 % 4 == 2 and b >= 0:
+            return [x], [[seat(a, -1), seat(b, -1)]]
+        else:
+            y = random.below(count)
+        if y == x:
+            return None
+        _, c, d = seats[y]
+        if b >= 0 and d >= 0:
+            options = [[seat(a, c), seat(b, d)], [seat(a, d), seat(b, c)]]
+        elif b < 0 and d < 0:
+            options = [[seat(a, c)]]
+        else:
+            first, second, single = (c, d, a) if b < 0 else (a, b, c)
+            options = [[seat(first, single), seat(second, -1)], [seat(second, single), seat(first, -1)]]
+        return sorted((x, y)), options
+
+    now = 0.0
+    for place in range(0, len(seats), gpus):
+        now += -seats[place][0] + alpha
+    least, kept, work = now, list(partner), 0
+    while work < walk.work:
+        limit = walk.threshold * (1.0 - work / walk.work)
+        work += MOVE_WORK
+        if (proposed := propose()) is None:
+            continue
+        gone, options = proposed
+        best, score, change = options[0], float("inf"), 0.0
+        for option in options:
+            option.sort()
+            gain, looked = _gain(seats, gone, option, gpus, alpha)
+            work += looked
+            moved = 0.0
+            for new in option:
+                moved += -new[0]
+            for place in gone:
+                moved -= -seats[place][0]
+            if gain + share * moved < score:
+                best, score, change = option, gain + share * moved, gain
+        if not score <= limit:
+            continue
+        for place in reversed(gone):
+            del seats[place]
+        for new in best:
+            seats.insert(bisect_left(seats, new), new)
+            partner[new[1]] = new[2]
+            if new[2] >= 0:
+                partner[new[2]] = new[1]
+        work += len(seats) // ACCEPT_SHARE
+        now += change
+        if now < least:
+            least, kept = now, list(partner)
+            work += n // ACCEPT_SHARE
+    mate[:] = kept
+    return least
+
+
+def _gain(seats: list[Seat], gone: list[int], option: list[Seat], gpus: int, alpha: float) -> tuple[float, int]:
+    """The makespan's change, and the places looked at, when seats at `gone` give way to those of `option`."""
+    count = len(seats)
+    into = []
+    for j, new in enumerate(option):
+        place = bisect_left(seats, new)
+        into.append(place - sum(old < place for old in gone) + j)
+    after = count - len(gone) + len(option)
+    low = min(gone[0], into[0])
+    high = max(gone[-1], into[-1]) + 1 if after == count else max(count, after)
+    gain, looked = 0.0, 0
+    for q in range(-(-low // gpus) * gpus, high, gpus):
+        looked += 1
+        if q < count:
+            gain -= -seats[q][0] + alpha
+        if q >= after:
+            continue
+        if q in into:
+            value = -option[into.index(q)][0]
+        else:
+            source = q - sum(q > place for place in into)
+            for place in gone:
+                source += place <= source
+            value = -seats[source][0]
+        gain += value + alpha
+    return gain, looked

@@ -1,0 +1,69 @@
+"""Boundary-decay sampling of temporal neighbours: the kernel on NumPy arrays. Nothing here needs torch."""
+
+from __future__ import annotations
+
+from math import isfinite
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.cuda_ext.native.arguments import Owned, Rows, Weighed, accepted, address, as_ids, require, require_rows
+from chronoscale.cuda_ext.native.scheduler import LIMIT, scheduler
+from chronoscale.cuda_ext.reference import boundary as boundary_reference
+from chronoscale.cuda_ext.sampling.temporal import MOST_FANOUT
+from chronoscale.errors import UserError
+
+
+def sample(
+    rows: Rows,
+    t: NDArray[np.number[Any]],
+    owned: Owned,
+    node: NDArray[np.int32],
+    before: NDArray[np.int32],
+    fanout: int,
+    theta: float,
+    decay: float = 0.0,
+    complete: bool = True,
+    seed: int = 0,
+    threads: int = 0,
+) -> Weighed:
+    """Up to `fanout` neighbours of each root, node[i] before event before[i], both int32 [R], each with its weight (MemShare eqs. 16, 17).
+
+    Of the latest `fanout` events (temporal.sample's `recent`) local ones are kept, with weight 1; each of the R others is kept on its own
+    with p = min(theta R e^(decay t_k) / sum of e^(decay t_i) over these R, 1), and has weight 1 / p. theta of 1 or more keeps all, with
+    weight 1. So sums of weight times anything that the event alone decides have the recent neighbours' as their expectation.
+
+    complete: slots that are then free take the latest local events that come before all of those, of weight 1, looking back over 16 x
+    fanout entries of the row: what is summed then goes beyond the recent neighbours, so that the above holds without it alone.
+
+    t int64 or float64 [M], in the order of events: only differences count, and int64 ones are exact. Coins depend on the seed (below
+    2^64), the root and the event alone: the same root gets the same neighbours in whatever batch, order or thread. threads and what is
+    raised: as temporal.sample; UserError, too, for a theta or decay that is negative or not finite.
+    """
+    node, before = as_ids("node", node), as_ids("before", before)
+    fanout, seed, threads, rank = index(fanout), index(seed), index(threads), index(owned.rank)
+    fits = node.ndim == 1 and node.shape == before.shape and 0 <= fanout <= MOST_FANOUT and 0 <= rank < LIMIT
+    if not fits or not (0 <= seed < 2**64 and 0 <= threads < LIMIT):
+        raise UserError(
+            f"boundary: node {list(node.shape)}, before {list(before.shape)}, fanout={fanout}, rank={rank}, seed={seed}, "
+            f"threads={threads}; expected [R] of each, at most {MOST_FANOUT}, below 2^64, and none that is negative"
+        )
+    if not (isfinite(theta) and isfinite(decay) and theta >= 0 and decay >= 0):
+        raise UserError(f"boundary: theta={theta}, decay={decay}; expected finite numbers of 0 or more")
+    require_rows("boundary", rows)
+    require("t", t, np.int64 if t.dtype.kind == "i" else np.float64, None)
+    require("the parts of nodes", owned.node, np.int32, len(rows[0]) - 1)
+    require("the parts of events", owned.event, np.int32, len(t))
+    neighbor, event = (np.empty((len(node), fanout), np.int32) for _ in range(2))
+    made = Weighed(neighbor, event, np.empty((len(node), fanout), np.float32), np.empty(len(node), np.int32))
+    if (library := scheduler("temporal neighbours across a boundary are sampled")) is None:
+        boundary_reference.sample(rows, t, owned, node, before, theta, decay, complete, seed, *made)
+        return made
+    graph = (*(address(array) for array in rows), len(rows[1]), len(t), address(t), t.dtype.kind == "i")
+    of = (address(owned.node), address(owned.event), rank)
+    roots = (len(node), address(node), address(before), fanout)
+    given = (*graph, *of, *roots, theta, decay, complete, seed, threads)
+    accepted("boundary", library.cs_boundary(len(rows[0]) - 1, *given, *(address(array) for array in made)), len(rows[0]) - 1)
+    return made

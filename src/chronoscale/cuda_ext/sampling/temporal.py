@@ -1,0 +1,118 @@
+"""T-CSR and the sampling of temporal neighbours: the kernels on NumPy arrays, memory-mapped or not. Nothing here needs torch."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.cuda_ext.native.arguments import Rows, accepted, address, as_ids, require, require_rows
+from chronoscale.cuda_ext.native.scheduler import LIMIT, scheduler
+from chronoscale.cuda_ext.reference import temporal as temporal_reference
+from chronoscale.errors import UserError, unknown
+
+Policy = Literal["recent", "uniform"]
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+MOST_FANOUT = 1024
+_SLOW = "temporal neighbours are sampled"
+
+
+class Sampled(NamedTuple):
+    """Neighbours of R roots: of root i slots 0 to counts[i] - 1, in the order of their events; all others are -1."""
+
+    neighbor: NDArray[np.int32]  # [R, fanout]
+    event: NDArray[np.int32]  # [R, fanout]
+    counts: NDArray[np.int32]  # [R]
+
+
+def count(src: NDArray[np.int32], dst: NDArray[np.int32], both: bool, degree: NDArray[np.int64]) -> None:
+    """Adds to degree [N] the entries that these events, int32 [M] at either end, have in each row of a T-CSR.
+
+    A row holds the events that its node sends and, with `both`, those that it receives, an event to itself once. Raises UserError for ids
+    outside [0, N).
+    """
+    src, dst = _ends(src, dst)
+    require("degree", degree, np.int64, None, writable=True)
+    if (library := scheduler(_SLOW)) is None:
+        return temporal_reference.count(src, dst, both, degree)
+    accepted("count", library.cs_tcsr_count(len(degree), len(src), address(src), address(dst), both, address(degree)), len(degree))
+
+
+def fill(
+    src: NDArray[np.int32],
+    dst: NDArray[np.int32],
+    first: int,
+    both: bool,
+    cursor: NDArray[np.int64],
+    neighbor: NDArray[np.int32],
+    event: NDArray[np.int32],
+) -> None:
+    """Writes the entries of these events at cursor [N], where each row's next one goes, and moves it on.
+
+    first: the number of the first of them. neighbor and event, int32 [K], get the other end and the event's number. Raises as `count`
+    does, and where an entry has no room.
+    """
+    src, dst = _ends(src, dst)
+    require("cursor", cursor, np.int64, None, writable=True)
+    require("neighbor", neighbor, np.int32, None, writable=True)
+    require("event", event, np.int32, len(neighbor), writable=True)
+    if not 0 <= index(first) <= LIMIT - 1 - len(src):
+        raise UserError(f"fill: events from number {first} on; expected numbers below 2^31")
+    if (library := scheduler(_SLOW)) is None:
+        return temporal_reference.fill(src, dst, first, both, cursor, neighbor, event)
+    made = (len(neighbor), address(cursor), address(neighbor), address(event))
+    accepted("fill", library.cs_tcsr_fill(len(cursor), len(src), first, address(src), address(dst), both, *made), len(cursor))
+
+
+def sample(
+    rows: Rows,
+    node: NDArray[np.int32],
+    before: NDArray[np.int32],
+    fanout: int,
+    policy: Policy = "recent",
+    seed: int = 0,
+    threads: int = 0,
+    since: NDArray[np.int32] | None = None,
+) -> Sampled:
+    """Up to `fanout` neighbours of each root, node[i] before event before[i], both int32 [R]; -1 is no node, and has no neighbours.
+
+    rows: indptr int64 [N + 1], neighbor and event int32 [K], of a T-CSR, whose events ascend in each row. since int32 [R]: only events
+    from since[i] on are neighbours; None: from the first on. recent: the latest of those events. uniform: all of them alike, without
+    replacement, drawn from the seed (below 2^64), the root (node and `before`) and the slot alone: the same root gets the same neighbours
+    in whatever batch, order or thread. `since` takes no part in that, so that one which leaves no event out changes nothing; windows that
+    follow one another draw apart by their `before`. threads 0: those that are bound (binding.bind), each with its part of the roots; where
+    none are, as many as set_threads allows. Raises UserError for an unknown policy, a fanout outside [0, 1024], arrays of another kind, ids
+    outside [-1, N) and rows beyond the entries, MachineError when memory runs out.
+    Work grows with the fanout's square for `uniform`.
+    """
+    if policy not in POLICIES:
+        raise unknown("policy", policy, POLICIES)
+    node, before = as_ids("node", node), as_ids("before", before)
+    since = None if since is None else as_ids("since", since)
+    fanout, seed, threads = index(fanout), index(seed), index(threads)
+    fits = node.ndim == 1 and node.shape == before.shape and (since is None or since.shape == node.shape) and 0 <= fanout <= MOST_FANOUT
+    if not fits or not (0 <= seed < 2**64 and 0 <= threads < LIMIT):
+        raise UserError(
+            f"sample: node {list(node.shape)}, before {list(before.shape)}, {'' if since is None else f'since {list(since.shape)}, '}"
+            f"fanout={fanout}, seed={seed}, threads={threads}; expected [R] of each, at most {MOST_FANOUT}, below 2^64, and none that is "
+            "negative"
+        )
+    require_rows("sample", rows)
+    neighbor, event = (np.empty((len(node), fanout), np.int32) for _ in range(2))
+    made = Sampled(neighbor, event, np.empty(len(node), np.int32))
+    if (library := scheduler(_SLOW)) is None:
+        temporal_reference.sample(rows, node, before, since, policy == "uniform", seed, *made)
+        return made
+    roots = (len(node), address(node), address(before), None if since is None else address(since))
+    given = (*(address(array) for array in rows), len(rows[1]), *roots, fanout, policy == "uniform", seed, threads)
+    accepted("sample", library.cs_sample(len(rows[0]) - 1, *given, *(address(array) for array in made)), len(rows[0]) - 1)
+    return made
+
+
+def _ends(src: NDArray[np.int32], dst: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    src, dst = as_ids("src", src), as_ids("dst", dst)
+    if src.ndim != 1 or src.shape != dst.shape:
+        raise UserError(f"src {list(src.shape)} and dst {list(dst.shape)}; expected [M] twice")
+    return src, dst

@@ -1,1 +1,0 @@
-"""Floor 1: dynamic graphs. Containers, formats, conversions, generators, the catalogue."""

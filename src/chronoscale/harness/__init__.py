@@ -1,1 +1,0 @@
-"""Floor 5: the command line, experiment files, runs on disk."""

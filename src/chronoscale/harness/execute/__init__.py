@@ -1,0 +1,1 @@
+"""Strategies executed on this machine: profiles, benchmarks, trainings, and how well replays predict them."""

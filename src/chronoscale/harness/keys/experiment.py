@@ -1,0 +1,192 @@
+"""Experiment: the file that a user writes, validated. What all families read stands here; each adds the keys that it alone reads."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from abc import abstractmethod
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, PositiveFloat, model_validator
+
+from chronoscale.errors import UserError
+from chronoscale.harness.keys.advise import Advised
+from chronoscale.harness.keys.failures import Failing
+from chronoscale.harness.keys.sizes import Bytes
+from chronoscale.harness.keys.types import LISTED, Counts, Names, Part, Size, Steps, Width
+from chronoscale.harness.keys.uncertainty import Uncertain
+from chronoscale.strategies.workload import Hyper, ModelChoice
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+
+
+def named(value: Any) -> Any:
+    """A mapping of which only the name is given."""
+    return {"name": value} if isinstance(value, str) else value
+
+
+def null_is(default: int) -> BeforeValidator:
+    """A key without a value takes its default."""
+    return BeforeValidator(lambda value: default if value is None else value)
+
+
+class Data(Part):
+    """A dataset by catalogue name or by path."""
+
+    name: str | None = Field(None, description="in the catalogue (`chronoscale data list`); this or `path`")
+    path: Annotated[str | Names | None, LISTED] = Field(
+        None, description="a file or folder, or files of one stream, relative to where the command is given"
+    )
+    format: str | None = Field(None, description="reader of the path, where the file does not tell, as for `chronoscale data convert`")
+    options: dict[str, Annotated[bool | int | float | str | Names, LISTED]] = Field(
+        {},
+        description="of the path's reader, as `--option` of `chronoscale data convert`: `{columns: [src, dst, weight, time], sort: true}`",
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> Data:
+        if (self.name is None) == (self.path is None):
+            raise ValueError("give exactly one of name, path")
+        if self.path == ():
+            raise ValueError("path: expected at least one file")
+        if self.name is not None and (self.format is not None or self.options):
+            key = "options" if self.options else "format"
+            raise UserError(f"dataset: {key}: for a path; the catalogue says how '{self.name}' is read")
+        return self
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths; none for a dataset by name."""
+        return (self.path,) if isinstance(self.path, str) else self.path or ()
+
+    @property
+    def label(self) -> str:
+        """Name for people."""
+        return self.name or Path(self.files[0]).stem
+
+
+class Model(Part):
+    """A model by name, and its widths. The name decides the family."""
+
+    name: str = Field("wd-gcn", description="of the model")
+    hidden: Width = Field(64, description="width of hidden states")
+    layers: Size = Field(1, description="layers, or tokens' encoders")
+
+    @property
+    def choice(self) -> ModelChoice:
+        """What the other rooms know of it."""
+        return ModelChoice(**self.model_dump())
+
+
+class Training(Part):
+    """Hyper-parameters."""
+
+    variant: Literal["exact", "as-published"] = Field("exact", description="mathematically right, or the papers' form where it differs")
+    learning_rate: PositiveFloat = Field(0.01, le=1e30, description="of Adam")
+
+
+class Experiment(Part):
+    """What to run. Every key but `dataset` has a default."""
+
+    family: ClassVar[str]
+    work: ClassVar[tuple[str, ...]] = ("dataset", "model", "training", "seed", "modules")  # keys that say what is trained
+    name: str = Field("experiment", description="of its runs; by default the file's")
+    dataset: Annotated[Data, BeforeValidator(named)] = Field(description="what is trained on: a name, or a mapping with `name` or `path`")
+    model: Annotated[Model, BeforeValidator(named)] = Field(
+        Model(), description="what is trained: a name, or a mapping; it decides the family"
+    )
+    training: Training = Field(Training(), description="hyper-parameters")
+    strategies: Names = Field((), description="by name, or of a file, relative to this one: `my_lab.py:Mine`")
+    modules: Names = Field((), description="Python files, relative to this one, that add models and readers; run first")
+    ranks: Counts = Field((1, 2), description="executed on so many ranks; on GPUs that `device: auto` found, on no more than those")
+    epochs: Size = Field(20, description="trained by `chronoscale train`")
+    repeats: Size = Field(7, description="passes that are timed; a mean of seven or more leaves out the fastest and the slowest")
+    warmup: Steps = Field(1, description="passes before them")
+    attempts: Size = Field(3, description="of `validate`, where passes are too noisy to be believed; the quietest is kept")
+    profile_epochs: PositiveFloat = Field(
+        8.0, description="so many epochs a profile may take, all of its passes together, unless what it has to know takes more"
+    )
+    threads: Size = Field(1, description="of every rank, on CPU")
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="that executes; auto: a GPU where there is one")
+    share_gpu: bool = Field(
+        False,
+        description="on a GPU, have all ranks on the first one; they communicate by way of the host's memory (gloo)",
+    )
+    transfer_thread: bool = Field(False, description="on CPU, run transfers on a second thread")
+    bus: Bytes | None = Field(
+        None,
+        description="on CPU, hold transfers to a rate, as over a bus",
+        json_schema_extra={"shown": "bytes a second, or text such as 16GB"},
+    )
+    network: Bytes | None = Field(
+        None,
+        description="on CPU, hold communication between ranks to a rate, as over a network",
+        json_schema_extra={"shown": "bytes a second, or text such as 1.25GB"},
+    )
+    network_latency: float = Field(
+        0.0, ge=0, le=60, description="on CPU, seconds that every operation between ranks takes beside its bytes"
+    )
+    hang_after: float = Field(
+        60.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="seconds without a move of any rank after which a job is ended, or ten times its longest row, whichever is more",
+    )
+    topology: str | None = Field(
+        None,
+        description="which processors share caches, for strategies that bind sampling threads: what `lscpu -p=CPU,CORE,SOCKET,NODE,CACHE` "
+        "prints, in a file; by default the system says",
+    )
+    memory: Bytes | None = Field(
+        None, description="limit a rank, if below what the machine has", json_schema_extra={"shown": "bytes, or text such as 2GB or 1.5GiB"}
+    )
+    cluster: str = Field("h200", description="simulated: a name, or a YAML file relative to where the command is given")
+    gpus: Counts = Field((1, 4, 8, 16, 32, 64, 128, 256, 512, 1024), description="simulated on so many")
+    costs: str = Field("auto", description="datasheet, fitted, or the path of a costs.json; auto: fitted to run, datasheet to simulate")
+    extrapolate: bool = Field(False, description="let fitted costs leave the range, and the device, that they were fitted on")
+    launch: Literal["eager", "graph"] = Field(
+        "eager",
+        description="kernels launched one by one, or as CUDA graphs, captured once and replayed: executed on a GPU, simulated with a "
+        "datasheet; a run says what it did not capture, and why",
+    )
+    contention: bool = Field(True, description="simulated: rows that run side by side share memory bandwidth, SMs and links")
+    uncertainty: Uncertain = Field(Uncertain(), description="simulated: what is not known of the time that things take")
+    failures: Failing | None = Field(None, description="simulated: a training of `epochs` epochs whose GPUs fail")
+    advise: Advised = Field(Advised(), description="what `chronoscale advise` compares, and by what")
+    seed: int = Field(0, ge=0, le=2**63 - 1, description="of generated data, parameters and orders")
+
+    @property
+    def warming(self) -> int:
+        """Passes before those that are timed; graphs take one to be run row by row, and one to be captured."""
+        return max(self.warmup, 2) if self.launch == "graph" else self.warmup
+
+    @model_validator(mode="after")
+    def _counts(self) -> Experiment:
+        self.hyper  # noqa: B018 (validated by reading)
+        if not NAME.fullmatch(self.name):
+            raise UserError(f"name: it becomes that of folders: letters, digits and ._- alone, a letter or digit first; got {self.name!r}")
+        for key, counts in (("ranks", self.ranks), ("gpus", self.gpus)):
+            if not counts or min(counts) < 1:
+                raise UserError(f"{key}: expected one or more counts of at least 1, got {list(counts)}")
+            if len(set(counts)) < len(counts):
+                raise UserError(f"{key}: each count once, got {list(counts)}")
+        if not self.strategies or len(set(self.strategies)) < len(self.strategies):
+            raise UserError(f"strategies: expected at least one name, each once, got {list(self.strategies)}")
+        return self
+
+    @property
+    @abstractmethod
+    def hyper(self) -> Hyper:
+        """The part that planning reads."""
+
+    @property
+    def scales_rate(self) -> bool:
+        """Whether a step's learning rate grows with what it averages over."""
+        return False
+
+    def digest(self, *keys: str) -> str:
+        """Of the given fields (all without any): equal experiments have equal digests."""
+        data = self.model_dump(mode="json", include=set(keys) or None)
+        return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:12]

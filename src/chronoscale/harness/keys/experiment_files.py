@@ -1,0 +1,127 @@
+"""Experiments: from files, with the keys of the family that their model trains on."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from chronoscale import modules
+from chronoscale.errors import ChronoscaleWarning, UserError
+from chronoscale.harness.families import FAMILIES, training
+from chronoscale.harness.keys.experiment import NAME, Experiment, Model, named
+from chronoscale.harness.planners import planners, trains_on
+from chronoscale.simulator import presets
+from chronoscale.strategies.plugins import anchored
+from chronoscale.validation_messages import mistake, part_of
+from chronoscale.yaml_files import mapping
+
+
+def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Experiment:
+    """Read an experiment file (YAML); `overrides` replace top-level keys. Strategies' files are relative to its folder.
+
+    Raises UserError in one line: the file, the key, what was expected, the nearest valid name.
+    """
+    data = mapping(path, "experiment file", ", such as `dataset: math_overflow_monthly`")
+    data.setdefault("name", _name(path))
+    data.update(overrides or {})
+    return check(data, str(path), path.parent)
+
+
+def _name(path: Path) -> str:
+    """The file's, as runs may be called."""
+    clean = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-.")
+    return clean if NAME.fullmatch(clean) else str(Experiment.model_fields["name"].default)
+
+
+def check(data: Mapping[str, Any], where: str, folder: Path = Path()) -> Experiment:
+    """Validate, and see that strategies and cluster are there. Raises UserError as `load`."""
+    data = dict(data)
+    for key, place in (("strategies", anchored), ("modules", lambda name, folder: str((folder / name).absolute()))):
+        if isinstance(given := data.get(key), (list, tuple)):
+            data[key] = [place(name, folder) if isinstance(name, str) else name for name in given]
+    try:
+        for file in data["modules"] if isinstance(data.get("modules"), list) else ():
+            if isinstance(file, str):  # what is no text is refused with the other keys
+                modules.load(file)
+    except UserError as error:
+        raise UserError(f"{where}: modules: {error}") from None
+    experiment = parse(_configured(data, where, folder), where)
+    try:
+        presets.cluster(experiment.cluster)
+        planners(experiment)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    return experiment
+
+
+def _configured(data: dict[str, Any], where: str, folder: Path) -> dict[str, Any]:
+    """With the keys of the files that a family reads for others, below those that are there. Raises UserError as the file's reader."""
+    given = data.get("model")
+    chosen = given.get("name") if isinstance(given, Mapping) else given
+    for family in FAMILIES.values():
+        for key, read in family.configurations.items():
+            if isinstance(file := data.get(key), str) and (chosen is None or chosen in family.models):
+                try:
+                    keys, notes = read(path := (folder / file).absolute())
+                except UserError as error:
+                    raise UserError(f"{where}: {key}: {error}") from None
+                for note in notes:
+                    warnings.warn(f"{key}: {note}", ChronoscaleWarning, stacklevel=2)
+                data = {**data, key: str(path), **{name: _over(value, data.get(name)) for name, value in keys.items()}}
+    return data
+
+
+def _over(default: Any, given: Any) -> Any:
+    """A value, or a mapping key by key; a name alone is a mapping's."""
+    if given is None or not isinstance(default, Mapping):
+        return default if given is None else given
+    given = named(given)
+    return {**default, **given} if isinstance(given, Mapping) else given
+
+
+def parse(data: Mapping[str, Any], where: str, family_name: str = "", lenient: bool = False) -> Experiment:
+    """Keys and values as an experiment of the family that its model trains on, or of one that is named. Strategies and cluster are names
+    alone. `lenient`: keys of other families are left out, as runs of earlier versions have them all. Raises UserError as `load`."""
+    try:
+        name = _model(data)
+        family = FAMILIES[family_name] if family_name in FAMILIES else training(name)
+        others = {other.name: other.keys for other in FAMILIES.values() if other is not family}
+        experiment: Experiment = family.keys.model_validate(
+            _own(family.keys, others, data, "" if lenient else trains_on(name, family.name))
+        )
+        return experiment
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    except ValidationError as error:
+        raise UserError(f"{where}: {mistake(error, family.keys)}") from None
+
+
+def _model(data: Mapping[str, Any]) -> str:
+    """The model's name; the default one's where the file gives none, or something that is no name."""
+    given = data.get("model")
+    name = given.get("name") if isinstance(given, Mapping) else given
+    return name if isinstance(name, str) else str(Model.model_fields["name"].default)
+
+
+def _own(keys: type[BaseModel], others: Mapping[str, type[BaseModel]], data: Mapping[str, Any], on: str, above: str = "") -> dict[str, Any]:
+    """Without keys that another family alone reads, where they say what they say by default, or `on` is empty.
+
+    Raises UserError for one that says something else: what is not read is not taken either.
+    """
+    kept = {}
+    for key, value in data.items():
+        readers = [name for name, theirs in others.items() if key in theirs.model_fields]
+        if key in keys.model_fields or not readers:
+            part = part_of(keys, key)
+            if part is not None and isinstance(value, Mapping):
+                theirs = {name: found for name, other in others.items() if (found := part_of(other, key)) is not None}
+                value = _own(part, theirs, value, on, f"{above}{key}.")
+            kept[key] = value
+        elif on and value != others[readers[0]].model_fields[key].default:
+            raise UserError(f"{above}{key}: for {readers[0]} alone, and {on}")
+    return kept

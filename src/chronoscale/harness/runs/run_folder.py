@@ -1,0 +1,136 @@
+"""Run: a folder with everything that a command found out, complete or known to be incomplete."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from chronoscale.errors import NotFiniteError, UserError
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.records import Shape, read_json
+
+STATUS = "status.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Of a run: what was asked, of which experiment (`Experiment.digest`), and whether everything is there."""
+
+    command: str
+    digest: str
+    state: Literal["running", "complete"] = "running"
+    not_finite: str = ""  # where training came to a number that is not finite, and stopped
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """`runs/<id>`: experiment.yaml as given, resolved.json, environment.json, status.json, and one folder a finished piece.
+
+    A piece is written under a hidden name and renamed when whole, so a piece that is there is complete. `status.json` says `running`
+    until everything is; a run that was killed stays so and is taken up again by the same command on the same experiment.
+    """
+
+    folder: Path
+
+    @property
+    def status(self) -> Status:
+        """What it is and how far it has come. Raises UserError for a folder that is no run, and for a damaged file."""
+        if not (self.folder / STATUS).is_file():
+            raise UserError(f"{self.folder}: not a run (no {STATUS})")
+        return self.read(STATUS, Status)
+
+    @property
+    def complete(self) -> bool:
+        return self.status.state == "complete"
+
+    def read(self, name: str, shape: type[Shape]) -> Shape:
+        """A JSON file of the run. Raises UserError when it is missing or damaged."""
+        return read_json(self.folder / name, shape, f"{Path(name).stem} of a run")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Where it ran, and the hashes of the Python files that it ran. Raises UserError as `read`."""
+        return self.read("environment.json", dict[str, str])
+
+    def write(self, name: str, data: Any) -> None:
+        """A JSON file of the run, whole or not at all."""
+        write_text(self.folder / name, json.dumps(data, indent=1))
+
+    def piece(self, name: str, make: Callable[[Path], None]) -> Path:
+        """The folder of a piece; `make` fills it unless it is there already."""
+        target = self.folder / name
+        if not target.exists():
+            part = self.folder / f".{name}.part"
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(parents=True)
+            make(part)
+            for file in part.iterdir():
+                _sync(file)
+            os.replace(part, target)
+        return target
+
+    def pieces(self, prefix: str) -> Iterator[Path]:
+        """Finished pieces whose name starts with `prefix`, in order of their names."""
+        yield from sorted(path for path in self.folder.glob(f"{prefix}*") if path.is_dir())
+
+    def numbered(self, prefix: str) -> Iterator[tuple[int, Path]]:
+        """Of finished pieces `<prefix><number>`, number and folder, in order of their names."""
+        for folder in self.pieces(prefix):
+            if (number := folder.name.removeprefix(prefix)).isdecimal():
+                yield int(number), folder
+
+    def lock(self) -> bool:
+        """Claim the run for this process, until it ends; False when another has it."""
+        handle = os.open(self.folder / ".lock", os.O_CREAT | os.O_RDWR)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            return False
+        return True
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Where training comes to a number that is not finite, `status.json` says so under `not_finite`, until the run is complete."""
+        try:
+            yield
+        except NotFiniteError as error:
+            self.write(STATUS, asdict(replace(self.status, not_finite=str(error))))
+            raise
+
+    @property
+    def spoilt(self) -> str:
+        """What was not finite where training had to stop; '' for nothing."""
+        return self.status.not_finite
+
+    def finish(self) -> None:
+        """Mark as complete."""
+        self.write(STATUS, asdict(replace(self.status, state="complete", not_finite="")))
+
+
+def as_given(experiment: Experiment) -> str:
+    """YAML of an experiment that no file stands behind."""
+    return yaml.safe_dump(experiment.model_dump(mode="json", exclude_defaults=True), sort_keys=False)
+
+
+def write_text(path: Path, text: str) -> None:
+    """A file that is there whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text)
+    _sync(part)
+    os.replace(part, path)
+
+
+def _sync(path: Path) -> None:
+    if path.is_file():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())

@@ -1,0 +1,76 @@
+"""Started: runs in a folder, new ones and those that were left incomplete, and the experiments that they were started with."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from chronoscale.errors import ChronoscaleWarning, UserError
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.keys.experiment_files import parse
+from chronoscale.harness.runs.run_folder import STATUS, Run, Status, write_text
+from chronoscale.strategies.plugins import file_of, is_file
+
+EARLIER = {"training": {"scale_learning_rate": False}}  # what runs did before there was a key to say it; a run keeps all its keys
+
+
+def of_run(run: Run) -> Experiment:
+    """The experiment of a run, whose modules and strategies need not be there any more. Raises UserError for a folder that is no run, and
+    for a run of another version."""
+    run.status  # noqa: B018 (refuses what is no run)
+    data = run.read("resolved.json", dict[str, Any])
+    for key, before in EARLIER.items():
+        if isinstance(given := data.get(key, {}), dict):
+            data[key] = {**before, **given}
+    return parse(data, str(run.folder / "resolved.json"), str(data.pop("family", "")), lenient=True)
+
+
+def files(experiment: Experiment) -> list[str]:
+    """Python files that the experiment runs."""
+    return [*experiment.modules, *(file_of(name) for name in experiment.strategies if is_file(name))]
+
+
+def start(root: Path, command: str, experiment: Experiment, given: str, environment: Mapping[str, str]) -> tuple[Run, bool]:
+    """A new run, or the incomplete one of the same command, experiment and environment; and whether it is resumed.
+
+    A run that another process is working on is left to it.
+    """
+    digest = experiment.digest()
+    for run in find(root):
+        status = run.status
+        same = status.command == command and status.digest == digest and not run.complete
+        if same and run.environment == dict(environment) and run.lock():
+            return run, True
+    number = 1 + max(
+        (int(p.name.rsplit("-", 1)[1]) for p in root.glob(f"{experiment.name}-{command}-*") if p.name.rsplit("-", 1)[1].isdigit()),
+        default=0,
+    )
+    run = Run(root / f"{experiment.name}-{command}-{number}")
+    run.folder.mkdir(parents=True)
+    run.lock()
+    write_text(run.folder / "experiment.yaml", given)
+    run.write("resolved.json", {"family": experiment.family, **experiment.model_dump(mode="json")})
+    run.write("environment.json", dict(environment))
+    run.write(STATUS, asdict(Status(command, digest)))
+    return run, False
+
+
+def find(root: Path) -> list[Run]:
+    """All runs in a folder, oldest first. A folder without a status is the rest of a start that was killed, and no run."""
+    folders = [path for path in root.glob("*") if (path / STATUS).exists()] if root.exists() else []
+    found = [Run(path) for path in sorted(folders, key=lambda path: (path.stat().st_ctime, path.name))]
+    return [run for run in found if _readable(run)]
+
+
+def _readable(run: Run) -> bool:
+    """Whether this version can read the run; says so when not, once a command, and goes on without it."""
+    try:
+        of_run(run)
+        run.environment  # noqa: B018 (refuses what is damaged)
+    except UserError as error:
+        warnings.warn(f"left aside: {error}", ChronoscaleWarning, stacklevel=2)
+        return False
+    return True

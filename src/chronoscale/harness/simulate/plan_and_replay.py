@@ -1,0 +1,80 @@
+"""Simulated: one strategy planned and replayed on one number of GPUs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import isnan
+from typing import NamedTuple
+
+import numpy as np
+
+from chronoscale.errors import UserError
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.planners import planned, preparation
+from chronoscale.harness.simulate.point import Point
+from chronoscale.simulator import presets
+from chronoscale.simulator.engine import replay
+from chronoscale.simulator.launches import Launches
+from chronoscale.simulator.memory import check, peaks
+from chronoscale.simulator.network.traffic import Crossed, busiest, volumes
+from chronoscale.simulator.uncertainty.draws import Draws, middle
+from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.costing.samples import few
+from chronoscale.strategies.costs import CostModel, DatasheetCosts
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.trace import Trace
+from chronoscale.strategies.workload import Workload
+
+
+class Simulated(NamedTuple):
+    """A strategy that does not fit in memory is a result, which `point` says. launches: that the trace was replayed with; crossed: links,
+    and what rows move over them."""
+
+    point: Point
+    schedule: Schedule
+    trace: Trace
+    machines: Cluster
+    launches: Launches | None
+    crossed: Crossed
+
+
+def simulated(experiment: Experiment, planner: Strategy, work: Workload, gpus: int, cluster: Cluster, costs: CostModel) -> Simulated:
+    """On as many of the cluster's machines as hold `gpus`; where times are uncertain in every draw, and the trace is of the middle one.
+
+    Raises UserError as `planned` and `replay`.
+    """
+    machines, uncertain = replace(presets.scaled(cluster, gpus), contention=experiment.contention), experiment.uncertainty.stated
+    schedule = planned(planner, work, gpus, costs)
+    drawn = Draws.of(schedule, machines, costs, uncertain, experiment.seed)
+    spans = np.array([drawn.span(k) for k in range(experiment.uncertainty.draws)] if uncertain.random else [0])
+    trace = drawn.trace(chosen := middle(spans))
+    crossed = drawn.alone.crossed or Crossed.of(schedule, machines)
+    point = Point(
+        strategy=planner.name,
+        gpus=gpus,
+        peak_bytes=int(peaks(schedule, trace).max()),
+        host_bytes=schedule.host,
+        costs=costs.name,
+        cluster=cluster.name,
+        preset_gpus=cluster.gpus,
+        gap=None if isnan(schedule.gap) else schedule.gap,
+        note=schedule.note,
+        idle_ranks=schedule.idle,
+        few=few(costs, schedule),
+        links=busiest(volumes(crossed, trace.span_ns)),
+        draws_s=tuple((spans / 1e9).tolist()) if uncertain.random else (),
+    )
+    if planner.partitioned and work.partition is not None:
+        point = replace(point, partition=work.partition.origin)
+    if planner.chunked and work.chunking is not None:
+        point = replace(point, partition=work.chunking.origin)
+    if planner.prepares:
+        specified = DatasheetCosts(cluster.device, engine=cluster.engine)  # of what happens once, which no profile times
+        before = replay(preparation(planner, work, gpus, costs), machines, specified)
+        point = replace(point, prepare_s=before.span_ns / 1e9)
+    try:
+        check(schedule, trace, machines)
+    except UserError as error:
+        point = replace(point, out_of_memory=str(error))
+    return Simulated(point, schedule, trace, machines, drawn.launches(chosen), crossed)

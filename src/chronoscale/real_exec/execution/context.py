@@ -1,0 +1,108 @@
+"""Context: where one rank of a job executes, with whom, and what the items of the job share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, cast
+
+import torch
+import torch.distributed as dist
+
+from chronoscale.cuda_ext.native.backend import set_threads
+from chronoscale.errors import UserError
+from chronoscale.real_exec.execution.exchange import Exchange, NoExchange, TorchExchange
+from chronoscale.real_exec.execution.lanes import Lanes, Threads, lanes_for
+from chronoscale.real_exec.job import Item, Settings
+from chronoscale.real_exec.ranks import positions
+from chronoscale.real_exec.ranks.allocator import keep_memory
+from chronoscale.real_exec.ranks.collective import Alone, Collective, TorchCollective
+from chronoscale.real_exec.ranks.positions import Phase
+from chronoscale.real_exec.ranks.rank import pick_device
+from chronoscale.real_exec.ranks.relayed import RelayedCollective, RelayedExchange
+from chronoscale.real_exec.ranks.shaped import ShapedCollective, ShapedExchange
+from chronoscale.strategies.cluster import Link
+from chronoscale.strategies.schedule import Schedule
+
+Made = TypeVar("Made")
+NO_GRAPHS = "launch: graph is of a GPU, and this would run on the CPU, which launches no kernels; set launch: eager, or leave it out"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Context:
+    """By default one rank alone on a CPU. What programs start ends with `stack`."""
+
+    settings: Settings = field(default_factory=Settings)
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    rank: int = 0
+    collective: Collective = field(default_factory=Alone)
+    exchange: Exchange = field(default_factory=NoExchange)
+    stack: ExitStack = field(default_factory=ExitStack)
+    _shared: dict[Hashable, Any] = field(default_factory=dict)
+
+    @property
+    def ranks(self) -> int:
+        return self.collective.ranks
+
+    def share(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What was made under a key before, or is made now."""
+        if key not in self._shared:
+            self._shared[key] = make()
+        return cast(Made, self._shared[key])
+
+    def admit(self, schedule: Schedule) -> Schedule:
+        """The schedule. Raises UserError when it is for another number of ranks."""
+        if schedule.ranks != self.ranks:
+            raise UserError(f"schedule '{schedule.name}' is for {schedule.ranks} ranks, {self.ranks} are running")
+        return schedule
+
+    def of(self, item: Item) -> Context:
+        """The same with the settings of an item: its own learning rate, which nothing scales, and rows launched one by one if it probes."""
+        settings = self.settings
+        if item.learning_rate:
+            settings = replace(settings, learning_rate=item.learning_rate, scale_learning_rate=False)
+        return replace(self, settings=replace(settings, launch="eager") if item.probes else settings)
+
+    def lanes(self, schedule: Schedule) -> Lanes:
+        """What sets the rows of a schedule in motion here. On a GPU all share streams: its allocator keeps memory for each."""
+        threads = Threads.of(schedule, self.settings.transfer_thread) if self.device.type == "cpu" else Threads()
+        return self.share(("lanes", threads), lambda: lanes_for(self.device, threads, self.settings.bus))
+
+
+@contextmanager
+def joined(settings: Settings) -> Iterator[Context]:
+    """This rank of the process group, or the only one. Called on every rank; ranks that come to the end wait for each other there.
+
+    Raises UserError when a GPU is asked for and absent, and for graphs without one.
+    """
+    ranks, rank = (dist.get_world_size(), dist.get_rank()) if dist.is_initialized() else (1, 0)
+    device = pick_device(settings.device, rank, settings.share_gpu)
+    if settings.launch == "graph" and device.type == "cpu":
+        raise UserError(NO_GRAPHS)
+    torch.set_num_threads(settings.threads)
+    set_threads(settings.threads)
+    if device.type == "cpu":
+        keep_memory()
+    collective, exchange = _communication(settings, device, rank, ranks)
+    with ExitStack() as stack:
+        try:
+            yield Context(settings, device, rank, collective, exchange, stack)
+        except BaseException as error:
+            positions.own().report(error)
+            raise
+        positions.own().enter(Phase.LEAVING)
+        collective.barrier()  # none ends what others still read
+
+
+def _communication(settings: Settings, device: torch.device, rank: int, ranks: int) -> tuple[Collective, Exchange]:
+    """What a rank does with the others: on a CPU over the network that the settings ask for, on a shared GPU by way of the host."""
+    if ranks == 1:
+        return Alone(), NoExchange()
+    if device.type == "cpu" and (settings.network or settings.network_latency):
+        link = Link(settings.network or math.inf, settings.network_latency)
+        return ShapedCollective(TorchCollective(), link), ShapedExchange(TorchExchange(), link, rank)
+    if device.type == "cuda" and settings.share_gpu:
+        return RelayedCollective(TorchCollective()), RelayedExchange(TorchExchange())
+    return TorchCollective(), TorchExchange()

@@ -1,0 +1,215 @@
+"""DeviceLanes: the rows of one rank on streams of a device, and on threads of the host."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+
+from chronoscale.real_exec.execution.progress import Progress
+from chronoscale.real_exec.execution.task import Task
+from chronoscale.strategies.schedule import Ints, Lane, Op
+
+Clock = Callable[[], int]  # ns
+READINGS = 5  # of both clocks: the one that took least counts
+
+
+class Event(Protocol):
+    """A point in a stream's order. What waits for one that was never recorded does not wait."""
+
+    def record(self, stream: Any) -> None: ...
+
+    def synchronize(self) -> None: ...
+
+    def elapsed_time(self, later: Any) -> float:
+        """Milliseconds from this one to a later one; both have passed."""
+        ...
+
+
+class Graph(Protocol):
+    """A CUDA graph."""
+
+    def capture(self, stream: Any) -> AbstractContextManager[Any]:
+        """What is started inside on this stream, and on those that wait for it, becomes the graph, and does not run."""
+        ...
+
+    def replay(self) -> None:
+        """Run it once on the current stream."""
+        ...
+
+
+class Streams(Protocol):
+    """What of a device runs rows; streams have `wait_event(event)` and `synchronize()`."""
+
+    def stream(self) -> Any: ...
+
+    def event(self) -> Event: ...
+
+    def on(self, stream: Any) -> AbstractContextManager[Any]:
+        """What the calling thread starts inside goes to this stream, and to its device."""
+        ...
+
+    def synchronize(self) -> None:
+        """Wait for all streams."""
+        ...
+
+    def graph(self, pool: Any) -> Graph:
+        """A graph to be captured, its memory that of a `pool`."""
+        ...
+
+    def pool(self) -> Any:
+        """Memory for graphs that never run beside each other."""
+        ...
+
+
+class CudaStreams:
+    """Those of torch, on one GPU."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+
+    def stream(self) -> Any:
+        return torch.cuda.Stream(self._device)
+
+    def event(self) -> Event:
+        return torch.cuda.Event(enable_timing=True)
+
+    def on(self, stream: Any) -> AbstractContextManager[Any]:
+        return torch.cuda.stream(stream)
+
+    def synchronize(self) -> None:
+        torch.cuda.synchronize(self._device)
+
+    def graph(self, pool: Any) -> Graph:
+        return _CudaGraph(pool)
+
+    def pool(self) -> Any:
+        return torch.cuda.graph_pool_handle()
+
+
+class _CudaGraph:
+    """One of torch's. Threads beside the one that captures may go on: the host's has its own memory and events."""
+
+    def __init__(self, pool: Any) -> None:
+        self._graph, self._pool = torch.cuda.CUDAGraph(), pool
+
+    def capture(self, stream: Any) -> AbstractContextManager[Any]:
+        return torch.cuda.graph(self._graph, pool=self._pool, stream=stream, capture_error_mode="thread_local")
+
+    def replay(self) -> None:
+        self._graph.replay()
+
+
+class _Reading(NamedTuple):
+    """One moment on both clocks: an event, and ns of the host's, right within `doubt`."""
+
+    event: Event
+    ns: int
+    doubt: int
+
+
+class DeviceLanes:
+    """A stream a lane, an event a row. This thread issues the device's rows in order, at most one iteration ahead of the device; rows of
+    the host run on further threads, one a lane that has any, in order.
+
+    Every lane is a FIFO of its own. A row waits for rows of the device by their events, on its stream or, where the host does its work, on
+    that lane's thread; for rows of the host until they have returned. The issuing thread keeps to row order there, too: while it waits for
+    the host, it issues nothing of other lanes.
+    """
+
+    streams: tuple[tuple[Lane, ...], ...] = tuple((lane,) for lane in Lane)
+
+    def __init__(self, device: Streams, clock: Clock = time.perf_counter_ns) -> None:
+        self.device, self._clock, self.lane = device, clock, {lane: device.stream() for lane in Lane}
+
+    def run(self, tasks: Sequence[Task], program: Callable[[Task], None]) -> tuple[Ints, Ints]:
+        """As `Lanes.run`. Rows of the device are timed by its events, on the host's clock by moments that both read before and after."""
+        self.device.synchronize()
+        rows = _Rows(tasks, self.device, self.lane, self._clock, program)
+        first = self._read()
+        hosts = sorted({task.lane for task in tasks if task.hosted})
+        thread = [hosts.index(task.lane) if task.hosted else len(hosts) for task in tasks]
+        Progress(tasks, thread, rows.needs, len(hosts) + 1).run([*[rows.work] * len(hosts), rows.issue])
+        self.device.synchronize()
+        return rows.times(first, self._read())
+
+    def _read(self) -> _Reading:
+        """Now, on both clocks, the device idle."""
+        found = []
+        for _ in range(READINGS):
+            event, before = self.device.event(), self._clock()
+            event.record(self.lane[Lane.COMPUTE])
+            event.synchronize()
+            after = self._clock()
+            found.append(_Reading(event, (before + after) // 2, (after - before + 1) // 2))
+        return min(found, key=lambda reading: reading.doubt)
+
+
+class _Rows:
+    """One pass: what each row needs, and when it ran."""
+
+    def __init__(
+        self, tasks: Sequence[Task], device: Streams, stream: Mapping[Lane, Any], clock: Clock, program: Callable[[Task], None]
+    ) -> None:
+        self._tasks, self._device, self._stream, self._clock, self._program = tasks, device, stream, clock, program
+        self.needs = _needs(tasks)
+        self._begin, self._end = ([device.event() for _ in tasks] for _ in range(2))
+        self._host = np.zeros((2, len(tasks)), np.int64)
+        self._optimised: Event | None = None
+
+    def issue(self, i: int, task: Task) -> None:
+        """A row of the device, onto its stream. Rows of the host that it needs have returned."""
+        stream = self._stream[task.lane]
+        for need in self.needs[i]:
+            if not self._tasks[need].hosted:
+                stream.wait_event(self._end[need])
+        with self._device.on(stream):
+            self._begin[i].record(stream)
+            self._program(task)
+            self._end[i].record(stream)
+        if task.op is Op.OPTIMIZE:  # the host runs one iteration ahead, no more: what it issues takes memory at once
+            if self._optimised is not None:
+                self._optimised.synchronize()
+            self._optimised = self._end[i]
+
+    def work(self, i: int, task: Task) -> None:
+        """A row of the host. Rows of the device that it needs have been issued."""
+        for need in self.needs[i]:
+            if not self._tasks[need].hosted:
+                self._end[need].synchronize()
+        stream = self._stream[task.lane]
+        with self._device.on(stream):
+            self._host[0, i] = self._clock()
+            self._program(task)
+            stream.synchronize()  # whatever it started on the device: no event tells others
+            self._host[1, i] = self._clock()
+
+    def times(self, first: _Reading, last: _Reading) -> tuple[Ints, Ints]:
+        """Start and end of each row, ns of the host's clock. Its clock and the device's part by up to some 100 ns a ms: between the two
+        readings that is made up for, where they can tell."""
+        device = [i for i, task in enumerate(self._tasks) if not task.hosted]
+        begin = np.array([first.event.elapsed_time(self._begin[i]) for i in device]) * 1e6
+        took = np.array([self._begin[i].elapsed_time(self._end[i]) for i in device]) * 1e6  # not from two offsets: CUDA has float32 ones
+        here, there = last.ns - first.ns, first.event.elapsed_time(last.event) * 1e6
+        rate = here / there if there > 0 and abs(here - there) > first.doubt + last.doubt else 1.0
+        self._host[:, device] = first.ns + np.rint(np.stack([begin, begin + took]) * rate).astype(np.int64)
+        return self._host[0], np.maximum(self._host[0], self._host[1])
+
+
+def _needs(tasks: Sequence[Task]) -> list[list[int]]:
+    """Rows that each waits for beyond the order of its stream or thread, by their places: its dependencies, and the row before in its
+    lane where one of the two is the host's and the other the device's."""
+    at = {task.task: i for i, task in enumerate(tasks)}
+    last: dict[Lane, int] = {}
+    needs = []
+    for i, task in enumerate(tasks):
+        before = last.get(task.lane)
+        needs.append([at[dep] for dep in task.deps])
+        if before is not None and tasks[before].hosted != task.hosted:
+            needs[i].append(before)
+        last[task.lane] = i
+    return needs

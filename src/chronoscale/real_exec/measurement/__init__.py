@@ -1,0 +1,1 @@
+"""What is measured of executed rows: samples, estimates, fitted cost models, counted kernels and bytes."""

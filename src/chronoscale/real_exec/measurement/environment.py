@@ -1,0 +1,61 @@
+"""Environment: the fingerprint that every measured figure carries."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import torch
+
+from chronoscale.cuda_ext.native.backend import backends, missing
+from chronoscale.cuda_ext.native.cpp_operators import CPP, PYTHON, operators
+from chronoscale.cuda_ext.native.loader import versions
+
+PACKAGES = ("chronoscale", "torch", "numpy", "dgl", "simpy")
+
+
+def device_name(device: torch.device) -> str:
+    """What the device calls itself, e.g. 'NVIDIA H200' or the CPU's model name."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    return next(
+        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor() or platform.machine()
+    )
+
+
+def fingerprint(device: torch.device) -> dict[str, str]:
+    """Hardware, library versions, kernels in use and the git commit of the working directory, where there is one."""
+    found = {
+        "device": device_name(device),
+        "cores": str(cores()),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "kernels": ", ".join(backends()),
+        "cuda kernels": missing("cuda") or versions()["cuda"],
+        "operators": PYTHON if operators() is None else CPP,
+    }
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    if device.type == "cuda":
+        found["cuda"] = str(torch.version.cuda)
+    git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False) if _has_git() else None
+    if git is not None and git.returncode == 0:
+        found["commit"] = git.stdout.strip()
+    return found
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _has_git() -> bool:
+    return any((Path(folder) / "git").exists() for folder in os.environ.get("PATH", "").split(os.pathsep))

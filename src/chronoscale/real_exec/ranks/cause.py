@@ -1,0 +1,66 @@
+"""Cause: of all ranks of a job that failed, the one that the others failed by, and what to say of it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from chronoscale.errors import MachineError, UserError
+from chronoscale.real_exec.ranks.failure import Failure, FailureKind
+from chronoscale.real_exec.ranks.positions import Positions
+
+_BY_SYSTEM = (signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
+_SYSTEM, _SAID, _ABORTED, _SILENT, _FOLLOWED = range(5)
+
+
+class Cause(NamedTuple):
+    """The lower the order, the nearer to the cause; of equal ones the earlier. certain: it needs no other, which could only follow from it.
+    trace: Python's."""
+
+    order: int
+    at_s: float
+    error: UserError | MachineError
+    certain: bool = False
+    trace: str = ""
+
+
+def cause(name: str, ended: Mapping[int, int], pages: Sequence[Positions], folder: Path) -> Cause:
+    """Return the cause among ranks of the job `name`, of which one at least ended badly.
+
+    ended: exit codes, or minus signals, by rank, in the order in which they ended. folder: where ranks leave records, also those that have
+    not ended yet.
+    """
+    said = {rank: failure for rank in range(len(pages)) if (failure := Failure.load(folder, rank)) is not None}
+    silent = [_silent(name, rank, status, pages[rank], folder) for rank, status in ended.items() if status and rank not in said]
+    return min([*silent, *(_said(name, failure) for failure in said.values())], key=lambda one: (one.order, one.at_s))
+
+
+def _said(name: str, failure: Failure) -> Cause:
+    """What a rank says of itself; who did not expect it may have met what another one's end brought about."""
+    followed, surprised = failure.kind is FailureKind.PEER, failure.kind is FailureKind.UNEXPECTED
+    return Cause(_FOLLOWED if followed else _SAID, failure.at_s, failure.error(name), not (followed or surprised), failure.trace)
+
+
+def _silent(name: str, rank: int, status: int, page: Positions, folder: Path) -> Cause:
+    words = last_line(folder / f"rank-{rank}.log")
+    if status > 0:
+        return Cause(_SILENT, 0.0, MachineError(f"rank {rank} of '{name}' ended with code {status}: {words or 'without a word'}"))
+    lost = f"rank {rank} of '{name}' was lost ({_name(-status)}) {page.read()}"
+    if -status in _BY_SYSTEM:
+        return Cause(_SYSTEM, 0.0, MachineError(lost), certain=True)
+    return Cause(_ABORTED, 0.0, MachineError(f"{lost}: {words}" if words else lost))
+
+
+def _name(number: int) -> str:
+    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+
+
+def last_line(file: Path) -> str:
+    """Return the last line of what a process wrote; '' of a file that is not there, or empty."""
+    try:
+        lines = file.read_text(errors="replace").split("\n")
+    except FileNotFoundError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -1,0 +1,106 @@
+"""Failure: why a rank ended early, as a record that it leaves for its launcher."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import traceback
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from chronoscale.errors import MachineError, NotFiniteError, UserError, in_words
+from chronoscale.records import read_json
+
+
+class FailureKind(StrEnum):
+    """What went wrong."""
+
+    USER = "user"
+    NOT_FINITE = "not finite"
+    MACHINE = "machine"
+    MEMORY = "memory"
+    PEER = "peer"  # another rank ended, or did not answer
+    UNEXPECTED = "unexpected"
+
+
+CODES = {FailureKind.USER: 2, FailureKind.NOT_FINITE: 3}  # exit codes; 1 for the others
+_RAISED: dict[FailureKind, type[UserError | MachineError]] = {FailureKind.USER: UserError, FailureKind.NOT_FINITE: NotFiniteError}
+_SPENT = ("can't allocate memory", "not enough memory", "std::bad_alloc", "Cannot allocate memory", "can't start new thread")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """`message`: one line for the user. `position`: where the rank was, in words. `trace`: Python's, of an unexpected exception.
+    `at_s`: when, by the monotonic clock, which is one for all ranks of a machine."""
+
+    rank: int
+    kind: FailureKind
+    exception: str
+    message: str
+    position: str = ""
+    trace: str = ""
+    at_s: float = 0.0
+
+    @classmethod
+    def of(cls, error: BaseException, rank: int, position: str) -> Failure:
+        """Return the record of an exception that ended `rank` at `position`."""
+        kind, message = _judged(error)
+        trace = "".join(traceback.format_exception(error)) if kind is FailureKind.UNEXPECTED else ""
+        return cls(rank, kind, type(error).__name__, message, position, trace, time.monotonic())
+
+    @property
+    def code(self) -> int:
+        """The exit code of the rank."""
+        return CODES.get(self.kind, 1)
+
+    def error(self, name: str) -> UserError | MachineError:
+        """Return what the launcher raises for the job `name`: what is wrong with the input or the machine as it is, the rest with rank
+        and row."""
+        if self.kind in (FailureKind.USER, FailureKind.NOT_FINITE, FailureKind.MACHINE):
+            return _RAISED.get(self.kind, MachineError)(self.message)
+        return MachineError(f"rank {self.rank} of '{name}' {self._words()} ({self.position})")
+
+    def _words(self) -> str:
+        if self.kind is FailureKind.MEMORY:
+            return f"is out of memory: {self.message}"
+        return f"failed: {self.exception}: {self.message}" if self.message else f"failed: {self.exception}"
+
+    def save(self, folder: Path) -> None:
+        """Write the record, whole or not at all."""
+        part = folder / f".failure-{self.rank}"
+        part.write_text(json.dumps(asdict(self)))
+        os.replace(part, folder / f"failure-{self.rank}.json")
+
+    @classmethod
+    def load(cls, folder: Path, rank: int) -> Failure | None:
+        """Return what a rank left; None where it left nothing."""
+        path = folder / f"failure-{rank}.json"
+        return read_json(path, cls, "record of a failure") if path.exists() else None
+
+
+def _judged(error: BaseException) -> tuple[FailureKind, str]:
+    text = str(error)
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    match error:
+        case NotFiniteError():
+            return FailureKind.NOT_FINITE, text
+        case UserError():
+            return FailureKind.USER, text
+        case MachineError():
+            return FailureKind.MACHINE, line
+        case MemoryError() | torch.OutOfMemoryError():
+            return FailureKind.MEMORY, line or "memory could not be had"
+        case dist.DistError():
+            return FailureKind.PEER, line
+        case OSError() if error.errno is not None:
+            return FailureKind.MACHINE, in_words(error)
+        case RuntimeError() if any(part in text for part in _SPENT):
+            return FailureKind.MEMORY, line
+        case RuntimeError() if "gloo" in text or "NCCL" in text:
+            return FailureKind.PEER, line
+    return FailureKind.UNEXPECTED, line

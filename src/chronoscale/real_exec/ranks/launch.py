@@ -1,0 +1,90 @@
+"""Launch: the ranks of a job, forked from a warm server, watched until they have ended. They listen on loopback alone."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from chronoscale.errors import MachineError, UserError
+from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.ranks.cause import cause
+from chronoscale.real_exec.ranks.handle import QUIET, Ranks, server_of
+from chronoscale.real_exec.ranks.request import Request
+from chronoscale.real_exec.ranks.supervision import Patience, Watch
+
+ENTRY = "chronoscale.real_exec.worker"
+LOOK_S = 0.2  # between looks at where ranks are
+GRACE_S = 1.0  # for others to say why a rank lost them
+# Ranks of one machine: nobody else has to reach them, wherever another launcher would have them meet.
+LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "=lo"}
+ELSEWHERE = ("NCCL_COMM_ID",)
+OnProgress = Callable[[str], None]
+
+
+def launch(job: Job, ranks: int, folder: Path, on_progress: OnProgress = lambda _: None) -> None:
+    """Run `job` in fresh processes, so that threads, pools and memory start alike for every rank count.
+
+    on_progress: called with a line now and then, of how far the first rank has come. Raises UserError or MachineError with the cause when
+    a rank fails, is lost, or does not move. Its processes end with this one, however this one ends.
+    """
+    path = folder / f"{job.name}.job.json"
+    job.save(path)
+    wait(start(ENTRY, path, ranks, job.settings.threads), job.name, Patience(job.settings.hang_after), on_progress)
+
+
+def start(entry: str, path: Path, ranks: int, threads: int) -> Ranks:
+    """Start processes that run `main(path)` of the module `entry`; `wait` for them, or they end with this process.
+
+    They find who they are by `membership.Membership` and meet by a file in a folder that this user alone can open.
+    """
+    modules = [os.path.abspath(place) for place in sys.path]
+    request = Request(entry, str(path), ranks, tempfile.gettempdir(), os.getcwd(), _environment(threads), modules)
+    return server_of(threads).start(request)
+
+
+def _environment(threads: int) -> dict[str, str]:
+    """Variables of a rank: the user's, but for where ranks meet."""
+    given = {key: value for key, value in os.environ.items() if key not in ELSEWHERE}
+    return {**QUIET, **given, **LOOPBACK, "OMP_NUM_THREADS": str(threads)}
+
+
+def wait(ranks: Ranks, name: str, patience: Patience | None = None, on_progress: OnProgress = lambda _: None) -> None:
+    """Wait until all ranks have ended; whatever ends this wait ends them.
+
+    Raises UserError or MachineError with the cause when one fails or is lost, MachineError when none has moved for longer than `patience`.
+    """
+    watch, line = Watch(ranks.pages, ranks.pids, patience or Patience()), ""
+    try:
+        while not ranks.over:
+            ranks.hear(LOOK_S)
+            if any(ranks.ended.values()):
+                raise _cause(ranks, name)
+            said = watch.look(ranks.ended)
+            if watch.hung:
+                why = "the server of its ranks is stopped" if ranks.server.stopped else watch.hung
+                raise MachineError(f"'{name}' was ended: {why}")
+            if said and said != line:
+                on_progress(line := said)
+    finally:
+        ranks.close()
+
+
+def stop(ranks: Ranks) -> None:
+    """End all ranks at once; who waits for them is told that they were lost."""
+    ranks.stop()
+
+
+def _cause(ranks: Ranks, name: str) -> UserError | MachineError:
+    """The cause, of which ranks that failed by it may know before this process does. Python's trace of it is kept where it stays."""
+    until = time.monotonic() + GRACE_S
+    while not (found := cause(name, ranks.ended, ranks.pages, ranks.folder)).certain and not ranks.over and time.monotonic() < until:
+        ranks.hear(0.05)
+    if not found.trace:
+        return found.error
+    with tempfile.NamedTemporaryFile("w", prefix="chronoscale-traceback-", suffix=".txt", delete=False) as file:
+        file.write(found.trace)
+    return MachineError(f"{found.error}; its traceback: {file.name}")

@@ -1,0 +1,53 @@
+"""Membership: who a rank is among the ranks of its job, and where they meet, as its launcher says in the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = "CHRONOSCALE_RANKS"
+STORE = "store"
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """`rank` of `ranks`, `local_rank` of the `local_ranks` on this machine.
+
+    `folder`: the private folder of our own launcher (`real_exec.ranks.launch`), where its ranks meet and leave their records. '': another
+    launcher, torchrun for instance, has set the variables that torch.distributed documents, and ranks meet where it says.
+    """
+
+    rank: int = 0
+    ranks: int = 1
+    local_rank: int = 0
+    local_ranks: int = 1
+    folder: str = ""
+
+    @classmethod
+    def here(cls) -> Membership:
+        """Return the membership of this process; one rank alone where no launcher says otherwise."""
+        return cls.of(os.environ)
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> Membership:
+        """Read RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE (by default as if there were one machine)."""
+        rank, ranks = int(environment.get("RANK", "0")), int(environment.get("WORLD_SIZE", "1"))
+        local = int(environment.get("LOCAL_RANK", rank)), int(environment.get("LOCAL_WORLD_SIZE", ranks))
+        return cls(rank, ranks, *local, environment.get(FOLDER, ""))
+
+    def variables(self) -> dict[str, str]:
+        """Return the environment that `of` reads this membership from."""
+        return {
+            "RANK": str(self.rank),
+            "WORLD_SIZE": str(self.ranks),
+            "LOCAL_RANK": str(self.local_rank),
+            "LOCAL_WORLD_SIZE": str(self.local_ranks),
+            FOLDER: self.folder,
+        }
+
+    @property
+    def meeting(self) -> str:
+        """The init_method of torch.distributed: a file that only this user can open, or what another launcher has set."""
+        return f"file://{Path(self.folder) / STORE}" if self.folder else "env://"

@@ -1,0 +1,166 @@
+"""Positions: where each rank of a job is, in a file that ranks write by memory alone and their supervisor reads."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.ranks.membership import Membership
+from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op
+
+FILE = "positions"
+PAGE = 4096  # bytes a rank: cells of 8 bytes, then text
+TEXT = 1024  # where the text begins
+_PHASE, _PASSES, _TIMED, _DUE, _ROWS = 0, 1, 2, 3, 4  # cells; the last begins one a lane
+_OPS = 64  # of a cell: (row + 1) * _OPS + op, negative when the row is over
+
+
+class Phase(IntEnum):
+    """What a rank is doing."""
+
+    STARTING = 0
+    JOINING = 1
+    PREPARING = 2
+    PASS = 3
+    MEETING = 4
+    TESTING = 5
+    LEAVING = 6
+    SAVING = 7
+
+
+WAITING = frozenset({Phase.JOINING, Phase.MEETING, Phase.LEAVING})  # where ranks wait for each other
+_WORDS = {
+    Phase.STARTING: "starting",
+    Phase.JOINING: "joining the others",
+    Phase.PREPARING: "preparing",
+    Phase.PASS: "looking for its next row",
+    Phase.MEETING: "meeting the others around a pass",
+    Phase.TESTING: "testing",
+    Phase.LEAVING: "leaving together",
+    Phase.SAVING: "writing results",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a rank is: its phase, how many passes it has begun, and the rows that it is in, as (row, operation), in order of lanes.
+
+    Two positions are equal where the rank has not moved. `timed`: it has passed over this schedule before, so that its rows are known.
+    `due_s`: until when, by the monotonic clock, it has said that it sleeps. `done`: rows that lanes ended last.
+    """
+
+    phase: Phase = Phase.STARTING
+    passes: int = 0
+    timed: bool = False
+    rows: tuple[tuple[int, Op], ...] = ()
+    done: tuple[int, ...] = ()
+    text: str = ""
+    due_s: float = 0.0
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it may be the others that it waits for: a row that is no collective waits for nobody."""
+        return all(op in COLLECTIVES for _, op in self.rows) if self.rows else self.phase in WAITING
+
+    def __str__(self) -> str:
+        rows = " and ".join(f"row {row} ({op.name})" for row, op in self.rows)
+        where = f"at {rows}" if rows else f"while {_WORDS[self.phase]}"
+        return f"{where}, {self.text}" if self.text else where
+
+
+class Positions:
+    """The cells of one rank, written by that rank.
+
+    `report`: tells the launcher what ends this rank, before what is open is closed, by which others may fail. `give_up`: ends the rank for
+    what one of its threads has raised, while another waits.
+    """
+
+    report: Callable[[BaseException], object] = staticmethod(lambda _: None)
+    give_up: Callable[[BaseException], object] = staticmethod(lambda _: None)
+
+    def __init__(self, page: memoryview) -> None:
+        self._page = page
+        self._cells = page[:TEXT].cast("q")
+        self._passed = set[str]()
+
+    def enter(self, phase: Phase) -> None:
+        """Say what begins."""
+        self._cells[_PHASE], self._cells[_TIMED] = phase, 0
+        for lane in Lane:
+            self._cells[_ROWS + lane] = 0
+
+    def enter_pass(self, schedule: str) -> None:
+        """Say that a pass over the schedule of this name begins."""
+        self.enter(Phase.PASS)
+        self._cells[_PASSES] += 1
+        self._cells[_TIMED] = schedule in self._passed
+        self._passed.add(schedule)
+
+    def say(self, text: str) -> None:
+        """Say in words how far the job has come."""
+        data = text.encode()[: PAGE - TEXT - 1]
+        self._page[TEXT : TEXT + len(data) + 1] = data + b"\0"
+
+    def sleep(self, until: int) -> None:
+        """Say that this rank rests until then, ns of `time.perf_counter_ns`, on purpose."""
+        self._cells[_DUE] = max(self._cells[_DUE], until)
+
+    def marked(self, run: Callable[[Task], None]) -> Callable[[Task], None]:
+        """Return `run`, with the row that it is in written down: two stores into shared memory a row."""
+        cells = self._cells
+
+        def step(task: Task) -> None:
+            lane, row = _ROWS + task.lane, (task.task + 1) * _OPS + task.op
+            cells[lane] = row
+            run(task)
+            cells[lane] = -row
+
+        return step
+
+    def read(self) -> Position:
+        """Return where the rank is now."""
+        rows = self._cells[_ROWS : _ROWS + len(Lane)].tolist()
+        text, _, _ = bytes(self._page[TEXT:PAGE]).partition(b"\0")
+        return Position(
+            Phase(self._cells[_PHASE]),
+            self._cells[_PASSES],
+            bool(self._cells[_TIMED]),
+            tuple((cell // _OPS - 1, Op(cell % _OPS)) for cell in rows if cell > 0),
+            tuple(cell for cell in rows if cell < 0),
+            text.decode(errors="replace"),
+            self._cells[_DUE] / 1e9,
+        )
+
+
+def make_file(folder: Path, ranks: int) -> None:
+    """Make the file for that many ranks."""
+    (folder / FILE).write_bytes(bytes(ranks * PAGE))
+
+
+def pages(folder: Path, ranks: int) -> Sequence[Positions]:
+    """Return what the ranks of a folder write."""
+    return [_mapped(folder / FILE, rank) for rank in range(ranks)]
+
+
+def _mapped(path: Path, rank: int) -> Positions:
+    with path.open("r+b") as file:
+        return Positions(memoryview(mmap.mmap(file.fileno(), PAGE, offset=rank * PAGE)))
+
+
+_own = Positions(memoryview(bytearray(PAGE)))
+
+
+def own() -> Positions:
+    """Return the positions of this process, which nobody reads unless a launcher of ours has started it."""
+    return _own
+
+
+def join(member: Membership) -> None:
+    """Write, from now on, where the launcher of this rank reads."""
+    global _own
+    if member.folder:
+        _own = _mapped(Path(member.folder) / FILE, member.rank)

@@ -1,0 +1,90 @@
+"""Rank: what a process of a job does around its work: it joins its process group, takes its device, and says how it ended."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from pathlib import Path
+from typing import NoReturn
+
+import torch
+import torch.distributed as dist
+
+from chronoscale import modules
+from chronoscale.errors import UserError
+from chronoscale.real_exec.ranks import positions
+from chronoscale.real_exec.ranks.failure import Failure
+from chronoscale.real_exec.ranks.membership import Membership
+from chronoscale.real_exec.ranks.pinning import pin
+from chronoscale.real_exec.ranks.positions import Phase
+
+WATCHED = timedelta(days=30)  # of gloo's collectives: our launcher knows better who hangs, and that it is not just slow
+
+
+def serve(device: str, work: Callable[[], None], files: Iterable[str] = (), shares: bool = False) -> int:
+    """Join the process group where there is one, run the user's `files`, then `work`, and return the exit code of this rank. `shares`: a
+    GPU with all other ranks.
+
+    What goes wrong is left as a record for our own launcher (`Failure`), or told in one line under another one.
+    """
+    member, own, kept = Membership.here(), positions.own, list[Failure]()
+
+    def report(error: BaseException) -> Failure:
+        if not kept:  # what comes after it, comes of it
+            kept.append(Failure.of(error, member.rank, str(own().read())))
+            if member.folder:
+                kept[0].save(Path(member.folder))
+        return kept[0]
+
+    positions.join(member)
+    if member.folder:
+        own().report, own().give_up = report, lambda error: leave(report(error).code)
+    try:
+        if member.ranks > 1:
+            _meet(member, device, shares)
+        own().enter(Phase.PREPARING)
+        for file in files:
+            modules.load(file)
+        work()
+    except BaseException as error:
+        failure = report(error)
+        if not member.folder:
+            print(f"{failure.trace}error: {failure.error(Path(sys.argv[0]).name)}", file=sys.stderr)
+        return failure.code
+    return 0
+
+
+def _meet(member: Membership, device: str, shares: bool) -> None:
+    """Join the process group: nccl where every rank has a GPU, gloo where they share one, gloo on cores of its own otherwise."""
+    positions.own().enter(Phase.JOINING)
+    there = torch.cuda.device_count() if device != "cpu" and torch.cuda.is_available() else 0
+    cuda = there >= member.ranks and not shares
+    if not cuda and not (shares and there):
+        pin(member.local_rank, member.ranks, int(os.environ.get("OMP_NUM_THREADS", "1")))
+    group = dist.init_process_group
+    timeout = WATCHED if member.folder and not cuda else None  # a rank that waits for a GPU looks as if it computed
+    group("nccl" if cuda else "gloo", member.meeting, timeout, rank=member.rank, world_size=member.ranks)
+
+
+def leave(code: int) -> NoReturn:
+    """End this process without finalising the interpreter: gloo's threads outlive their group and now and then abort it there."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def pick_device(name: str, rank: int, shares: bool = False) -> torch.device:
+    """'auto': a GPU where there is one, one a rank of this machine, or the first one for all that share it. Raises UserError for 'cuda'
+    without a GPU, or with too few."""
+    if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise UserError(f"device '{name}' asked for, no CUDA device is available")
+    rank = 0 if shares else rank
+    if rank >= torch.cuda.device_count():
+        raise UserError(f"rank {rank} has no GPU: there are {torch.cuda.device_count()}; run fewer ranks, or set device: cpu")
+    device = torch.device("cuda", rank)
+    torch.cuda.set_device(device)
+    return device

@@ -1,0 +1,85 @@
+"""Request: what a launcher asks the server of ranks for, and what that answers, a JSON value a message."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from chronoscale.real_exec.ranks.membership import Membership
+
+STOP = "stop"  # what a launcher says of a job that is to end; when it wants nothing more of the job, it closes the socket
+
+
+class Started(NamedTuple):
+    """The ranks of a job: their process ids, by rank, and the folder that the server has made for them. error: why there are none."""
+
+    pids: list[int]
+    folder: str
+    error: str = ""
+
+
+class RankEnd(NamedTuple):
+    """A rank that ended. status: its exit code, or minus the signal's number. cpu_s: with the job's last rank, of all."""
+
+    rank: int
+    status: int
+    cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Run `main(argument)` of the module `entry` on every rank, with this environment, in this directory.
+
+    temporary: where the server makes a folder that is private to this user and this job. folder: that one, absolute, once it is there.
+    modules: where Python looks for them (`sys.path`).
+    """
+
+    entry: str
+    argument: str
+    ranks: int
+    temporary: str
+    directory: str
+    environment: dict[str, str]
+    modules: list[str]
+    folder: str = ""
+
+    def membership(self, rank: int) -> Membership:
+        """All ranks of a job are on this machine."""
+        return Membership(rank, self.ranks, rank, self.ranks, self.folder)
+
+    def log(self, rank: int) -> Path:
+        """The file of what a rank writes to its standard error."""
+        return Path(self.folder) / f"rank-{rank}.log"
+
+    def packed(self) -> IO[bytes]:
+        """Return it as memory that has no name: it holds the user's whole environment."""
+        file = os.fdopen(os.memfd_create("request"), "w+b")
+        file.write(json.dumps(asdict(self)).encode())
+        file.flush()
+        return file
+
+    @classmethod
+    def unpacked(cls, file: IO[bytes]) -> Request:
+        """Read what `packed` wrote, by whichever process."""
+        file.seek(0)
+        return cls(**json.loads(file.read()))
+
+
+def send(channel: socket.socket, message: Any) -> None:
+    """Send one message; the socket keeps messages apart (SOCK_SEQPACKET). Where the other end is closed nobody wants it."""
+    with suppress(BrokenPipeError, ConnectionResetError):
+        channel.send(json.dumps(message).encode())
+
+
+def receive(channel: socket.socket) -> Any:
+    """Return the next message; None where the other end is closed."""
+    try:
+        data = channel.recv(1 << 16)
+    except ConnectionResetError:
+        return None
+    return json.loads(data) if data else None

@@ -1,0 +1,207 @@
+"""Server: the process that ranks are forked from. It has imported what they run, has run nothing, and listens nowhere.
+
+`python -m chronoscale.real_exec.ranks.server FD PID`, by `ranks.launch` alone. FD is a socket that it shares with its launcher, of process
+PID: each message on it brings a socket for one job, and the job's `request.Request`. On that socket, the launcher is told of each rank that
+ends; when it is closed, or the launcher ends, however it ends, the job's ranks are killed with all that they have started, and the folder
+that was made for them is removed.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import selectors
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from chronoscale.errors import in_words
+from chronoscale.parent import die_with_parent, outlive_parent
+from chronoscale.real_exec.ranks import positions
+from chronoscale.real_exec.ranks.request import RankEnd, Request, Started, receive, send
+
+# What ranks import, and what torch's optimisers import when they are first used.
+PRELOADED = ("chronoscale.real_exec.worker", "chronoscale.real_exec.training.epoch_loop", "torch._dynamo")
+
+
+class RankProcesses:
+    """The ranks of one job: one process group. None is waited for before all have ended, so that no other group can have its number."""
+
+    def __init__(self, request: Request, channel: socket.socket) -> None:
+        self.request, self.channel = request, channel
+        self.pids: list[int] = []
+        self.handles: dict[int, int] = {}  # pidfd: rank, of ranks that run
+        self.dropped = False  # the launcher wants no more of it
+
+    def report(self, handle: int) -> None:
+        """Tell the launcher how a rank ended; after the last one, end whatever ranks have left behind."""
+        rank = self.handles.pop(handle)
+        os.close(handle)
+        found = os.waitid(os.P_PID, self.pids[rank], os.WEXITED | os.WNOWAIT)
+        assert found is not None
+        status = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+        last = not self.handles
+        cpu_s = self.bury() if last else 0.0
+        send(self.channel, RankEnd(rank, status, cpu_s))
+
+    def kill(self) -> None:
+        """End all of the group, at once."""
+        if self.handles:
+            os.killpg(self.pids[0], signal.SIGKILL)
+
+    def bury(self) -> float:
+        """Kill what ranks left behind, collect all ranks, and return their CPU seconds, with those of children that they waited for."""
+        os.killpg(self.pids[0], signal.SIGKILL)
+        used = [os.wait4(pid, 0)[2] for pid in self.pids]
+        return sum(one.ru_utime + one.ru_stime for one in used)
+
+    def remove(self) -> None:
+        """Remove its folder; the launcher may have done so."""
+        shutil.rmtree(self.request.folder, ignore_errors=True)
+
+
+class Server:
+    """One loop over three kinds of files: the launcher's socket, jobs' sockets, and processes."""
+
+    def __init__(self, control: socket.socket, launcher: int) -> None:
+        self._control, self._jobs = control, list[RankProcesses]()
+        self._launcher = os.pidfd_open(launcher)
+        self._selector = selectors.DefaultSelector()
+        self._watch(control.fileno(), self._accept)
+        self._watch(self._launcher, self._close)
+
+    def run(self) -> NoReturn:
+        """Serve until the launcher ends."""
+        while True:
+            for key, _ in self._selector.select():
+                if self._selector.get_map().get(key.fd) is key:  # not gone with one before it
+                    key.data()
+
+    def _watch(self, file: int, act: Callable[[], None]) -> None:
+        self._selector.register(file, selectors.EVENT_READ, act)
+
+    def _accept(self) -> None:
+        """Start the ranks of a job."""
+        message, files, _, _ = socket.recv_fds(self._control, 1, 2)
+        if not message:
+            self._close()
+        channel = socket.socket(fileno=files[0])
+        with os.fdopen(files[1], "rb") as content:
+            request = Request.unpacked(content)
+        try:
+            folder = tempfile.mkdtemp(prefix="chronoscale-ranks-", dir=request.temporary)
+        except OSError as error:
+            send(channel, Started([], "", in_words(error)))
+            return channel.close()
+        job = RankProcesses(replace(request, folder=folder), channel)
+        self._jobs.append(job)
+        refusal = ""
+        try:
+            positions.make_file(Path(folder), request.ranks)
+            for rank in range(request.ranks):
+                job.pids.append(self._fork(job, rank))
+                handle = os.pidfd_open(job.pids[rank])
+                job.handles[handle] = rank
+                self._watch(handle, lambda handle=handle: self._ended(job, handle))  # type: ignore[misc]
+        except OSError as failure:  # no process or file is left for it; other jobs go on
+            refusal = in_words(failure)
+            if len(job.pids) > len(job.handles):  # the last one runs, and nobody would hear of its end
+                os.kill(job.pids[-1], signal.SIGKILL)
+            if job.pids and not job.handles:
+                job.bury()
+        send(channel, Started(job.pids, folder, refusal))
+        self._watch(channel.fileno(), lambda: self._hear(job))
+
+    def _fork(self, job: RankProcesses, rank: int) -> int:
+        server = os.getpid()
+        pid = os.fork()
+        if pid:
+            os.setpgid(pid, job.pids[0] if rank else pid)
+            return pid
+        try:
+            os.setpgid(0, job.pids[0] if rank else 0)
+            die_with_parent(server)
+            job.channel.close()
+            self._forget()
+            _become(job.request, rank)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(1)
+
+    def _forget(self) -> None:
+        """Close, in a rank, what is the server's."""
+        for key in list(self._selector.get_map().values()):
+            os.close(key.fd)
+        self._selector.close()
+
+    def _ended(self, job: RankProcesses, handle: int) -> None:
+        self._selector.unregister(handle)
+        job.report(handle)
+        if job.dropped and not job.handles:
+            self._end(job)
+
+    def _hear(self, job: RankProcesses) -> None:
+        """The launcher wants the job ended, and says so (STOP); or it wants nothing more of it, and closes its socket."""
+        if receive(job.channel) is None:
+            self._selector.unregister(job.channel.fileno())
+            job.dropped = True
+            if not job.handles:
+                return self._end(job)
+        job.kill()
+
+    def _end(self, job: RankProcesses) -> None:
+        """Leave nothing of a job."""
+        job.remove()
+        job.channel.close()
+        self._jobs.remove(job)
+
+    def _close(self) -> NoReturn:
+        for job in self._jobs:
+            if job.handles:
+                job.bury()
+            job.remove()
+        os._exit(0)
+
+
+def _become(request: Request, rank: int) -> NoReturn:
+    """Turn a forked process into a rank of the job and run it."""
+    null, log = os.open(os.devnull, os.O_RDWR), os.open(request.log(rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for file, target in ((null, 0), (null, 1), (log, 2)):
+        os.dup2(file, target)
+    os.environ.clear()
+    os.environ.update(request.environment | request.membership(rank).variables())
+    os.chdir(request.directory)
+    np.random.seed()
+    sys.path[:] = request.modules
+    sys.argv = [request.entry, request.argument]
+    code = import_module(request.entry).main(request.argument)
+    sys.stderr.flush()
+    os._exit(code)  # without finalising the interpreter: gloo's threads outlive their group and now and then abort it there
+
+
+def main(file: int, launcher: int) -> NoReturn:
+    """Import what ranks need, then serve."""
+    die_with_parent(launcher)  # while it imports, it hears nothing
+    for name in PRELOADED:
+        import_module(name)
+    gc.collect()
+    gc.freeze()
+    server = Server(socket.socket(fileno=file), launcher)
+    outlive_parent()  # from now on it ends its ranks first
+    server.run()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,149 @@
+"""Supervision: whether the ranks of a job move, and if not, which of them does not, where, and who waits for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import psutil
+
+from chronoscale.real_exec.ranks.positions import Phase, Position, Positions
+
+SAY_S = 1.0  # between two lines on how far a job has come
+SUSPECT = 0.25  # of the patience, after which the system is asked now and then whether a rank computes
+ASK = 0.05  # of the patience, between two questions
+STOPPED_S = 2.0  # between two looks, at least, after which the watch was stopped, or slept
+COMPUTES = 0.05  # of a core: more than who only waits takes, with the heartbeats of its libraries
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a rank may stay where it is: `seconds`, or `rows` times as long as the longest row has taken, whichever is more."""
+
+    seconds: float = 60.0
+    rows: float = 10.0
+
+
+class Process(NamedTuple):
+    """What the system says of a rank: CPU seconds so far, children's too; whether it is stopped, waits for a disk, is being debugged."""
+
+    busy_s: float
+    stopped: bool = False
+    on_disk: bool = False
+    traced: bool = False
+
+
+def look_up(pid: int) -> Process:
+    """Ask the system; nothing for a process that is gone."""
+    try:
+        own = psutil.Process(pid)
+        family, status = [own, *own.children(recursive=True)], own.status()
+    except psutil.Error:
+        return Process(0.0)
+    busy = 0.0
+    for one in family:
+        try:
+            times = one.cpu_times()
+            busy += times.user + times.system
+        except psutil.Error:
+            pass  # it ended just now
+    return Process(busy, *(status == one for one in (psutil.STATUS_STOPPED, psutil.STATUS_DISK_SLEEP, psutil.STATUS_TRACING_STOP)))
+
+
+class _Rank:
+    """Where one rank was last seen to move."""
+
+    def __init__(self, now: float) -> None:
+        self.position, self.since, self.arrived = Position(), now, now
+        self.asked: tuple[float, Process] | None = None
+
+
+class Watch:
+    """Looks at ranks now and then. `hung`: what to say when they do not move any more, '' while they do.
+
+    A rank moves when its position changes, and while it sleeps by what it said. Where nothing says how long a position may last (outside of
+    passes, and in the first over a schedule), a rank that computes, or waits for a disk, moves, too, unless it is in a collective. A job
+    hangs when one of its ranks is stopped, or stays in a row that was timed and waits for nobody, or when no rank moves at all.
+    """
+
+    def __init__(
+        self,
+        pages: Sequence[Positions],
+        pids: Sequence[int],
+        patience: Patience,
+        clock: Callable[[], float] = time.monotonic,
+        ask: Callable[[int], Process] = look_up,
+    ) -> None:
+        self._pages, self._pids, self._patience, self._clock, self._ask = pages, pids, patience, clock, ask
+        self._ranks = [_Rank(clock()) for _ in pages]
+        self._longest_s, self._said, self._looked = 0.0, clock(), clock()
+        self.hung = ""
+
+    @property
+    def limit_s(self) -> float:
+        return max(self._patience.seconds, self._patience.rows * self._longest_s)
+
+    def look(self, ended: Container[int]) -> str:
+        """Return how far the first rank has come, in words, or '' where it is too early for another line."""
+        now = self._clock()
+        if (gap := now - self._looked) > max(STOPPED_S, SUSPECT * self.limit_s):  # it is this process that was stopped, not they
+            for state in self._ranks:
+                state.since, state.arrived, state.asked = state.since + gap, state.arrived + gap, None
+        self._looked = now
+        running = [rank for rank in range(len(self._ranks)) if rank not in ended]
+        for rank in running:
+            self._follow(rank, now)
+        stuck = [rank for rank in running if now - self._ranks[rank].since > self.limit_s]
+        if stuck and (len(stuck) == len(running) or any(self._alone(rank) for rank in stuck)):
+            self.hung = self._blame(running, stuck, ended, now)
+        if now - self._said < SAY_S:
+            return ""
+        self._said = now
+        for rank in running:
+            if now - (state := self._ranks[rank]).arrived > self.limit_s and not state.position.waiting:
+                return f"rank {rank} has computed for {now - state.arrived:.0f} s {state.position}"
+        return self._ranks[0].position.text
+
+    def _alone(self, rank: int) -> bool:
+        """Whether it hangs whatever others do."""
+        state = self._ranks[rank]
+        stopped = state.asked is not None and state.asked[1].stopped
+        return stopped or (state.position.timed and bool(state.position.rows) and not state.position.waiting)
+
+    def _follow(self, rank: int, now: float) -> None:
+        state, position = self._ranks[rank], self._pages[rank].read()
+        stayed = now - state.since
+        if position != state.position:
+            if state.position.phase is Phase.PASS and not state.position.waiting:  # in a row, or where it waits for its device
+                self._longest_s = max(self._longest_s, now - state.arrived)
+            state.position, state.since, state.arrived, state.asked = position, now, now, None
+        elif position.due_s > now:
+            state.since = now
+        elif stayed > SUSPECT * self.limit_s and (state.asked is None or now - state.asked[0] >= ASK * self.limit_s):
+            before, state.asked = state.asked, (now, self._ask(self._pids[rank]))
+            if state.asked[1].traced:
+                state.since = now - SUSPECT * self.limit_s
+            if before is None or position.timed or (position.rows and position.waiting):
+                return
+            works = state.asked[1].on_disk or state.asked[1].busy_s - before[1].busy_s > COMPUTES * (now - before[0])
+            if works:
+                state.since = now - SUSPECT * self.limit_s
+
+    def _blame(self, running: Sequence[int], stuck: Sequence[int], ended: Container[int], now: float) -> str:
+        """One line: who does not move, where, for how long, and what the others wait for."""
+        stopped = [rank for rank in stuck if self._ask(self._pids[rank]).stopped]
+        guilty = stopped or [rank for rank in stuck if not self._ranks[rank].position.waiting]
+        gone = [f"rank {rank} has ended" for rank in range(len(self._ranks)) if rank in ended]
+        others = [f"rank {rank} {self._does(rank)} {self._ranks[rank].position}" for rank in running if rank not in guilty]
+        told = []
+        for rank in guilty:
+            stays = f"rank {rank} has not moved for {now - self._ranks[rank].since:.0f} s"
+            told.append(f"{stays}{', it is stopped,' * (rank in stopped)} {self._ranks[rank].position}")
+        if not guilty:
+            told.append(f"ranks have waited for each other for {now - max(self._ranks[rank].since for rank in stuck):.0f} s")
+        return "; ".join([*told, *others, *gone])
+
+    def _does(self, rank: int) -> str:
+        return "waits" if self._ranks[rank].position.waiting else "is"

@@ -1,0 +1,1 @@
+"""Epoch after epoch: the loop, its optimiser, checkpoints and the best model."""

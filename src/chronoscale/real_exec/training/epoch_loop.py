@@ -1,0 +1,85 @@
+"""Training: a job's one item epoch after epoch, with a checkpoint after each. Started as `worker` is.
+
+In the folder `out` of the job: `epochs/<number>.json` and, for the first epochs of a plan, its trace; `checkpoint.pt`; at the end
+`ended.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from chronoscale.errors import UserError
+from chronoscale.real_exec.execution.context import joined
+from chronoscale.real_exec.execution.graphed import graphed
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.programs import kind_of, prepared
+from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.measurement.environment import device_name
+from chronoscale.real_exec.ranks import positions
+from chronoscale.real_exec.ranks.rank import leave, serve
+from chronoscale.real_exec.training.checkpoint import EpochRecord, keep, records, replaced, restore
+from chronoscale.real_exec.training.plans import ENDED, Ended, Plan
+from chronoscale.strategies.schedule import Schedule
+
+ENTRY = "chronoscale.real_exec.training.epoch_loop"
+TRACED = 8  # epochs of a plan whose traces are kept
+
+
+def train(job: Job) -> None:
+    """Epochs from the last checkpoint on, until the job's `repeats` are done. Called on every rank.
+
+    Raises UserError when a plan is for another number of ranks, or the checkpoint is not of this model.
+    """
+    item, folder, first = job.items[0], Path(job.out), Schedule.load(Path(job.items[0].schedule))
+    if (follow := kind_of(first).plans) is None:
+        raise UserError(f"schedule '{first.name}' is of kind '{first.kind}', which is not trained epoch after epoch")
+    with joined(job.settings) as context:
+        plans = follow(job, first, context)
+        begin = restore(folder, plans, context.device)
+        context.collective.barrier()
+        held: Plan | None = None
+        looked = time.time_ns()
+        prepared(item, job.model, context)
+        scores: list[Mapping[str, float]] = [record.scores for record in records(folder) if record.epoch < begin]
+        over = bool(scores) and plans.over(scores)
+        for epoch in range(begin, 0 if over else job.repeats):
+            plan, switch = plans.at(epoch), 0
+            positions.own().say(f"{job.name}: epoch {epoch + 1} of {job.repeats}")
+            start = time.time_ns()
+            if plan is not held:
+                held, lanes, traced, switch = plan, context.lanes(plan.schedule), 0, start - looked
+                program = graphed(plan.program, lanes, context, plan.timed)
+            done = execute(plan.schedule, program, lanes, device_name(context.device), f"epoch {epoch}")
+            end = time.time_ns()
+            scores.append(done.scores)
+            over = plans.over(scores)
+            if context.rank == 0:
+                if traced < TRACED:
+                    done.trace.save(folder / "epochs" / f"{epoch:06d}.parquet")
+                losses = tuple(done.losses.tolist())
+                said = (plan.number, plan.stage, plan.schedule.name, switch)
+                record = EpochRecord(
+                    epoch, *said, start, end, losses, dict(done.scores), plans.learner.rates(), dict(done.counts), done.launched
+                )
+                keep(folder, record, plans.learner, plans.kept())
+            traced, looked = traced + 1, time.time_ns()
+            if over:
+                break
+        if context.rank == 0:
+            replaced(folder / ENDED, json.dumps(asdict(Ended(len(scores), plans.best(scores)))).encode())
+        plans.end()
+
+
+def main(path: str) -> int:
+    """Entry point of a rank; exit codes as `rank.serve`."""
+    job = Job.load(Path(path))
+    return serve(job.settings.device, lambda: train(job), job.modules, job.settings.share_gpu)
+
+
+if __name__ == "__main__":
+    leave(main(sys.argv[1]))

@@ -1,0 +1,113 @@
+"""Learner: a model, its optimiser, and the one flat buffer that its gradients lie in."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.training.soundness import Unsound
+
+Model = TypeVar("Model", bound=nn.Module)
+
+
+class Learner(Generic[Model]):
+    """Outlives the programs that train the model, where schedules change.
+
+    `gradients` fp32 [P] holds the gradient of every trained parameter as a view, so that ranks add them up by one all-reduce; `sums` fp32
+    are further numbers that travel with them. Both are zero before an iteration.
+
+    Every step looks at the sum of its gradients: on a CPU at once; on a GPU, where that would make the host wait, the sums of all
+    parameters are kept on the device and read when the pass has ended (`later`).
+    """
+
+    def __init__(self, model: Model, context: Context, sums: int = 0, fused: bool = False) -> None:
+        """fused: the optimiser takes all parameters by one kernel, which counts where steps are short; on a CPU they lie in one flat
+        buffer, too, and are one to it."""
+        self.model: Model = model.to(context.device)
+        settings, self.later = context.settings, context.device.type == "cuda"
+        self._scaled = settings.learning_rate if settings.scale_learning_rate else None
+        self._collective = context.collective
+        trained = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+        sizes = [p.numel() for p in trained.values()]
+        self._names = [*trained, "the sum of errors"]
+        self._sizes = torch.tensor([*sizes, sums], device=context.device)  # once: a copy to a GPU is waited for
+        self._flat = torch.zeros(sum(sizes) + sums, device=context.device)
+        self.gradients, self.sums = self._flat.split([sum(sizes), sums])
+        for parameter, part in zip(trained.values(), self.gradients.split(sizes), strict=True):
+            parameter.grad = part.view_as(parameter)
+        self._joint = list(trained.values()) if fused and context.device.type == "cpu" else []
+        optimised = self._joined(self._joint) if self._joint else self.model.parameters()
+        self.optimizer: torch.optim.Optimizer = torch.optim.Adam(optimised, lr=settings.learning_rate, fused=fused)
+        self._own: Tensor | None = None  # of this rank's gradients, before ranks have added theirs up
+        self._rates: list[float] = []
+        self._steps: list[tuple[int, Tensor, Tensor]] = []
+
+    def _joined(self, parameters: list[nn.Parameter]) -> list[nn.Parameter]:
+        """One parameter fp32 [P] that all of them are views of."""
+        whole = nn.Parameter(torch.cat([parameter.detach().flatten() for parameter in parameters]))
+        whole.grad = self.gradients
+        for parameter, part in zip(parameters, whole.detach().split([parameter.numel() for parameter in parameters]), strict=True):
+            parameter.data = part.view_as(parameter)
+        return [whole]
+
+    def all_reduce(self) -> None:
+        """Sum gradients and `sums` over all ranks."""
+        self._own = self._look()
+        self._collective.all_reduce(self._flat)
+
+    def step(self, iteration: int, groups: int = 1) -> None:
+        """Update the parameters; gradients and `sums` are zero afterwards. `groups`: what the learning rate is multiplied by where it is
+        to be scaled (REAL §7.4).
+
+        Raises Unsound where a gradient is not finite: on all ranks, as all have the same.
+        """
+        together = self._look()
+        self._steps.append((iteration, together if self._own is None else self._own, together))
+        self._own = None
+        if not self.later:
+            self._check()
+        for part in self.optimizer.param_groups:
+            if self._scaled is not None:
+                part["lr"] = self._scaled * groups
+            self._rates.append(part["lr"])
+        self.optimizer.step()
+        if self._joint:
+            torch.autograd.graph.increment_version(self._joint)  # so that a graph over what they were is refused
+        self.clear()
+
+    def rates(self) -> tuple[float, float]:
+        """The lowest and the highest learning rate of the steps since it was last asked; NaN for none."""
+        taken, self._rates = self._rates or [float("nan")], []
+        return min(taken), max(taken)
+
+    def clear(self) -> None:
+        """Forget gradients and `sums`."""
+        self._flat.zero_()
+
+    def check(self) -> None:
+        """After a pass. Raises Unsound as `step`, and where a parameter is not finite."""
+        self._check()
+        for name, parameter in self.model.named_parameters():
+            if not parameter.detach().isfinite().all():
+                raise Unsound(None, f"parameter {name} after the last step")
+
+    def _check(self) -> None:
+        """Raises Unsound for the first step that was not finite."""
+        steps, self._steps = self._steps, []
+        for iteration, own, together in steps:
+            if not isfinite(float(together.sum())):
+                parts = together if self.later else self._parts()
+                name = self._names[int((~parts.isfinite()).nonzero()[0])] if not parts.isfinite().all() else "all parameters together"
+                raise Unsound(iteration, f"the gradient of {name}", not bool(own.sum().isfinite()))
+
+    def _look(self) -> Tensor:
+        """A sum that is finite where all it is of is."""
+        return self._parts() if self.later else self._flat.sum()
+
+    def _parts(self) -> Tensor:
+        """Sums by parameter, fp32 [parameters + 1]; the last of `sums`."""
+        return torch.segment_reduce(self._flat, "sum", lengths=self._sizes, unsafe=True)

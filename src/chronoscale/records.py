@@ -1,0 +1,76 @@
+"""Kept: files that this software wrote and reads again. Whatever is wrong with one is said in one line: the file, what, what to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from pydantic import TypeAdapter, ValidationError
+
+from chronoscale.errors import MachineError, UserError
+from chronoscale.validation_messages import mistake
+
+AGAIN = "delete the run's folder and give its command again"
+Shape = TypeVar("Shape")
+_checker: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+
+
+@contextmanager
+def reading(path: Path, what: str, remedy: str = AGAIN) -> Iterator[None]:
+    """What goes wrong inside is a UserError: the file, that it is missing or no readable `what`, and the remedy.
+
+    Readers of formats raise anything on a damaged file, so that all is caught but what already names the file, and the machine's failures.
+    """
+    try:
+        yield
+    except (MachineError, MemoryError):
+        raise
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file, a {what} is expected; {remedy}") from None
+    except Exception as error:
+        if isinstance(error, UserError) and str(error).startswith(str(path)):
+            raise
+        raise UserError(f"{path}: not a readable {what} ({_why(error)}); {remedy}") from error
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return mistake(error)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    lines = str(error).splitlines()
+    if isinstance(error, UserError):
+        return lines[0]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def read_json(path: Path, shape: type[Shape], what: str, remedy: str = AGAIN) -> Shape:
+    """JSON of the `shape`, a type as pydantic knows types: a dataclass, `dict[str, str]`. Raises UserError as `reading`."""
+    with reading(path, what, remedy):
+        found: Shape = _checker(shape).validate_json(path.read_bytes(), strict=True)
+        return found
+
+
+def read_array(path: Path, dtype: DTypeLike, shape: tuple[int | None, ...], what: str, remedy: str = AGAIN) -> NDArray[Any]:
+    """An .npy array of that dtype and shape, None for any length. Raises UserError as `reading`."""
+    with reading(path, what, remedy):
+        file = np.load(path, mmap_mode="r", allow_pickle=False)  # mapped first: a damaged header may promise more than there is
+        fits = file.ndim == len(shape) and all(want in (None, have) for want, have in zip(shape, file.shape, strict=True))
+        if file.dtype != np.dtype(dtype) or not fits:
+            wanted = "x".join("any" if length is None else str(length) for length in shape)
+            raise ValueError(f"expected {np.dtype(dtype)} {wanted}, got {file.dtype} {'x'.join(map(str, file.shape))}")
+        return np.array(file)
+
+
+def read_text(path: Path, what: str, remedy: str = AGAIN) -> str:
+    """JSON that is handed on as it is. Raises UserError as `reading`."""
+    with reading(path, what, remedy):
+        text = path.read_text(encoding="utf-8")
+        json.loads(text)
+        return text

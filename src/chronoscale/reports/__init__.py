@@ -1,1 +1,0 @@
-"""Floor 4: tables, plots and pages made from traces."""

@@ -1,0 +1,1 @@
+"""Figures, one kind a file, in one style."""

@@ -1,0 +1,181 @@
+"""Bars: epoch time at one rank count, time by operation, fidelity, and the timeline of one iteration."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from chronoscale.reports.charts.drawing import Drawing, draw
+from chronoscale.reports.charts.style import INK, MUTED, OPS, ink_on, looks
+from chronoscale.reports.findings import evidence
+from chronoscale.reports.formats import MISSING, number, seconds
+from chronoscale.reports.measured import Measured
+from chronoscale.reports.section import Section
+from chronoscale.strategies.schedule import Lane, Op
+
+SHOWN = 8  # ranks in a timeline
+LABELLED = 0.07  # share of the axis from which a segment carries its number
+DENSE = 4000  # bars from which a timeline is stored as pixels
+PALE = 0.28
+
+
+def _legend(figure: Figure, ops: list[Op]) -> None:
+    handles = [Patch(facecolor=OPS[op], label=op.name.lower()) for op in ops]
+    columns = math.ceil(len(ops) / math.ceil(max(len(ops), 1) / 9))
+    figure.legend(handles=handles, loc="outside upper left", ncols=max(columns, 1), handlelength=1.1, handleheight=1.0, columnspacing=1.4)
+
+
+def _clean(axes: Axes) -> None:
+    axes.grid(axis="y", visible=False)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+
+
+def epoch_bars(section: Section) -> Drawing:
+    """Epoch seconds of every result, for sections without a range of rank counts; simulated bars are hollow."""
+    known = looks(section.drawn)
+    runs = [run for group in section.by_ranks(section.sound).values() for run in group]
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        longest = max(run.summary.epoch_s + run.summary.spread_s for run in runs) or 1.0
+        for y, run in enumerate(runs):
+            colour, found, solid = known[section.label(run)].colour, run.summary, run.kind == "executed"
+            axes.barh(y, found.epoch_s, 0.62, facecolor=colour if solid else "white", edgecolor=colour, linestyle="-" if solid else "--")
+            if found.spread_s:
+                axes.errorbar(found.epoch_s, y, xerr=found.spread_s, fmt="none", ecolor=INK, elinewidth=1.2, capsize=3)
+            axes.text(found.epoch_s + found.spread_s + longest * 0.012, y, seconds(found.epoch_s), va="center")
+        axes.set_yticks(range(len(runs)), [f"{section.label(run)}, {run.ranks} rank{'s' * (run.ranks != 1)}" for run in runs])
+        axes.set_xlim(0, longest * 1.12)
+        axes.invert_yaxis()
+        axes.set_xlabel(f"epoch, s, {section.kind}")
+        _clean(axes)
+
+    caption = f"Time of one epoch; lower is better. {evidence(runs)}"
+    return draw(f"{section.file}epoch_time", "Epoch time", caption, (10, 0.9 + 0.36 * len(runs)), paint)
+
+
+def time_by_op(section: Section) -> Drawing:
+    """Stacked seconds a rank spends in each operation, on the fewest and on the most ranks."""
+    by_ranks = section.by_ranks()
+    panels = [(ranks, by_ranks[ranks]) for ranks in dict.fromkeys([min(by_ranks), max(by_ranks)])]
+    ops = [op for op in Op if any(run.op_seconds.get(op.name, 0.0) > 0 for _, runs in panels for run in runs)]
+    tallest = max(len(runs) for _, runs in panels)
+
+    def paint(figure: Figure) -> None:
+        grid = figure.subplots(1, len(panels), squeeze=False).ravel()
+        for axes, (ranks, runs) in zip(grid, panels, strict=True):
+            _stack(axes, section, runs, ops)
+            axes.set_title(f"{ranks} rank{'s' * (ranks != 1)}, {section.kind}")
+        _legend(figure, ops)
+
+    caption = (
+        "Mean time of a rank in each operation. Black marks: the epoch. Lanes overlap, and what reaches beyond the marks was hidden; "
+        f"a gap before them is waiting. {evidence([run for _, runs in panels for run in runs])}"
+    )
+    return draw(f"{section.file}time_by_op", "Time by operation", caption, (10, 1.65 + 0.42 * tallest), paint)
+
+
+def _stack(axes: Axes, section: Section, runs: list[Measured], ops: list[Op]) -> None:
+    widest = max([*(float(run.op_seconds.sum()) / run.ranks for run in runs), *(run.summary.epoch_s for run in runs)]) or 1.0
+    scale, unit = (1.0, "s") if widest >= 1 else (1e3, "ms")
+    for y, run in enumerate(runs):
+        left = 0.0
+        for op in ops:
+            length = float(run.op_seconds.get(op.name, 0.0)) / run.ranks * scale
+            axes.barh(y, length, 0.62, left, color=OPS[op], edgecolor="white", linewidth=0.5)
+            if length > LABELLED * widest * scale:
+                axes.text(left + length / 2, y, number(length, 2), ha="center", va="center", color=ink_on(OPS[op]), fontsize=8)
+            left += length
+        for low, high in ((y - 0.48, y - 0.31), (y + 0.31, y + 0.48)):
+            axes.plot([run.summary.epoch_s * scale] * 2, [low, high], color=INK, linewidth=2.2, solid_capstyle="butt")
+    axes.set_yticks(range(len(runs)), [section.label(run) for run in runs])
+    axes.set_xlim(0, widest * scale * 1.03)
+    axes.invert_yaxis()
+    axes.set_xlabel(f"{unit} a rank")
+    _clean(axes)
+
+
+def fidelity(section: Section) -> Drawing:
+    """Error of the prediction in each operation, with whiskers of the measurement's own spread; a panel a strategy and rank count."""
+    known = looks(section.drawn)
+    panels = [(section.label(run), run.ranks, run.prediction.frame) for run in section.runs if run.prediction]
+    columns = min(3, len(panels))
+    longest = max(len(frame) for *_, frame in panels)
+
+    def paint(figure: Figure) -> None:
+        grid = figure.subplots(math.ceil(len(panels) / columns), columns, squeeze=False, sharex=True).ravel()
+        for axes, (label, ranks, frame) in zip(grid, panels, strict=False):
+            for y, (error, spread) in enumerate(zip(frame["error_pct"], frame["spread_pct"], strict=True)):
+                if math.isfinite(error):
+                    axes.barh(y, error, 0.6, color=known[label].colour, alpha=1.0 if frame["op"].iloc[y] == "TOTAL" else 0.6)
+                    axes.errorbar(error, y, xerr=spread if math.isfinite(spread) else 0, fmt="none", ecolor=INK, elinewidth=1, capsize=2.5)
+                else:
+                    axes.text(0, y, f" {MISSING}", va="center", color=MUTED)
+            axes.axvline(0, color=INK, linewidth=0.8)
+            axes.set_yticks(range(len(frame)), [str(op).lower() if op != "TOTAL" else "epoch" for op in frame["op"]])
+            axes.invert_yaxis()
+            axes.set_title(f"{label}, {ranks} rank{'s' * (ranks != 1)}")
+            axes.set_xlabel("predicted − measured, %")
+            axes.tick_params(labelbottom=True)
+            _clean(axes)
+        for axes in grid[len(panels) :]:
+            axes.set_axis_off()
+
+    caption = "Prediction (simulated) against measurement, same schedule. Whiskers: spread of the repeats; no error is known below it."
+    height = 0.3 + math.ceil(len(panels) / columns) * (0.9 + 0.25 * longest)
+    return draw(f"{section.file}fidelity", "Fidelity", caption, (10, height), paint)
+
+
+def timelines(section: Section) -> list[Drawing]:
+    """One figure a result that has a timeline, on a common time axis for those on as many ranks."""
+    runs = [run for run in section.runs if run.timeline is not None and len(run.timeline)]
+    drawings = []
+    for i, run in enumerate(runs):
+        peers = [other.timeline.span_ns for other in runs if other.timeline and other.ranks == run.ranks]
+        drawings.append(_timeline(section, run, max(peers), f"{section.file}timeline-{i + 1}"))
+    return drawings
+
+
+def _timeline(section: Section, run: Measured, span_ns: int, name: str) -> Drawing:
+    shown = run.timeline
+    assert shown is not None
+    ranks = shown.extremes(SHOWN)
+    total = len(np.unique(shown.rank))
+    kept = np.isin(shown.rank, ranks)
+    rows = np.unique(np.stack([shown.rank[kept], shown.lane[kept].astype(np.int32)]), axis=1).T
+    scale, unit = (1e9, "s") if span_ns >= 2e9 else (1e6, "ms") if span_ns >= 2e6 else (1e3, "µs")
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        for y, (rank, lane) in enumerate(rows):
+            here = np.flatnonzero((shown.rank == rank) & (shown.lane == lane))
+            bars = list(zip(shown.start_ns[here] / scale, (shown.end_ns - shown.start_ns)[here] / scale, strict=True))
+            colours = [to_rgba(OPS[Op(code)], 1.0 if own else PALE) for code, own in zip(shown.op[here], shown.own[here], strict=True)]
+            axes.broken_barh(bars, (y - 0.4, 0.8), facecolors=colours, edgecolor="white", linewidth=0.3, rasterized=kept.sum() > DENSE)
+            if y and rank != rows[y - 1][0]:
+                axes.axhline(y - 0.5, color=MUTED, linewidth=0.5)
+        axes.set_yticks(range(len(rows)), [_row(rows, y) for y in range(len(rows))])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlim(0, max(span_ns, 1) / scale)
+        axes.set_xlabel(f"{unit} from the first start")
+        _clean(axes)
+        _legend(figure, [op for op in Op if (shown.op[kept] == op).any()])
+
+    pale = "" if shown.own[kept].all() else " Pale: tasks of other iterations at the same time."
+    cut = f" {len(ranks)} of {total} ranks are shown, the most and the least loaded." if total > len(ranks) else ""
+    caption = f"Iteration {shown.iteration}, a row a rank and lane.{pale}{cut} {evidence([run])}"
+    title = f"Timeline: {section.label(run)}, {run.ranks} rank{'s' * (run.ranks != 1)}, {run.kind}"
+    return draw(name, title, caption, (10, 1.2 + 0.19 * len(rows)), paint)
+
+
+def _row(rows: NDArray[np.int32], y: int) -> str:
+    rank, lane = rows[y]
+    name = Lane(lane).name.lower()
+    return f"rank {rank}   {name}" if not y or rank != rows[y - 1][0] else name

@@ -1,0 +1,45 @@
+"""Drawing: a finished figure, as SVG text and PNG bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BytesIO, StringIO
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from chronoscale.reports.charts.style import RC
+
+FONTS = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', Arial, sans-serif"
+DPI = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """`name` is its file name; `caption` one paragraph that stands without the text around it. `svg` has no XML head."""
+
+    name: str
+    title: str
+    caption: str
+    svg: str
+    png: bytes
+
+
+def draw(name: str, title: str, caption: str, inches: tuple[float, float], paint: Callable[[Figure], None]) -> Drawing:
+    """Let `paint` fill a new figure and keep what it drew. The same input gives the same bytes."""
+    with matplotlib.rc_context(dict(RC)):  # type: ignore[arg-type]
+        figure = Figure(figsize=inches, layout="constrained")
+        paint(figure)
+        text, picture = StringIO(), BytesIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        figure.savefig(picture, format="png", dpi=DPI, metadata={"Software": None})
+    return Drawing(name, title, caption, _standalone(text.getvalue(), name), picture.getvalue())
+
+
+def _standalone(svg: str, name: str) -> str:
+    """Ids that stay unique when several figures share a page, the reader's own font, no XML head."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", svg)
+    return re.sub(r"'DejaVu Sans'(, [\w' -]+)*", FONTS, svg)

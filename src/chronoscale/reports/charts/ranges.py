@@ -1,0 +1,61 @@
+"""Ranges: lowest, mean and highest of a comparison, published above ours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from chronoscale.reports.charts.drawing import Drawing, draw
+from chronoscale.reports.charts.style import COLOURS, INK, MUTED
+
+OURS, PUBLISHED = COLOURS[1], MUTED
+
+
+class Span(NamedTuple):
+    """Three ends; NaN for those that are not known."""
+
+    low: float
+    mean: float
+    high: float
+
+
+def ranges(name: str, title: str, caption: str, unit: str, rows: Sequence[tuple[str, Span, Span]], log: bool = True) -> Drawing:
+    """One line a row: label, published, ours. Bars span the ends, a dot is the mean, a tick an end that stands alone."""
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        for y, (_, theirs, ours) in enumerate(rows):
+            _span(axes, y - 0.16, theirs, PUBLISHED)
+            _span(axes, y + 0.16, ours, OURS)
+        axes.set_yticks(range(len(rows)), [label for label, _, _ in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        if log:
+            axes.set_xscale("log")
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.xaxis.set_minor_locator(NullLocator())
+            axes.axvline(1, color=INK, linewidth=0.8)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.set_xlabel(unit)
+        axes.grid(axis="y", visible=False)
+        axes.tick_params(axis="y", length=0)
+        handles = [Line2D([], [], color=colour, marker="o", linewidth=4, alpha=0.9) for colour in (PUBLISHED, OURS)]
+        figure.legend(handles, ["published", "ours"], loc="outside upper left", ncols=2)
+
+    return draw(name, title, caption, (10, 0.9 + 0.38 * max(len(rows), 1)), paint)
+
+
+def _span(axes: Axes, y: float, span: Span, colour: str) -> None:
+    known = [value for value in span if math.isfinite(value)]
+    if not known:
+        return
+    axes.plot([min(known), max(known)], [y, y], color=colour, linewidth=4, alpha=0.45, solid_capstyle="round")
+    if math.isfinite(span.mean):
+        axes.plot(span.mean, y, color=colour, marker="o")
+    elif len(known) == 1:
+        axes.plot(known[0], y, color=colour, marker="|", markersize=9, markeredgewidth=2)

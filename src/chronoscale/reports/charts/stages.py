@@ -1,0 +1,53 @@
+"""Stages: a training run in stages, control plane above data plane, as REAL's Figure 6 draws it; here from what was measured."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from chronoscale.reports.charts.drawing import Drawing, draw
+from chronoscale.reports.charts.staged import WAITING, Staged
+from chronoscale.reports.charts.style import COLOURS, MUTED
+
+
+def drawing(staged: Staged, name: str) -> Drawing:
+    """Both planes over time, and the seconds of every epoch below."""
+    zero = min([e.start_ns - e.switch_ns for e in staged.epochs] + [a.start_ns for a in staged.activities])
+    kinds = list(dict.fromkeys(activity.what for activity in staged.activities))
+    colours = dict(zip(staged.stages, (COLOURS[0], COLOURS[6], COLOURS[3]), strict=False))
+    others = (COLOURS[5], COLOURS[4], COLOURS[7], COLOURS[2], COLOURS[1])
+    works = {kind: others[i % len(others)] for i, kind in enumerate(kinds)}
+
+    def seconds(ns: int) -> float:
+        return (ns - zero) / 1e9
+
+    def paint(figure: Figure) -> None:
+        planes, each = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+        for a in staged.activities:
+            span = [(seconds(a.start_ns), max(a.end_ns - a.start_ns, 0) / 1e9)]
+            waits = a.what == WAITING
+            planes.broken_barh(span, (0.6, 0.8), facecolors="none" if waits else works[a.what], edgecolor=works[a.what], hatch="//" * waits)
+        for stage, epochs in staged.stages.items():
+            bars = [(seconds(e.start_ns), (e.end_ns - e.start_ns) / 1e9) for e in epochs]
+            planes.broken_barh(bars, (-0.4, 0.8), facecolors=colours[stage], edgecolor="white", linewidth=0.4)
+            at = seconds(epochs[0].start_ns - epochs[0].switch_ns)
+            for axes in (planes, each):
+                axes.axvline(at, color=MUTED, linewidth=0.8, linestyle=":")
+            middle = [seconds((e.start_ns + e.end_ns) // 2) for e in epochs]
+            each.plot(middle, [length for _, length in bars], marker=".", linestyle="none", color=colours[stage])
+        planes.set_yticks([0, 1], ["data plane", "control plane"])
+        planes.set_ylim(-0.6, 1.6)
+        planes.grid(visible=False)
+        each.set_ylim(0, 1.1 * max(e.end_ns - e.start_ns for e in staged.epochs) / 1e9)
+        each.set_ylabel("s an epoch")
+        each.set_xlabel("s from the start")
+        names = {stage: f"{stage}: {epochs[-1].strategy}" for stage, epochs in staged.stages.items()}
+        shown = [Patch(facecolor=colours[stage], label=label) for stage, label in names.items()]
+        for kind in kinds:
+            waits = kind == WAITING
+            shown.append(Patch(facecolor="none" if waits else works[kind], edgecolor=works[kind], hatch="//" * waits, label=kind))
+        figure.legend(handles=shown, loc="outside upper left", ncols=4)
+
+    title = f"Stages: {staged.name}, {staged.ranks} rank{'s' * (staged.ranks != 1)}, executed"
+    caption = "Every epoch of the data plane, coloured by stage, and what the control plane did meanwhile (hatched: it waited for epochs)."
+    return draw(name, title, " ".join([caption, *staged.notes]), (10, 3.6), paint)

@@ -1,0 +1,91 @@
+"""Tornado: how far each assumption moves epochs and gains, the largest on top."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from chronoscale.reports.charts.drawing import Drawing, draw
+from chronoscale.reports.charts.style import COLOURS, INK
+from chronoscale.reports.findings import evidence
+from chronoscale.reports.formats import number
+from chronoscale.reports.section import Section
+from chronoscale.reports.sensitivity import Ends, Moved, Rest, rests
+
+LOW, HIGH = COLOURS[6], COLOURS[2]
+COLUMNS = 3
+
+
+class Panel(NamedTuple):
+    """One quantity: its value as simulated, and at both ends of each assumption."""
+
+    title: str
+    unit: str
+    middle: float
+    ends: list[tuple[float, float]]
+
+
+def tornado(section: Section) -> Drawing:
+    """A panel a strategy's epoch, and one for each gain over the baseline; a row an assumption."""
+    found = rests(section)
+    panels = _panels(section, found)
+    lines = math.ceil(len(panels) / COLUMNS)
+
+    def paint(figure: Figure) -> None:
+        grid = figure.subplots(lines, min(COLUMNS, len(panels)), squeeze=False).ravel()
+        for axes, panel in zip(grid, panels, strict=False):
+            _paint(axes, panel, found)
+        for axes in grid[len(panels) :]:
+            axes.set_axis_off()
+        figure.legend(
+            handles=[Patch(color=LOW, label="first end"), Patch(color=HIGH, label="second end")], loc="outside upper left", ncols=2
+        )
+
+    caption = (
+        f"What the answers on {found[0].ranks} ranks rest on: each assumption alone at both ends of its range, the plan as it is; the "
+        f"{len(found)} that matter most. Line: as simulated, without jitter. {evidence(section.sound)}"
+    )
+    return draw(f"{section.file}tornado", "What it rests on", caption, (10, 0.5 + lines * (0.9 + 0.28 * len(found))), paint)
+
+
+def _panels(section: Section, found: list[Rest]) -> list[Panel]:
+    names = list(dict.fromkeys(one.strategy for rest in found for one in rest.moved))
+    epochs = [_panel(name, "epoch, s", [_of(rest, name, Moved.times) for rest in found]) for name in names]
+    gains = [_panel(f"{name} over {section.baseline}", "times as fast", [_of(rest, name, Moved.gains) for rest in found]) for name in names]
+    return [panel for panel in (*epochs, *gains) if math.isfinite(panel.middle)]
+
+
+def _of(rest: Rest, name: str, values: Callable[[Moved], Ends]) -> Ends | None:
+    return next((values(one) for one in rest.moved if one.strategy == name), None)
+
+
+def _panel(title: str, unit: str, known: list[Ends | None]) -> Panel:
+    """`known` a row, None where an assumption does not move it."""
+    middle = next(values[0] for values in known if values is not None)
+    return Panel(title, unit, middle, [(middle, middle) if values is None else (values[1], values[2]) for values in known])
+
+
+def _paint(axes: Axes, panel: Panel, found: list[Rest]) -> None:
+    for y, (rest, ends) in enumerate(zip(found, panel.ends, strict=True)):
+        for end, said, colour in zip(ends, (rest.low, rest.high), (LOW, HIGH), strict=True):
+            if end != panel.middle:
+                axes.barh(y, end - panel.middle, 0.62, panel.middle, color=colour)
+                side = "left" if end > panel.middle else "right"
+                axes.annotate(
+                    said, (end, y), (3 if side == "left" else -3, 0), textcoords="offset points", ha=side, va="center", fontsize=7
+                )
+    axes.axvline(panel.middle, color=INK, linewidth=0.8)
+    axes.set_yticks(range(len(found)), [rest.assumption for rest in found])
+    axes.invert_yaxis()
+    axes.margins(x=0.22)
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.set_title(f"{panel.title}: {number(panel.middle, 3)}")
+    axes.set_xlabel(panel.unit)
+    axes.grid(axis="y", visible=False)
+    axes.tick_params(axis="y", length=0)

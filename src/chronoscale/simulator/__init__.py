@@ -1,1 +1,0 @@
-"""Floor 3: schedules replayed on a modelled cluster."""

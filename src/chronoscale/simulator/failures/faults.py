@@ -1,0 +1,191 @@
+"""Faults: a training of many epochs on devices that fail, with checkpoints: restarted, on fewer ranks, or given up.
+
+Training goes on iteration by iteration at the pace of its schedule; after every `every` iterations it stops for a checkpoint, but behind
+the last. A failure takes one rank away. What was done since the last whole checkpoint, or the begin, is lost. Then, by the policy,
+
+- stop: the training is over;
+- restart: the others notice after `detect_s`; after `restart_s` more it goes on from that checkpoint, on as many ranks: there is a spare;
+- shrink: after as long it goes on from it on one rank less, by the schedule for that many. The share of its epoch that was trained carries
+  over, in whole iterations. Where there is no schedule for so few ranks the training is over.
+
+A failure before it goes on begins detection anew. One at the instant at which a checkpoint, a recovery or the training ends comes after
+it. Failures come at given times; at given tasks of the first schedule, half way through the task, when training first comes there, for as
+long as that schedule is the one that is run; and at random: each device that takes part fails after an exponential time with mean `mtbf_s`.
+After MOST failures the training counts as endless. Times are whole nanoseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from chronoscale.simulator.failures.fault_plan import FaultPlan, Points
+from chronoscale.simulator.long_epochs.pace import Pace
+
+Ended = Literal["trained", "stopped", "too few ranks", "endless"]
+MOST = 10_000  # failures
+NOWHERE = Points(())
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a training ended, on how many ranks, after what share of it. restarts: how often it went on.
+
+    ns = useful_ns (iterations that count) + writing_ns (checkpoints that count) + lost_ns (what was done in vain, detection, restarts).
+    """
+
+    ended: Ended
+    ns: int
+    useful_ns: int
+    writing_ns: int
+    lost_ns: int
+    failures: int
+    restarts: int
+    ranks: int
+    done: float
+
+
+def train(
+    plan: FaultPlan,
+    pace: Pace,
+    ranks: int,
+    epochs: int,
+    points: Points = NOWHERE,
+    on: Callable[[int], Pace | None] = lambda ranks: None,
+    seed: int = 0,
+    draw: int = 0,
+    most: int = MOST,
+) -> Outcome:
+    """A training of `epochs` epochs, begun on `ranks` ranks at `pace`. points: `Points.of` its schedule; on: the pace on fewer ranks, None
+    where there is no schedule for that many. Equal seeds and draws fail at equal times."""
+    numbers = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(draw,)))
+    return _Training(plan, pace, ranks, epochs, list(points.at), on, numbers, most).run()
+
+
+class _Training:
+    """Under way: at `now`, with `done` iterations in its last checkpoint. due: device nanoseconds until the next failure at random."""
+
+    def __init__(
+        self,
+        plan: FaultPlan,
+        pace: Pace,
+        ranks: int,
+        epochs: int,
+        points: list[tuple[int, int]],
+        on: Callable[[int], Pace | None],
+        numbers: np.random.Generator,
+        most: int,
+    ) -> None:
+        self.plan, self.pace, self.ranks, self.epochs, self.points, self.on = plan, pace, ranks, epochs, points, on
+        self.numbers, self.most, self.times = numbers, most, sorted(map(_ns, plan.times_s))
+        self.writes, self.recovers = _ns(plan.checkpoint_s), _ns(plan.detect_s) + _ns(plan.restart_s)
+        self.now = self.useful = self.writing = self.lost = self.done = self.failures = self.restarts = 0
+        self.due = self._drawn()
+
+    def run(self) -> Outcome:
+        while True:
+            whole = self._until(self.pace.iterations * self.epochs)
+            fails = self._next(self._at_task())
+            if fails is None or fails - self.now >= whole:
+                self._keep(self.pace.iterations * self.epochs, whole)
+                self._pass(whole)
+                return self._outcome("trained")
+            self._fail(fails)
+            if (ended := self._recover()) is not None:
+                return self._outcome(ended)
+
+    def _until(self, done: int) -> int:
+        """ns from now until so many iterations are done, the checkpoints before the last of them written."""
+        every = self.plan.every
+        return self.pace.spent(done) - self.pace.spent(self.done) + self.writes * max(0, (done - 1) // every - self.done // every)
+
+    def _at_task(self) -> int | None:
+        """When the next failure at a task comes."""
+        if not self.points:
+            return None
+        done, into = self.points[0]
+        return self.now + max(0, self._until(done) + self.writes * (done > self.done and done % self.plan.every == 0) + into)
+
+    def _next(self, at_task: int | None = None) -> int | None:
+        """When the next failure comes."""
+        found = [time for time in (at_task, *self.times[:1]) if time is not None]
+        found += [] if self.due is None else [self.now + -(-self.due // self.ranks)]
+        return None if not found else max(self.now, min(found))
+
+    def _fail(self, time: int) -> None:
+        """While it trains: back to the last checkpoint."""
+        every, passed = self.plan.every, time - self.now
+        low, high = self.done // every, (self.pace.iterations * self.epochs - 1) // every
+        while low < high:  # the last checkpoint that is whole by then
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self._until(middle * every) + self.writes <= passed else (low, middle - 1)
+        kept = max(self.done, low * every)
+        self._keep(kept, passed, self._until(kept) + self.writes if kept > self.done else 0)
+        self._pass(passed)
+
+    def _keep(self, done: int, passed: int, kept: int | None = None) -> None:
+        """Of `passed` ns, those up to `done` iterations and, if any, their checkpoint count, `kept` in all; the rest is lost."""
+        useful, kept = self.pace.spent(done) - self.pace.spent(self.done), passed if kept is None else kept
+        self.useful, self.writing, self.lost = self.useful + useful, self.writing + kept - useful, self.lost + passed - kept
+        self.done = done
+
+    def _pass(self, ns: int) -> None:
+        self.now += ns
+        if self.due is not None:
+            self.due -= self.ranks * ns
+
+    def _recover(self) -> Ended | None:
+        """From a failure that is now; None where training goes on."""
+        while True:
+            self._count()
+            if self.plan.policy == "stop":
+                return "stopped"
+            if self.plan.policy == "shrink":
+                self.ranks, self.points = self.ranks - 1, []
+                if not self.ranks:
+                    return "too few ranks"
+            if self.failures >= self.most:
+                return "endless"
+            fails = self._next()
+            if fails is None or fails - self.now >= self.recovers:
+                break
+            self.lost += fails - self.now
+            self._pass(fails - self.now)
+        self.lost += self.recovers
+        self._pass(self.recovers)
+        if self.plan.policy == "shrink" and not self._shrunk():
+            return "too few ranks"
+        self.restarts += 1
+        return None
+
+    def _count(self) -> None:
+        """One failure more; the one that has come will not come again."""
+        self.failures += 1
+        if self.times and self.times[0] <= self.now:
+            self.times.pop(0)
+        elif self.due is not None and self.due <= 0:
+            self.due = self._drawn()
+        else:
+            self.points.pop(0)
+
+    def _drawn(self) -> int | None:
+        return None if self.plan.mtbf_s is None else int(self.numbers.exponential(self.plan.mtbf_s * 1e9))
+
+    def _shrunk(self) -> bool:
+        found = self.on(self.ranks)
+        if found is not None:
+            epoch, rest = divmod(self.done, self.pace.iterations)
+            self.done = epoch * found.iterations + rest * found.iterations // self.pace.iterations
+            self.pace = found
+        return found is not None
+
+    def _outcome(self, ended: Ended) -> Outcome:
+        done = self.done / (self.pace.iterations * self.epochs)
+        return Outcome(ended, self.now, self.useful, self.writing, self.lost, self.failures, self.restarts, self.ranks, done)
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * 1e9)

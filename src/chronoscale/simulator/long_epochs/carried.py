@@ -1,0 +1,81 @@
+"""Carried: where one stretch of an epoch leaves a cluster, and the next one begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from chronoscale.simulator.engine import Engine, times
+from chronoscale.simulator.launches import Launches
+from chronoscale.simulator.sharing.shares import Shares
+from chronoscale.strategies.cluster import Device
+from chronoscale.strategies.planning.stretch import Stretch
+from chronoscale.strategies.schedule import Ints, Op
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Carried:
+    """ended_ns: of each rank's last step, from when on all its streams are free; launched_ns: from when on its host may launch what comes
+    next. Int64 [ranks] both.
+
+    Streams need no more: no row of a rank starts before the step. Hosts run ahead of the device: one has launched all that came, and waits
+    for the step of the iteration before the last; what the next iteration but one waits for is the step that the stretch opens with.
+    """
+
+    ended_ns: Ints
+    launched_ns: Ints
+
+    @classmethod
+    def nothing(cls, ranks: int) -> Carried:
+        """Before an epoch."""
+        return cls(np.zeros(ranks, np.int64), np.zeros(ranks, np.int64))
+
+
+def resumed(
+    stretch: Stretch,
+    device: Device,
+    ns: Ints,
+    launches: Launches | None,
+    carried: Carried,
+    shares: Shares | None = None,
+    engine: Engine = "native",
+) -> tuple[Ints, Ints, Carried]:
+    """Start and end of rows, int64 [n] each, on the epoch's clock, the opening steps from 0 to when they had ended; and what is carried on.
+
+    `ns`, `launches`, `shares`: as `engine.times`; what they say of opening steps is left aside, which must share nothing. Rows share as in
+    the whole epoch where all ranks meet before their last steps, and no step takes anything of another rank's. Raises UserError as
+    `engine.times`, and ValueError where iterations overlap or where hosts that launch have work of their own.
+    """
+    schedule, ranks = stretch.schedule, stretch.schedule.ranks
+    if launches is not None and schedule.hosted.any():
+        raise ValueError(
+            f"strategy '{schedule.name}': what its hosts do themselves holds launches of later iterations, which is not carried on"
+        )
+    ns = np.concatenate([carried.ended_ns, ns[ranks:]])
+    if launches is not None:
+        length = launches.length_ns.copy()
+        length[np.searchsorted(launches.rank, np.arange(ranks))] = carried.launched_ns  # the opening step's turn is a host's first
+        launches = replace(launches, length_ns=length)
+    begin, end = times(schedule, device, ns, launches, shares, engine)
+    steps = schedule.tasks(Op.OPTIMIZE)
+    step, rank = schedule.iteration[steps], schedule.rank[steps]
+    ended, before = (np.full(ranks, -1, np.int64) for _ in range(2))
+    np.maximum.at(ended, rank, end[steps])
+    np.maximum.at(before, rank[step < schedule.iterations - 1], end[steps[step < schedule.iterations - 1]])
+    if (begin[ranks:] < carried.ended_ns[schedule.rank[ranks:]]).any() or (end > ended[schedule.rank]).any():
+        raise ValueError(f"strategy '{schedule.name}': an iteration begins on a rank before the one before is over, or has no step there")
+    hosts = carried.launched_ns if launches is None else np.maximum(_idle(launches, ranks, end), before)
+    return begin, end, Carried(ended, hosts)
+
+
+def _idle(launches: Launches, ranks: int, end: Ints) -> Ints:
+    """When each rank's host has launched everything, int64 [ranks]."""
+    free, number = np.zeros(ranks, np.int64), np.bincount(launches.rank, minlength=ranks)
+    first = np.cumsum(number) - number
+    gate = np.where(launches.gate >= 0, end[launches.gate], 0)
+    for turn in range(int(number.max())):
+        at = first[number > turn] + turn
+        rank = launches.rank[at]
+        free[rank] = np.maximum(free[rank], gate[at]) + launches.length_ns[at]
+    return free

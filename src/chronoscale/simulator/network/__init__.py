@@ -1,0 +1,1 @@
+"""What communication takes: links and switches, the way of each byte, NCCL's model of collectives."""

@@ -1,0 +1,187 @@
+"""Traffic: which links the rows of a schedule cross, and with how many bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from chronoscale.datasets.arrays import Int32
+from chronoscale.simulator.network import collective_times
+from chronoscale.simulator.network.collective_times import Joined
+from chronoscale.simulator.network.collectives import Collectives, Costs, Group
+from chronoscale.simulator.network.links import LinkGraph
+from chronoscale.simulator.network.patterns import Kind, Patterns, crossed
+from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.costs import Floats
+from chronoscale.strategies.schedule import Ints, Op, Schedule
+from chronoscale.strategies.trace import Source
+
+PATTERN: dict[Op, Kind] = {Op.ALLREDUCE: "ring", Op.ALLGATHER: "gather", Op.ALLTOALL: "exchange"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Traffic:
+    """t rows that use links, in no particular order, with u uses of a link; entries of row i: `ptr[i]` to `ptr[i + 1]`.
+
+    row: of a collective, its first one (of a message, the earlier of its two). latency_ns: how much of its time alone a row uses no
+    link. bytes: what crosses the link, with what a protocol adds to the data. A link that a model of the network leaves out (alpha-beta
+    knows no switches between machines) may need longer for its bytes than the row lasts.
+    """
+
+    row: Ints  # [t]
+    latency_ns: Ints  # [t]
+    ptr: Ints  # [t + 1]
+    link: Int32  # [u]
+    bytes: Floats  # [u]
+
+    @classmethod
+    def of(cls, schedule: Schedule, cluster: Cluster, joined: Joined | None = None) -> Traffic:
+        """Collectives (`joined`, where they are at hand), and copies between devices and their host. None on links that were fitted: what
+        was measured has it in. Raises ValueError as `network.times`.
+        """
+        parts = [cls.copied(schedule, cluster)]
+        if _measured(cluster):
+            return parts[0]
+        patterns = collective_times.patterns(cluster)
+        links, (found, costs) = patterns.graph, joined or Joined.of(schedule, cluster)
+        if len(found):
+            first = found.first()
+            for group in found.groups():
+                for tree in (False, True):
+                    if (mine := costs.tree[group.index] == tree).any():
+                        parts.append(_together(group, mine, tree, first, costs, patterns))
+            parts.append(_messages(found, schedule, first, costs, links))
+        return cls._joined(parts)
+
+    @classmethod
+    def copied(cls, schedule: Schedule, cluster: Cluster) -> Traffic:
+        """Of copies between devices and their host alone."""
+        if _measured(cluster):
+            return cls._joined([])
+        links = collective_times.patterns(cluster).graph
+        return cls._joined([_copies(schedule, cluster, links, op) for op in (Op.H2D, Op.D2H)])
+
+    @classmethod
+    def _joined(cls, parts: list[Traffic]) -> Traffic:
+        if not parts:
+            none = np.zeros(0, np.int64)
+            return cls(none, none, np.zeros(1, np.int64), none.astype(np.int32), np.zeros(0))
+        count = np.concatenate([np.diff(part.ptr) for part in parts])
+        columns = (np.concatenate([getattr(part, name) for part in parts]) for name in ("row", "latency_ns", "link", "bytes"))
+        row, latency_ns, link, moved = columns
+        return cls(row, latency_ns, np.concatenate([[0], np.cumsum(count)]), link, moved)
+
+
+class Crossed(NamedTuple):
+    """The links of a cluster, and what a schedule's rows move over them."""
+
+    links: LinkGraph
+    traffic: Traffic
+
+    @classmethod
+    def of(cls, schedule: Schedule, cluster: Cluster, joined: Joined | None = None) -> Crossed:
+        """As `Traffic.of`, which says what it raises."""
+        return cls(collective_times.patterns(cluster).graph, Traffic.of(schedule, cluster, joined))
+
+
+def slowest(crossed: Crossed) -> tuple[Ints, Ints]:
+    """Rows that cross links, as `Traffic.row`, and the link of each that takes longest for its bytes; int64 [t] both."""
+    links, traffic = crossed
+    took = traffic.bytes / links.bandwidth[traffic.link]
+    place = np.repeat(np.arange(len(traffic.row)), np.diff(traffic.ptr))
+    order = np.lexsort((took, place))
+    last = order[np.cumsum(np.bincount(place, minlength=len(traffic.row)))[np.diff(traffic.ptr) > 0] - 1]
+    return traffic.row[np.diff(traffic.ptr) > 0], traffic.link[last].astype(np.int64)
+
+
+def _measured(cluster: Cluster) -> bool:
+    return collective_times.origin(cluster) is Source.FITTED or cluster.device.on_host
+
+
+def _ns(seconds: Floats) -> Ints:
+    return np.rint(seconds * 1e9).astype(np.int64)
+
+
+def _copies(schedule: Schedule, cluster: Cluster, links: LinkGraph, op: Op) -> Traffic:
+    row = schedule.tasks(op)
+    ranks, place = np.unique(schedule.rank[row], return_inverse=True)
+    ways = (links.to_device if op is Op.H2D else links.to_host)(ranks.astype(np.int64))[place]
+    used = ways >= 0
+    latency = np.full(len(row), round(cluster.device.h2d.latency_s * 1e9), np.int64)
+    count = used.sum(axis=1)
+    moved = np.repeat(schedule.bytes[row].astype(np.float64), count)
+    return Traffic(row, latency, np.concatenate([[0], np.cumsum(count)]), ways[used].astype(np.int32), moved)
+
+
+def _together(group: Group, mine: Ints, tree: bool, first: Ints, costs: Costs, patterns: Patterns) -> Traffic:
+    index, pattern = group.index[mine], patterns.of("tree" if tree else PATTERN[group.op], group.ranks)
+    moved = pattern.bytes(group.moved[:, mine]) / costs.wire[index]
+    ptr = np.arange(len(index) + 1) * len(pattern.link)
+    return Traffic(first[index], _ns(costs.latency_s[index]), ptr, np.tile(pattern.link.astype(np.int32), len(index)), moved.T.ravel())
+
+
+def _messages(found: Collectives, schedule: Schedule, first: Ints, costs: Costs, links: LinkGraph) -> Traffic:
+    index, source, target = found.messages(schedule)
+    parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64)), *crossed(links, source, target)]
+    pair, link = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    uses, times = np.unique(pair * len(links) + link, return_counts=True)
+    pair, link = np.divmod(uses, len(links))
+    moved = np.maximum(found.moved[found.begin[index]], found.moved[found.begin[index] + 1]) / costs.wire[index]
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=len(index)))])
+    return Traffic(first[index], _ns(costs.latency_s[index]), ptr, link.astype(np.int32), moved[pair] * times)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkUse:
+    """A row of `volumes`: a link by name, the bytes that crossed it, its mean utilisation (of 1)."""
+
+    link: str
+    bytes: float
+    utilisation: float
+
+
+def volumes(crossed: Crossed, span_ns: int) -> pd.DataFrame:
+    """What crosses each link that is used in `span_ns`: columns link, bytes, utilisation (mean, of 1), the busiest first."""
+    links, traffic = crossed
+    return utilised(loads(traffic, links), links, span_ns)
+
+
+def loads(traffic: Traffic, links: LinkGraph) -> Floats:
+    """Bytes that cross each link, float64 [links]."""
+    return np.asarray(np.bincount(traffic.link, weights=traffic.bytes, minlength=len(links)), np.float64)
+
+
+def crossing(schedule: Schedule, cluster: Cluster, joined: Joined) -> Floats:
+    """`loads` of the traffic of a schedule, not made row by row: float64 [links]."""
+    patterns = collective_times.patterns(cluster)
+    links, (found, costs) = patterns.graph, joined
+    moved = np.zeros(len(links))
+    if _measured(cluster):
+        return moved
+    for group in found.groups():
+        for tree in (False, True):
+            if (mine := costs.tree[group.index] == tree).any():
+                pattern = patterns.of("tree" if tree else PATTERN[group.op], group.ranks)
+                moved[pattern.link] += pattern.total(group.moved[:, mine], costs.wire[group.index[mine]])
+    for op, way in ((Op.H2D, links.to_device), (Op.D2H, links.to_host)):
+        row, ways = schedule.tasks(op), way(np.arange(schedule.ranks))
+        each = np.bincount(schedule.rank[row], weights=schedule.bytes[row], minlength=schedule.ranks)
+        np.add.at(moved, ways[ways >= 0], np.repeat(each, (ways >= 0).sum(axis=1)))
+    return moved + loads(_messages(found, schedule, found.first(), costs, links), links) if len(found) else moved
+
+
+def utilised(moved: Floats, links: LinkGraph, span_ns: int) -> pd.DataFrame:
+    """As `volumes`, of the bytes that cross each link, float64 [links]."""
+    used = np.flatnonzero(moved)
+    share = moved[used] / links.bandwidth[used] / max(span_ns, 1) * 1e9
+    order = np.argsort(-share, kind="stable")
+    columns = {"link": [links.names[link] for link in used[order]], "bytes": moved[used][order], "utilisation": share[order]}
+    return pd.DataFrame(columns)
+
+
+def busiest(volumes: pd.DataFrame, most: int = 5) -> tuple[LinkUse, ...]:
+    """The first rows of `volumes`."""
+    return tuple(LinkUse(link, moved, used) for link, moved, used in volumes.head(most).itertuples(index=False))

@@ -1,0 +1,1 @@
+"""What rows take of resources that other rows want at the same time."""

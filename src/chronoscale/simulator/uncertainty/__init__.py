@@ -1,0 +1,1 @@
+"""What a simulation takes for granted, and how far its answers move with it."""

@@ -1,0 +1,197 @@
+"""Assumptions: what a simulation takes for granted, each replaced by what it might be instead, one at a time.
+
+What an answer rests on: a plan stays as it is, and its epoch is replayed with one assumption changed to the low and to the high end of its
+range. Of fitted costs only those of the network, of jitter and of stragglers remain: the others were measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from chronoscale.simulator.network.links import topology
+from chronoscale.simulator.sharing.uncontended import Alone
+from chronoscale.simulator.uncertainty.draws import Draws
+from chronoscale.simulator.uncertainty.spec import Stragglers, Uncertainty
+from chronoscale.strategies.cluster import Cluster, Device, Link
+from chronoscale.strategies.costs import CostModel, DatasheetCosts
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.topology import Topology
+
+DRAWS = 5  # replays of what differs from draw to draw; their median counts
+
+
+class Supposed(NamedTuple):
+    """What an epoch is replayed with."""
+
+    cluster: Cluster
+    costs: CostModel
+    uncertainty: Uncertainty
+
+
+Change = Callable[[Supposed], Supposed]
+
+
+class Assumption(NamedTuple):
+    """`low` and `high`: the ends of its range in words; `source`: where that is from; `lower` and `upper`: what the ends change, None for
+    what is simulated anyway."""
+
+    name: str
+    low: str
+    high: str
+    source: str
+    lower: Change | None
+    upper: Change | None
+    measured: bool = False  # a profile of the device replaces it
+
+
+def _device(change: Callable[[Device], Device]) -> Change:
+    def changed(one: Supposed) -> Supposed:
+        device = change(one.cluster.device)
+        costs = replace(one.costs, device=device) if isinstance(one.costs, DatasheetCosts) else one.costs
+        return Supposed(replace(one.cluster, device=device), costs, one.uncertainty)
+
+    return changed
+
+
+def _efficiency(share: float) -> Change:
+    return lambda one: one._replace(costs=replace(one.costs, efficiency=share) if isinstance(one.costs, DatasheetCosts) else one.costs)
+
+
+def _launch(times: float) -> Change:
+    return _device(lambda device: replace(device, launch_s=device.launch_s * times, graph_s=device.graph_s * times))
+
+
+def _memory(times: float) -> Change:
+    return _device(lambda device: replace(device, memory_bandwidth=device.memory_bandwidth * times))
+
+
+def _bus(bandwidth: float, latency: float = 1.0) -> Change:
+    def changed(one: Supposed) -> Supposed:
+        found = _device(lambda device: replace(device, h2d=_link(device.h2d, bandwidth, latency)))(one)
+        return found._replace(cluster=replace(found.cluster, topology=_switched(found.cluster.topology, bandwidth)))
+
+    return changed
+
+
+def _switched(keys: Topology | None, bandwidth: float) -> Topology | None:
+    """With PCIe switches' links to the host as much faster."""
+    if keys is None or keys.switches is None:
+        return keys
+    return keys.model_copy(update={"switches": keys.switches.model_copy(update={"bandwidth": keys.switches.bandwidth * bandwidth})})
+
+
+def _network(bandwidth: float, latency: float = 1.0) -> Change:
+    return lambda one: one._replace(cluster=replace(one.cluster, inter=_link(one.cluster.inter, bandwidth, latency)))
+
+
+def _inside(bandwidth: float, latency: float = 1.0) -> Change:
+    return lambda one: one._replace(cluster=replace(one.cluster, intra=_link(one.cluster.intra, bandwidth, latency)))
+
+
+def _sharing(contention: bool) -> Change:
+    return lambda one: one._replace(cluster=replace(one.cluster, contention=contention))
+
+
+def _link(link: Link, bandwidth: float, latency: float) -> Link:
+    return Link(link.bandwidth * bandwidth, link.latency_s * latency)
+
+
+def _uncertain(**keys: float | Stragglers) -> Change:
+    return lambda one: one._replace(uncertainty=replace(one.uncertainty, **keys))  # type: ignore[arg-type]
+
+
+_FACTOR = "a factor of two: no datasheet has it, and hosts differ"
+_LINE = "half of the line rate, where links are shared, to all of it"
+ASSUMPTIONS = (
+    Assumption(
+        "kernel efficiency",
+        "0.3",
+        "0.9",
+        "of peak: scattered rows, to vector additions (0.86 to 0.92 on an H200: github.com/XAheli/Kernel-Profiling)",
+        _efficiency(0.3),
+        _efficiency(0.9),
+        measured=True,
+    ),
+    Assumption("kernel launch", "× 0.5", "× 2", _FACTOR, _launch(0.5), _launch(2.0), measured=True),
+    Assumption(
+        "memory bandwidth",
+        "× 0.8",
+        "× 1",
+        "datasheets state the peak; other kernels and refreshes take some",
+        _memory(0.8),
+        None,
+        measured=True,
+    ),
+    Assumption("PCIe bandwidth", "× 0.5", "× 1", "copies from pageable memory, to the bus's rate", _bus(0.5), None, measured=True),
+    Assumption("PCIe latency", "× 0.5", "× 2", _FACTOR, _bus(1.0, 0.5), _bus(1.0, 2.0), measured=True),
+    Assumption("network bandwidth", "× 0.5", "× 1", _LINE, _network(0.5), None),
+    Assumption(
+        "network latency", "× 0.5", "× 2", "a factor of two: hops between leaf and spine switches", _network(1.0, 0.5), _network(1.0, 2.0)
+    ),
+    Assumption("bandwidth inside a node", "× 0.5", "× 1", _LINE, _inside(0.5), None),
+    Assumption("latency inside a node", "× 0.5", "× 2", _FACTOR, _inside(1.0, 0.5), _inside(1.0, 2.0)),
+    Assumption("contention", "none", "as modelled", "rows side by side, each as if it ran alone", _sharing(False), _sharing(True)),
+    Assumption("jitter of rows", "none", "20 %", "stated, not measured", None, _uncertain(jitter=0.2)),
+    Assumption("sway of ranks", "none", "20 %", "stated, not measured", None, _uncertain(sway=0.2)),
+    Assumption(
+        "slowest GPU",
+        "× 1",
+        "× 1.5",
+        "outliers of identical GPUs are up to 1.5 times slower than the median (Sinha et al., SC 2022)",
+        None,
+        _uncertain(stragglers=Stragglers(1, "gpu", 1.5)),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The epoch with one assumption at either end of its range, s; `epoch_s` with none changed, and without jitter."""
+
+    assumption: str
+    low: str
+    high: str
+    source: str
+    epoch_s: float
+    low_s: float
+    high_s: float
+
+    @property
+    def size(self) -> float:
+        """The larger of the two changes, relative to the epoch."""
+        return max(abs(self.low_s - self.epoch_s), abs(self.high_s - self.epoch_s)) / self.epoch_s if self.epoch_s else 0.0
+
+
+def effects(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty: Uncertainty, seed: int) -> tuple[Effect, ...]:
+    """Of every assumption that changes anything. Classes of devices stay as stated; jitter, sway and stragglers are assumptions here.
+
+    Raises UserError as `replay`.
+    """
+    joined = replace(cluster, topology=topology(cluster))  # what is supposed of links is not to move with what is changed
+    plain = Supposed(joined, costs, Uncertainty(classes=uncertainty.classes))
+    alone = Alone.of(schedule, joined, costs)
+    epoch_s = _epoch_s(schedule, plain, alone, seed)
+
+    def end_s(change: Change | None) -> float:
+        if change is None or (supposed := change(plain)) == plain:
+            return epoch_s
+        where, what, _ = supposed
+        same = where == joined and what is costs
+        return _epoch_s(schedule, supposed, alone if same else Alone.of(schedule, where, what).beside(alone), seed)
+
+    def ends(one: Assumption) -> Effect:
+        low_s, high_s = end_s(one.lower), end_s(one.upper)
+        return Effect(one.name, one.low, one.high, one.source, epoch_s, low_s, high_s)
+
+    known = isinstance(costs, DatasheetCosts)
+    found = [ends(one) for one in ASSUMPTIONS if known or not one.measured]
+    return tuple(one for one in found if one.size > 0)
+
+
+def _epoch_s(schedule: Schedule, supposed: Supposed, alone: Alone, seed: int) -> float:
+    draws = DRAWS if supposed.uncertainty.random else 1
+    return float(np.median(Draws.of(schedule, *supposed, seed, alone).spans(draws))) / 1e9

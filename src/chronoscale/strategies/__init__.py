@@ -1,1 +1,0 @@
-"""Floor 2: the shared language (workload, schedule, trace, costs, cluster) and one folder a system."""

@@ -1,0 +1,1 @@
+"""How long a row takes: rooflines, fitted curves, learned predictors, counted kernels and bytes."""

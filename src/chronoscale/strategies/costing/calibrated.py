@@ -1,0 +1,60 @@
+"""Calibrated: costs fitted to what a training run has shown so far, and a scaled guess for what it has not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from chronoscale.strategies.costing.curves import curves
+from chronoscale.strategies.costs import CostModel, FittedCosts, Floats
+from chronoscale.strategies.schedule import COLLECTIVES, Ints, Op, Schedule
+from chronoscale.strategies.trace import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """`fitted` where it has a curve for the operation and width; elsewhere `rough` times `factor`, marked as extrapolated.
+
+    A run's own epochs never show every form that a planner weighs (a full graph where the map was taken): those need a guess on the
+    same scale.
+    """
+
+    fitted: FittedCosts
+    rough: CostModel
+    factor: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.fitted.name}, elsewhere {self.rough.name} x {self.factor:.3g}"
+
+    @property
+    def launch_ns(self) -> int:
+        """The fitted curves': what a run's epochs have shown holds what launching took."""
+        return self.fitted.launch_ns
+
+    def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
+        """The guess's."""
+        return self.rough.occupies(schedule, rows, ns)
+
+    def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
+        ns, source = np.zeros(len(rows), np.int64), Source.FITTED
+        seen = {fit.curve for fit in self.fitted.fits}
+        for curve, chosen in curves(schedule, rows):
+            known = curve in seen
+            found, origin = (self.fitted if known else self.rough).predict(schedule, rows[chosen])
+            ns[chosen] = found if known else np.rint(found * self.factor).astype(np.int64)
+            source = source if known and origin is Source.FITTED else Source.EXTRAPOLATED
+        return ns, source
+
+
+def factor(seen: Sequence[tuple[Schedule, Ints | Floats]], rough: CostModel) -> float:
+    """Measured over predicted time: the median over operations of the ratio of sums. `seen`: schedules and ns of their rows, [tasks]."""
+    ratios = []
+    for schedule, ns in seen:
+        for code in np.unique(schedule.op):
+            if Op(code) not in COLLECTIVES:
+                rows = schedule.tasks(Op(code))
+                ratios.append(ns[rows].sum() / max(rough.predict(schedule, rows)[0].sum(), 1))
+    return float(np.median(ratios)) if ratios else 1.0

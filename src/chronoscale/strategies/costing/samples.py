@@ -1,0 +1,41 @@
+"""Samples: how many measured tasks the costs of a schedule rest on, and how much those varied."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chronoscale.errors import UserError
+from chronoscale.strategies.costing.curves import curves
+from chronoscale.strategies.costs import CostModel, FittedCosts, Floats
+from chronoscale.strategies.schedule import Op, Schedule
+
+FEW = 20  # of a curve: its error is told by a quarter of them, and no five tasks make a figure
+
+
+def few(costs: CostModel, schedule: Schedule) -> tuple[str, ...]:
+    """Operations of `schedule` whose curves were fitted on fewer than FEW samples, in the order of `Op`; none where nothing was fitted."""
+    if not isinstance(costs, FittedCosts):
+        return ()
+    thin = {fit.curve for fit in costs.fits if fit.samples < FEW}
+    found = {curve.op for curve, _ in curves(schedule, np.arange(len(schedule))) if curve in thin}
+    return tuple(op.name for op in Op if op.name in found)
+
+
+def spreads(costs: CostModel, schedule: Schedule) -> Floats:
+    """Relative standard deviation of each row's time from repeat to repeat, float64 [n]; 0 for collectives. Raises UserError for costs that
+    were not fitted, and as `FittedCosts.of`."""
+    fitted, rows, found = _fitted(costs), np.flatnonzero(schedule.collective < 0), np.zeros(len(schedule))
+    for curve, own in curves(schedule, rows):
+        found[rows[own]] = fitted.of(curve).spread
+    return found
+
+
+def swaying(costs: CostModel) -> float:
+    """`FittedCosts.sway`. Raises UserError for costs that were not fitted."""
+    return _fitted(costs).sway
+
+
+def _fitted(costs: CostModel) -> FittedCosts:
+    if not isinstance(costs, FittedCosts):
+        raise UserError(f"uncertainty: {costs.name} was not fitted, so no repeats say how much rows vary; state it as a number")
+    return costs

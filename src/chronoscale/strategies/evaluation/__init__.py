@@ -1,0 +1,1 @@
+"""What is read off traces: metrics, fidelity of predictions, rank correlations."""

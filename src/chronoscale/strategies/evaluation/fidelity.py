@@ -1,0 +1,135 @@
+"""Fidelity: a predicted trace joined with measured ones, task by task, and what of them has no partner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from chronoscale.datasets.arrays import Int32, UInt8
+from chronoscale.strategies.costs import Floats
+from chronoscale.strategies.planning.cuda_graphs import as_graphs
+from chronoscale.strategies.schedule import Ints, Op
+from chronoscale.strategies.trace import Source, Trace
+
+ITERATION, TOTAL = "ITERATION", "TOTAL"
+SAMPLED = (Source.MEASURED, Source.FITTED)  # durations that samples of the operation stand behind
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What of two traces was compared. rows: in either; compared: in both, and in all repeats. unmeasured, unpredicted: operations of rows
+    that the other lacks. unsampled: operations that are predicted from no samples. share: of the measured time of all rows, of 1; NaN
+    where nothing took time."""
+
+    rows: int
+    compared: int
+    share: float
+    unmeasured: tuple[str, ...] = ()
+    unpredicted: tuple[str, ...] = ()
+    unsampled: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether all was compared, with predictions from samples."""
+        return self.compared == self.rows and not self.unsampled
+
+    def __str__(self) -> str:
+        said = [f"{self.compared:,} of {self.rows:,} rows compared"]
+        if self.compared < self.rows:
+            said[0] += f" ({self.share:.1%} of the measured time)"
+        lacks = (("predicted only", self.unmeasured), ("measured only", self.unpredicted), ("predicted without samples", self.unsampled))
+        return "; ".join([*said, *(f"{what}: {', '.join(ops)}" for what, ops in lacks if ops)])
+
+
+def coverage(predicted: Trace, measured: Sequence[Trace]) -> Coverage:
+    """Of a prediction and repeats. Raises ValueError when they are of different schedules."""
+    predicted = as_graphs(predicted, measured[0]) if len(measured) else predicted
+    both, taken = _common(predicted, measured)[0], np.concatenate([trace.task for trace in measured])
+    every = np.union1d(predicted.task, taken)
+    shown = np.array([_part(trace, both).duration_ns.sum() for trace in measured], np.float64)
+    whole = np.array([trace.duration_ns.sum() for trace in measured], np.float64)
+    unsampled = predicted.op[np.isin(predicted.task, both) & ~np.isin(predicted.source, SAMPLED)]
+    return Coverage(
+        rows=len(every),
+        compared=len(both),
+        share=float(np.median(shown / whole)) if whole.all() else float("nan"),
+        unmeasured=_ops(predicted.op[~np.isin(predicted.task, both)]),
+        unpredicted=_ops(np.concatenate([trace.op[~np.isin(trace.task, both)] for trace in measured])),
+        unsampled=_ops(unsampled),
+    )
+
+
+def fidelity(predicted: Trace, measured: Sequence[Trace], iteration: Int32 | None = None, span_ns: float | None = None) -> pd.DataFrame:
+    """Per operation, per iteration and in total: predicted and measured ms, signed error %, and the spread of the repeats in % (standard
+    deviation), which no error can beat.
+
+    Tasks are joined by their number; of those in all traces an operation is the sum over `tasks`, and `task_error_pct` the median of the
+    single tasks' signed errors, each against the median of its repeats. ITERATION, where `iteration` (int [tasks of the schedule]) says
+    whose a task is, is the middle one of `tasks` iterations, each as long as it moves the end of all rows so far: lengths add up to the
+    epoch. TOTAL is the span; predicted it is `span_ns`, where ranks that wait for each other were drawn. Raises
+    ValueError when the traces are of different schedules.
+    """
+    predicted = as_graphs(predicted, measured[0]) if len(measured) else predicted
+    both, op = _common(predicted, measured)
+    known, repeats = _part(predicted, both), [_part(trace, both) for trace in measured]
+    times = np.stack([trace.duration_ns for trace in repeats])
+    rows = []
+    for code in np.unique(op):
+        mine = op == code
+        rows.append(_row(Op(code).name, known.duration_ns[mine].sum(), times[:, mine].sum(1), known.duration_ns[mine], times[:, mine]))
+    if iteration is not None and len(both):
+        lengths, found = _lengths(known, iteration[both]), np.stack([_lengths(trace, iteration[both]) for trace in repeats])
+        rows.append(_row(ITERATION, float(np.median(lengths)), np.median(found, axis=1), lengths, found))
+    none = np.zeros(0, np.int64)
+    spans = np.array([trace.span_ns for trace in repeats])
+    rows.append(_row(TOTAL, known.span_ns if span_ns is None else span_ns, spans, none, none[None]))
+    return pd.DataFrame([{**row, "tasks": len(both)} if row["op"] == TOTAL else row for row in rows])
+
+
+def _row(name: str, predicted: float, measured: Floats | Ints, each: Ints, eaches: Ints) -> dict[str, object]:
+    """One line: sums [repeats] of what is measured, and each task's ns, predicted [tasks] and measured [repeats, tasks]."""
+    middle, alone = float(np.median(measured)), np.median(eaches, axis=0)
+    timed = alone > 0
+    return {
+        "op": name,
+        "predicted_ms": predicted / 1e6,
+        "measured_ms": middle / 1e6,
+        "error_pct": 100 * (predicted / middle - 1) if middle > 0 else float("nan"),
+        "spread_pct": 100 * float(np.std(measured) / middle) if len(measured) > 1 and middle > 0 else float("nan"),
+        "task_error_pct": 100 * float(np.median(each[timed] / alone[timed] - 1)) if timed.any() else float("nan"),
+        "tasks": len(each),
+    }
+
+
+def _lengths(trace: Trace, iteration: Int32) -> Ints:
+    """Of each iteration, ns: how far it moves the end of all rows so far."""
+    numbers, of = np.unique(iteration, return_inverse=True)
+    end = np.full(len(numbers), trace.start_ns.min())
+    np.maximum.at(end, of, trace.end_ns)
+    return np.diff(np.maximum.accumulate(end), prepend=trace.start_ns.min())
+
+
+def _common(predicted: Trace, measured: Sequence[Trace]) -> tuple[Ints, Ints]:
+    """Tasks that are in all traces, ascending, and their operations."""
+    both = predicted.task
+    for trace in measured:
+        both = np.intersect1d(both, trace.task)
+    known = _part(predicted, both)
+    for trace in measured:
+        part = _part(trace, both)
+        if trace.ranks != predicted.ranks or (part.op != known.op).any() or (part.rank != known.rank).any():
+            raise ValueError("fidelity joins traces of one schedule")
+    return both, known.op.astype(np.int64)
+
+
+def _part(trace: Trace, tasks: Ints) -> Trace:
+    """The given tasks (ascending), which it has."""
+    order = np.argsort(trace.task)
+    return trace.take(order[np.searchsorted(trace.task, tasks, sorter=order)])
+
+
+def _ops(codes: UInt8) -> tuple[str, ...]:
+    return tuple(Op(code).name for code in np.unique(codes))

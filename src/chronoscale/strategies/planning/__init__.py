@@ -1,0 +1,1 @@
+"""Tools of planners: builders of rows, time limits, stretches of epochs, CUDA graphs."""

@@ -1,0 +1,119 @@
+"""Builder: schedules made of blocks of rows, so that millions of tasks are planned by a few array operations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from chronoscale.strategies.costing.kernels import SINGLE, Kernels
+from chronoscale.strategies.schedule import COLUMNS, Ints, Lane, Op, Schedule
+
+NONE = -1
+Columns = Mapping[str, ArrayLike]
+
+
+class Sink(Protocol):
+    """What a planner adds blocks to: a Builder, or a Timer in its place."""
+
+    def add(self, op: Op, lane: Lane, *columns: Columns, where: NDArray[np.bool_] | None = None, after: Sequence[Ints] = ()) -> Ints:
+        """One row a site; returns a handle a site."""
+        ...
+
+
+class Blocks(Sink, Protocol):
+    """A Builder, or a Recast in its place."""
+
+    kernels: Kernels
+
+    def link(self, task: Ints, dep: Ints) -> None:
+        """Let `task` wait for `dep`, site by site."""
+        ...
+
+
+class Builder:
+    """Collects blocks; `finish` orders and freezes them.
+
+    A block is one row for each of n *sites* (a site: a snapshot group, or a rank and iteration). `add` returns one row handle a site,
+    -1 where `where` is false; handles go into `after` of later blocks. Rows are finally sorted by `order` (stable, so that blocks of
+    equal order keep the sequence in which they were added). A planner therefore reads like one iteration of its strategy.
+    """
+
+    def __init__(
+        self, name: str, ranks: int, resident: int = 0, kind: str = "groups", host: int = 0, feeding: str = "", kernels: Kernels = SINGLE
+    ) -> None:
+        """As the fields of `Schedule`; `kernels` counts those of every block that does not say how many it has, and what they move."""
+        self.kernels = kernels
+        self.name, self.ranks, self.resident, self.kind, self.host, self.feeding = name, ranks, resident, kind, host, feeding
+        self._blocks: list[dict[str, NDArray[np.generic]]] = []
+        self._order: list[Ints] = []
+        self._edges: list[tuple[Ints, Ints]] = []
+        self._count = 0
+
+    def add(self, op: Op, lane: Lane, *columns: Columns, where: NDArray[np.bool_] | None = None, after: Sequence[Ints] = ()) -> Ints:
+        """Append a block. `columns` (merged, later ones win) broadcast to the sites; `rank` and `order` are among them.
+
+        Returns handles int64 [sites]. Raises TypeError for a column that no schedule has.
+        """
+        values: dict[str, ArrayLike] = {"collective": NONE, "unit": NONE, "step": NONE, "layer": NONE}
+        for part in columns:
+            values.update(part)
+        order = np.asarray(values.pop("order"), np.int64)
+        if unknown := set(values) - set(COLUMNS):
+            raise TypeError(f"no such schedule column: {', '.join(sorted(unknown))}")
+        values |= {"op": int(op), "lane": int(lane)}
+        if "kernels" not in values:
+            values["kernels"] = self.kernels.rows(op, lane, values)
+        if "bytes" not in values:
+            values["bytes"] = self.kernels.moved(op, lane, values)
+        sites = np.broadcast(np.asarray(values["rank"]), order).size
+        chosen = np.arange(sites) if where is None else np.flatnonzero(where)
+        handles = np.full(sites, NONE, np.int64)
+        handles[chosen] = self._count + np.arange(len(chosen))
+
+        def column(name: str) -> NDArray[np.generic]:
+            return np.broadcast_to(np.asarray(values.get(name, 0), dtype=COLUMNS[name]), sites)[chosen]
+
+        self._blocks.append({name: column(name) for name in COLUMNS})
+        self._order.append(np.broadcast_to(order, sites)[chosen])
+        for source in after:
+            self.link(handles, source)
+        self._count += len(chosen)
+        return handles
+
+    def link(self, task: Ints, dep: Ints) -> None:
+        """Let `task` wait for `dep`, site by site; for dependencies on blocks that were added later (an earlier iteration's end)."""
+        known = (task >= 0) & (dep >= 0)
+        self._edges.append((task[known], dep[known]))
+
+    def finish(self) -> Schedule:
+        """The schedule. Raises ValueError when a dependency points to a later row."""
+        if not self._blocks:
+            empty: dict[str, Any] = {name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}
+            return self._frozen(empty, np.zeros(1, np.int64), np.empty(0, np.int64))
+        rows, place = self._sorted()
+        columns: dict[str, Any] = {name: np.concatenate([block[name] for block in self._blocks])[rows] for name in COLUMNS}
+        task = place[np.concatenate([e[0] for e in self._edges])] if self._edges else np.empty(0, np.int64)
+        dep = place[np.concatenate([e[1] for e in self._edges])] if self._edges else np.empty(0, np.int64)
+        by_task = np.argsort(task, kind="stable")
+        ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(task, minlength=self._count))])
+        return self._frozen(columns, ptr, dep[by_task])
+
+    def places(self) -> list[tuple[Ints, Ints]]:
+        """Of each block, one row a site: handles, and which rows of the schedule they are; int64 [sites] both."""
+        _, place = self._sorted()
+        ends = np.cumsum([len(order) for order in self._order])
+        return [(np.arange(end - len(order), end), place[end - len(order) : end]) for order, end in zip(self._order, ends, strict=True)]
+
+    def _sorted(self) -> tuple[Ints, Ints]:
+        """Rows by `order`, and their places then."""
+        rows = np.argsort(np.concatenate(self._order), kind="stable")
+        place = np.empty(self._count, np.int64)
+        place[rows] = np.arange(self._count)
+        return rows, place
+
+    def _frozen(self, columns: dict[str, Any], ptr: Ints, dep: Ints) -> Schedule:
+        columns |= {"dep_ptr": ptr, "dep": dep, "kind": self.kind, "host": self.host, "feeding": self.feeding}
+        return Schedule(self.name, self.ranks, self.resident, **columns)
