@@ -31,7 +31,7 @@ from chronoscale.batching.streams.sampling.locality import hit_rates, reads
 from chronoscale.batching.streams.sampling.thread_binding import by_affinity, placed
 from chronoscale.cuda_ext.native.loader import versions
 from chronoscale.cuda_ext.sampling import bound_threads as crew
-from chronoscale.cuda_ext.sampling.topology import Cpu, Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import Cpu, Topology
 from chronoscale.datasets.catalogue import load
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR

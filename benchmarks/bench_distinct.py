@@ -17,9 +17,9 @@ import numpy as np
 from bench_sampler import batches, hubs
 
 from chronoscale.cuda_ext.native.loader import versions
-from chronoscale.cuda_ext.reference import distinct as distinct_reference
-from chronoscale.cuda_ext.sampling.distinct import compressed, distinct
+from chronoscale.cuda_ext.reference import unique_ids as unique_ids_reference
 from chronoscale.cuda_ext.sampling.temporal import Sampled
+from chronoscale.cuda_ext.sampling.unique_ids import compressed, distinct
 from chronoscale.datasets.streams.tcsr import TCSR
 
 Contestant = Callable[[np.ndarray, np.ndarray, np.ndarray], object]  # slots, counts, filled slots
@@ -28,8 +28,8 @@ Contestant = Callable[[np.ndarray, np.ndarray, np.ndarray], object]  # slots, co
 def contestants(threads: list[int]) -> dict[str, Contestant]:
     found: dict[str, Contestant] = {
         "np.unique with inverse": lambda slots, counts, flat: np.unique(flat, return_inverse=True),
-        "distinct, NumPy": lambda slots, counts, flat: distinct_reference.distinct(flat),
-        "compressed, NumPy": lambda slots, counts, flat: distinct_reference.distinct(distinct_reference.filled(slots, counts)[0]),
+        "distinct, NumPy": lambda slots, counts, flat: unique_ids_reference.distinct(flat),
+        "compressed, NumPy": lambda slots, counts, flat: unique_ids_reference.distinct(unique_ids_reference.filled(slots, counts)[0]),
     }
     for count in threads:
         found[f"distinct, {count} threads"] = lambda slots, counts, flat, t=count: distinct(flat, t)  # type: ignore[misc]

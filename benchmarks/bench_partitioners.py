@@ -35,8 +35,8 @@ from chronoscale.batching.streams.partitioning.quality import Division
 from chronoscale.batching.streams.partitioning.request import Asked, elapsed
 from chronoscale.batching.streams.partitioning.shared_nodes import hottest
 from chronoscale.cuda_ext.native.loader import versions
-from chronoscale.cuda_ext.reference import streaming as streaming_reference
-from chronoscale.cuda_ext.scheduling.streaming import Streaming
+from chronoscale.cuda_ext.reference import event_partitioner as event_partitioner_reference
+from chronoscale.cuda_ext.scheduling.event_partitioner import Streaming
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.arrays import release
 from chronoscale.datasets.generate.events import RandomStream
@@ -92,7 +92,7 @@ def by_event(name: str, stream: EventStream, options: argparse.Namespace) -> Ite
             if native:
                 carried.take(*columns)
             else:
-                streaming_reference.take(carried, *columns, np.empty(count, np.int32))
+                event_partitioner_reference.take(carried, *columns, np.empty(count, np.int32))
             spent.append((time.perf_counter() - start) / count * 1e9)
         yield f"| {name} | {share:g} | {len(stream):,} | {spent[0]:,.0f} | {spent[1]:,.0f} | {spent[1] / spent[0]:,.0f} |"
 

@@ -18,9 +18,9 @@ from chronoscale.batching.streams.sampling.boundary import Boundary, Seat
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling, sample
 from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.cuda_ext.native.arguments import Weighed
-from chronoscale.cuda_ext.reference import boundary as boundary_reference
+from chronoscale.cuda_ext.reference import boundary_decay as boundary_decay_reference
 from chronoscale.cuda_ext.sampling import bound_threads
-from chronoscale.cuda_ext.sampling import boundary as kernel
+from chronoscale.cuda_ext.sampling import boundary_decay as kernel
 from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
@@ -367,7 +367,7 @@ def test_rows_of_another_stream_never_reach_memory(place: str, monkeypatch: pyte
 
 def test_the_reference_looks_as_far_back_as_the_kernel() -> None:
     """The first of 16 fan-outs before the recent ones is seen, the one before it is not."""
-    assert boundary_reference.BACK == 16
+    assert boundary_decay_reference.BACK == 16
     for place in PLACES:
         for first, expected in ((200 - 3 - 48, 1), (200 - 3 - 49, 0)):
             stream = EventStream(2, np.zeros(200, np.int32), np.ones(200, np.int32), np.arange(200))

@@ -13,7 +13,7 @@ from stream_search import NODES, sources
 
 from chronoscale.batching.streams.sampling.locality import GROUP, LINE, XEON, Accesses, Cache, hit_rates, reads
 from chronoscale.batching.streams.sampling.source import Source
-from chronoscale.cuda_ext.sampling.topology import Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import Topology
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
 

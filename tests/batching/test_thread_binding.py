@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.batching.streams.sampling.thread_binding import Binding, by_affinity, matched, placed
-from chronoscale.cuda_ext.sampling.topology import Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import Topology
 from chronoscale.errors import UserError
 
 

@@ -13,8 +13,8 @@ from profiles import examples
 from torch import Tensor
 
 from chronoscale.cuda_ext.native.backend import set_threads
-from chronoscale.cuda_ext.operators import blocks
-from chronoscale.cuda_ext.operators.cells import Weights
+from chronoscale.cuda_ext.operators import row_blocks
+from chronoscale.cuda_ext.operators.cell_weights import Weights
 from chronoscale.cuda_ext.operators.gru import gru
 from chronoscale.cuda_ext.operators.lstm import lstm
 from chronoscale.errors import UserError
@@ -28,7 +28,7 @@ Step = Callable[[Tensor, tuple[Tensor, Tensor] | None], tuple[Tensor, ...]]
 def short() -> object:
     """Blocks of a few rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "NUMBERS", 64)
+        patch.setattr(row_blocks, "NUMBERS", 64)
         yield
 
 
@@ -144,7 +144,7 @@ def test_any_strides(kind: str) -> None:
 @pytest.mark.parametrize("kind", CELLS)
 def test_the_same_on_any_number_of_threads(kind: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "NUMBERS", 1 << 19)
+        patch.setattr(row_blocks, "NUMBERS", 1 << 19)
         cell, tensors = cell_of(kind, 48, 64, 2, torch.float32), drawn(6000, 48, 64, 2, torch.float32)
         found = []
         for count in (1, 3):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from chronoscale.cuda_ext.sampling.topology import Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import Topology
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.reproduce.fast import cache_ratios, epochs, forward, memory_io, operators, sampling, volumes

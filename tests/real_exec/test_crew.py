@@ -12,7 +12,7 @@ from stream_case import choice, hyper, planned, prepared, program, stream
 
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.cuda_ext.sampling import bound_threads
-from chronoscale.cuda_ext.sampling.topology import Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import Topology
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute

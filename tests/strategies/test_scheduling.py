@@ -11,7 +11,7 @@ from pairings import KINDS, QUICK, generated, matchings, optimum
 from chronoscale.cuda_ext.native.backend import backends
 from chronoscale.cuda_ext.reference import matching as matching_reference
 from chronoscale.cuda_ext.scheduling.matching import band_matching, exchange
-from chronoscale.cuda_ext.scheduling.search import Walk
+from chronoscale.cuda_ext.scheduling.threshold_search import Walk
 from chronoscale.errors import UserError
 from chronoscale.strategies.real import bound as bounds
 from chronoscale.strategies.real import greedy

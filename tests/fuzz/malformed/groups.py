@@ -11,7 +11,7 @@ from chronoscale.cuda_ext.reference import greedy as greedy_reference
 from chronoscale.cuda_ext.reference import matching as matching_reference
 from chronoscale.cuda_ext.scheduling.greedy import pair_groups
 from chronoscale.cuda_ext.scheduling.matching import band_matching, exchange
-from chronoscale.cuda_ext.scheduling.search import Walk
+from chronoscale.cuda_ext.scheduling.threshold_search import Walk
 
 Call = Callable[[str], tuple[Any, ...]]
 NUMBERS = (np.nan, np.inf, -1.0, 0.0, 5e-324, 1e-310, 1e150, 1e300, 8e307, 1.7e308, -1e308, 1.0, 2.0)

@@ -8,7 +8,7 @@ from unittest import mock
 
 import numpy as np
 
-from chronoscale.cuda_ext.sampling import boundary, temporal
+from chronoscale.cuda_ext.sampling import boundary_decay, temporal
 
 Call = Callable[[str], tuple[Any, ...]]
 HOSTILE = (-(2**31), -2, -1, 0, 5, 9, 100, 2**31 - 1)
@@ -99,9 +99,9 @@ def across(generator: np.random.Generator) -> Call:
         given = [indptr, neighbor, event, *parts, t]
         if strange >= 0:
             given[at] = STRANGE[strange](given[at])
-        with mock.patch.object(boundary, "scheduler", boundary.scheduler if backend == "cpu" else lambda what: None):
-            owned = boundary.Owned(*given[3:5], rank)
-            found = boundary.sample(tuple(given[:3]), given[5], owned, node, before, fanout, theta, decay, complete, seed, threads)  # type: ignore[arg-type]
+        with mock.patch.object(boundary_decay, "scheduler", boundary_decay.scheduler if backend == "cpu" else lambda what: None):
+            owned = boundary_decay.Owned(*given[3:5], rank)
+            found = boundary_decay.sample(tuple(given[:3]), given[5], owned, node, before, fanout, theta, decay, complete, seed, threads)  # type: ignore[arg-type]
         return tuple(found) if strange < 5 else ()
 
     return call

@@ -19,7 +19,7 @@ from chronoscale.batching.streams.ranks.remote_reads import SpreadStatistics
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.batching.streams.sampling.presampling import Others, asked, sampled
 from chronoscale.batching.streams.sampling.source import Source
-from chronoscale.cuda_ext.sampling.distinct import distinct
+from chronoscale.cuda_ext.sampling.unique_ids import distinct
 from chronoscale.datasets.arrays import Int32, Int64
 
 

@@ -40,7 +40,7 @@ def serving(device: torch.device, pinned: Pinned) -> Kernels:
         raise UserError(f"backend '{TRITON}' is not available here: {reason}; available: {', '.join(backends())}")
     if device.type != (wanted := "cpu" if interpreted() else "cuda"):
         raise UserError(f"backend '{TRITON}' was given tensors on {device}; expected {wanted} tensors")
-    return cast(Kernels, import_module("chronoscale.cuda_ext.operators.edges_triton"))  # an optional package, and slow to import
+    return cast(Kernels, import_module("chronoscale.cuda_ext.operators.triton_kernels"))  # an optional package, and slow to import
 
 
 def check_matrix(what: str, name: str, tensor: Tensor, columns: str, like: Tensor | None = None) -> None:

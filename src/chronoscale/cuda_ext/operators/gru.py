@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.native.backend import Pinned, select_without_cuda
-from chronoscale.cuda_ext.operators.blocks import blocks, longest
-from chronoscale.cuda_ext.operators.cells import WeightGradients, Weights, check_cell, room
+from chronoscale.cuda_ext.operators.cell_weights import WeightGradients, Weights, check_cell, room
 from chronoscale.cuda_ext.operators.gates import forward_gates, gradient_gates
+from chronoscale.cuda_ext.operators.row_blocks import blocks, longest
 from chronoscale.cuda_ext.reference import aggregation as reference
 
 

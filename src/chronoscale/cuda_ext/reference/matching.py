@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.cuda_ext.reference.splitmix import STEP, WORD, mixed
-from chronoscale.cuda_ext.scheduling.search import Walk
+from chronoscale.cuda_ext.scheduling.threshold_search import Walk
 
 MOVE_WORK, ACCEPT_SHARE = 16, 16
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from chronoscale.cuda_ext.native.loader import succeed
 from chronoscale.cuda_ext.native.scheduler import LIMIT, bounded, scheduler
 from chronoscale.cuda_ext.reference import matching as matching_reference
-from chronoscale.cuda_ext.scheduling.search import Walk
+from chronoscale.cuda_ext.scheduling.threshold_search import Walk
 from chronoscale.errors import UserError
 
 Mates = NDArray[np.int32]  # [n], the partner of each group, -1 for none

@@ -20,10 +20,10 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from chronoscale.cuda_ext.operators.cells import Weights
+from chronoscale.cuda_ext.operators.cell_weights import Weights
 from chronoscale.cuda_ext.operators.gru import gru
+from chronoscale.cuda_ext.operators.linear_relu import rectified
 from chronoscale.cuda_ext.operators.lstm import lstm
-from chronoscale.cuda_ext.operators.rectified import rectified
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.snapshots.objective import Objective

@@ -12,7 +12,7 @@ from chronoscale.batching.streams.sampling.affinity import Roots, affinity
 from chronoscale.batching.streams.sampling.thread_binding import by_affinity, unbound
 from chronoscale.cuda_ext.native.loader import cpu_library
 from chronoscale.cuda_ext.sampling import bound_threads
-from chronoscale.cuda_ext.sampling.topology import Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import Topology
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.ranks.membership import Membership

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from chronoscale.cuda_ext.scheduling.matching import MAX_WIDTH, Mates, band_matching, exchange
-from chronoscale.cuda_ext.scheduling.search import Walk
+from chronoscale.cuda_ext.scheduling.threshold_search import Walk
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.real import greedy
 from chronoscale.strategies.real.benefit import Benefit

@@ -12,7 +12,7 @@ from chronoscale.batching.streams.caching.loading import Cached, Loading
 from chronoscale.batching.streams.caching.retention import Retention
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood
 from chronoscale.batching.streams.sampling.source import Source
-from chronoscale.cuda_ext.sampling.distinct import distinct
+from chronoscale.cuda_ext.sampling.unique_ids import distinct
 from chronoscale.datasets.arrays import Int32, Int64
 
 NOTHING: Int32 = np.empty(0, np.int32)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chronoscale.batching.streams.partitioning.request import Asked, Put
-from chronoscale.cuda_ext.scheduling.streaming import UNSEEN, Rule, Streaming
+from chronoscale.cuda_ext.scheduling.event_partitioner import UNSEEN, Rule, Streaming
 from chronoscale.datasets.arrays import Int32
 
 

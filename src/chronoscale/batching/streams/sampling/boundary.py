@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from chronoscale.batching.streams.partitioning.partition import Parts
 from chronoscale.cuda_ext.native.arguments import Owned, Weighed
-from chronoscale.cuda_ext.sampling import boundary as kernel
+from chronoscale.cuda_ext.sampling import boundary_decay as kernel
 from chronoscale.datasets.arrays import Int32, Numbers
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
@@ -45,7 +45,7 @@ class Seat(NamedTuple):
 def sample(
     tcsr: TCSR, t: Numbers, seat: Seat, node: Int32, before: Int32, fanout: int, boundary: Boundary, seed: int = 0, threads: int = 0
 ) -> Weighed:
-    """Up to `fanout` neighbours of each root, int32 [R] twice, with their weights, as cuda_ext.boundary.sample. t [M]: times of the events.
+    """Up to `fanout` neighbours of each root, int32 [R] twice, with their weights, as boundary_decay.sample. t [M]: times of the events.
 
     An event is local where it is in the rank's part and its other end is, too, or is shared. Raises UserError as that does, and for a rank
     that has no part.

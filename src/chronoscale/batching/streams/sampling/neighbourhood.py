@@ -12,8 +12,8 @@ import numpy as np
 from chronoscale.batching.streams.sampling import boundary
 from chronoscale.batching.streams.sampling.boundary import Boundary, Seat
 from chronoscale.cuda_ext.native.arguments import Weighed
-from chronoscale.cuda_ext.sampling.distinct import distinct
 from chronoscale.cuda_ext.sampling.temporal import Policy, Sampled
+from chronoscale.cuda_ext.sampling.unique_ids import distinct
 from chronoscale.datasets.arrays import Bool, Float32, Int32, Int64, Numbers
 from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.tcsr import TCSR

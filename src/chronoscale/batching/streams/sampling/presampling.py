@@ -11,7 +11,7 @@ from chronoscale.batching.streams.ranks.assignment import Deal
 from chronoscale.batching.streams.sampling import neighbourhood
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, Sampling
 from chronoscale.batching.streams.sampling.source import Source
-from chronoscale.cuda_ext.sampling.distinct import distinct
+from chronoscale.cuda_ext.sampling.unique_ids import distinct
 from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.streams.spans import Events
 

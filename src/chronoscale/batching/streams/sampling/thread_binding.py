@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.cuda_ext.sampling.topology import LEVELS, Cpu, Level, Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import LEVELS, Cpu, Level, Topology
 from chronoscale.datasets.arrays import Float64
 from chronoscale.errors import UserError
 

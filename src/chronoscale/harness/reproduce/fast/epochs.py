@@ -13,7 +13,7 @@ from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.batching.streams.ranks.assignment import Deal
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, Sampling
 from chronoscale.batching.streams.sampling.redundancy import BATCH, FANOUT
-from chronoscale.cuda_ext.sampling.distinct import distinct
+from chronoscale.cuda_ext.sampling.unique_ids import distinct
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.arrays import Int32, Int64
 from chronoscale.datasets.streams.events import EventStream

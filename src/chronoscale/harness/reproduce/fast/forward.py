@@ -15,7 +15,7 @@ from chronoscale.batching.streams.sampling.redundancy import FANOUT
 from chronoscale.cuda_ext.operators.aggregation import aggregate
 from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
 from chronoscale.cuda_ext.operators.graph import CSR
-from chronoscale.cuda_ext.sampling.topology import Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import Topology
 from chronoscale.harness.reproduce.fast.epochs import SAMPLING, Epoch, epoch, most
 from chronoscale.harness.reproduce.fast.sampling import roots
 from chronoscale.harness.reproduce.fast.stand_ins import QUICK

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from chronoscale.cuda_ext.sampling.distinct import distinct
+from chronoscale.cuda_ext.sampling.unique_ids import distinct
 from chronoscale.datasets.arrays import Int32
 from chronoscale.harness.reproduce.fast.traffic import Sent
 from chronoscale.strategies.streams.shapes import FP32

@@ -14,7 +14,7 @@ from chronoscale.batching.streams.sampling.locality import hit_rates, reads
 from chronoscale.batching.streams.sampling.redundancy import FANOUT
 from chronoscale.batching.streams.sampling.thread_binding import by_affinity
 from chronoscale.cuda_ext.sampling import bound_threads as crew
-from chronoscale.cuda_ext.sampling.topology import Cpu, Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import Cpu, Topology
 from chronoscale.harness.reproduce.fast.epochs import Epoch, epoch, most
 from chronoscale.harness.reproduce.fast.stand_ins import NAMES, QUICK
 from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside

@@ -8,7 +8,7 @@ import numpy as np
 
 from chronoscale.batching.streams.ranks.assignment import Deal
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood
-from chronoscale.cuda_ext.sampling.distinct import distinct
+from chronoscale.cuda_ext.sampling.unique_ids import distinct
 from chronoscale.datasets.arrays import Int64
 from chronoscale.harness.reproduce.fast.epochs import SAMPLING, Epoch
 

@@ -10,7 +10,7 @@ from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.batching.streams.sampling.affinity import Roots, affinity
 from chronoscale.batching.streams.sampling.redundancy import BATCH
 from chronoscale.batching.streams.sampling.thread_binding import by_affinity
-from chronoscale.cuda_ext.sampling.topology import Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import Topology
 from chronoscale.datasets.arrays import Float64
 from chronoscale.errors import MachineError, UserError
 from chronoscale.harness.reproduce.fast.points import prepared

@@ -11,8 +11,8 @@ from profiles import examples
 from torch import Tensor
 from torch.nn.functional import linear
 
-from chronoscale.cuda_ext.operators import blocks
-from chronoscale.cuda_ext.operators.rectified import rectified
+from chronoscale.cuda_ext.operators import row_blocks
+from chronoscale.cuda_ext.operators.linear_relu import rectified
 from chronoscale.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("short")
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("short")
 def short() -> object:
     """Blocks of a few rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "NUMBERS", 20)
+        patch.setattr(row_blocks, "NUMBERS", 20)
         yield
 
 
@@ -36,7 +36,7 @@ def drawn(rows: int, width: int, hidden: int, seed: int = 0) -> tuple[Tensor, Te
 
 @given(rows=st.integers(0, 60), width=st.integers(0, 30))
 def test_blocks_are_all_rows_once(rows: int, width: int) -> None:
-    found, longest = [list(range(rows))[block] for block in blocks.blocks(rows, width)], blocks.longest(rows, width)
+    found, longest = [list(range(rows))[block] for block in row_blocks.blocks(rows, width)], row_blocks.longest(rows, width)
     assert [row for block in found for row in block] == list(range(rows))
     assert all(len(block) == longest for block in found[:-1]) and all(0 < len(block) <= longest for block in found)
     assert longest <= 1 or longest * width <= 20

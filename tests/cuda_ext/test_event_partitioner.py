@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from native_case import PLACES, needs_cpu
 
-from chronoscale.cuda_ext.scheduling import streaming as made
-from chronoscale.cuda_ext.scheduling.streaming import SHARED, UNSEEN, Rule, Streaming
+from chronoscale.cuda_ext.scheduling import event_partitioner as made
+from chronoscale.cuda_ext.scheduling.event_partitioner import SHARED, UNSEEN, Rule, Streaming
 from chronoscale.errors import UserError
 
 NODES = 7

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronoscale.cuda_ext.sampling.topology import Cpu, Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import Cpu, Topology
 from chronoscale.errors import MachineError, UserError
 
 

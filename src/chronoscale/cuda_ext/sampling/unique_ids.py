@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from chronoscale.cuda_ext.native.loader import cpu_library, succeed
 from chronoscale.cuda_ext.native.scheduler import LIMIT
-from chronoscale.cuda_ext.reference import distinct as distinct_reference
+from chronoscale.cuda_ext.reference import unique_ids as unique_ids_reference
 from chronoscale.errors import UserError
 
 _ARGUMENT = 1
@@ -36,7 +36,7 @@ def distinct(ids: NDArray[np.int32], threads: int = 0) -> tuple[NDArray[np.int32
     """
     _given(ids, 1, threads)
     if (library := cpu_library()) is None:
-        return distinct_reference.distinct(ids)
+        return unique_ids_reference.distinct(ids)
     return _native(library, ids, None, None, threads)
 
 
@@ -51,9 +51,9 @@ def compressed(ids: NDArray[np.int32], counts: NDArray[np.int32], threads: int =
     if not right or (rows and not 0 <= counts.min() <= counts.max() <= width):
         raise UserError(f"compressed: counts are {counts.dtype} {list(counts.shape)}; expected int32 [{rows}] from 0 to {width}")
     if (library := cpu_library()) is None:
-        flat, indptr = distinct_reference.filled(ids, counts)
+        flat, indptr = unique_ids_reference.filled(ids, counts)
         _given(flat, 1, threads)
-        return Compressed(*distinct_reference.distinct(flat), indptr)
+        return Compressed(*unique_ids_reference.distinct(flat), indptr)
     indptr = np.empty(rows + 1, np.int64)
     return Compressed(*_native(library, ids, counts, indptr, threads), indptr)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from chronoscale.cuda_ext.native.arguments import Owned, Rows, Weighed, accepted, address, as_ids, require, require_rows
 from chronoscale.cuda_ext.native.scheduler import LIMIT, scheduler
-from chronoscale.cuda_ext.reference import boundary as boundary_reference
+from chronoscale.cuda_ext.reference import boundary_decay as boundary_decay_reference
 from chronoscale.cuda_ext.sampling.temporal import MOST_FANOUT
 from chronoscale.errors import UserError
 
@@ -59,7 +59,7 @@ def sample(
     neighbor, event = (np.empty((len(node), fanout), np.int32) for _ in range(2))
     made = Weighed(neighbor, event, np.empty((len(node), fanout), np.float32), np.empty(len(node), np.int32))
     if (library := scheduler("temporal neighbours across a boundary are sampled")) is None:
-        boundary_reference.sample(rows, t, owned, node, before, theta, decay, complete, seed, *made)
+        boundary_decay_reference.sample(rows, t, owned, node, before, theta, decay, complete, seed, *made)
         return made
     graph = (*(address(array) for array in rows), len(rows[1]), len(t), address(t), t.dtype.kind == "i")
     of = (address(owned.node), address(owned.event), rank)

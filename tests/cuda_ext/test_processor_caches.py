@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from native_case import PLACES
 
-from chronoscale.cuda_ext.sampling import caches as made
-from chronoscale.cuda_ext.sampling.caches import hits
+from chronoscale.cuda_ext.sampling import processor_caches as made
+from chronoscale.cuda_ext.sampling.processor_caches import hits
 from chronoscale.errors import UserError
 
 

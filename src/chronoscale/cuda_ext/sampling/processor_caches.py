@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from chronoscale.cuda_ext.native.loader import succeed
 from chronoscale.cuda_ext.native.scheduler import LIMIT, scheduler
-from chronoscale.cuda_ext.reference import caches as caches_reference
+from chronoscale.cuda_ext.reference import processor_caches as processor_caches_reference
 from chronoscale.errors import UserError
 
 
@@ -28,7 +28,7 @@ def hits(line: NDArray[np.int64], cache: NDArray[np.int32], caches: int, sets: i
         raise UserError(f"caches: lines from {line.min()} on, caches {cache.min()} to {cache.max()}; expected from 0 on, 0 to {caches - 1}")
     found = np.empty(len(line), np.uint8)
     if (library := scheduler("caches are modelled")) is None:
-        caches_reference.hits(line, cache, sets, ways, found)
+        processor_caches_reference.hits(line, cache, sets, ways, found)
     else:
         succeed("caches", library.cs_caches(len(line), line.ctypes.data, cache.ctypes.data, caches, sets, ways, found.ctypes.data))
     return found.view(np.bool_)

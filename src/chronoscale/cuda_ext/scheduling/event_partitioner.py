@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from chronoscale.cuda_ext.native.loader import succeed
 from chronoscale.cuda_ext.native.scheduler import LIMIT, scheduler
-from chronoscale.cuda_ext.reference import streaming as streaming_reference
+from chronoscale.cuda_ext.reference import event_partitioner as event_partitioner_reference
 from chronoscale.errors import UserError, unknown
 
 Rule = Literal["attention", "average"]
@@ -79,7 +79,7 @@ class Streaming:
             raise UserError("streaming: times must be finite, not negative, and never fall")
         part = np.empty(len(src), np.int32)
         if (library := scheduler("events are dealt to parts")) is None:
-            streaming_reference.take(self, src, dst, time, part)
+            event_partitioner_reference.take(self, src, dst, time, part)
             return part
         carried = (self.node, self.attention, self.since, self.held, self.events, self.clock, part)
         status = library.cs_stream_parts(

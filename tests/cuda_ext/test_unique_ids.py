@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from native_case import PLACES, needs_cpu
 
-from chronoscale.cuda_ext.reference import distinct as distinct_reference
-from chronoscale.cuda_ext.sampling import distinct as made
-from chronoscale.cuda_ext.sampling.distinct import compressed, distinct
+from chronoscale.cuda_ext.reference import unique_ids as unique_ids_reference
+from chronoscale.cuda_ext.sampling import unique_ids as made
+from chronoscale.cuda_ext.sampling.unique_ids import compressed, distinct
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
@@ -38,7 +38,7 @@ def expected(given_ids: np.ndarray) -> tuple[list[int], list[int]]:
 def test_distinct_ids(given_ids: np.ndarray, sparse: int) -> None:
     """By a table or marks where they lie close together, and by sorting; those that lie far from 0, too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distinct_reference, "SPARSE", sparse if given_ids.max(initial=0) < 10**6 else 8)
+        patch.setattr(unique_ids_reference, "SPARSE", sparse if given_ids.max(initial=0) < 10**6 else 8)
         unique, index = distinct(given_ids)
     assert unique.dtype == np.int32 and index.dtype == np.int64
     assert (unique.tolist(), index.tolist()) == expected(given_ids)
@@ -94,7 +94,7 @@ def test_the_triples_of_a_sampled_hop() -> None:
 @needs_cpu
 @given(ids)
 def test_the_kernel_equals_its_reference(given_ids: np.ndarray) -> None:
-    for a, b in zip(distinct(given_ids), distinct_reference.distinct(given_ids), strict=True):
+    for a, b in zip(distinct(given_ids), unique_ids_reference.distinct(given_ids), strict=True):
         assert np.array_equal(a, b) and a.dtype == b.dtype
 
 
