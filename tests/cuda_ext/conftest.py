@@ -10,7 +10,7 @@ from emulation.stand_in import EMULATED, emulated
 from native_case import CTYPES, without_cpp_operators
 
 from chronoscale.cuda_ext.native import abi
-from chronoscale.cuda_ext.native.backend import NAMES, TRITON, backends, interpreted, missing, set_threads
+from chronoscale.cuda_ext.native.backend import NAMES, TRITON, backends, set_threads, triton_interpreted, unavailable_reason
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def on(param: str) -> Iterator[str]:
     the CPU's without the operators in C++."""
     name = "cpu" if param in (EMULATED, CTYPES) else param
     if name not in backends():
-        pytest.skip(f"backend '{name}' is not available on this machine: {missing(name)}")
+        pytest.skip(f"backend '{name}' is not available on this machine: {unavailable_reason(name)}")
     if param != EMULATED:
         with without_cpp_operators() if param == CTYPES else nullcontext():
             yield name
@@ -52,7 +52,7 @@ def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
     if request.param == EMULATED:
         request.getfixturevalue("emulation")
     with on(request.param) as name:
-        yield name, "cuda" if name == "cuda" or (name == TRITON and not interpreted()) else "cpu"
+        yield name, "cuda" if name == "cuda" or (name == TRITON and not triton_interpreted()) else "cpu"
 
 
 @pytest.fixture

@@ -131,7 +131,7 @@ def test_threads_that_were_set_stay() -> None:
     library = cpu_library()
     assert library is not None
     set_threads(3)
-    backend.missing.cache_clear()
+    backend.unavailable_reason.cache_clear()
     backend._default.cache_clear()
     gates(*case(2, 3))
     gates(*case(2, 3), backend="cpu")

@@ -16,7 +16,7 @@ from chronoscale.errors import UserError
 @pytest.fixture(params=PLACES, autouse=True)
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "reference":
-        monkeypatch.setattr(made, "scheduler", lambda _: None)
+        monkeypatch.setattr(made, "cpu_library_or_warn", lambda _: None)
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 2)), max_size=80), st.integers(1, 4), st.integers(1, 4))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.native import abi
 from chronoscale.cuda_ext.native.backend import backends, set_threads
-from chronoscale.cuda_ext.operators.slots import MOST_SLOTS, Encoding, Slots, attend
+from chronoscale.cuda_ext.operators.slots import MAX_SLOTS, Encoding, Slots, attend
 from chronoscale.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("threads")
@@ -286,7 +286,7 @@ def test_on_cuda_a_slot_outside_the_rows_spoils_its_target_alone(emulated_kernel
 
 
 def test_targets_with_as_many_slots_as_may_be(place: tuple[str, str]) -> None:
-    sizes = {"targets": 2, "fanout": MOST_SLOTS, "width": 4, "clock": 3, "edges": 2, "keeps": True}
+    sizes = {"targets": 2, "fanout": MAX_SLOTS, "width": 4, "clock": 3, "edges": 2, "keeps": True}
     mine, theirs = case(**sizes).to(place[1], torch.float64), case(**sizes).to("cpu", torch.float64)  # type: ignore[arg-type]
     close(graded(attend(*mine, backend=place[0]), mine), graded(formula(theirs), theirs), 1e-11)
 
@@ -338,6 +338,6 @@ def test_what_does_not_fit_is_refused() -> None:
     ):
         with pytest.raises(UserError, match=message):
             attend(**{**of._asdict(), **wrong})
-    many = case(2, MOST_SLOTS + 1)
+    many = case(2, MAX_SLOTS + 1)
     with pytest.raises(UserError, match="at most 1024 slots"):
         attend(*many)

@@ -36,8 +36,10 @@ def emulated(seed: int = 0, cuda: ctypes.CDLL | None = None) -> Iterator[StandIn
     stand_in = StandIn(library() if cuda is None else cuda)
     stand_in.cuda.emu_seed(seed)
     patches = {"cuda_library": lambda: stand_in, "on_cuda": lambda x: True, "_on_device": lambda x: nullcontext(0)}
-    without = mock.patch.object(backend, "select", lambda device, pinned: reference)  # as backend's own functions find it, and no other's
+    without = mock.patch.object(
+        backend, "select_kernels", lambda device, pinned: reference
+    )  # as backend's own functions find it, and no other's
     zeros = mock.patch.dict(abi._zeros, clear=True)  # a launch that failed leaves them as they are
-    with mock.patch.multiple(abi, **patches), zeros, without, mock.patch.object(cpp_operators, "operators", lambda: None):
+    with mock.patch.multiple(abi, **patches), zeros, without, mock.patch.object(cpp_operators, "load_operators", lambda: None):
         abi._counters(torch.device("cpu"), 0, 1 << 12)  # made once a stream: no call of a steady iteration
         yield stand_in

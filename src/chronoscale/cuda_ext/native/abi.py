@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.native.loader import cpu_library, cuda_library
-from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap, Entries
+from chronoscale.cuda_ext.operators.graph import CSR, AttentionEntries, Delta, EdgeMap
 from chronoscale.cuda_ext.reference import aggregation as reference
-from chronoscale.cuda_ext.reference.aggregation import UNFIT, Ends, Factors, summed
+from chronoscale.cuda_ext.reference.aggregation import MISMATCH, Ends, Factors, sum_dtype
 from chronoscale.errors import MachineError, UserError
 
-Listener = Callable[[str, tuple[float | None, ...], "Cuda"], None]
+Listener = Callable[[str, tuple[float | None, ...], "CudaLaunch"], None]
 listeners: list[Listener] = []  # told of every call; each is one kernel, softmax two where rows may be long
 ARGUMENT = 1
 _KINDS = {torch.float32: "f32", torch.float64: "f64", torch.bfloat16: "bf16"}
@@ -31,10 +31,10 @@ def aggregate(matrix: CSR, values: Tensor | None, x: Tensor, only: Tensor | None
     On CUDA alone: only, uint8 [rows], where it is 0 a row of `out` stays as it is.
     """
     rows, width = matrix.num_rows, x.shape[1]
-    out = x.new_empty(rows, width, dtype=summed(x.dtype)) if out is None else out
+    out = x.new_empty(rows, width, dtype=sum_dtype(x.dtype)) if out is None else out
     given = [pointer(t) for t in (matrix.indptr, matrix.indices, values, x)]
     name = "weigh" if values is not None and values.dtype == torch.float64 else "aggregate"
-    call(name, x, (rows, *given, width, out.data_ptr()), Cuda((pointer(only),), matrix, width))
+    call(name, x, (rows, *given, width, out.data_ptr()), CudaLaunch((pointer(only),), matrix, width))
     return out
 
 
@@ -43,7 +43,7 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor) -> Tensor:
     count, width = delta.rows.shape[0], x.shape[1]
     touched = sums.new_empty(count, width)
     given = [pointer(t) for t in (delta.rows, delta.fresh, delta.indptr, delta.indices, delta.values, x)]
-    call("increment", x, (count, *given, width, sums.data_ptr(), touched.data_ptr()), Cuda((), delta, width))
+    call("increment", x, (count, *given, width, sums.data_ptr(), touched.data_ptr()), CudaLaunch((), delta, width))
     return touched
 
 
@@ -60,16 +60,16 @@ def rebuild(
     arguments = (before.num_rows, *(pointer(t) for t in (*given, indptr, indices, values)))
     flag = torch.zeros(1, dtype=torch.int32, device=indptr.device) if unfit is None else unfit
     more = (change.nnz, len(change.rows), change.rows.data_ptr(), len(indices), flag.data_ptr())
-    refused = status("rebuild", indptr, arguments, Cuda(more, before)) == ARGUMENT
+    refused = call_for_status("rebuild", indptr, arguments, CudaLaunch(more, before)) == ARGUMENT
     if refused and unfit is not None:
         unfit.fill_(1)
     elif refused or (unfit is None and on_cuda(indptr) and bool(flag)):
-        raise UserError(UNFIT)
+        raise UserError(MISMATCH)
     return indices, values
 
 
 def softmax(
-    at: Entries, ends: Ends, sign: Tensor | None, base: Tensor | None, running: bool, only: Tensor | None = None
+    at: AttentionEntries, ends: Ends, sign: Tensor | None, base: Tensor | None, running: bool, only: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """As reference.softmax, on the tensors' device; `only` as in `aggregate`: weights of other rows are 0. Raises MachineError when the
     kernel fails."""
@@ -80,12 +80,12 @@ def softmax(
     given = [pointer(t) for t in (at.rows, at.matrix.indptr, at.matrix.indices, sign, base)]
     made = [t.data_ptr() for t in (weights, maximum, denominator, held)]
     arguments = (count, *given, int(running), *(t.data_ptr() for t in ends), at.slope, *made)
-    call("softmax", left, arguments, Cuda((pointer(only),), at.matrix, 2))
+    call("softmax", left, arguments, CudaLaunch((pointer(only),), at.matrix, 2))
     return weights, maximum, denominator, held
 
 
 def softmax_grad(
-    at: Entries, ends: Ends, weights: Tensor, z: Tensor, into: tuple[Tensor, Tensor], only: Tensor | None = None
+    at: AttentionEntries, ends: Ends, weights: Tensor, z: Tensor, into: tuple[Tensor, Tensor], only: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """As reference.softmax_grad, on the tensors' device; `only` as in `aggregate`: edges of other rows are 0. Raises MachineError when the
     kernel fails."""
@@ -93,14 +93,14 @@ def softmax_grad(
     given = [pointer(t) for t in (at.rows, at.matrix.indptr, at.matrix.indices, *ends)]
     made = [t.data_ptr() for t in (*into, edges, row)]
     arguments = (len(row), *given, at.slope, weights.data_ptr(), z.data_ptr(), z.shape[1], *made)
-    call("softmax_grad", z, arguments, Cuda((pointer(only),), at.matrix, 1))
+    call("softmax_grad", z, arguments, CudaLaunch((pointer(only),), at.matrix, 1))
     return edges, row
 
 
-def by_column(matrix: CSR, entries: Tensor) -> Tensor:
+def column_sums(matrix: CSR, entries: Tensor) -> Tensor:
     """As reference.by_column; on CUDA by the transpose, for sums by atomics would differ from run to run."""
     if not on_cuda(entries):
-        return reference.by_column(matrix, entries)
+        return reference.column_sums(matrix, entries)
     turned = matrix.transpose()
     ones = entries.new_ones(matrix.num_rows, 1)
     return aggregate(turned, entries[matrix.order()], ones).squeeze(1)
@@ -116,29 +116,29 @@ def on_cuda(x: Tensor) -> bool:
     return x.is_cuda
 
 
-class Cut(NamedTuple):
-    """Entries that are no matrix's: how many there are, and the most in one row, where that is known."""
+class EntryLayout(NamedTuple):
+    """AttentionEntries that are no matrix's: how many there are, and the most in one row, where that is known."""
 
     nnz: int
-    longest: int | None
-    cuts: Tensor | None = None
+    longest_row: int | None
+    row_pieces: Tensor | None = None
 
 
-class Cuda(NamedTuple):
+class CudaLaunch(NamedTuple):
     """What a call needs on CUDA besides: arguments, the matrix, and the numbers of x's type that a piece of a long row of it hands on."""
 
     arguments: tuple[int | None, ...]
-    matrix: CSR | Delta | Cut
+    matrix: CSR | Delta | EntryLayout
     share: int = 0
 
 
-def call(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: Cuda) -> None:
+def call(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: CudaLaunch) -> None:
     """Runs the kernel of x's dtype on x's device. Raises MachineError when it fails."""
-    if found := status(f"{name}_{_KINDS[x.dtype]}", x, arguments, cuda):
+    if found := call_for_status(f"{name}_{_KINDS[x.dtype]}", x, arguments, cuda):
         raise MachineError(f"native {name} on {x.device}: {_CAUSES[found]}")
 
 
-def status(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: Cuda) -> int:
+def call_for_status(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: CudaLaunch) -> int:
     """What a kernel, named with its kind, answers: 0 or ARGUMENT. Raises MachineError for the rest."""
     for listener in listeners:
         listener(name, arguments, cuda)
@@ -150,12 +150,12 @@ def status(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: Cuda
     return int(found)
 
 
-def _enqueue(library: Any, name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: Cuda) -> int:
+def _enqueue(library: Any, name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: CudaLaunch) -> int:
     piece: int = library.cs_cuda_piece()
-    entries, longest = cuda.matrix.nnz, cuda.matrix.longest
+    entries, longest = cuda.matrix.nnz, cuda.matrix.longest_row
     pieces = 0 if entries < piece or (longest is not None and longest < piece) else -(-entries // piece)
     partial = x.new_empty(2 * pieces * cuda.share, dtype=torch.float64 if x.dtype == torch.float64 else torch.float32)
-    cuts = cuda.matrix.cuts if pieces else None
+    cuts = cuda.matrix.row_pieces if pieces else None
     if cuts is not None and cuts.is_cuda:
         cuts.record_stream(torch.cuda.current_stream(x.device))  # an operand's own: nobody else marks it
     with _on_device(x) as stream:

@@ -19,7 +19,7 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Code:
+class ArchitectureCode:
     """What a library holds for one architecture (90 for 9.0): machine code, PTX that the driver compiles, or both.
 
     `only` is 'a' where it runs on that very capability alone, 'f' on later ones of its major version alone (CUDA C++ Programming Guide,
@@ -40,22 +40,22 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Built:
+class BuildInfo:
     """What a library was built for: CMake's CUDA_ARCHITECTURES, joined by commas, and CUDA's version, 12040 for 12.4."""
 
     architectures: str
     toolkit: int
 
-    def codes(self) -> list[Code]:
+    def codes(self) -> list[ArchitectureCode]:
         """An entry for each architecture; none where they are not told as numbers ('all', ''): then only a launch can tell."""
         matches = [_ARCHITECTURE.fullmatch(name) for name in self.architectures.split(",")]
-        return [Code(int(m[1]), m[2], m[3] != "-virtual", m[3] != "-real") for m in matches if m] if all(matches) else []
+        return [ArchitectureCode(int(m[1]), m[2], m[3] != "-virtual", m[3] != "-real") for m in matches if m] if all(matches) else []
 
 
-def missing(built: Built, driver: int, device: Device | None) -> str | None:
+def unavailable_reason(built: BuildInfo, driver: int, device: Device | None) -> str | None:
     """What the library lacks to run on the device, or None; without a device, what its driver lacks.
 
-    `driver` is the newest CUDA that the driver supports, as Built.toolkit; 0 without one. A driver runs the machine code of every
+    `driver` is the newest CUDA that the driver supports, as BuildInfo.toolkit; 0 without one. A driver runs the machine code of every
     toolkit of its major version and compiles the PTX of no newer one (CUDA Compatibility, "Minor version compatibility").
     """
     if driver == 0:
@@ -76,13 +76,13 @@ def missing(built: Built, driver: int, device: Device | None) -> str | None:
     return f"{held}; {remedy}"
 
 
-def read(library: ctypes.CDLL) -> tuple[Built, int, list[Device]]:
+def read_library(library: ctypes.CDLL) -> tuple[BuildInfo, int, list[Device]]:
     """What a loaded CUDA library was built for, the driver's version, and the devices that this process sees."""
     devices: list[Device] = []
     capability, name = ctypes.c_int(), ctypes.create_string_buffer(_NAME_BYTES)
     while library.cs_cuda_device(len(devices), ctypes.byref(capability), name, _NAME_BYTES) == 0:
         devices.append(Device(name.value.decode(errors="replace"), capability.value))
-    return Built(library.cs_cuda_architectures().decode(), library.cs_cuda_toolkit()), library.cs_cuda_driver(), devices
+    return BuildInfo(library.cs_cuda_architectures().decode(), library.cs_cuda_toolkit()), library.cs_cuda_driver(), devices
 
 
 def _version(cuda: int) -> str:
@@ -93,5 +93,5 @@ def _capability(number: int) -> str:
     return f"{number // 10}.{number % 10}"
 
 
-def _list(codes: list[Code]) -> str:
+def _list(codes: list[ArchitectureCode]) -> str:
     return ", ".join(_capability(code.architecture) + code.only + ("" if code.native else " (PTX)") for code in codes)

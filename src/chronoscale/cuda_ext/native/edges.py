@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.native import abi
-from chronoscale.cuda_ext.native.abi import Cuda, Cut, pointer
+from chronoscale.cuda_ext.native.abi import CudaLaunch, EntryLayout, pointer
 from chronoscale.cuda_ext.native.backend import FLOATS
-from chronoscale.cuda_ext.reference.edges import outside, unordered
+from chronoscale.cuda_ext.reference.edges import out_of_range_error, unordered_error
 from chronoscale.errors import UserError
 
 
@@ -25,10 +25,10 @@ def aggregate(x: Tensor, target: Tensor, rows: int, source: Tensor | None, deter
                 source = order.to(target.dtype) if source is None else source[order]
     ids = (target.data_ptr(), pointer(source), int(target.dtype == torch.int64))
     arguments = (rows, len(target), *ids, len(x), x.data_ptr(), width, out.data_ptr())
-    cuda = Cuda((), Cut(len(target), None if name == "segments" else 0), width)
-    if abi.status(f"{name}_{FLOATS[x.dtype]}", x, arguments, cuda):
-        begins = None if source is None else outside("aggregate_edges: source", source, len(x))
-        raise _refused(outside("aggregate_edges: target", target, rows) or begins)
+    cuda = CudaLaunch((), EntryLayout(len(target), None if name == "segments" else 0), width)
+    if abi.call_for_status(f"{name}_{FLOATS[x.dtype]}", x, arguments, cuda):
+        begins = None if source is None else out_of_range_error("aggregate_edges: source", source, len(x))
+        raise _refused(out_of_range_error("aggregate_edges: target", target, rows) or begins)
     return out
 
 
@@ -47,8 +47,8 @@ def gather(cached: Tensor, sent: Tensor, index: Tensor) -> Tensor:
     out = cached.new_empty(len(index), cached.shape[1])
     tables = (len(cached), cached.data_ptr(), len(sent), sent.data_ptr(), cached.shape[1], out.data_ptr())
     arguments = (len(index), index.data_ptr(), int(index.dtype == torch.int64), *tables)
-    if abi.status(f"gather_{FLOATS[cached.dtype]}", cached, arguments, Cuda((), Cut(len(index), 0))):
-        raise _refused(outside("gather_rows: index", index, len(cached) + len(sent)))
+    if abi.call_for_status(f"gather_{FLOATS[cached.dtype]}", cached, arguments, CudaLaunch((), EntryLayout(len(index), 0))):
+        raise _refused(out_of_range_error("gather_rows: index", index, len(cached) + len(sent)))
     return out
 
 
@@ -57,8 +57,8 @@ def _shares(name: str, given: tuple[Tensor, ...], indptr: Tensor, longest: int |
     out = torch.empty_like(given[0])
     sizes = (len(indptr) - 1, heads) if abi.on_cuda(out) else (len(indptr) - 1, entries, heads)
     arguments = (*sizes, *(tensor.data_ptr() for tensor in (indptr, *given, out)))
-    if abi.status(f"{name}_{FLOATS[out.dtype]}", out, arguments, Cuda((), Cut(entries, longest), share * heads)):
-        raise _refused(unordered(indptr, entries))
+    if abi.call_for_status(f"{name}_{FLOATS[out.dtype]}", out, arguments, CudaLaunch((), EntryLayout(entries, longest), share * heads)):
+        raise _refused(unordered_error(indptr, entries))
     return out
 
 

@@ -126,15 +126,15 @@ def cpu_library() -> ctypes.CDLL | None:
 
 @cache
 def cuda_library() -> ctypes.CDLL | None:
-    """The CUDA kernels, or None where they run on no device of this machine (cuda_missing says why).
+    """The CUDA kernels, or None where they run on no device of this machine (cuda_unavailable_reason says why).
 
     Raises MachineError when a library is there but does not load or is of another version.
     """
-    return None if cuda_missing() else _cuda()
+    return None if cuda_unavailable_reason() else _cuda()
 
 
 @cache
-def cuda_missing(index: int | None = None) -> str | None:
+def cuda_unavailable_reason(index: int | None = None) -> str | None:
     """Why the CUDA kernels do not run on the device of that index (None: on any), or None where they do.
 
     Raises MachineError as cuda_library does.
@@ -142,13 +142,13 @@ def cuda_missing(index: int | None = None) -> str | None:
     library = _cuda()
     if library is None:
         return "no CUDA library was built"
-    built, driver, found = devices.read(library)
+    built, driver, found = devices.read_library(library)
     if not found:
         nothing = "no CUDA device" if library.cs_cuda_available() == 0 else library.cs_cuda_last_error().decode()
-        return devices.missing(built, driver, None) or nothing
+        return devices.unavailable_reason(built, driver, None) or nothing
     if index is not None:
-        return devices.missing(built, driver, found[index]) if index < len(found) else f"no CUDA device {index}"
-    reasons = [devices.missing(built, driver, device) for device in found]
+        return devices.unavailable_reason(built, driver, found[index]) if index < len(found) else f"no CUDA device {index}"
+    reasons = [devices.unavailable_reason(built, driver, device) for device in found]
     return None if None in reasons else "; ".join(dict.fromkeys(reason for reason in reasons if reason))
 
 
@@ -157,11 +157,13 @@ def versions() -> dict[str, str]:
     cpu, cuda = cpu_library(), cuda_library()
     return {
         "cpu": "absent" if cpu is None else f"{cpu.cs_version()} ({cpu.cs_instruction_set().decode()})",
-        "cuda": f"absent ({cuda_missing()})" if cuda is None else f"{cuda.cs_cuda_version()} ({cuda.cs_cuda_architectures().decode()})",
+        "cuda": f"absent ({cuda_unavailable_reason()})"
+        if cuda is None
+        else f"{cuda.cs_cuda_version()} ({cuda.cs_cuda_architectures().decode()})",
     }
 
 
-def succeed(name: str, status: int) -> None:
+def require_success(name: str, status: int) -> None:
     """Raises MachineError for the status of a function on groups that failed."""
     if status:
         raise MachineError(f"native {name} failed with status {status}{' (out of memory)' if status == 2 else ''}")
@@ -172,7 +174,7 @@ def _cuda() -> ctypes.CDLL | None:
     return _load("libchronoscale_cuda.so", _CUDA, "cs_cuda_version")
 
 
-def folders() -> list[str]:
+def library_folders() -> list[str]:
     """Return the folders where libraries are looked for.
 
     The variable, when set, is the only place: whoever sets it wants that build or none. Otherwise beside the package's files, of which an
@@ -183,7 +185,7 @@ def folders() -> list[str]:
 
 
 def _load(name: str, signatures: _Arguments, version: str) -> ctypes.CDLL | None:
-    found = next((path for folder in folders() if (path := Path(folder) / name).is_file()), None)
+    found = next((path for folder in library_folders() if (path := Path(folder) / name).is_file()), None)
     if found is None:
         return None
     try:

@@ -7,12 +7,12 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.native import abi
 from chronoscale.cuda_ext.native import edges as edges_native
-from chronoscale.cuda_ext.native.abi import Cuda, Cut, pointer
+from chronoscale.cuda_ext.native.abi import CudaLaunch, EntryLayout, pointer
 from chronoscale.cuda_ext.native.backend import FLOATS
-from chronoscale.cuda_ext.reference.slots import Asked, outside
+from chronoscale.cuda_ext.reference.slots import SlotOperands, out_of_range_error
 
 
-def attend(given: Asked) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+def attend(given: SlotOperands) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     """As slots_reference.attend; angles are formed anew in the backward pass."""
     targets, heads, across = given.wanted.shape
     nothing = not (given.slot.numel() and across)
@@ -22,7 +22,7 @@ def attend(given: Asked) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     return sums, weights, ()
 
 
-def attend_grad(given: Asked, weights: Tensor, laid: tuple[Tensor, ...], into: Tensor, needs: Asked) -> Asked:
+def attend_grad(given: SlotOperands, weights: Tensor, laid: tuple[Tensor, ...], into: Tensor, needs: SlotOperands) -> SlotOperands:
     """As slots_reference.attend_grad."""
     clock = needs.frequency or needs.phase
     nothing = not (given.slot.numel() and given.wanted.shape[2])
@@ -39,10 +39,10 @@ def attend_grad(given: Asked, weights: Tensor, laid: tuple[Tensor, ...], into: T
         source = None if rows is None else _added(given, rows)
     else:
         _call("slots_grad", given, weights, into, *made)
-    return Asked(wanted, source, None, None, None, edge, frequency, phase, None)  # type: ignore[arg-type]
+    return SlotOperands(wanted, source, None, None, None, edge, frequency, phase, None)  # type: ignore[arg-type]
 
 
-def _added(given: Asked, rows: Tensor) -> Tensor:
+def _added(given: SlotOperands, rows: Tensor) -> Tensor:
     """The gradients of slots, in their order, as those of the source's rows; slots that are not there, or no rows, are left out."""
     row = given.slot.masked_fill(~given.there, len(given.source)).flatten()
     return edges_native.aggregate(rows, row, len(given.source), None, deterministic=True, ascending=False)
@@ -52,11 +52,13 @@ def _laid_as(wanted: Tensor, into: Tensor) -> Tensor:
     return into.contiguous() if wanted.is_contiguous() else into.transpose(0, 1).contiguous().transpose(0, 1)
 
 
-def _call(name: str, given: Asked, *made: Tensor | None) -> None:
+def _call(name: str, given: SlotOperands, *made: Tensor | None) -> None:
     targets, heads, _ = given.wanted.shape
     edges = 0 if given.edge is None else given.edge.shape[2]
     clock = 0 if given.frequency is None else len(given.frequency)
     sizes = (targets, given.slot.shape[1], heads, given.source.shape[1], edges, clock, len(given.source))
     arguments = (*sizes, *map(pointer, given), not given.wanted.is_contiguous(), *map(pointer, made))
-    if abi.status(f"{name}_{FLOATS[given.wanted.dtype]}", given.wanted, arguments, Cuda((), Cut(targets, None), clock)):
-        raise outside(given)
+    if abi.call_for_status(
+        f"{name}_{FLOATS[given.wanted.dtype]}", given.wanted, arguments, CudaLaunch((), EntryLayout(targets, None), clock)
+    ):
+        raise out_of_range_error(given)

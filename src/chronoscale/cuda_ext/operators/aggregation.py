@@ -15,17 +15,17 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.native.backend import Pinned, select
-from chronoscale.cuda_ext.native.cpp_operators import REFUSED, operators, takes, unless_refused
-from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap, apart, column_counts, described, extent, plain, transpose
-from chronoscale.cuda_ext.reference.aggregation import summed
+from chronoscale.cuda_ext.native.backend import BackendName, select_kernels
+from chronoscale.cuda_ext.native.cpp_operators import REFUSALS, cpp_serves, load_operators, raise_unless_refused
+from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap, column_counts, describe, extent, is_plain, require_apart, transpose
+from chronoscale.cuda_ext.reference.aggregation import sum_dtype
 from chronoscale.errors import UserError, unknown
 
 VARIANTS = ("exact", "as-published")
 Operand = TypeVar("Operand", CSR, Delta)
 
 
-def aggregate(graph: CSR, x: Tensor, backend: Pinned = None) -> Tensor:
+def aggregate(graph: CSR, x: Tensor, backend: BackendName = None) -> Tensor:
     """Neighbour sums: out[v] = sum over in-edges e of v of values[e] * x[indices[e]] (REAL, section 4.1).
 
     x is float32, float64 or bfloat16 [graph.num_cols, F], contiguous, on the graph's device; the result is [graph.num_rows, F]
@@ -34,18 +34,18 @@ def aggregate(graph: CSR, x: Tensor, backend: Pinned = None) -> Tensor:
     Raises UserError when x does not fit or the backend cannot be had, MachineError when the kernel fails.
     """
     graph.check()
-    if takes(x, backend):
+    if cpp_serves(x, backend):
         turned = _tensors(graph.transpose()) if x.requires_grad and torch.is_grad_enabled() else []
         try:
-            made = operators().aggregate(graph.indptr, graph.indices, graph.values, graph.num_cols, *graph.looked_at, x, turned)
+            made = load_operators().aggregate(graph.indptr, graph.indices, graph.values, graph.num_cols, *graph.row_layout, x, turned)
             return cast(Tensor, made)
-        except REFUSED as error:
-            unless_refused(error)
+        except REFUSALS as error:
+            raise_unless_refused(error)
     _check("x", x, graph.num_cols, graph.device)
     return cast(Tensor, _Aggregate.apply(x, graph, backend))  # type: ignore[no-untyped-call]
 
 
-def increment(sums: Tensor, delta: Delta, x: Tensor, backend: Pinned = None) -> tuple[Tensor, Tensor]:
+def increment(sums: Tensor, delta: Delta, x: Tensor, backend: BackendName = None) -> tuple[Tensor, Tensor]:
     """The sums after a change: (new_sums [num_rows, F], touched [R, F]), with touched = new_sums[delta.rows].
 
     REAL, eq. 3, on the unnormalised sum, where it is exact: normalisation is the caller's. A fresh row's old sum is not read, and has no
@@ -53,18 +53,18 @@ def increment(sums: Tensor, delta: Delta, x: Tensor, backend: Pinned = None) -> 
     left as it was; x as in `aggregate`. Differentiable in sums and x. Raises as `aggregate` does.
     """
     delta.check()
-    if takes(x, backend):
+    if cpp_serves(x, backend):
         turned = _tensors(delta.transpose()) if x.requires_grad and torch.is_grad_enabled() else []
         try:
-            return cast(tuple[Tensor, Tensor], operators().increment(sums, delta.num_rows, *_change(delta), x, turned))
-        except REFUSED as error:
-            unless_refused(error)
+            return cast(tuple[Tensor, Tensor], load_operators().increment(sums, delta.num_rows, *_change(delta), x, turned))
+        except REFUSALS as error:
+            raise_unless_refused(error)
     _check("x", x, delta.num_cols, delta.device)
     _check("sums", sums, delta.num_rows, delta.device, x)
     return cast(tuple[Tensor, Tensor], _Increment.apply(sums, x, delta, backend))  # type: ignore[no-untyped-call]
 
 
-def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: Pinned = None) -> Tensor:
+def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: BackendName = None) -> Tensor:
     """Adds the change to `sums` in place and returns a copy of the touched rows, [R, F]; see `increment`.
 
     The copy is the next lane's to read while the next increment already writes `sums`, whose memory nothing else may share. No
@@ -72,26 +72,26 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: Pinned = None) ->
     """
     _check("x", x, delta.check().num_cols, delta.device)
     _check("sums", sums, delta.num_rows, delta.device, x)
-    apart("sums", sums, (extent(x), *delta.extents))
+    require_apart("sums", sums, (extent(x), *delta.extents))
     if torch.is_grad_enabled() and (sums.requires_grad or x.requires_grad):
         raise UserError("increment_ has no gradient; use increment, or call it under torch.no_grad()")
     if sums.is_inference() and not torch.is_inference_mode_enabled():
         raise UserError("increment_: sums were made in inference mode, and can be written in it alone")
     touched = None
-    if takes(x, backend):
+    if cpp_serves(x, backend):
         try:
-            touched = operators().increment_(sums, *_change(delta), x)
-        except REFUSED as error:
-            unless_refused(error)
+            touched = load_operators().increment_(sums, *_change(delta), x)
+        except REFUSALS as error:
+            raise_unless_refused(error)
     if touched is None:
-        touched = select(x.device, backend).increment_(sums, delta, x)
+        touched = select_kernels(x.device, backend).increment_(sums, delta, x)
     if not sums.is_inference():
         torch.autograd.graph.increment_version(sums)  # a kernel has written them, which torch does not see
     return cast(Tensor, touched)
 
 
 def rebuild(
-    before: CSR, change: EdgeMap, variant: str = "exact", weighted: bool = True, backend: Pinned = None, unfit: Tensor | None = None
+    before: CSR, change: EdgeMap, variant: str = "exact", weighted: bool = True, backend: BackendName = None, unfit: Tensor | None = None
 ) -> tuple[CSR, Tensor]:
     """A + I after a change and its row scale float32 [N] (REAL, section 4.3), bit for bit as made afresh from the later edges.
 
@@ -123,8 +123,8 @@ def rebuild(
     if weighted:
         outgoing = column_counts(before.indices, nodes).index_add_(0, change.indices, change.sign.int())
         factors = outgoing.double().sqrt_().reciprocal_(), None if variant == "exact" else r
-    indices, values = select(before.device, backend).rebuild(before, change, steps, factors, indptr, unfit)
-    return CSR(indptr, indices, values, nodes).trusted(), r.float() if variant == "exact" else torch.ones_like(r, dtype=torch.float32)
+    indices, values = select_kernels(before.device, backend).rebuild(before, change, steps, factors, indptr, unfit)
+    return CSR(indptr, indices, values, nodes).mark_checked(), r.float() if variant == "exact" else torch.ones_like(r, dtype=torch.float32)
 
 
 def _tensors(matrix: CSR) -> list[Tensor]:
@@ -132,14 +132,14 @@ def _tensors(matrix: CSR) -> list[Tensor]:
 
 
 def _change(delta: Delta) -> tuple[Any, ...]:
-    return delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh, delta.num_cols, *delta.looked_at
+    return delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh, delta.num_cols, *delta.row_layout
 
 
 class _Aggregate(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, graph: CSR, backend: Pinned) -> Tensor:
+    def forward(ctx: Any, x: Tensor, graph: CSR, backend: BackendName) -> Tensor:
         ctx.graph, ctx.backend = graph, backend
-        return cast(Tensor, select(x.device, backend).aggregate(graph, graph.values, x))
+        return cast(Tensor, select_kernels(x.device, backend).aggregate(graph, graph.values, x))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
@@ -148,10 +148,10 @@ class _Aggregate(torch.autograd.Function):
 
 class _Increment(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, sums: Tensor, x: Tensor, delta: Delta, backend: Pinned) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, sums: Tensor, x: Tensor, delta: Delta, backend: BackendName) -> tuple[Tensor, Tensor]:
         ctx.delta, ctx.backend = delta, backend
         new = sums.clone()
-        return new, select(x.device, backend).increment_(new, delta, x)
+        return new, select_kernels(x.device, backend).increment_(new, delta, x)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
@@ -175,13 +175,13 @@ def _check(name: str, tensor: Tensor, rows: int, device: torch.device, like: Ten
     if like is None:
         fits = tensor.dtype in (torch.float32, torch.float64, torch.bfloat16) and tensor.dim() == 2 and tensor.shape[0] == rows
     else:
-        fits = tensor.dtype == summed(like.dtype) and tensor.shape == (rows, like.shape[1])
-    if fits and tensor.device == device and plain(tensor):
+        fits = tensor.dtype == sum_dtype(like.dtype) and tensor.shape == (rows, like.shape[1])
+    if fits and tensor.device == device and is_plain(tensor):
         return
     expected = f"float32 or float64 (or bfloat16, summed in float32) [{rows}, F]"
     if like is not None:
-        expected = f"{summed(like.dtype)} [{rows}, {like.shape[1]}]"
-    raise UserError(f"{name} is {described(tensor)}; expected contiguous {expected} on {device}")
+        expected = f"{sum_dtype(like.dtype)} [{rows}, {like.shape[1]}]"
+    raise UserError(f"{name} is {describe(tensor)}; expected contiguous {expected} on {device}")
 
 
 # torch.ops.chronoscale: the same operators on plain tensors, for torch.compile, export and callers without a CSR. Their ids are
@@ -196,7 +196,7 @@ _library.define(f"increment_(Tensor(a!) sums, Tensor rows, {_MATRIX}, Tensor x, 
 
 def _entered(operand: Operand) -> Operand:
     captured = operand.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
-    return operand.trusted() if captured else operand.check()
+    return operand.mark_checked() if captured else operand.check()
 
 
 def _op_aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
@@ -252,7 +252,7 @@ for _name, _function in (("aggregate", _op_aggregate), ("increment", _op_increme
 def _fake_aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
     _matrices(x)
     _together(indptr, indices, values, x)
-    return x.new_empty(indptr.shape[0] - 1, x.shape[1], dtype=summed(x.dtype))
+    return x.new_empty(indptr.shape[0] - 1, x.shape[1], dtype=sum_dtype(x.dtype))
 
 
 def _fake_increment_(sums: Tensor, rows: Tensor, *others: Tensor | None, fresh: Tensor | None = None) -> Tensor:

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.native.backend import FLOATS
-from chronoscale.cuda_ext.operators.graph import described
+from chronoscale.cuda_ext.operators.graph import describe
 from chronoscale.errors import UserError
 
 
-class Weights(NamedTuple):
+class CellWeights(NamedTuple):
     """As torch's cells have them, for G gates (GRU 3, LSTM 4): given [G H, D] and kept [G H, H], their biases [G H] each."""
 
     given: Tensor
@@ -25,16 +25,16 @@ class Weights(NamedTuple):
     kept_bias: Tensor
 
     @classmethod
-    def of(cls, cell: torch.nn.RNNCellBase) -> Weights:
+    def of(cls, cell: torch.nn.RNNCellBase) -> CellWeights:
         """Of one of torch's cells."""
         return cls(cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
 
 
-class WeightGradients:
+class CellWeightGradients:
     """Added up block by block."""
 
-    def __init__(self, weights: Weights) -> None:
-        self.all = Weights(*(torch.zeros_like(part, memory_format=torch.contiguous_format) for part in weights))
+    def __init__(self, weights: CellWeights) -> None:
+        self.all = CellWeights(*(torch.zeros_like(part, memory_format=torch.contiguous_format) for part in weights))
 
     def add_given(self, gates: Tensor, x: Tensor) -> None:
         """Of a block's gates before their activations [r, G H] and what came in [r, D]."""
@@ -48,15 +48,15 @@ class WeightGradients:
         self.all.kept_bias.add_(gates.sum(0))
 
 
-def room(like: Tensor | None, wanted: bool = True) -> Tensor | None:
+def empty_gradient(like: Tensor | None, wanted: bool = True) -> Tensor | None:
     """Contiguous, for its gradient; None where there is none to write."""
     return torch.empty_like(like, memory_format=torch.contiguous_format) if like is not None and wanted else None
 
 
-def check_cell(name: str, x: Tensor, weights: Weights, gates: int, **states: Tensor | None) -> None:
+def check_cell(name: str, x: Tensor, weights: CellWeights, gates: int, **states: Tensor | None) -> None:
     """Raises UserError for what does not fit."""
     if x.dim() != 2 or x.dtype not in FLOATS or x.layout != torch.strided:
-        raise UserError(f"{name}: x is {described(x)}; expected float32 or float64 [R, D]")
+        raise UserError(f"{name}: x is {describe(x)}; expected float32 or float64 [R, D]")
     hidden = weights.kept.shape[-1] if weights.kept.dim() else -1
     sizes: list[tuple[str, Tensor | None, tuple[int, ...]]] = [
         ("given", weights.given, (gates * hidden, x.shape[1])),
@@ -67,4 +67,4 @@ def check_cell(name: str, x: Tensor, weights: Weights, gates: int, **states: Ten
     ]
     for part, tensor, shape in sizes:
         if tensor is not None and (tuple(tensor.shape) != shape or tensor.dtype != x.dtype or tensor.device != x.device):
-            raise UserError(f"{name}: {part} is {described(tensor)}; expected {x.dtype} {list(shape)} on {x.device}")
+            raise UserError(f"{name}: {part} is {describe(tensor)}; expected {x.dtype} {list(shape)} on {x.device}")

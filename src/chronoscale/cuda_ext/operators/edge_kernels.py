@@ -9,18 +9,18 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.native import edges as edges_native
-from chronoscale.cuda_ext.native.backend import TRITON, Pinned, backends, interpreted, missing, select
-from chronoscale.cuda_ext.operators.graph import described, plain
+from chronoscale.cuda_ext.native.backend import TRITON, BackendName, backends, select_kernels, triton_interpreted, unavailable_reason
+from chronoscale.cuda_ext.operators.graph import describe, is_plain
 from chronoscale.cuda_ext.reference import aggregation as reference
 from chronoscale.cuda_ext.reference import edges as edges_reference
 from chronoscale.errors import UserError
 
 IDS = (torch.int32, torch.int64)
 FLOATS = (torch.float32, torch.float64)
-MOST = 2**31  # ids and edges stay below: kernels number them in int32
+INT32_LIMIT = 2**31  # ids and edges stay below: kernels number them in int32
 
 
-class Kernels(Protocol):
+class EdgeKernels(Protocol):
     """What each of the modules has; arguments as the operators' own, which have looked at dtypes, shapes and devices."""
 
     def aggregate(self, x: Tensor, target: Tensor, rows: int, source: Tensor | None, deterministic: bool, ascending: bool) -> Tensor: ...
@@ -32,31 +32,31 @@ class Kernels(Protocol):
     def gather(self, cached: Tensor, sent: Tensor, index: Tensor) -> Tensor: ...
 
 
-def serving(device: torch.device, pinned: Pinned) -> Kernels:
+def select_edge_kernels(device: torch.device, pinned: BackendName) -> EdgeKernels:
     """The kernels for tensors on `device`. Raises UserError as backend.select does, and for 'triton' where it is not to be had."""
     if pinned != TRITON:
-        return cast(Kernels, edges_reference if select(device, pinned) is reference else edges_native)
-    if reason := missing(TRITON):
+        return cast(EdgeKernels, edges_reference if select_kernels(device, pinned) is reference else edges_native)
+    if reason := unavailable_reason(TRITON):
         raise UserError(f"backend '{TRITON}' is not available here: {reason}; available: {', '.join(backends())}")
-    if device.type != (wanted := "cpu" if interpreted() else "cuda"):
+    if device.type != (wanted := "cpu" if triton_interpreted() else "cuda"):
         raise UserError(f"backend '{TRITON}' was given tensors on {device}; expected {wanted} tensors")
-    return cast(Kernels, import_module("chronoscale.cuda_ext.operators.triton_kernels"))  # an optional package, and slow to import
+    return cast(EdgeKernels, import_module("chronoscale.cuda_ext.operators.triton_kernels"))  # an optional package, and slow to import
 
 
 def check_matrix(what: str, name: str, tensor: Tensor, columns: str, like: Tensor | None = None) -> None:
     """Raises UserError unless `tensor` is a matrix that kernels take, of the dtype, width and device of `like`."""
-    fits = tensor.dim() == 2 and tensor.dtype in FLOATS and plain(tensor)
+    fits = tensor.dim() == 2 and tensor.dtype in FLOATS and is_plain(tensor)
     if like is not None:
         fits = fits and (tensor.dtype, tensor.device, tensor.shape[1]) == (like.dtype, like.device, like.shape[1])
     if not fits:
         wanted = f"float32 or float64 [*, {columns}]" if like is None else f"{like.dtype} [*, {like.shape[1]}] on {like.device}"
-        raise UserError(f"{what}: {name} is {described(tensor)}; expected contiguous {wanted}")
+        raise UserError(f"{what}: {name} is {describe(tensor)}; expected contiguous {wanted}")
 
 
 def check_ids(what: str, name: str, ids: Tensor, count: int | None, device: torch.device, dtype: torch.dtype | None = None) -> None:
     """Raises UserError unless `ids` is a vector of `count` ids on `device`, of `dtype` where that is given."""
-    fits = ids.dim() == 1 and plain(ids) and ids.device == device and ids.dtype in (IDS if dtype is None else (dtype,))
-    if not fits or (count is not None and len(ids) != count) or len(ids) >= MOST:
+    fits = ids.dim() == 1 and is_plain(ids) and ids.device == device and ids.dtype in (IDS if dtype is None else (dtype,))
+    if not fits or (count is not None and len(ids) != count) or len(ids) >= INT32_LIMIT:
         kind = "int32 or int64" if dtype is None else str(dtype)
         size = "fewer than 2^31" if count is None else str(count)
-        raise UserError(f"{what}: {name} is {described(ids)}; expected contiguous {kind} [{size}] on {device}")
+        raise UserError(f"{what}: {name} is {describe(ids)}; expected contiguous {kind} [{size}] on {device}")

@@ -10,13 +10,13 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.native.backend import Pinned
-from chronoscale.cuda_ext.native.cpp_operators import REFUSED, operators, takes, unless_refused
-from chronoscale.cuda_ext.operators.edge_kernels import MOST, check_ids, check_matrix, serving
+from chronoscale.cuda_ext.native.backend import BackendName
+from chronoscale.cuda_ext.native.cpp_operators import REFUSALS, cpp_serves, load_operators, raise_unless_refused
+from chronoscale.cuda_ext.operators.edge_kernels import INT32_LIMIT, check_ids, check_matrix, select_edge_kernels
 from chronoscale.errors import UserError
 
 
-def edge_softmax(scores: Tensor, indptr: Tensor, backend: Pinned = None, longest: int | None = None) -> Tensor:
+def edge_softmax(scores: Tensor, indptr: Tensor, backend: BackendName = None, longest: int | None = None) -> Tensor:
     """shares [E, H]: exp(score - the row's maximum) over its sum, of each head on its own.
 
     scores float32 or float64 [E, H]; indptr int64 [rows + 1], ascending from 0 to E; contiguous, on one device. As torch.softmax has it,
@@ -27,22 +27,22 @@ def edge_softmax(scores: Tensor, indptr: Tensor, backend: Pinned = None, longest
     Raises UserError when something does not fit or pointers do not ascend; on CUDA the host does not wait to learn of that, and entries of
     no row are not written.
     """
-    if takes(scores, backend):
+    if cpp_serves(scores, backend):
         try:
-            return cast(Tensor, operators().edge_softmax(scores, indptr, -1 if longest is None else longest))
-        except REFUSED as error:
-            unless_refused(error)
+            return cast(Tensor, load_operators().edge_softmax(scores, indptr, -1 if longest is None else longest))
+        except REFUSALS as error:
+            raise_unless_refused(error)
     check_matrix("edge_softmax", "scores", scores, "H")
     check_ids("edge_softmax", "indptr", indptr, None, scores.device, torch.int64)
-    if not len(indptr) or len(scores) >= MOST:
+    if not len(indptr) or len(scores) >= INT32_LIMIT:
         raise UserError(f"edge_softmax: {len(indptr)} pointers into {len(scores)} scores; expected 1 pointer at least, and less than 2^31")
     return cast(Tensor, _Softmax.apply(scores, indptr, backend, longest))  # type: ignore[no-untyped-call]
 
 
 class _Softmax(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, indptr: Tensor, backend: Pinned, longest: int | None) -> Tensor:
-        shares = serving(scores.device, backend).softmax(scores, indptr, longest)
+    def forward(ctx: Any, scores: Tensor, indptr: Tensor, backend: BackendName, longest: int | None) -> Tensor:
+        shares = select_edge_kernels(scores.device, backend).softmax(scores, indptr, longest)
         ctx.save_for_backward(shares, indptr)
         ctx.backend, ctx.longest = backend, longest
         return shares
@@ -52,7 +52,7 @@ class _Softmax(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         shares, indptr = ctx.saved_tensors
         into = gradients[0].resolve_neg().contiguous()
-        return serving(into.device, ctx.backend).softmax_grad(shares, into, indptr, ctx.longest), None, None, None
+        return select_edge_kernels(into.device, ctx.backend).softmax_grad(shares, into, indptr, ctx.longest), None, None, None
 
 
 _library: Any = torch.library.Library("chronoscale", "FRAGMENT")
@@ -71,7 +71,7 @@ def _op_grad(shares: Tensor, into: Tensor, indptr: Tensor) -> Tensor:
     check_ids("edge_softmax", "indptr", indptr, None, shares.device, torch.int64)
     if not len(indptr) or shares.shape != into.shape:
         raise UserError(f"edge_softmax: shares {list(shares.shape)}, gradients {list(into.shape)} and {len(indptr)} pointers do not fit")
-    return serving(shares.device, None).softmax_grad(shares, into, indptr, None)
+    return select_edge_kernels(shares.device, None).softmax_grad(shares, into, indptr, None)
 
 
 def _fake(scores: Tensor, *others: Tensor) -> Tensor:

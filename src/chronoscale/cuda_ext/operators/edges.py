@@ -12,9 +12,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.native.backend import Pinned
-from chronoscale.cuda_ext.native.cpp_operators import REFUSED, operators, takes, unless_refused
-from chronoscale.cuda_ext.operators.edge_kernels import MOST, check_ids, check_matrix, serving
+from chronoscale.cuda_ext.native.backend import BackendName
+from chronoscale.cuda_ext.native.cpp_operators import REFUSALS, cpp_serves, load_operators, raise_unless_refused
+from chronoscale.cuda_ext.operators.edge_kernels import INT32_LIMIT, check_ids, check_matrix, select_edge_kernels
 from chronoscale.cuda_ext.operators.tables import gather_rows
 from chronoscale.errors import UserError
 
@@ -25,7 +25,7 @@ def aggregate_edges(
     rows: int,
     source: Tensor | None = None,
     deterministic: bool = True,
-    backend: Pinned = None,
+    backend: BackendName = None,
     ascending: bool = False,
 ) -> Tensor:
     """out [rows, F]: out[v] = sum over the edges e with target[e] = v of x[source[e]], or x[e] without sources; zeros where none is.
@@ -38,16 +38,16 @@ def aggregate_edges(
     Raises UserError when something does not fit, and for ids out of range. On CUDA the host does not wait to learn of those: an edge to
     no row is left out, one from no row is NaN.
     """
-    if takes(x, backend):
+    if cpp_serves(x, backend):
         try:
-            return cast(Tensor, operators().aggregate_edges(x, target, rows, source, deterministic, ascending))
-        except REFUSED as error:
-            unless_refused(error)
+            return cast(Tensor, load_operators().aggregate_edges(x, target, rows, source, deterministic, ascending))
+        except REFUSALS as error:
+            raise_unless_refused(error)
     check_matrix("aggregate_edges", "x", x, "F")
     check_ids("aggregate_edges", "target", target, len(x) if source is None else None, x.device)
     if source is not None:
         check_ids("aggregate_edges", "source", source, len(target), x.device, target.dtype)
-    if not 0 <= index(rows) < MOST or len(x) > MOST:
+    if not 0 <= index(rows) < INT32_LIMIT or len(x) > INT32_LIMIT:
         raise UserError(f"aggregate_edges: {rows} rows, and x of {len(x)}; expected numbers below 2^31")
     return cast(Tensor, _Aggregate.apply(x, target, rows, source, deterministic, backend, ascending))  # type: ignore[no-untyped-call]
 
@@ -55,11 +55,11 @@ def aggregate_edges(
 class _Aggregate(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, target: Tensor, rows: int, source: Tensor | None, deterministic: bool, backend: Pinned, ascending: bool
+        ctx: Any, x: Tensor, target: Tensor, rows: int, source: Tensor | None, deterministic: bool, backend: BackendName, ascending: bool
     ) -> Tensor:
         ctx.save_for_backward(target, source)
         ctx.rows, ctx.deterministic, ctx.backend = len(x), deterministic, backend
-        return serving(x.device, backend).aggregate(x, target, rows, source, deterministic, ascending)
+        return select_edge_kernels(x.device, backend).aggregate(x, target, rows, source, deterministic, ascending)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -67,7 +67,7 @@ class _Aggregate(torch.autograd.Function):
         return *(_grad(into, target, source, ctx.rows, ctx.deterministic, ctx.backend), None), *[None] * 5
 
 
-def _grad(into: Tensor, target: Tensor, source: Tensor | None, rows: int, deterministic: bool, backend: Pinned = None) -> Tensor:
+def _grad(into: Tensor, target: Tensor, source: Tensor | None, rows: int, deterministic: bool, backend: BackendName = None) -> Tensor:
     """Gradient of x: what its rows' edges carry back."""
     if source is None:
         return gather_rows(into, into.new_empty(0, into.shape[1]), target, backend)

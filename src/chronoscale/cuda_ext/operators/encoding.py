@@ -8,28 +8,28 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.native import abi
-from chronoscale.cuda_ext.native.abi import Cuda, Cut, pointer
-from chronoscale.cuda_ext.native.backend import FLOATS, Pinned, select
-from chronoscale.cuda_ext.native.cpp_operators import REFUSED, operators, takes, unless_refused
-from chronoscale.cuda_ext.operators.graph import described, plain
+from chronoscale.cuda_ext.native.abi import CudaLaunch, EntryLayout, pointer
+from chronoscale.cuda_ext.native.backend import FLOATS, BackendName, select_kernels
+from chronoscale.cuda_ext.native.cpp_operators import REFUSALS, cpp_serves, load_operators, raise_unless_refused
+from chronoscale.cuda_ext.operators.graph import describe, is_plain
 from chronoscale.cuda_ext.reference import aggregation as reference
 from chronoscale.errors import UserError
 
 
-def encode(elapsed: Tensor, frequency: Tensor, phase: Tensor, backend: Pinned = None) -> Tensor:
+def encode(elapsed: Tensor, frequency: Tensor, phase: Tensor, backend: BackendName = None) -> Tensor:
     """cos(frequency * elapsed + phase): elapsed [n], frequency and phase [C] to [n, C]. Angles are formed in float64: in float32 the cosine
     of a large one is noise.
 
     float32 or float64 alike, contiguous, on one device. Differentiable, once, in frequency and phase; gradients are summed in the tensors'
     own precision, on CUDA in float64. Raises UserError when something does not fit.
     """
-    if takes(elapsed, backend):
+    if cpp_serves(elapsed, backend):
         try:
-            return cast(Tensor, operators().encode(elapsed, frequency, phase))
-        except REFUSED as error:
-            unless_refused(error)
+            return cast(Tensor, load_operators().encode(elapsed, frequency, phase))
+        except REFUSALS as error:
+            raise_unless_refused(error)
     _check(elapsed, frequency, phase)
-    if select(elapsed.device, backend) is reference:
+    if select_kernels(elapsed.device, backend) is reference:
         return torch.addcmul(phase.double(), elapsed[:, None].double(), frequency.double()).cos().to(phase.dtype)
     graded = torch.is_grad_enabled() and (frequency.requires_grad or phase.requires_grad)
     return cast(Tensor, _Encode.apply(elapsed, frequency, phase, graded))  # type: ignore[no-untyped-call]
@@ -41,7 +41,7 @@ class _Encode(torch.autograd.Function):
         cosine = elapsed.new_empty(len(elapsed), len(phase))
         sine = torch.empty_like(cosine) if graded else None
         given = (*cosine.shape, *map(pointer, (elapsed, frequency, phase, cosine, sine)))
-        abi.call("encode", elapsed, given, Cuda((), Cut(0, 0)))
+        abi.call("encode", elapsed, given, CudaLaunch((), EntryLayout(0, 0)))
         if sine is not None:
             ctx.save_for_backward(elapsed, sine)
         return cosine
@@ -54,7 +54,7 @@ class _Encode(torch.autograd.Function):
             into, clock = gradients[0].resolve_neg().contiguous(), sine.shape[1]
             frequency, phase = sine.new_empty(clock), sine.new_empty(clock)
             given = (*sine.shape, *map(pointer, (elapsed, sine, into, frequency, phase)))
-            abi.call("encode_grad", sine, given, Cuda((), Cut(len(sine), None), clock))
+            abi.call("encode_grad", sine, given, CudaLaunch((), EntryLayout(len(sine), None), clock))
             return None, frequency, phase, None
         to_angle = gradients[0] * sine
         return None, -(elapsed @ to_angle), -to_angle.sum(0), None
@@ -62,9 +62,9 @@ class _Encode(torch.autograd.Function):
 
 def _check(elapsed: Tensor, frequency: Tensor, phase: Tensor) -> None:
     for name, tensor in {"elapsed": elapsed, "phase": phase, "frequency": frequency}.items():
-        fits = tensor.dim() == 1 and (name != "frequency" or tensor.shape == phase.shape) and plain(tensor)
+        fits = tensor.dim() == 1 and (name != "frequency" or tensor.shape == phase.shape) and is_plain(tensor)
         if not fits or tensor.dtype not in FLOATS or tensor.dtype != elapsed.dtype or tensor.device != elapsed.device:
             shape = "n" if name == "elapsed" else "C"
-            raise UserError(f"encode: {name} is {described(tensor)}; expected contiguous floats alike [{shape}] on {elapsed.device}")
+            raise UserError(f"encode: {name} is {describe(tensor)}; expected contiguous floats alike [{shape}] on {elapsed.device}")
     if elapsed.requires_grad:
         raise UserError("encode: elapsed asks for a gradient; expected a constant")

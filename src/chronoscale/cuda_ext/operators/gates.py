@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.native import abi
-from chronoscale.cuda_ext.native.abi import Cuda, Cut, pointer
-from chronoscale.cuda_ext.native.backend import FLOATS, Pinned, select
-from chronoscale.cuda_ext.native.cpp_operators import REFUSED, operators, takes, unless_refused
-from chronoscale.cuda_ext.operators.graph import described, plain
+from chronoscale.cuda_ext.native.abi import CudaLaunch, EntryLayout, pointer
+from chronoscale.cuda_ext.native.backend import FLOATS, BackendName, select_kernels
+from chronoscale.cuda_ext.native.cpp_operators import REFUSALS, cpp_serves, load_operators, raise_unless_refused
+from chronoscale.cuda_ext.operators.graph import describe, is_plain
 from chronoscale.cuda_ext.reference import aggregation as reference
 from chronoscale.errors import UserError
 
 
-def gates(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor, backend: Pinned = None) -> Tensor:
+def gates(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor, backend: BackendName = None) -> Tensor:
     """New memory [U, H] from what the input and the memory come to, `given` and `kept` [U, 3 H], for reset, update and candidate:
 
     r, z = sigmoid(given + kept);  n = tanh(given_n + r * kept_n);  s' = n + z * (s - n)
@@ -24,13 +24,13 @@ def gates(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor, backend: P
     memory [U, H]; there bool [U]: other rows keep theirs, bit for bit. float32 or float64 alike, contiguous, on one device. Differentiable,
     once, in given, kept and memory. Raises UserError when something does not fit.
     """
-    if takes(memory, backend):
+    if cpp_serves(memory, backend):
         try:
-            return cast(Tensor, operators().gates(given, kept, memory, there))
-        except REFUSED as error:
-            unless_refused(error)
+            return cast(Tensor, load_operators().gates(given, kept, memory, there))
+        except REFUSALS as error:
+            raise_unless_refused(error)
     _check(given, kept, memory, there)
-    if select(given.device, backend) is reference:
+    if select_kernels(given.device, backend) is reference:
         return _torch(given, kept, memory, there)
     return cast(Tensor, _Gates.apply(given, kept, memory, there))  # type: ignore[no-untyped-call]
 
@@ -66,7 +66,7 @@ def gradient_gates(
 
 
 def _call(name: str, given: Tensor, kept: Tensor, memory: Tensor, *more: Tensor | None) -> None:
-    abi.call(name, memory, (*memory.shape, *map(pointer, (given, kept, memory, *more))), Cuda((), Cut(0, 0)))
+    abi.call(name, memory, (*memory.shape, *map(pointer, (given, kept, memory, *more))), CudaLaunch((), EntryLayout(0, 0)))
 
 
 def _torch(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor) -> Tensor:
@@ -82,6 +82,6 @@ def _check(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor) -> None:
     sizes = {"memory": (memory, (rows, hidden)), "given": (given, both), "kept": (kept, both), "there": (there, (rows,))}
     for name, (tensor, shape) in sizes.items():
         dtype = torch.bool if name == "there" else given.dtype if given.dtype in FLOATS else torch.float32
-        if tuple(tensor.shape) != shape or tensor.dtype != dtype or tensor.device != memory.device or not plain(tensor):
+        if tuple(tensor.shape) != shape or tensor.dtype != dtype or tensor.device != memory.device or not is_plain(tensor):
             wanted = "U, H" if name == "memory" else ", ".join(map(str, shape))
-            raise UserError(f"gates: {name} is {described(tensor)}; expected contiguous {dtype} [{wanted}] on {memory.device}")
+            raise UserError(f"gates: {name} is {describe(tensor)}; expected contiguous {dtype} [{wanted}] on {memory.device}")

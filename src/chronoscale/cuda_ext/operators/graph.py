@@ -46,8 +46,8 @@ class _Operand:
         moved = {name: tensor.to(device, non_blocking=non_blocking, copy=copy) for name, tensor in self._tensors().items()}
         made = replace(self, **moved)
         if self._checked:
-            cuts = None if self.cuts is None else self.cuts.to(device, non_blocking=non_blocking, copy=copy)
-            made.trusted()._known(self.longest, cuts)
+            cuts = None if self.row_pieces is None else self.row_pieces.to(device, non_blocking=non_blocking, copy=copy)
+            made.mark_checked()._set_layout(self.longest_row, cuts)
         return made
 
     def check(self) -> Self:
@@ -62,31 +62,31 @@ class _Operand:
             self.__dict__.update(_seen=self._versions(), _looked=True)
         return self
 
-    def trusted(self) -> Self:
+    def mark_checked(self) -> Self:
         """Itself, taken for checked without a look, and without waiting for its device: for ids that can only be right."""
         versions = self._versions()
         if self.__dict__.get("_seen", versions) != versions:
-            self._known(None, None)  # told of other rows
+            self._set_layout(None, None)  # told of other rows
         self.__dict__["_seen"] = versions
         return self
 
-    longest: ClassVar[int | None] = None  # entries of its longest row, where a look has told
-    cuts: ClassVar[Tensor | None] = None  # then, if that is PIECE or more: int32 [n, 2], each such row with each piece that it lies in
+    longest_row: ClassVar[int | None] = None  # entries of its longest row, where `check` has counted them
+    row_pieces: ClassVar[Tensor | None] = None  # then, if that is PIECE or more: int32 [n, 2], (long row, piece that it lies in)
 
-    def _known(self, longest: int | None, cuts: Tensor | None) -> Self:
-        self.__dict__.update(longest=longest, cuts=cuts)
-        self.__dict__.pop("looked_at", None)
+    def _set_layout(self, longest_row: int | None, row_pieces: Tensor | None) -> Self:
+        self.__dict__.update(longest_row=longest_row, row_pieces=row_pieces)
+        self.__dict__.pop("row_layout", None)
         return self
 
     @cached_property
-    def looked_at(self) -> tuple[int, Tensor | None]:
+    def row_layout(self) -> tuple[int, Tensor | None]:
         """`longest`, -1 where no look has told, and `cuts`: as operators in C++ take them."""
-        return -1 if self.longest is None else self.longest, self.cuts
+        return -1 if self.longest_row is None else self.longest_row, self.row_pieces
 
     def _measured(self, lengths: Tensor) -> None:
         longest = int(lengths.max()) if len(lengths) else 0
         cuts = _cuts(self.indptr, lengths) if longest >= PIECE else None
-        self._known(longest, cuts.pin_memory() if cuts is not None and self.indptr.is_pinned() else cuts)
+        self._set_layout(longest, cuts.pin_memory() if cuts is not None and self.indptr.is_pinned() else cuts)
 
     @property
     def _checked(self) -> bool:
@@ -155,7 +155,7 @@ class CSR(_Operand):
         kept = self._turned()[1]
         return torch.sort(self.indices, stable=True).indices if kept is None else kept
 
-    def copied(self, shares: bool = True) -> CSR:
+    def copy(self, shares: bool = True) -> CSR:
         """The same in tensors of its own; if it `shares`, one transpose is made for all copies, when the first is asked for."""
         copy = self.to(self.device, non_blocking=True, copy=True)
         if shares:
@@ -170,7 +170,7 @@ class CSR(_Operand):
         if self._kept is None or self._kept[0] != self._written():
             self.check()
             order = torch.sort(self.indices, stable=True).indices
-            turned = CSR(*_reorder(order, self.indptr, self.indices, self.values, self.num_cols), self.num_rows).trusted()
+            turned = CSR(*_reorder(order, self.indptr, self.indices, self.values, self.num_cols), self.num_rows).mark_checked()
             self.__dict__["_kept"] = self._written(), turned, order if self.values is None else None
         assert self._kept is not None
         return self._kept[1:]
@@ -231,7 +231,7 @@ class Delta(_Operand):
     @cached_property
     def _compact(self) -> CSR:
         made = CSR(self.indptr, self.indices, self.values, self.num_cols)
-        return made.trusted()._known(self.longest, self.cuts) if self._checked else made
+        return made.mark_checked()._set_layout(self.longest_row, self.row_pieces) if self._checked else made
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +270,7 @@ class EdgeMap(_Operand):
     @cached_property
     def _compact(self) -> CSR:
         made = CSR(self.indptr, self.indices, None, self.num_nodes)
-        return made.trusted()._known(self.longest, self.cuts) if self._checked else made
+        return made.mark_checked()._set_layout(self.longest_row, self.row_pieces) if self._checked else made
 
     @staticmethod
     def nbytes_of(rows: int, edges: int) -> int:
@@ -289,7 +289,7 @@ class EdgeMap(_Operand):
             raise UserError(f"EdgeMap.net is {self.net}; the signs add up to {int(self.sign.sum())}")
 
 
-class Entries(NamedTuple):
+class AttentionEntries(NamedTuple):
     """What one head attends to, in compact rows: score(e) = leaky_relu(left[indices[e]] + right[row], slope)."""
 
     matrix: CSR  # [R, num_cols]; its values are not read
@@ -319,7 +319,7 @@ def row_ids(indptr: Tensor, nnz: int) -> Tensor:
     return torch.repeat_interleave(torch.arange(len(indptr) - 1, device=indptr.device), indptr.diff(), output_size=nnz)
 
 
-def plain(tensor: Tensor) -> bool:
+def is_plain(tensor: Tensor) -> bool:
     """Whether its memory is what a kernel takes it for: contiguous, all of it there, and no sign to be turned on reading."""
     if tensor.layout != torch.strided or not tensor.is_contiguous() or tensor.is_neg():
         return False
@@ -327,9 +327,9 @@ def plain(tensor: Tensor) -> bool:
     return empty or held >= tensor.storage_offset() * tensor.element_size() + tensor.nbytes
 
 
-def described(tensor: Tensor) -> str:
+def describe(tensor: Tensor) -> str:
     """Dtype, shape and device, for an error."""
-    return f"{tensor.dtype} {list(tensor.shape)} on {tensor.device}{'' if plain(tensor) else ', not contiguous (call .contiguous())'}"
+    return f"{tensor.dtype} {list(tensor.shape)} on {tensor.device}{'' if is_plain(tensor) else ', not contiguous (call .contiguous())'}"
 
 
 def extent(tensor: Tensor) -> tuple[int, int]:
@@ -338,7 +338,7 @@ def extent(tensor: Tensor) -> tuple[int, int]:
     return begin, begin + tensor.nbytes
 
 
-def apart(name: str, written: Tensor, read: Iterable[tuple[int, int]]) -> None:
+def require_apart(name: str, written: Tensor, read: Iterable[tuple[int, int]]) -> None:
     """Raises UserError when memory that a kernel writes is also memory that it reads."""
     first, last = extent(written)
     for begin, end in read:
@@ -347,8 +347,8 @@ def apart(name: str, written: Tensor, read: Iterable[tuple[int, int]]) -> None:
 
 
 def _check_vector(name: str, tensor: Tensor, dtype: torch.dtype, device: torch.device) -> None:
-    if tensor.dtype != dtype or tensor.dim() != 1 or not plain(tensor) or tensor.device != device:
-        raise UserError(f"{name} is {described(tensor)}; expected a contiguous {dtype} vector on {device}")
+    if tensor.dtype != dtype or tensor.dim() != 1 or not is_plain(tensor) or tensor.device != device:
+        raise UserError(f"{name} is {describe(tensor)}; expected a contiguous {dtype} vector on {device}")
 
 
 def _check_size(name: str, size: int) -> None:

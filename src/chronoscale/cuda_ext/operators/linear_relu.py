@@ -7,20 +7,20 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.native.backend import FLOATS, Pinned, select_without_cuda
-from chronoscale.cuda_ext.operators.graph import described
-from chronoscale.cuda_ext.operators.row_blocks import blocks, longest
+from chronoscale.cuda_ext.native.backend import FLOATS, BackendName, select_kernels_without_cuda
+from chronoscale.cuda_ext.operators.graph import describe
+from chronoscale.cuda_ext.operators.row_blocks import longest_block, row_blocks
 from chronoscale.cuda_ext.reference import aggregation as reference
 from chronoscale.errors import UserError
 
 
-def rectified(x: Tensor, weight: Tensor, bias: Tensor | None = None, backend: Pinned = None) -> Tensor:
+def linear_relu(x: Tensor, weight: Tensor, bias: Tensor | None = None, backend: BackendName = None) -> Tensor:
     """max(0, x @ weight.T + bias), [R, H], of x [R, D], weight [H, D] and bias [H]; all float32 or float64 alike, on one device.
 
     Differentiable, once. Not a number stays so. Other than on a CPU torch's operators run. Raises UserError when something does not fit.
     """
     _check(x, weight, bias)
-    if select_without_cuda("a linear layer", x.device, backend) is reference:
+    if select_kernels_without_cuda("a linear layer", x.device, backend) is reference:
         return torch.relu(torch.nn.functional.linear(x, weight, bias))
     return cast(Tensor, _Rectified.apply(x, weight, bias))  # type: ignore[no-untyped-call]
 
@@ -29,7 +29,7 @@ class _Rectified(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         out = x.new_empty(len(x), len(weight))
-        for block in blocks(len(x), len(weight)):
+        for block in row_blocks(len(x), len(weight)):
             if bias is None:
                 torch.mm(x[block], weight.t(), out=out[block])
             else:
@@ -45,8 +45,8 @@ class _Rectified(torch.autograd.Function):
         to_x = torch.empty_like(x, memory_format=torch.contiguous_format) if needs[0] else None
         to_weight = torch.zeros_like(weight) if needs[1] else None
         to_bias = torch.zeros_like(bias) if needs[2] else None
-        made = out.new_empty(longest(len(x), len(weight)), len(weight))
-        for block in blocks(len(x), len(weight)):
+        made = out.new_empty(longest_block(len(x), len(weight)), len(weight))
+        for block in row_blocks(len(x), len(weight)):
             own = made[: block.stop - block.start]
             torch.ops.aten.threshold_backward.grad_input(into[block], out[block], 0, grad_input=own)
             if to_x is not None:
@@ -60,8 +60,8 @@ class _Rectified(torch.autograd.Function):
 
 def _check(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     if x.dim() != 2 or x.dtype not in FLOATS or x.layout != torch.strided:
-        raise UserError(f"rectified: x is {described(x)}; expected float32 or float64 [R, D]")
+        raise UserError(f"linear_relu: x is {describe(x)}; expected float32 or float64 [R, D]")
     hidden = len(weight) if weight.dim() else -1
     for name, tensor, shape in (("weight", weight, (hidden, x.shape[1])), ("bias", bias, (hidden,))):
         if tensor is not None and (tuple(tensor.shape) != shape or tensor.dtype != x.dtype or tensor.device != x.device):
-            raise UserError(f"rectified: {name} is {described(tensor)}; expected {x.dtype} {list(shape)} on {x.device}")
+            raise UserError(f"linear_relu: {name} is {describe(tensor)}; expected {x.dtype} {list(shape)} on {x.device}")

@@ -7,13 +7,13 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.native.backend import Pinned, select_without_cuda
-from chronoscale.cuda_ext.operators.cell_weights import WeightGradients, Weights, check_cell, room
-from chronoscale.cuda_ext.operators.row_blocks import blocks, longest
+from chronoscale.cuda_ext.native.backend import BackendName, select_kernels_without_cuda
+from chronoscale.cuda_ext.operators.cell_weights import CellWeightGradients, CellWeights, check_cell, empty_gradient
+from chronoscale.cuda_ext.operators.row_blocks import longest_block, row_blocks
 from chronoscale.cuda_ext.reference import aggregation as reference
 
 
-def lstm(x: Tensor, state: tuple[Tensor, Tensor] | None, weights: Weights, backend: Pinned = None) -> tuple[Tensor, Tensor]:
+def lstm(x: Tensor, state: tuple[Tensor, Tensor] | None, weights: CellWeights, backend: BackendName = None) -> tuple[Tensor, Tensor]:
     """New (h, c), [R, H] each, from inputs x [R, D] and the state (h, c); None: zeros. For gates i, f, g, o of x and h together:
 
     c' = sigmoid(f) * c + sigmoid(i) * tanh(g);  h' = sigmoid(o) * tanh(c')
@@ -22,7 +22,7 @@ def lstm(x: Tensor, state: tuple[Tensor, Tensor] | None, weights: Weights, backe
     """
     h, c = state or (None, None)
     check_cell("lstm", x, weights, 4, h=h, c=c)
-    if select_without_cuda("an LSTM", x.device, backend) is reference:
+    if select_kernels_without_cuda("an LSTM", x.device, backend) is reference:
         if state is None:
             state = (x.new_zeros(len(x), weights.kept.shape[1]),) * 2
         new_h, new_c = torch.lstm_cell(x, state, *weights)
@@ -35,11 +35,11 @@ class _Lstm(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, h: Tensor | None, c: Tensor | None, *weights: Tensor) -> tuple[Tensor, Tensor]:
-        w, rows = Weights(*weights), len(x)
+        w, rows = CellWeights(*weights), len(x)
         hidden = w.kept.shape[1]
         gates, new_h, new_c = x.new_empty(rows, 4 * hidden), x.new_empty(rows, hidden), x.new_empty(rows, hidden)
         bias = w.given_bias + w.kept_bias
-        for block in blocks(rows, 4 * hidden):
+        for block in row_blocks(rows, 4 * hidden):
             own = torch.addmm(bias, x[block], w.given.t(), out=gates[block])
             if h is not None:
                 own.addmm_(h[block], w.kept.t())
@@ -56,11 +56,16 @@ class _Lstm(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, h, c, *weights, gates, new_c = ctx.saved_tensors
-        w, (into_h, into_c), needs = Weights(*weights), gradients, ctx.needs_input_grad
-        to_x, to_h, to_c, to_weights = room(x, needs[0]), room(h, needs[1]), room(c, needs[2]), WeightGradients(w)
+        w, (into_h, into_c), needs = CellWeights(*weights), gradients, ctx.needs_input_grad
+        to_x, to_h, to_c, to_weights = (
+            empty_gradient(x, needs[0]),
+            empty_gradient(h, needs[1]),
+            empty_gradient(c, needs[2]),
+            CellWeightGradients(w),
+        )
         width = len(w.kept)
-        made = into_h.new_empty(longest(len(x), width), width)
-        for block in blocks(len(x), width):
+        made = into_h.new_empty(longest_block(len(x), width), width)
+        for block in row_blocks(len(x), width):
             own = made[: block.stop - block.start]
             memory = _into_gates(gates[block], None if c is None else c[block], new_c[block], into_h[block], into_c[block], own)
             to_weights.add_given(own, x[block])

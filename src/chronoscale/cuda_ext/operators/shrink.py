@@ -9,7 +9,7 @@ from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.errors import UserError
 
 
-def shrunk(graph: CSR, rows: int, halo: int, nnz: int) -> CSR:
+def shrink(graph: CSR, rows: int, halo: int, nnz: int) -> CSR:
     """The first `rows` rows of a matrix [N, N + H] of own and remote nodes, and of their entries those in its first `rows` columns and in
     the first `halo` behind the N: [rows, rows + halo], in the order that they had.
 
@@ -32,7 +32,7 @@ def shrunk(graph: CSR, rows: int, halo: int, nnz: int) -> CSR:
     if width > own:
         column = torch.where(column < own, column, column - (own - rows))
     indices, values = _placed(column, place, nnz), None if graph.values is None else _placed(graph.values, place, nnz)
-    return CSR(indptr, indices, values, rows + halo).trusted()
+    return CSR(indptr, indices, values, rows + halo).mark_checked()
 
 
 def _placed(source: Tensor, place: Tensor, nnz: int) -> Tensor:

@@ -13,18 +13,18 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.native import slots as slots_native
-from chronoscale.cuda_ext.native.backend import FLOATS, Pinned, select
-from chronoscale.cuda_ext.native.cpp_operators import REFUSED, operators, takes, unless_refused
-from chronoscale.cuda_ext.operators.graph import described, plain
+from chronoscale.cuda_ext.native.backend import FLOATS, BackendName, select_kernels
+from chronoscale.cuda_ext.native.cpp_operators import REFUSALS, cpp_serves, load_operators, raise_unless_refused
+from chronoscale.cuda_ext.operators.graph import describe, is_plain
 from chronoscale.cuda_ext.reference import aggregation as reference
 from chronoscale.cuda_ext.reference import slots as slots_reference
-from chronoscale.cuda_ext.reference.slots import Asked, Slots
+from chronoscale.cuda_ext.reference.slots import SlotOperands, Slots
 from chronoscale.errors import UserError
 
-__all__ = ["MOST_SLOTS", "Encoding", "Slots", "attend"]
+__all__ = ["MAX_SLOTS", "Encoding", "Slots", "attend"]
 
 Encoding = tuple[Tensor, Tensor]  # frequency and phase, [C] each
-MOST_SLOTS = 1024  # of a target
+MAX_SLOTS = 1024  # of a target
 CONSTANTS = ("elapsed", "keep")
 KINDS = {"slot": torch.int64, "there": torch.bool}
 DIMENSIONS = {  # of each argument, by their names
@@ -41,7 +41,7 @@ DIMENSIONS = {  # of each argument, by their names
 
 
 def attend(
-    wanted: Tensor, source: Tensor, slots: Slots, encoding: Encoding | None = None, keep: Tensor | None = None, backend: Pinned = None
+    wanted: Tensor, source: Tensor, slots: Slots, encoding: Encoding | None = None, keep: Tensor | None = None, backend: BackendName = None
 ) -> Tensor:
     """sum over k of a_k x_k [T, h, X] with a = softmax of wanted . x_k over the slots that are there, zeros where none is.
 
@@ -58,25 +58,25 @@ def attend(
     """
     slot, there, elapsed, edge = slots
     if encoding is None:
-        given = Asked(wanted, source, slot, there, None, edge, None, None, keep)
+        given = SlotOperands(wanted, source, slot, there, None, edge, None, None, keep)
     elif elapsed is None:
         raise UserError("attend: an encoding of elapsed times was given, and no elapsed times")
     else:
-        given = Asked(wanted, source, slot, there, elapsed, edge, *encoding, keep)
-    if takes(wanted, backend):
+        given = SlotOperands(wanted, source, slot, there, elapsed, edge, *encoding, keep)
+    if cpp_serves(wanted, backend):
         try:
-            return cast(Tensor, operators().attend(*given))
-        except REFUSED as error:
-            unless_refused(error)
+            return cast(Tensor, load_operators().attend(*given))
+        except REFUSALS as error:
+            raise_unless_refused(error)
     _check(given)
-    kernels = slots_reference if select(wanted.device, backend) is reference else slots_native
+    kernels = slots_reference if select_kernels(wanted.device, backend) is reference else slots_native
     return cast(Tensor, _Attend.apply(kernels, *given))  # type: ignore[no-untyped-call]
 
 
 class _Attend(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, kernels: Any, *tensors: Any) -> Tensor:
-        given = Asked(*tensors)
+        given = SlotOperands(*tensors)
         sums, weights, laid = kernels.attend(given)
         ctx.kernels = kernels
         ctx.save_for_backward(*given, weights, *laid)
@@ -85,13 +85,13 @@ class _Attend(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        saved, count = ctx.saved_tensors, len(Asked._fields)
-        given, weights, laid = Asked(*saved[:count]), saved[count], saved[count + 1 :]
-        made = ctx.kernels.attend_grad(given, weights, laid, gradients[0], Asked(*ctx.needs_input_grad[1:]))
+        saved, count = ctx.saved_tensors, len(SlotOperands._fields)
+        given, weights, laid = SlotOperands(*saved[:count]), saved[count], saved[count + 1 :]
+        made = ctx.kernels.attend_grad(given, weights, laid, gradients[0], SlotOperands(*ctx.needs_input_grad[1:]))
         return None, *made
 
 
-def _check(given: Asked) -> None:
+def _check(given: SlotOperands) -> None:
     sizes: dict[str, int] = {}
     device, floating = given.wanted.device, given.wanted.dtype if given.wanted.dtype in FLOATS else torch.float32
     for (name, names), tensor in zip(DIMENSIONS.items(), given, strict=True):
@@ -100,15 +100,15 @@ def _check(given: Asked) -> None:
         dtype = KINDS.get(name, floating)
         known = dict(sizes)
         fits = tensor.dim() == len(names) and all(sizes.setdefault(of, size) == size for of, size in zip(names, tensor.shape, strict=True))
-        whole = fits and (plain(tensor) or (name == "wanted" and plain(tensor.transpose(0, 1))))
+        whole = fits and (is_plain(tensor) or (name == "wanted" and is_plain(tensor.transpose(0, 1))))
         if not whole or tensor.dtype != dtype or tensor.device != device:
             shape = ", ".join(f"{of} = {known[of]}" if of in known else of for of in names)
-            raise UserError(f"{name} is {described(tensor)}; expected contiguous {dtype} [{shape}] on {device}")
+            raise UserError(f"{name} is {describe(tensor)}; expected contiguous {dtype} [{shape}] on {device}")
         if tensor.requires_grad and name in CONSTANTS:
             raise UserError(f"{name} asks for gradients; expected constants")
     parts = [sizes["D"], sizes.get("E", 0), sizes.get("C", 0)]
-    if sizes["h"] < 1 or sizes["K"] > MOST_SLOTS or sizes["X"] != sum(parts):
+    if sizes["h"] < 1 or sizes["K"] > MAX_SLOTS or sizes["X"] != sum(parts):
         raise UserError(
             f"attend: wanted has {sizes['h']} heads of {sizes['X']} numbers, for {sizes['K']} slots of {' + '.join(map(str, parts))} "
-            f"(source, edge, encoding); expected as many numbers, at least 1 head and at most {MOST_SLOTS} slots"
+            f"(source, edge, encoding); expected as many numbers, at least 1 head and at most {MAX_SLOTS} slots"
         )

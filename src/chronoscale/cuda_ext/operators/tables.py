@@ -8,38 +8,38 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.native import abi
-from chronoscale.cuda_ext.native.backend import Pinned
-from chronoscale.cuda_ext.native.cpp_operators import REFUSED, operators, takes, unless_refused
-from chronoscale.cuda_ext.operators.edge_kernels import MOST, check_ids, check_matrix, serving
+from chronoscale.cuda_ext.native.backend import BackendName
+from chronoscale.cuda_ext.native.cpp_operators import REFUSALS, cpp_serves, load_operators, raise_unless_refused
+from chronoscale.cuda_ext.operators.edge_kernels import INT32_LIMIT, check_ids, check_matrix, select_edge_kernels
 from chronoscale.cuda_ext.reference import edges as edges_reference
 from chronoscale.errors import UserError
 
 
-def gather_rows(cached: Tensor, sent: Tensor, index: Tensor, backend: Pinned = None) -> Tensor:
+def gather_rows(cached: Tensor, sent: Tensor, index: Tensor, backend: BackendName = None) -> Tensor:
     """out [n, D]: cached[index[i]] where index[i] < C, else sent[index[i] - C], of tables [C, D] and [S, D]; either may have no rows.
 
     float32 or float64 alike; index int32 or int64 [n]; contiguous, on one device. Differentiable in both tables, with the same bits in
     every run. Raises UserError when something does not fit, and for ids out of range, whose rows on CUDA are NaN instead.
     """
-    if takes(cached, backend):
+    if cpp_serves(cached, backend):
         try:
-            return cast(Tensor, operators().gather_rows(cached, sent, index))
-        except REFUSED as error:
-            unless_refused(error)
+            return cast(Tensor, load_operators().gather_rows(cached, sent, index))
+        except REFUSALS as error:
+            raise_unless_refused(error)
     check_matrix("gather_rows", "cached", cached, "D")
     check_matrix("gather_rows", "sent", sent, "D", cached)
     check_ids("gather_rows", "index", index, None, cached.device)
-    if len(cached) + len(sent) >= MOST:
+    if len(cached) + len(sent) >= INT32_LIMIT:
         raise UserError(f"gather_rows: tables of {len(cached)} and {len(sent)} rows; expected fewer than 2^31 in all")
     return cast(Tensor, _Gather.apply(cached, sent, index, backend))  # type: ignore[no-untyped-call]
 
 
 class _Gather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, cached: Tensor, sent: Tensor, index: Tensor, backend: Pinned) -> Tensor:
+    def forward(ctx: Any, cached: Tensor, sent: Tensor, index: Tensor, backend: BackendName) -> Tensor:
         ctx.save_for_backward(index)
         ctx.sizes, ctx.backend = (len(cached), len(sent)), backend
-        return serving(cached.device, backend).gather(cached, sent, index)
+        return select_edge_kernels(cached.device, backend).gather(cached, sent, index)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -50,10 +50,10 @@ class _Gather(torch.autograd.Function):
 
 
 def _grads(
-    into: Tensor, index: Tensor, sizes: tuple[int, int], needs: tuple[bool, bool], backend: Pinned = None
+    into: Tensor, index: Tensor, sizes: tuple[int, int], needs: tuple[bool, bool], backend: BackendName = None
 ) -> tuple[Tensor | None, Tensor | None]:
     """Gradients of both tables, as far as they are needed: of one alone the other's rows take no memory."""
-    kernels, (cached, sent) = serving(into.device, backend), sizes
+    kernels, (cached, sent) = select_edge_kernels(into.device, backend), sizes
     if all(needs):
         both = kernels.aggregate(into, index, cached + sent, None, True, False)
         return both[:cached], both[cached:]

@@ -5,25 +5,25 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap, Entries, row_ids
+from chronoscale.cuda_ext.operators.graph import CSR, AttentionEntries, Delta, EdgeMap, row_ids
 from chronoscale.errors import UserError
 
 Factors = tuple[Tensor, Tensor | None]  # float64 [N]: c of columns, r of rows or None for ones
 Ends = tuple[Tensor, Tensor]  # left [num_cols] and right
-UNFIT = "rebuild: the change does not belong to this adjacency, or a row of it does not begin with its own node"
+MISMATCH = "rebuild: the change does not belong to this adjacency, or a row of it does not begin with its own node"
 
 
-def summed(dtype: torch.dtype) -> torch.dtype:
+def sum_dtype(dtype: torch.dtype) -> torch.dtype:
     """What x of `dtype` is multiplied and summed in: bfloat16 is storage alone."""
     return torch.float32 if dtype == torch.bfloat16 else dtype
 
 
 def aggregate(matrix: CSR, values: Tensor | None, x: Tensor) -> Tensor:
-    """[N, F]: out[v] = sum over e in [indptr[v], indptr[v+1]) of values[e] * x[indices[e]] (REAL, eq. 1's sum), in summed(x.dtype).
+    """[N, F]: out[v] = sum over e in [indptr[v], indptr[v+1]) of values[e] * x[indices[e]] (REAL, eq. 1's sum), in sum_dtype(x.dtype).
 
     values float32 or float64 [nnz], in place of the matrix's own; None for ones.
     """
-    out = x.new_zeros(matrix.num_rows, x.shape[1], dtype=summed(x.dtype))
+    out = x.new_zeros(matrix.num_rows, x.shape[1], dtype=sum_dtype(x.dtype))
     return out.index_add_(0, row_ids(matrix.indptr, matrix.nnz), _messages(matrix.indices, values, x))
 
 
@@ -58,7 +58,7 @@ def _rebuilt(before: CSR, change: EdgeMap, factors: Factors | None, indptr: Tens
     nodes, lengths = before.num_rows, before.indptr.diff()
     own = torch.arange(nodes, device=indptr.device)
     if bool((lengths < 1).any()) or not torch.equal(before.indices[before.indptr[:-1]].long(), own):
-        raise UserError(UNFIT)
+        raise UserError(MISMATCH)
     place = torch.ones(before.nnz, dtype=torch.bool, device=indptr.device)
     place[before.indptr[:-1]] = False  # a row's first entry is its self-loop
     old = row_ids(before.indptr, before.nnz)[place] * nodes + before.indices[place]
@@ -67,7 +67,7 @@ def _rebuilt(before: CSR, change: EdgeMap, factors: Factors | None, indptr: Tens
     kept = old[~torch.isin(old, changed[~added])]
     keys = torch.cat([kept, changed[added]]).sort().values
     if len(keys) != int(indptr[-1]) - nodes or len(torch.unique(keys)) != len(keys):
-        raise UserError(UNFIT)
+        raise UserError(MISMATCH)
     edge = torch.ones(len(keys) + nodes, dtype=torch.bool, device=indptr.device)
     edge[indptr[:-1]] = False
     indices = torch.empty(len(edge), dtype=torch.int32, device=indptr.device)
@@ -79,7 +79,9 @@ def _rebuilt(before: CSR, change: EdgeMap, factors: Factors | None, indptr: Tens
     return indices, (values if factors[1] is None else values * factors[1][row_ids(indptr, len(indices))]).float()
 
 
-def softmax(at: Entries, ends: Ends, sign: Tensor | None, base: Tensor | None, running: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def softmax(
+    at: AttentionEntries, ends: Ends, sign: Tensor | None, base: Tensor | None, running: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Weights [nnz], and for each row of the matrix its maximum, denominator and whether a removed entry held `base` (uint8).
 
     ends: left and right; maximum = the largest of base [R] (None: -inf) and, if `running`, the scores of the entries of sign +1 (None:
@@ -102,7 +104,7 @@ def softmax(at: Entries, ends: Ends, sign: Tensor | None, base: Tensor | None, r
     return weights, maximum, denominator, (held > 0).to(torch.uint8)
 
 
-def softmax_grad(at: Entries, ends: Ends, weights: Tensor, z: Tensor, into: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+def softmax_grad(at: AttentionEntries, ends: Ends, weights: Tensor, z: Tensor, into: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     """Gradients of left + right by entry [nnz] and their sums by row [R], from those of the total [R, F] and the denominator [R]."""
     row = row_ids(at.matrix.indptr, at.matrix.nnz)
     dot = (into[0][row] * z[at.matrix.indices.long()]).sum(1) + into[1][row]
@@ -110,15 +112,15 @@ def softmax_grad(at: Entries, ends: Ends, weights: Tensor, z: Tensor, into: tupl
     return edges, torch.zeros_like(into[1]).index_add_(0, row, edges)
 
 
-def by_column(matrix: CSR, entries: Tensor) -> Tensor:
+def column_sums(matrix: CSR, entries: Tensor) -> Tensor:
     """Sums [num_cols] of a matrix's entries [nnz]."""
     return entries.new_zeros(matrix.num_cols).index_add_(0, matrix.indices, entries)
 
 
-def _raw(at: Entries, row: Tensor, ends: Ends) -> Tensor:
+def _raw(at: AttentionEntries, row: Tensor, ends: Ends) -> Tensor:
     return ends[0][at.matrix.indices.long()] + ends[1][row if at.rows is None else at.rows.long()[row]]
 
 
 def _messages(indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
-    messages = x[indices.long()].to(summed(x.dtype))
+    messages = x[indices.long()].to(sum_dtype(x.dtype))
     return messages if values is None else messages * values.to(messages.dtype)[:, None]

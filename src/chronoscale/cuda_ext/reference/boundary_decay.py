@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.cuda_ext.reference.splitmix import STEP, WORD, mixed
+from chronoscale.cuda_ext.reference.splitmix import STEP, WORD, mix
 from chronoscale.errors import UserError
 
 if TYPE_CHECKING:
-    from chronoscale.cuda_ext.native.arguments import Owned, Rows
+    from chronoscale.cuda_ext.native.arguments import Ownership, TcsrArrays
 
 BACK = 16  # completion looks back over so many fan-outs
 
 
 def sample(
-    rows: Rows,
+    rows: TcsrArrays,
     t: NDArray[np.number[Any]],
-    owned: Owned,
+    owned: Ownership,
     node: NDArray[np.int32],
     before: NDArray[np.int32],
     theta: float,
@@ -34,7 +34,7 @@ def sample(
     out_weight: NDArray[np.float32],
     out_count: NDArray[np.int32],
 ) -> None:
-    """As boundary.sample, into the arrays of a Weighed."""
+    """As boundary.sample, into the arrays of a WeightedNeighbors."""
     indptr, neighbor, event = rows
     nodes, fanout = len(indptr) - 1, out_neighbor.shape[1]
     if len(node) and not (node.min() >= -1 and node.max() < nodes):
@@ -58,7 +58,7 @@ def sample(
         others = [at for at in recent if not local(at) and theta < 1]
         chance = _chances([t[event[at]].item() for at in others], theta, decay)
         kept = {at: 1.0 for at in recent if at not in set(others)}
-        key = mixed(seed ^ mixed((v & WORD >> 32) << 32 | bound & WORD >> 32))
+        key = mix(seed ^ mix((v & WORD >> 32) << 32 | bound & WORD >> 32))
         kept |= {at: 1 / p for at, p in zip(others, chance, strict=True) if p == 1 or _coin(key, int(event[at])) < p}
         if complete:
             older = range(recent.start - 1, max(begin, recent.start - BACK * fanout) - 1, -1)
@@ -81,7 +81,7 @@ def _chances(times: list[Any], theta: float, decay: float) -> list[float]:
 
 def _coin(key: int, event: int) -> float:
     """In (0, 1)."""
-    return ((mixed(key + (event + 1) * STEP & WORD) >> 12) + 0.5) * 2.0**-52
+    return ((mix(key + (event + 1) * STEP & WORD) >> 12) + 0.5) * 2.0**-52
 
 
 def _first(count: int, local: Callable[[int], bool], places: range) -> list[int]:

@@ -52,14 +52,14 @@ def gather(cached: Tensor, sent: Tensor, index: Tensor) -> Tensor:
     return out
 
 
-def outside(name: str, ids: Tensor, below: int) -> UserError | None:
+def out_of_range_error(name: str, ids: Tensor, below: int) -> UserError | None:
     """What is wrong with ids of which one is not in [0, below)."""
     if not len(ids) or (int(ids.min()) >= 0 and int(ids.max()) < below):
         return None
     return UserError(f"{name} has ids from {int(ids.min())} to {int(ids.max())}; expected ids in [0, {below})")
 
 
-def unordered(indptr: Tensor, entries: int) -> UserError | None:
+def unordered_error(indptr: Tensor, entries: int) -> UserError | None:
     """What is wrong with pointers that do not ascend from 0 to the number of entries."""
     if int(indptr[0]) == 0 and int(indptr[-1]) == entries and not bool((indptr[1:] < indptr[:-1]).any()):
         return None
@@ -67,11 +67,11 @@ def unordered(indptr: Tensor, entries: int) -> UserError | None:
 
 
 def _inside(name: str, ids: Tensor, below: int) -> None:
-    if not ids.is_cuda and (error := outside(name, ids, below)):
+    if not ids.is_cuda and (error := out_of_range_error(name, ids, below)):
         raise error
 
 
 def _rows(indptr: Tensor, entries: int) -> Tensor:
-    if not indptr.is_cuda and (error := unordered(indptr, entries)):
+    if not indptr.is_cuda and (error := unordered_error(indptr, entries)):
         raise error
     return row_ids(indptr, entries)

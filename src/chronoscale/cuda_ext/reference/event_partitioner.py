@@ -34,7 +34,7 @@ class Carried(Protocol):
     def clock(self) -> NDArray[np.float64]: ...
 
 
-def take(s: Carried, src: NDArray[np.int32], dst: NDArray[np.int32], time: NDArray[np.float64], out: NDArray[np.int32]) -> None:
+def assign(s: Carried, src: NDArray[np.int32], dst: NDArray[np.int32], time: NDArray[np.float64], out: NDArray[np.int32]) -> None:
     """As streaming.Streaming.take, and the same operations in the same order, so that results are the same to the last bit."""
     for at, (u, v, t) in enumerate(zip(src.tolist(), dst.tolist(), time.tolist(), strict=True)):
         part = _chosen(s, u, v, t)

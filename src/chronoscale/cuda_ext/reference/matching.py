@@ -7,8 +7,8 @@ from bisect import bisect_left
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.cuda_ext.reference.splitmix import STEP, WORD, mixed
-from chronoscale.cuda_ext.scheduling.threshold_search import Walk
+from chronoscale.cuda_ext.reference.splitmix import STEP, WORD, mix
+from chronoscale.cuda_ext.scheduling.threshold_search import ThresholdSearch
 
 MOVE_WORK, ACCEPT_SHARE = 16, 16
 
@@ -46,17 +46,19 @@ class _Random:
 
     def next(self) -> int:
         self.state = (self.state + STEP) & WORD
-        return mixed(self.state)
+        return mix(self.state)
 
     def below(self, n: int) -> int:
         return self.next() % n
 
 
-def exchange(times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: int, alpha: float, walk: Walk, mate: NDArray[np.int32]) -> float:
+def exchange(
+    times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: int, alpha: float, search: ThresholdSearch, mate: NDArray[np.int32]
+) -> float:
     """Improves mate in place and returns its makespan; see matching.exchange."""
-    n, width, share = len(times), reuse.shape[1], walk.pull / gpus
+    n, width, share = len(times), reuse.shape[1], search.pull / gpus
     time, saved, partner = times.tolist(), reuse.tolist(), mate.tolist()
-    random = _Random(walk.seed)
+    random = _Random(search.seed)
 
     def seat(a: int, b: int) -> Seat:
         if b < 0:
@@ -98,8 +100,8 @@ def exchange(times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: int, 
     for place in range(0, len(seats), gpus):
         now += -seats[place][0] + alpha
     least, kept, work = now, list(partner), 0
-    while work < walk.work:
-        limit = walk.threshold * (1.0 - work / walk.work)
+    while work < search.work:
+        limit = search.threshold * (1.0 - work / search.work)
         work += MOVE_WORK
         if (proposed := propose()) is None:
             continue

@@ -20,7 +20,7 @@ class Slots(NamedTuple):
     edge: Tensor | None = None
 
 
-class Asked(NamedTuple):
+class SlotOperands(NamedTuple):
     """What `slots.attend` is given, checked; likewise which of it asks for a gradient, or has one."""
 
     wanted: Tensor
@@ -34,7 +34,7 @@ class Asked(NamedTuple):
     keep: Tensor | None
 
 
-def attend(given: Asked) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+def attend(given: SlotOperands) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     """Sums [T, h, X], weights [T, h, K], and what `attend_grad` needs besides: the parts of slots, and the sines of their angles."""
     wanted, source, empty = given.wanted, given.source, ~given.there
     slot = given.slot.masked_fill(empty, 0)
@@ -55,7 +55,7 @@ def attend(given: Asked) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     return sums, weights, (*parts, *(() if sine is None else (sine,)))
 
 
-def attend_grad(given: Asked, weights: Tensor, laid: tuple[Tensor, ...], into: Tensor, needs: Asked) -> Asked:
+def attend_grad(given: SlotOperands, weights: Tensor, laid: tuple[Tensor, ...], into: Tensor, needs: SlotOperands) -> SlotOperands:
     """Gradients of what `needs` them, from that of the sums."""
     empty, wanted = ~given.there, given.wanted
     parts, sine = (laid, None) if given.frequency is None else (laid[:-1], laid[-1])
@@ -68,7 +68,7 @@ def attend_grad(given: Asked, weights: Tensor, laid: tuple[Tensor, ...], into: T
     # A slot is met twice, where it is scored and where it is summed: one product for both.
     left, right = torch.cat([to_scores, kept], 1).transpose(1, 2), torch.cat([wanted, into], 1)
     to_slots = torch.bmm(left, right).masked_fill(empty[..., None], 0).split([part.shape[2] for part in parts], 2)
-    made = Asked(*([None] * len(Asked._fields)))  # type: ignore[arg-type]
+    made = SlotOperands(*([None] * len(SlotOperands._fields)))  # type: ignore[arg-type]
     if needs.wanted:
         made = made._replace(wanted=torch.cat([torch.bmm(to_scores, part) for part in parts], 2))
     if needs.source:
@@ -85,15 +85,15 @@ def attend_grad(given: Asked, weights: Tensor, laid: tuple[Tensor, ...], into: T
     return made
 
 
-def check_rows(given: Asked, slot: Tensor) -> None:
+def check_rows(given: SlotOperands, slot: Tensor) -> None:
     """On a CPU alone: a GPU's host would have to wait. Raises UserError for a slot that is there and is no row; others count as 0."""
     if given.wanted.device.type != "cpu" or not slot.numel():
         return
     if not 0 <= int(slot.min()) <= int(slot.max()) < max(len(given.source), not given.there.any()):
-        raise outside(given)
+        raise out_of_range_error(given)
 
 
-def outside(given: Asked) -> UserError:
+def out_of_range_error(given: SlotOperands) -> UserError:
     """What is said of a slot that is no row."""
     return UserError(f"attend: slots that are there must lie in [0, {len(given.source)}), the rows of source")
 
@@ -106,5 +106,5 @@ def _products(left: Tensor, parts: list[Tensor]) -> Tensor:
     return total
 
 
-def _kept(weights: Tensor, given: Asked) -> Tensor:
+def _kept(weights: Tensor, given: SlotOperands) -> Tensor:
     return weights if given.keep is None else (weights * given.keep).masked_fill(~given.there[:, None], 0)

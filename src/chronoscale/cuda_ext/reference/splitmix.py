@@ -6,7 +6,7 @@ WORD = 2**64 - 1
 STEP = 0x9E3779B97F4A7C15
 
 
-def mixed(x: int) -> int:
+def mix(x: int) -> int:
     """Its finaliser, of a number below 2^64: a bijection whose output bits all depend on all input bits."""
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & WORD
     x = (x ^ (x >> 27)) * 0x94D049BB133111EB & WORD

@@ -7,7 +7,7 @@ from bisect import bisect_left
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.cuda_ext.reference.splitmix import STEP, WORD, mixed
+from chronoscale.cuda_ext.reference.splitmix import STEP, WORD, mix
 from chronoscale.errors import UserError
 
 
@@ -62,7 +62,7 @@ def sample(
         taken = min(there, out_neighbor.shape[1])
         chosen = list(range(there - taken, there))
         if uniform and there > taken:
-            chosen = _chosen(mixed(seed ^ mixed((v & 0xFFFFFFFF) << 32 | (bound & 0xFFFFFFFF))), there, taken)
+            chosen = _chosen(mix(seed ^ mix((v & 0xFFFFFFFF) << 32 | (bound & 0xFFFFFFFF))), there, taken)
         at = [begin + pick for pick in chosen]
         out_neighbor[i, :taken], out_event[i, :taken], out_count[i] = neighbor[at], event[at], taken
 
@@ -81,6 +81,6 @@ def _chosen(root: int, length: int, fanout: int) -> list[int]:
     chosen: set[int] = set()
     for k in range(fanout):
         last = length - fanout + k
-        pick = mixed((root + (k + 1) * STEP) & WORD) * (last + 1) >> 64
+        pick = mix((root + (k + 1) * STEP) & WORD) * (last + 1) >> 64
         chosen.add(last if pick in chosen else pick)
     return sorted(chosen)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 SPARSE = 8  # ids below so many times their number are looked up in a table, others are sorted
 
 
-def distinct(ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def unique_ids(ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """As distinct.distinct. In time O(n) where ids are small, else by one sort without indirection."""
     bound = int(ids.max(initial=-1)) + 1
     if bound <= SPARSE * ids.size:
@@ -27,6 +27,6 @@ def distinct(ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int6
     return ordered[first].astype(np.int32), index
 
 
-def filled(ids: NDArray[np.int32], counts: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def filled_slots(ids: NDArray[np.int32], counts: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Of ids [R, K] the first counts[i] of each row, one row after another, int32 [n], and where each row's begin, int64 [R + 1]."""
     return ids[np.arange(ids.shape[1]) < counts[:, None]], np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])

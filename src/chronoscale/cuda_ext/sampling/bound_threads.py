@@ -9,10 +9,10 @@ from ctypes import CDLL
 
 import numpy as np
 
-from chronoscale.cuda_ext.native.loader import cpu_library, succeed
+from chronoscale.cuda_ext.native.loader import cpu_library, require_success
 from chronoscale.errors import MachineError, UserError
 
-MOST_THREADS = 1024
+MAX_THREADS = 1024
 _UNAVAILABLE = 3
 
 
@@ -24,35 +24,35 @@ def bind(cpus: Sequence[int]) -> None:
     that this process may not use; MachineError where threads cannot be bound.
     """
     library, wanted, allowed = _library(), [int(cpu) for cpu in cpus], os.sched_getaffinity(0)
-    if not 0 < len(wanted) <= MOST_THREADS or len(set(wanted)) < len(wanted):
-        raise UserError(f"bind: {len(wanted)} CPUs, {len(set(wanted))} of them different; expected 1 to {MOST_THREADS}, each once")
+    if not 0 < len(wanted) <= MAX_THREADS or len(set(wanted)) < len(wanted):
+        raise UserError(f"bind: {len(wanted)} CPUs, {len(set(wanted))} of them different; expected 1 to {MAX_THREADS}, each once")
     if strange := sorted(set(wanted) - allowed):
-        raise UserError(f"bind: this process may not use CPU {strange[0]}; it may use {ranges(allowed)}")
+        raise UserError(f"bind: this process may not use CPU {strange[0]}; it may use {format_cpu_list(allowed)}")
     numbers = np.array(wanted, np.int32)
     if (status := library.cs_bind(len(numbers), numbers.ctypes.data)) == _UNAVAILABLE:
-        raise MachineError(f"the system did not bind threads to the CPUs {ranges(set(wanted))}; is one of them offline?")
-    succeed("bind", status)
+        raise MachineError(f"the system did not bind threads to the CPUs {format_cpu_list(set(wanted))}; is one of them offline?")
+    require_success("bind", status)
 
 
 def unbind() -> None:
     """Ends the threads that are bound, if there are any, once what they are at is done."""
     if (library := cpu_library()) is not None:
-        succeed("unbind", library.cs_unbind())
+        require_success("unbind", library.cs_unbind())
 
 
-def threads() -> int:
+def thread_count() -> int:
     """How many threads are bound; 0: none are, and sampling takes its threads from the pool."""
     library = cpu_library()
     return 0 if library is None else int(library.cs_bound())
 
 
 @contextmanager
-def bound(cpus: Sequence[int]) -> Iterator[None]:
+def threads_bound_to(cpus: Sequence[int]) -> Iterator[None]:
     """As `bind`, until the block ends; nothing is bound where there are no CPUs. Raises UserError, too, where threads are bound already."""
     if not cpus:
         yield
         return
-    if there := threads():
+    if there := thread_count():
         raise UserError(f"bind: {there} threads are bound already; one binding at a time")
     bind(cpus)
     try:
@@ -61,7 +61,7 @@ def bound(cpus: Sequence[int]) -> Iterator[None]:
         unbind()
 
 
-def ranges(cpus: set[int]) -> str:
+def format_cpu_list(cpus: set[int]) -> str:
     """As the system writes them: '0-3,8'."""
     found: list[list[int]] = []
     for cpu in sorted(cpus):

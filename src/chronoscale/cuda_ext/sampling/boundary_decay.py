@@ -9,17 +9,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.cuda_ext.native.arguments import Owned, Rows, Weighed, accepted, address, as_ids, require, require_rows
-from chronoscale.cuda_ext.native.scheduler import LIMIT, scheduler
+from chronoscale.cuda_ext.native.arguments import (
+    INT32_LIMIT,
+    Ownership,
+    TcsrArrays,
+    WeightedNeighbors,
+    address,
+    cpu_library_or_warn,
+    require_accepted,
+    require_array,
+    require_tcsr,
+    to_int32_ids,
+)
 from chronoscale.cuda_ext.reference import boundary_decay as boundary_decay_reference
-from chronoscale.cuda_ext.sampling.temporal import MOST_FANOUT
+from chronoscale.cuda_ext.sampling.temporal import MAX_FANOUT
 from chronoscale.errors import UserError
 
 
 def sample(
-    rows: Rows,
+    rows: TcsrArrays,
     t: NDArray[np.number[Any]],
-    owned: Owned,
+    owned: Ownership,
     node: NDArray[np.int32],
     before: NDArray[np.int32],
     fanout: int,
@@ -28,7 +38,7 @@ def sample(
     complete: bool = True,
     seed: int = 0,
     threads: int = 0,
-) -> Weighed:
+) -> WeightedNeighbors:
     """Up to `fanout` neighbours of each root, node[i] before event before[i], both int32 [R], each with its weight (MemShare eqs. 16, 17).
 
     Of the latest `fanout` events (temporal.sample's `recent`) local ones are kept, with weight 1; each of the R others is kept on its own
@@ -42,28 +52,28 @@ def sample(
     2^64), the root and the event alone: the same root gets the same neighbours in whatever batch, order or thread. threads and what is
     raised: as temporal.sample; UserError, too, for a theta or decay that is negative or not finite.
     """
-    node, before = as_ids("node", node), as_ids("before", before)
+    node, before = to_int32_ids("node", node), to_int32_ids("before", before)
     fanout, seed, threads, rank = index(fanout), index(seed), index(threads), index(owned.rank)
-    fits = node.ndim == 1 and node.shape == before.shape and 0 <= fanout <= MOST_FANOUT and 0 <= rank < LIMIT
-    if not fits or not (0 <= seed < 2**64 and 0 <= threads < LIMIT):
+    fits = node.ndim == 1 and node.shape == before.shape and 0 <= fanout <= MAX_FANOUT and 0 <= rank < INT32_LIMIT
+    if not fits or not (0 <= seed < 2**64 and 0 <= threads < INT32_LIMIT):
         raise UserError(
             f"boundary: node {list(node.shape)}, before {list(before.shape)}, fanout={fanout}, rank={rank}, seed={seed}, "
-            f"threads={threads}; expected [R] of each, at most {MOST_FANOUT}, below 2^64, and none that is negative"
+            f"threads={threads}; expected [R] of each, at most {MAX_FANOUT}, below 2^64, and none that is negative"
         )
     if not (isfinite(theta) and isfinite(decay) and theta >= 0 and decay >= 0):
         raise UserError(f"boundary: theta={theta}, decay={decay}; expected finite numbers of 0 or more")
-    require_rows("boundary", rows)
-    require("t", t, np.int64 if t.dtype.kind == "i" else np.float64, None)
-    require("the parts of nodes", owned.node, np.int32, len(rows[0]) - 1)
-    require("the parts of events", owned.event, np.int32, len(t))
+    require_tcsr("boundary", rows)
+    require_array("t", t, np.int64 if t.dtype.kind == "i" else np.float64, None)
+    require_array("the parts of nodes", owned.node, np.int32, len(rows[0]) - 1)
+    require_array("the parts of events", owned.event, np.int32, len(t))
     neighbor, event = (np.empty((len(node), fanout), np.int32) for _ in range(2))
-    made = Weighed(neighbor, event, np.empty((len(node), fanout), np.float32), np.empty(len(node), np.int32))
-    if (library := scheduler("temporal neighbours across a boundary are sampled")) is None:
+    made = WeightedNeighbors(neighbor, event, np.empty((len(node), fanout), np.float32), np.empty(len(node), np.int32))
+    if (library := cpu_library_or_warn("temporal neighbours across a boundary are sampled")) is None:
         boundary_decay_reference.sample(rows, t, owned, node, before, theta, decay, complete, seed, *made)
         return made
     graph = (*(address(array) for array in rows), len(rows[1]), len(t), address(t), t.dtype.kind == "i")
     of = (address(owned.node), address(owned.event), rank)
     roots = (len(node), address(node), address(before), fanout)
     given = (*graph, *of, *roots, theta, decay, complete, seed, threads)
-    accepted("boundary", library.cs_boundary(len(rows[0]) - 1, *given, *(address(array) for array in made)), len(rows[0]) - 1)
+    require_accepted("boundary", library.cs_boundary(len(rows[0]) - 1, *given, *(address(array) for array in made)), len(rows[0]) - 1)
     return made

@@ -1,4 +1,4 @@
-"""Topology: which logical processors share a core, a cache, a NUMA node. Read from the system, or from what `lscpu -p` prints elsewhere."""
+"""Topology of processors: which logical processors share a core, a cache, a NUMA node. It is read from the system, or from a file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Cpu:
 
 
 @dataclass(frozen=True, slots=True)
-class Topology:
+class CpuTopology:
     """The processors that may be used, ascending. Raises UserError for none, and for one that is there twice."""
 
     cpus: tuple[Cpu, ...]
@@ -57,12 +57,12 @@ class Topology:
         """Whether any two processors share one of that level."""
         return any(len(group) > 1 for group in self.groups(level))
 
-    def limited(self, numbers: Iterable[int]) -> Topology:
+    def restricted_to(self, numbers: Iterable[int]) -> CpuTopology:
         """Of those numbers alone. Raises UserError where none of them is there."""
         wanted = set(numbers)
-        return Topology(tuple(cpu for cpu in self.cpus if cpu.number in wanted))
+        return CpuTopology(tuple(cpu for cpu in self.cpus if cpu.number in wanted))
 
-    def part(self, rank: int, ranks: int) -> Topology:
+    def share_of(self, rank: int, ranks: int) -> CpuTopology:
         """Those of one of several processes on this machine: neighbouring cores, as even as they come, whole as long as there is one for
         each. Raises UserError for a rank outside [0, ranks), and for more ranks than processors."""
         if not 0 <= rank < ranks <= len(self):
@@ -71,27 +71,27 @@ class Topology:
         cores = {cpu.core: [one.number for one in near if one.core == cpu.core] for cpu in near}
         units = list(cores.values()) if len(cores) >= ranks else [[cpu.number] for cpu in near]
         begin, end = (len(units) * at // ranks for at in (rank, rank + 1))
-        return self.limited(number for unit in units[begin:end] for number in unit)
+        return self.restricted_to(number for unit in units[begin:end] for number in unit)
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """'80 CPUs on 40 cores, 40 L2 and 2 L3 caches, 2 NUMA nodes'."""
         core, l2, l3, node = (len(self.groups(level)) for level in ("core", "l2", "l3", "node"))
         return f"{len(self)} CPUs on {core} cores, {l2} L2 and {l3} L3 caches, {node} NUMA nodes"
 
     @classmethod
-    def here(cls, system: Path = SYSTEM, allowed: Iterable[int] | None = None) -> Topology:
+    def detect(cls, system: Path = SYSTEM, allowed: Iterable[int] | None = None) -> CpuTopology:
         """Of this machine, as far as this process may use it (`allowed`: its affinity mask). Raises MachineError where the system does not
         tell."""
         mask = sorted(allowed if allowed is not None else os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ())
         try:
-            nodes = {cpu: int(path.parent.name[4:]) for path in system.glob("node/node[0-9]*/cpulist") for cpu in listed(path)}
+            nodes = {cpu: int(path.parent.name[4:]) for path in system.glob("node/node[0-9]*/cpulist") for cpu in read_cpu_list(path)}
             return cls(tuple(_read(system / "cpu" / f"cpu{number}", number, nodes.get(number, 0)) for number in mask))
         except (OSError, ValueError, UserError) as error:
             reason = in_words(error) if isinstance(error, OSError) else str(error)
             raise MachineError(f"the system does not tell how its processors share caches: {reason}") from None
 
     @classmethod
-    def load(cls, path: Path) -> Topology:
+    def load(cls, path: Path) -> CpuTopology:
         """Of a file with what COMMAND prints, on any machine. Raises UserError naming file and line."""
         try:
             lines = path.read_text().splitlines()
@@ -116,7 +116,7 @@ class Topology:
 _EXPECTED = f"expected what `{COMMAND}` prints"
 
 
-def listed(path: Path) -> list[int]:
+def read_cpu_list(path: Path) -> list[int]:
     """The numbers of a list as the system writes them, '0-3,8'. Raises ValueError for what is none."""
     parts = [part.split("-") for part in path.read_text().strip().split(",") if part]
     return [number for part in parts for number in range(int(part[0]), int(part[-1]) + 1)]
@@ -124,12 +124,12 @@ def listed(path: Path) -> list[int]:
 
 def _read(folder: Path, number: int, node: int) -> Cpu:
     """From the folder of a processor. A group's number is that of its first processor, whether that may be used or not."""
-    core = listed(folder / "topology" / "thread_siblings_list")[0]
+    core = read_cpu_list(folder / "topology" / "thread_siblings_list")[0]
     socket = int((folder / "topology" / "physical_package_id").read_text())
     caches = {}
     for index in folder.glob("cache/index[0-9]*"):
         if (index / "type").read_text().strip() != "Instruction":
-            caches[int((index / "level").read_text())] = listed(index / "shared_cpu_list")[0]
+            caches[int((index / "level").read_text())] = read_cpu_list(index / "shared_cpu_list")[0]
     return Cpu(number, core, caches.get(2, -1 - core), caches.get(3, -1 - socket), node, socket)
 
 

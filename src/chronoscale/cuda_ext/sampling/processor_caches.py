@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.cuda_ext.native.loader import succeed
-from chronoscale.cuda_ext.native.scheduler import LIMIT, scheduler
+from chronoscale.cuda_ext.native.arguments import INT32_LIMIT, cpu_library_or_warn
+from chronoscale.cuda_ext.native.loader import require_success
 from chronoscale.cuda_ext.reference import processor_caches as processor_caches_reference
 from chronoscale.errors import UserError
 
@@ -19,7 +19,7 @@ def hits(line: NDArray[np.int64], cache: NDArray[np.int32], caches: int, sets: i
     """
     line, cache = np.ascontiguousarray(line), np.ascontiguousarray(cache)
     right = line.dtype == np.int64 and cache.dtype == np.int32 and line.ndim == 1 and cache.shape == line.shape
-    if not right or min(caches, sets, ways) < 1 or caches * sets * ways >= LIMIT:
+    if not right or min(caches, sets, ways) < 1 or caches * sets * ways >= INT32_LIMIT:
         raise UserError(
             f"caches: line {line.dtype} {list(line.shape)}, cache {cache.dtype} {list(cache.shape)}, {caches} caches of {sets} sets of "
             f"{ways}; expected int64 [n], int32 [n], at least one of each and fewer than 2^31 lines"
@@ -27,8 +27,8 @@ def hits(line: NDArray[np.int64], cache: NDArray[np.int32], caches: int, sets: i
     if len(line) and not (line.min() >= 0 and 0 <= cache.min() <= cache.max() < caches):
         raise UserError(f"caches: lines from {line.min()} on, caches {cache.min()} to {cache.max()}; expected from 0 on, 0 to {caches - 1}")
     found = np.empty(len(line), np.uint8)
-    if (library := scheduler("caches are modelled")) is None:
+    if (library := cpu_library_or_warn("caches are modelled")) is None:
         processor_caches_reference.hits(line, cache, sets, ways, found)
     else:
-        succeed("caches", library.cs_caches(len(line), line.ctypes.data, cache.ctypes.data, caches, sets, ways, found.ctypes.data))
+        require_success("caches", library.cs_caches(len(line), line.ctypes.data, cache.ctypes.data, caches, sets, ways, found.ctypes.data))
     return found.view(np.bool_)

@@ -8,18 +8,26 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.cuda_ext.native.arguments import Rows, accepted, address, as_ids, require, require_rows
-from chronoscale.cuda_ext.native.scheduler import LIMIT, scheduler
+from chronoscale.cuda_ext.native.arguments import (
+    INT32_LIMIT,
+    TcsrArrays,
+    address,
+    cpu_library_or_warn,
+    require_accepted,
+    require_array,
+    require_tcsr,
+    to_int32_ids,
+)
 from chronoscale.cuda_ext.reference import temporal as temporal_reference
 from chronoscale.errors import UserError, unknown
 
 Policy = Literal["recent", "uniform"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
-MOST_FANOUT = 1024
+MAX_FANOUT = 1024
 _SLOW = "temporal neighbours are sampled"
 
 
-class Sampled(NamedTuple):
+class SampledNeighbors(NamedTuple):
     """Neighbours of R roots: of root i slots 0 to counts[i] - 1, in the order of their events; all others are -1."""
 
     neighbor: NDArray[np.int32]  # [R, fanout]
@@ -34,10 +42,10 @@ def count(src: NDArray[np.int32], dst: NDArray[np.int32], both: bool, degree: ND
     outside [0, N).
     """
     src, dst = _ends(src, dst)
-    require("degree", degree, np.int64, None, writable=True)
-    if (library := scheduler(_SLOW)) is None:
+    require_array("degree", degree, np.int64, None, writable=True)
+    if (library := cpu_library_or_warn(_SLOW)) is None:
         return temporal_reference.count(src, dst, both, degree)
-    accepted("count", library.cs_tcsr_count(len(degree), len(src), address(src), address(dst), both, address(degree)), len(degree))
+    require_accepted("count", library.cs_tcsr_count(len(degree), len(src), address(src), address(dst), both, address(degree)), len(degree))
 
 
 def fill(
@@ -55,19 +63,19 @@ def fill(
     does, and where an entry has no room.
     """
     src, dst = _ends(src, dst)
-    require("cursor", cursor, np.int64, None, writable=True)
-    require("neighbor", neighbor, np.int32, None, writable=True)
-    require("event", event, np.int32, len(neighbor), writable=True)
-    if not 0 <= index(first) <= LIMIT - 1 - len(src):
+    require_array("cursor", cursor, np.int64, None, writable=True)
+    require_array("neighbor", neighbor, np.int32, None, writable=True)
+    require_array("event", event, np.int32, len(neighbor), writable=True)
+    if not 0 <= index(first) <= INT32_LIMIT - 1 - len(src):
         raise UserError(f"fill: events from number {first} on; expected numbers below 2^31")
-    if (library := scheduler(_SLOW)) is None:
+    if (library := cpu_library_or_warn(_SLOW)) is None:
         return temporal_reference.fill(src, dst, first, both, cursor, neighbor, event)
     made = (len(neighbor), address(cursor), address(neighbor), address(event))
-    accepted("fill", library.cs_tcsr_fill(len(cursor), len(src), first, address(src), address(dst), both, *made), len(cursor))
+    require_accepted("fill", library.cs_tcsr_fill(len(cursor), len(src), first, address(src), address(dst), both, *made), len(cursor))
 
 
 def sample(
-    rows: Rows,
+    rows: TcsrArrays,
     node: NDArray[np.int32],
     before: NDArray[np.int32],
     fanout: int,
@@ -75,7 +83,7 @@ def sample(
     seed: int = 0,
     threads: int = 0,
     since: NDArray[np.int32] | None = None,
-) -> Sampled:
+) -> SampledNeighbors:
     """Up to `fanout` neighbours of each root, node[i] before event before[i], both int32 [R]; -1 is no node, and has no neighbours.
 
     rows: indptr int64 [N + 1], neighbor and event int32 [K], of a T-CSR, whose events ascend in each row. since int32 [R]: only events
@@ -89,30 +97,30 @@ def sample(
     """
     if policy not in POLICIES:
         raise unknown("policy", policy, POLICIES)
-    node, before = as_ids("node", node), as_ids("before", before)
-    since = None if since is None else as_ids("since", since)
+    node, before = to_int32_ids("node", node), to_int32_ids("before", before)
+    since = None if since is None else to_int32_ids("since", since)
     fanout, seed, threads = index(fanout), index(seed), index(threads)
-    fits = node.ndim == 1 and node.shape == before.shape and (since is None or since.shape == node.shape) and 0 <= fanout <= MOST_FANOUT
-    if not fits or not (0 <= seed < 2**64 and 0 <= threads < LIMIT):
+    fits = node.ndim == 1 and node.shape == before.shape and (since is None or since.shape == node.shape) and 0 <= fanout <= MAX_FANOUT
+    if not fits or not (0 <= seed < 2**64 and 0 <= threads < INT32_LIMIT):
         raise UserError(
             f"sample: node {list(node.shape)}, before {list(before.shape)}, {'' if since is None else f'since {list(since.shape)}, '}"
-            f"fanout={fanout}, seed={seed}, threads={threads}; expected [R] of each, at most {MOST_FANOUT}, below 2^64, and none that is "
+            f"fanout={fanout}, seed={seed}, threads={threads}; expected [R] of each, at most {MAX_FANOUT}, below 2^64, and none that is "
             "negative"
         )
-    require_rows("sample", rows)
+    require_tcsr("sample", rows)
     neighbor, event = (np.empty((len(node), fanout), np.int32) for _ in range(2))
-    made = Sampled(neighbor, event, np.empty(len(node), np.int32))
-    if (library := scheduler(_SLOW)) is None:
+    made = SampledNeighbors(neighbor, event, np.empty(len(node), np.int32))
+    if (library := cpu_library_or_warn(_SLOW)) is None:
         temporal_reference.sample(rows, node, before, since, policy == "uniform", seed, *made)
         return made
     roots = (len(node), address(node), address(before), None if since is None else address(since))
     given = (*(address(array) for array in rows), len(rows[1]), *roots, fanout, policy == "uniform", seed, threads)
-    accepted("sample", library.cs_sample(len(rows[0]) - 1, *given, *(address(array) for array in made)), len(rows[0]) - 1)
+    require_accepted("sample", library.cs_sample(len(rows[0]) - 1, *given, *(address(array) for array in made)), len(rows[0]) - 1)
     return made
 
 
 def _ends(src: NDArray[np.int32], dst: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    src, dst = as_ids("src", src), as_ids("dst", dst)
+    src, dst = to_int32_ids("src", src), to_int32_ids("dst", dst)
     if src.ndim != 1 or src.shape != dst.shape:
         raise UserError(f"src {list(src.shape)} and dst {list(dst.shape)}; expected [M] twice")
     return src, dst

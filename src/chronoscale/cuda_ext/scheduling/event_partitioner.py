@@ -1,4 +1,4 @@
-"""Streaming: events that are dealt to parts in one pass, block after block. Nothing here needs torch."""
+"""EventPartitioner: events that are dealt to parts in one pass, block after block. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.cuda_ext.native.loader import succeed
-from chronoscale.cuda_ext.native.scheduler import LIMIT, scheduler
+from chronoscale.cuda_ext.native.arguments import INT32_LIMIT, cpu_library_or_warn
+from chronoscale.cuda_ext.native.loader import require_success
 from chronoscale.cuda_ext.reference import event_partitioner as event_partitioner_reference
 from chronoscale.errors import UserError, unknown
 
@@ -20,8 +20,8 @@ SHARED, UNSEEN = -1, -2  # in place of a node's part
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Streaming:
-    """What is carried from block to block; memory is some 8 N P bytes, however long the stream. `begin` makes it.
+class EventPartitioner:
+    """What is partitioner from block to block; memory is some 8 N P bytes, however long the stream. `begin` makes it.
 
     node int32 [N]: its part, SHARED, or UNSEEN before its first event. attention float64 [N, P], since float64 [N]: sums over a node's
     events in a part, times e^(decay * (since - time)). held, events int64 [P]: nodes and events of a part. clock float64 [P]: the time of
@@ -38,7 +38,7 @@ class Streaming:
     clock: NDArray[np.float64]
 
     @classmethod
-    def begin(cls, shared: NDArray[np.bool_], parts: int, decay: float = 0.0, rule: Rule = "attention") -> Streaming:
+    def start(cls, shared: NDArray[np.bool_], parts: int, decay: float = 0.0, rule: Rule = "attention") -> EventPartitioner:
         """Before the first event. shared bool [N]: nodes that all parts have. decay: of attention, by the unit of the events' times.
 
         attention (MemShare §3.2): an event with one shared end, and another that has a part, goes there; any other to argmax over parts p
@@ -51,7 +51,7 @@ class Streaming:
         """
         if rule not in RULES:
             raise unknown("rule", rule, RULES)
-        if shared.dtype != np.bool_ or shared.ndim != 1 or not 1 <= parts < LIMIT or not (decay >= 0 and isfinite(decay)):
+        if shared.dtype != np.bool_ or shared.ndim != 1 or not 1 <= parts < INT32_LIMIT or not (decay >= 0 and isfinite(decay)):
             raise UserError(
                 f"streaming: shared {shared.dtype} {list(shared.shape)}, {parts} parts, decay={decay}; expected bool [N], at least one "
                 "part, and a finite decay of at least 0"
@@ -60,7 +60,7 @@ class Streaming:
         sums = np.zeros((len(shared), parts)), np.zeros(len(shared))
         return cls(rule, float(decay), node, *sums, np.zeros(parts, np.int64), np.zeros(parts, np.int64), np.zeros(parts))
 
-    def take(self, src: NDArray[np.int32], dst: NDArray[np.int32], time: NDArray[np.float64]) -> NDArray[np.int32]:
+    def assign(self, src: NDArray[np.int32], dst: NDArray[np.int32], time: NDArray[np.float64]) -> NDArray[np.int32]:
         """The parts, int32 [M], of the next events: src, dst int32 [M], time float64 [M], counted from the stream's first event.
 
         Raises UserError for arrays of another kind, ids outside [0, N), and times that fall, are negative or not finite.
@@ -78,15 +78,15 @@ class Streaming:
         if not np.isfinite(time).all() or time[0] < 0 or (time[1:] < time[:-1]).any():
             raise UserError("streaming: times must be finite, not negative, and never fall")
         part = np.empty(len(src), np.int32)
-        if (library := scheduler("events are dealt to parts")) is None:
-            event_partitioner_reference.take(self, src, dst, time, part)
+        if (library := cpu_library_or_warn("events are dealt to parts")) is None:
+            event_partitioner_reference.assign(self, src, dst, time, part)
             return part
-        carried = (self.node, self.attention, self.since, self.held, self.events, self.clock, part)
+        partitioner = (self.node, self.attention, self.since, self.held, self.events, self.clock, part)
         status = library.cs_stream_parts(
             *(*self.attention.shape, len(src)),
             *(array.ctypes.data for array in columns.values()),
             *(self.rule == "average", self.decay),
-            *(array.ctypes.data for array in carried),
+            *(array.ctypes.data for array in partitioner),
         )
-        succeed("stream_parts", status)
+        require_success("stream_parts", status)
         return part

@@ -9,8 +9,8 @@ from operator import index
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.cuda_ext.native.loader import succeed
-from chronoscale.cuda_ext.native.scheduler import LIMIT, bounded, scheduler
+from chronoscale.cuda_ext.native.arguments import INT32_LIMIT, cpu_library_or_warn, require_finite_sums
+from chronoscale.cuda_ext.native.loader import require_success
 from chronoscale.cuda_ext.reference import greedy as greedy_reference
 from chronoscale.errors import UserError
 
@@ -48,15 +48,15 @@ def pair_groups(times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: in
         if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
             raise UserError(f"pair_groups: {name} must be finite and not negative")
     gpus, max_targets, threads = index(gpus), index(max_targets), index(threads)
-    if not (1 <= gpus < LIMIT and 0 <= max_targets < LIMIT and 0 <= threads < LIMIT):
+    if not (1 <= gpus < INT32_LIMIT and 0 <= max_targets < INT32_LIMIT and 0 <= threads < INT32_LIMIT):
         raise UserError(f"pair_groups: gpus={gpus}, max_targets={max_targets}, threads={threads}; expected at least 1, 0, 0, below 2^31")
-    bounded("pair_groups", 2 * float(times.max(initial=0)), reuse.max(initial=0), 2 * (2 * len(times) + gpus))
+    require_finite_sums("pair_groups", 2 * float(times.max(initial=0)), reuse.max(initial=0), 2 * (2 * len(times) + gpus))
     iteration, gpu, slot = (np.zeros(len(times), dtype=np.int32) for _ in range(3))
-    if (library := scheduler("pair_groups runs")) is None:
+    if (library := cpu_library_or_warn("pair_groups runs")) is None:
         greedy_reference.schedule(times.tolist(), reuse.tolist(), gpus, max_targets, iteration, gpu, slot)
         return Pairing(iteration, gpu, slot)
     doubles, ints = ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_int32)
     outputs = [column.ctypes.data_as(ints) for column in (iteration, gpu, slot)]
     problem = (len(times), times.ctypes.data_as(doubles), reuse.shape[1], reuse.ctypes.data_as(doubles))
-    succeed("pair_groups", library.cs_greedy(*problem, gpus, max_targets, threads, *outputs))
+    require_success("pair_groups", library.cs_greedy(*problem, gpus, max_targets, threads, *outputs))
     return Pairing(iteration, gpu, slot)

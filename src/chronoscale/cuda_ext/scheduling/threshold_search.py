@@ -1,4 +1,4 @@
-"""Walk: how a search by exchanges goes."""
+"""ThresholdSearch: how a search by exchanges goes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class ThresholdSearch:
     """Threshold accepting (Dueck and Scheuer, 1990) over matchings.
 
     work: moves and the iterations they look at, counted together. Moves are compared by makespan + pull * total load / gpus, and one that

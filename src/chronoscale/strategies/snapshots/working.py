@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chronoscale.cuda_ext.operators.row_blocks import NUMBERS
+from chronoscale.cuda_ext.operators.row_blocks import BLOCK_NUMBERS
 from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.workload import ModelShape
 
@@ -14,5 +14,5 @@ def working(model: ModelShape, rows: Ints | int, layer: int) -> Ints:
     errors, and blocks of rows between two steps (`cuda_ext.operators.row_blocks`)."""
     recurs = model.recurs(layer) and not model.evolves_weights
     whole = model.hidden * (1 + model.states * recurs) + 4 * model.outputs
-    block = np.minimum(rows * model.hidden * (model.gates if recurs else 1), NUMBERS)
+    block = np.minimum(rows * model.hidden * (model.gates if recurs else 1), BLOCK_NUMBERS)
     return np.asarray(rows * whole + (3 if recurs else 1) * block, np.int64)
