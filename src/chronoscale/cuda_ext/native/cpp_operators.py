@@ -1,8 +1,8 @@
-"""CppOperators in C++ (csrc/torch): find, load and choose the torch operators that call our kernels without ctypes.
+"""Torch operators in C++ (csrc/torch): load them, and decide which calls they serve. They call our kernels without ctypes.
 
-A call costs its host a fraction of what it costs by ctypes and Python's autograd. They are compiled for one release of torch, where that is
-installed (`chronoscale compile`); nothing needs them. Where they are not compiled, or CHRONOSCALE_OPERATORS is "python", the same kernels
-are called by ctypes.
+A call costs its host a fraction of what it costs by ctypes and Python's autograd. They are compiled for one release of torch, where
+that is installed (`chronoscale compile`); nothing needs them. Where they are not compiled, or CHRONOSCALE_OPERATORS is "python", the
+same kernels are called by ctypes.
 """
 
 from __future__ import annotations
@@ -27,21 +27,23 @@ FAILED = "chronoscale native"  # how it begins where the operands were not the r
 
 
 def file_name() -> str:
-    """Return the name of the library for this native interface and the installed torch; other files are not looked at."""
+    """Return the file name of the library for this ABI version and the installed torch; libraries of other names are not looked at."""
     return f"libchronoscale_torch-{ABI_VERSION}-{torch.__version__}.so"
 
 
 def cpp_serves(x: Tensor, backend: BackendName) -> bool:
-    """Tell whether the operators serve a call on x with that `backend`; not while calls of kernels are counted (native.listeners)."""
+    """Tell whether the operators in C++ serve a call on x with that `backend`; they do not while calls of kernels are counted
+    (abi.listeners).
+    """
     if abi.listeners or not (backend is None or backend == x.device.type) or load_operators() is None:
         return False
     return x.is_cpu or (x.is_cuda and unavailable_reason("cuda", x.device.index) is None)
 
 
 def raise_unless_refused(error: RuntimeError | IndexError) -> None:
-    """Return where an operator has refused its operands: its caller then calls the kernel by ctypes, which names what is wrong with them.
+    """Raise an operator's error unless it has refused its operands; then return, and the caller's own checks name what is wrong with them.
 
-    Raises MachineError where it failed for another reason, and torch's own error where memory ran out.
+    Raises MachineError where a kernel failed for another reason, and torch's own error where memory ran out.
     """
     if isinstance(error, torch.OutOfMemoryError):
         raise error
@@ -50,7 +52,7 @@ def raise_unless_refused(error: RuntimeError | IndexError) -> None:
 
 
 class CppOperators:
-    """The operators by name, each resolved to its one overload: to look that up at every call takes longer than some kernels."""
+    """The operators by name, each resolved to its one overload: looking that up at every call takes longer than some kernels do."""
 
     def __init__(self, ops: Any) -> None:
         self.open, self.version = ops._open, ops._version
@@ -61,14 +63,16 @@ class CppOperators:
 
 
 def _overload(packet: Any) -> Any:
+    """Return the function of an operator that has one overload."""
     return getattr(packet.default, "_op", packet.default)
 
 
 @cache
 def load_operators() -> Any:  # CppOperators or None
-    """Load the operators once; None where they are not compiled or not wanted.
+    """Load the operators once, and return them; None where they are not compiled or not wanted.
 
-    Raises UserError for another choice than CHOICE_VARIABLE knows, MachineError for a library that does not load or is of another version.
+    Raises UserError for a choice that CHOICE_VARIABLE does not know, MachineError for a library that does not load or is of another
+    version.
     """
     wanted = os.environ.get(CHOICE_VARIABLE, "")
     if wanted not in ("", PYTHON, CPP):
