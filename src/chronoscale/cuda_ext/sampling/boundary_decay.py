@@ -1,4 +1,6 @@
-"""Boundary-decay sampling of temporal neighbours: the kernel on NumPy arrays. Nothing here needs torch."""
+"""Boundary-decay sampling of temporal neighbours (MemShare, eqs. 16 and 17): local ones, and some remote ones with weights. Needs no
+torch.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ from chronoscale.errors import UserError
 
 
 def sample(
-    rows: TcsrArrays,
+    arrays: TcsrArrays,
     t: NDArray[np.number[Any]],
     owned: Ownership,
     node: NDArray[np.int32],
@@ -39,18 +41,18 @@ def sample(
     seed: int = 0,
     threads: int = 0,
 ) -> WeightedNeighbors:
-    """Up to `fanout` neighbours of each root, node[i] before event before[i], both int32 [R], each with its weight (MemShare eqs. 16, 17).
+    """Sample up to `fanout` neighbours, with weights, of each root: node[i] before event before[i], both int32 [R].
 
-    Of the latest `fanout` events (temporal.sample's `recent`) local ones are kept, with weight 1; each of the R others is kept on its own
-    with p = min(theta R e^(decay t_k) / sum of e^(decay t_i) over these R, 1), and has weight 1 / p. theta of 1 or more keeps all, with
-    weight 1. So sums of weight times anything that the event alone decides have the recent neighbours' as their expectation.
+    Of the latest `fanout` events (temporal.sample's `recent`) local ones are kept, with weight 1; each of the R remote ones is kept on
+    its own with p = min(theta R e^(decay t_k) / sum of e^(decay t_i) over these R, 1), and has weight 1 / p. theta of 1 or more keeps
+    all, with weight 1. So sums of weight times anything that the event alone decides have the recent neighbours' as their expectation.
 
     complete: slots that are then free take the latest local events that come before all of those, of weight 1, looking back over 16 x
     fanout entries of the row: what is summed then goes beyond the recent neighbours, so that the above holds without it alone.
 
     t int64 or float64 [M], in the order of events: only differences count, and int64 ones are exact. Coins depend on the seed (below
     2^64), the root and the event alone: the same root gets the same neighbours in whatever batch, order or thread. threads and what is
-    raised: as temporal.sample; UserError, too, for a theta or decay that is negative or not finite.
+    raised: as in temporal.sample; UserError, too, for a theta or decay that is negative or not finite.
     """
     node, before = to_int32_ids("node", node), to_int32_ids("before", before)
     fanout, seed, threads, rank = index(fanout), index(seed), index(threads), index(owned.rank)
@@ -62,18 +64,20 @@ def sample(
         )
     if not (isfinite(theta) and isfinite(decay) and theta >= 0 and decay >= 0):
         raise UserError(f"boundary: theta={theta}, decay={decay}; expected finite numbers of 0 or more")
-    require_tcsr("boundary", rows)
+    require_tcsr("boundary", arrays)
     require_array("t", t, np.int64 if t.dtype.kind == "i" else np.float64, None)
-    require_array("the parts of nodes", owned.node, np.int32, len(rows[0]) - 1)
+    require_array("the parts of nodes", owned.node, np.int32, len(arrays[0]) - 1)
     require_array("the parts of events", owned.event, np.int32, len(t))
     neighbor, event = (np.empty((len(node), fanout), np.int32) for _ in range(2))
-    made = WeightedNeighbors(neighbor, event, np.empty((len(node), fanout), np.float32), np.empty(len(node), np.int32))
+    sampled = WeightedNeighbors(neighbor, event, np.empty((len(node), fanout), np.float32), np.empty(len(node), np.int32))
     if (library := cpu_library_or_warn("temporal neighbours across a boundary are sampled")) is None:
-        boundary_decay_reference.sample(rows, t, owned, node, before, theta, decay, complete, seed, *made)
-        return made
-    graph = (*(address(array) for array in rows), len(rows[1]), len(t), address(t), t.dtype.kind == "i")
-    of = (address(owned.node), address(owned.event), rank)
+        boundary_decay_reference.sample(arrays, t, owned, node, before, theta, decay, complete, seed, *sampled)
+        return sampled
+    tcsr = (*(address(array) for array in arrays), len(arrays[1]), len(t), address(t), t.dtype.kind == "i")
+    ownership = (address(owned.node), address(owned.event), rank)
     roots = (len(node), address(node), address(before), fanout)
-    given = (*graph, *of, *roots, theta, decay, complete, seed, threads)
-    require_accepted("boundary", library.cs_boundary(len(rows[0]) - 1, *given, *(address(array) for array in made)), len(rows[0]) - 1)
-    return made
+    arguments = (*tcsr, *ownership, *roots, theta, decay, complete, seed, threads)
+    require_accepted(
+        "boundary", library.cs_boundary(len(arrays[0]) - 1, *arguments, *(address(array) for array in sampled)), len(arrays[0]) - 1
+    )
+    return sampled

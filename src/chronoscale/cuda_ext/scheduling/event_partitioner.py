@@ -1,4 +1,4 @@
-"""EventPartitioner: events that are dealt to parts in one pass, block after block. Nothing here needs torch."""
+"""One-pass partitioner of event streams: events go to parts block after block, each looked at once. Needs no torch."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SHARED, UNSEEN = -1, -2  # in place of a node's part
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EventPartitioner:
-    """What is partitioner from block to block; memory is some 8 N P bytes, however long the stream. `begin` makes it.
+    """The state of a one-pass partitioner, carried from block to block; some 8 N P bytes, however long the event stream. `start` makes it.
 
-    node int32 [N]: its part, SHARED, or UNSEEN before its first event. attention float64 [N, P], since float64 [N]: sums over a node's
-    events in a part, times e^(decay * (since - time)). held, events int64 [P]: nodes and events of a part. clock float64 [P]: the time of
-    its last event (attention), the sum of its events' times (average).
+    node int32 [N]: the node's part, SHARED, or UNSEEN before its first event. attention float64 [N, P], since float64 [N]: sums over a
+    node's events in a part, times e^(decay * (since - time)). held, events int64 [P]: nodes and events of a part. clock float64 [P]:
+    the time of its last event (rule attention), the sum of its events' times (rule average).
     """
 
     rule: Rule
@@ -39,13 +39,17 @@ class EventPartitioner:
 
     @classmethod
     def start(cls, shared: NDArray[np.bool_], parts: int, decay: float = 0.0, rule: Rule = "attention") -> EventPartitioner:
-        """Before the first event. shared bool [N]: nodes that all parts have. decay: of attention, by the unit of the events' times.
+        """Return the state before the first event.
 
-        attention (MemShare §3.2): an event with one shared end, and another that has a part, goes there; any other to argmax over parts p
-        of [Att(u, t, p) + Att(v, t, p) + 1] · BN · BE · BT (eq. 10 to 15), the lowest of those that score alike, and its ends that have no
-        part yet with it. ε of eq. 13 and 14, which the paper leaves open, is 1, the least by which counts differ; eq. 15 needs none: where
-        all times are one BT is 1. average (DisTGL, Fang et al., DASFAA 2024): in place of BN · BE · BT max(0, 1 - load / (1.5 · mean load))
-        · e^(-|average time - mean of all events| / mean), the average with this event in it.
+        shared bool [N]: nodes that all parts have. decay: of attention, by the unit of the events' times.
+
+        Rule attention (MemShare, section 3.2): an event with one shared end, and another that has a part, goes there; any other to
+        argmax over parts p of [Att(u, t, p) + Att(v, t, p) + 1] · BN · BE · BT (eq. 10 to 15), the lowest of those that score alike,
+        and its ends that have no part yet with it. ε of eq. 13 and 14, which the paper leaves open, is 1, the least by which counts
+        differ; eq. 15 needs none: where all times are one BT is 1.
+
+        Rule average (DisTGL, Fang et al., DASFAA 2024): in place of BN · BE · BT max(0, 1 - load / (1.5 · mean load)) · e^(-|average
+        time - mean of all events| / mean), the average with this event in it.
 
         Raises UserError for an unknown rule, parts < 1, a mask of another kind, and a decay that is negative or not finite.
         """
@@ -61,16 +65,17 @@ class EventPartitioner:
         return cls(rule, float(decay), node, *sums, np.zeros(parts, np.int64), np.zeros(parts, np.int64), np.zeros(parts))
 
     def assign(self, src: NDArray[np.int32], dst: NDArray[np.int32], time: NDArray[np.float64]) -> NDArray[np.int32]:
-        """The parts, int32 [M], of the next events: src, dst int32 [M], time float64 [M], counted from the stream's first event.
+        """Return the parts, int32 [M], of the next events, and remember them.
 
-        Raises UserError for arrays of another kind, ids outside [0, N), and times that fall, are negative or not finite.
+        src, dst int32 [M]; time float64 [M], counted from the stream's first event. Raises UserError for arrays of another kind, ids
+        outside [0, N), and times that fall, are negative or not finite.
         """
         src, dst, time = np.ascontiguousarray(src), np.ascontiguousarray(dst), np.ascontiguousarray(time)
         columns: dict[str, NDArray[Any]] = {"src": src, "dst": dst, "time": time}
-        right = src.dtype == np.int32 and dst.dtype == np.int32 and time.dtype == np.float64 and src.ndim == 1
-        if not right or not src.shape == dst.shape == time.shape:
-            kinds = ", ".join(f"{name} {column.dtype} {list(column.shape)}" for name, column in columns.items())
-            raise UserError(f"streaming: {kinds}; expected int32 [M], int32 [M] and float64 [M]")
+        fits = src.dtype == np.int32 and dst.dtype == np.int32 and time.dtype == np.float64 and src.ndim == 1
+        if not fits or not src.shape == dst.shape == time.shape:
+            received = ", ".join(f"{name} {column.dtype} {list(column.shape)}" for name, column in columns.items())
+            raise UserError(f"streaming: {received}; expected int32 [M], int32 [M] and float64 [M]")
         if not len(src):
             return np.empty(0, np.int32)
         if min(src.min(), dst.min()) < 0 or max(src.max(), dst.max()) >= len(self.node):
@@ -81,12 +86,12 @@ class EventPartitioner:
         if (library := cpu_library_or_warn("events are dealt to parts")) is None:
             event_partitioner_reference.assign(self, src, dst, time, part)
             return part
-        partitioner = (self.node, self.attention, self.since, self.held, self.events, self.clock, part)
+        state = (self.node, self.attention, self.since, self.held, self.events, self.clock, part)
         status = library.cs_stream_parts(
             *(*self.attention.shape, len(src)),
             *(array.ctypes.data for array in columns.values()),
             *(self.rule == "average", self.decay),
-            *(array.ctypes.data for array in partitioner),
+            *(array.ctypes.data for array in state),
         )
         require_success("stream_parts", status)
         return part

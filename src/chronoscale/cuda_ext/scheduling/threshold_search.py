@@ -1,4 +1,4 @@
-"""ThresholdSearch: how a search by exchanges goes."""
+"""Settings of the local search that improves matchings (`matching.exchange`)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ThresholdSearch:
-    """Threshold accepting (Dueck and Scheuer, 1990) over matchings.
+    """A search by threshold accepting (Dueck and Scheuer, 1990) over matchings.
 
-    work: moves and the iterations they look at, counted together. Moves are compared by makespan + pull * total load / gpus, and one that
-    is worse by at most a threshold is taken; it falls from `threshold`, in the unit of the times, to 0 as the work is used up.
+    work: moves and the iterations they look at, counted together, after which the search ends. Moves are compared by makespan + pull *
+    total load / gpus, and one that is worse by at most a threshold is accepted; it falls from `threshold`, in the unit of the times, to
+    0 as the work is used up.
     """
 
     work: int
