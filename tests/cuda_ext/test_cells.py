@@ -169,9 +169,9 @@ def test_once(kind: str) -> None:
         ({"x": torch.zeros(5, 4, dtype=torch.float16)}, r"x is torch.float16.*expected float32 or float64"),
         ({"h": torch.zeros(4, 3)}, r"h is torch.float32 \[4, 3\].*expected torch.float32 \[5, 3\]"),
         ({"h": torch.zeros(5, 3, dtype=torch.float64)}, r"h is torch.float64.*expected torch.float32 \[5, 3\]"),
-        ({"given": torch.zeros(9, 5)}, r"given is torch.float32 \[9, 5\].*expected torch.float32 \[9, 4\]"),
-        ({"given_bias": torch.zeros(8)}, r"given_bias is torch.float32 \[8\].*expected torch.float32 \[9\]"),
-        ({"kept": torch.zeros(())}, r"given is .*expected torch.float32 \[-3, 4\]"),
+        ({"weight_ih": torch.zeros(9, 5)}, r"weight_ih is torch.float32 \[9, 5\].*expected torch.float32 \[9, 4\]"),
+        ({"bias_ih": torch.zeros(8)}, r"bias_ih is torch.float32 \[8\].*expected torch.float32 \[9\]"),
+        ({"weight_hh": torch.zeros(())}, r"weight_ih is .*expected torch.float32 \[-3, 4\]"),
     ],
 )
 def test_what_does_not_fit(spoilt: dict[str, Tensor], words: str) -> None:

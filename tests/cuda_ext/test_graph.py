@@ -105,13 +105,13 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is looked at from now on."""
     looks: list[str] = []
     for kind in (CSR, Delta, EdgeMap):
-        look = kind._look
+        look = kind._check_values
 
         def seen(self: _Operand, look: object = look) -> None:
             looks.append(type(self).__name__)
             look(self)  # type: ignore[operator]
 
-        monkeypatch.setattr(kind, "_look", seen)
+        monkeypatch.setattr(kind, "_check_values", seen)
     return looks
 
 

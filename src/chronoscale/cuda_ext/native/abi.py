@@ -15,7 +15,7 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.native.loader import cpu_library, cuda_library
 from chronoscale.cuda_ext.operators.graph import CSR, AttentionEntries, Delta, EdgeMap
-from chronoscale.cuda_ext.reference import aggregation as reference
+from chronoscale.cuda_ext.reference import aggregation as aggregation_reference
 from chronoscale.cuda_ext.reference.aggregation import MISMATCH, Ends, Factors, sum_dtype
 from chronoscale.errors import MachineError, UserError
 
@@ -121,7 +121,7 @@ def column_sums(matrix: CSR, entries: Tensor) -> Tensor:
     On CUDA they are made by the transpose, for sums by atomics would differ from run to run.
     """
     if not on_cuda(entries):
-        return reference.column_sums(matrix, entries)
+        return aggregation_reference.column_sums(matrix, entries)
     transposed = matrix.transpose()
     ones = entries.new_ones(matrix.num_rows, 1)
     return aggregate(transposed, entries[matrix.order()], ones).squeeze(1)

@@ -15,7 +15,7 @@ import torch
 
 from chronoscale.cuda_ext.native import abi
 from chronoscale.cuda_ext.native.loader import cpu_library, cuda_unavailable_reason
-from chronoscale.cuda_ext.reference import aggregation as reference
+from chronoscale.cuda_ext.reference import aggregation as aggregation_reference
 from chronoscale.errors import ChronoscaleWarning, UserError, unknown
 
 NAMES = ("reference", "cpu", "cuda")
@@ -56,7 +56,7 @@ def select_kernels(device: torch.device, backend: BackendName) -> ModuleType:
     if reason := unavailable_reason(backend, device.index if backend == device.type == "cuda" else None):
         raise UserError(f"backend '{backend}' is not available here: {reason}; available: {', '.join(backends())}")
     if backend == "reference":
-        return reference
+        return aggregation_reference
     if backend != device.type:
         raise UserError(f"backend '{backend}' was given tensors on {device}; expected {backend} tensors")
     return abi
@@ -70,7 +70,7 @@ def select_kernels_without_cuda(operator: str, device: torch.device, backend: Ba
     if backend == "cuda":
         raise UserError(f"{operator} has no kernel for CUDA; there backend 'reference' serves it")
     if backend is None and device.type == "cuda":
-        return reference
+        return aggregation_reference
     return select_kernels(device, backend)
 
 
@@ -122,4 +122,4 @@ def _default(device_type: str, index: int | None) -> ModuleType:
         ChronoscaleWarning,
         stacklevel=5,
     )
-    return reference
+    return aggregation_reference

@@ -14,10 +14,10 @@ from chronoscale.cuda_ext.reference.slots import SlotOperands, out_of_range_erro
 
 def attend(operands: SlotOperands) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     """Return the attention sums [T, h, X] and weights [T, h, K]; nothing else is kept, for the backward pass forms angles anew."""
-    targets, heads, width = operands.wanted.shape
+    targets, heads, width = operands.query.shape
     is_empty = not (operands.slot.numel() and width)
-    sums = (torch.zeros_like if is_empty else torch.empty_like)(operands.wanted)  # and so as it lies in memory
-    weights = operands.wanted.new_empty(targets, heads, operands.slot.shape[1])
+    sums = (torch.zeros_like if is_empty else torch.empty_like)(operands.query)  # and so as it lies in memory
+    weights = operands.query.new_empty(targets, heads, operands.slot.shape[1])
     _call("slots", operands, weights, sums)
     return sums, weights, ()
 
@@ -25,42 +25,42 @@ def attend(operands: SlotOperands) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
 def attend_grad(operands: SlotOperands, weights: Tensor, _: tuple[Tensor, ...], into: Tensor, needs: SlotOperands) -> SlotOperands:
     """Return the gradients of the operands that need one, from that of the sums (`into`) and the weights of the forward pass."""
     needs_encoding = needs.frequency or needs.phase
-    is_empty = not (operands.slot.numel() and operands.wanted.shape[2])
-    needed = (needs.wanted, needs.source, needs.edge, needs_encoding, needs_encoding)
-    tensors = (operands.wanted, operands.source, operands.edge, operands.frequency, operands.phase)
+    is_empty = not (operands.slot.numel() and operands.query.shape[2])
+    needed = (needs.query, needs.source, needs.edge, needs_encoding, needs_encoding)
+    tensors = (operands.query, operands.source, operands.edge, operands.frequency, operands.phase)
     allocate = [torch.zeros_like if is_empty or tensor is operands.source else torch.empty_like for tensor in tensors]
     outputs = [make(tensor) if want and tensor is not None else None for make, want, tensor in zip(allocate, needed, tensors, strict=True)]
-    wanted, source, edge, frequency, phase = outputs
-    into = _laid_as(operands.wanted, into.resolve_neg())
+    query, source, edge, frequency, phase = outputs
+    into = _laid_as(operands.query, into.resolve_neg())
     if abi.on_cuda(into):
         rows = None if source is None else source.new_empty(operands.slot.numel(), source.shape[1])
         angle_grads = None if frequency is None else frequency.new_empty(len(weights), 2, len(frequency))
-        _call("slots_grad", operands, weights, into, torch.empty_like(weights), wanted, rows, edge, angle_grads, frequency, phase)
+        _call("slots_grad", operands, weights, into, torch.empty_like(weights), query, rows, edge, angle_grads, frequency, phase)
         source = None if rows is None else _added(operands, rows)
     else:
         _call("slots_grad", operands, weights, into, *outputs)
-    return SlotOperands(wanted, source, None, None, None, edge, frequency, phase, None)  # type: ignore[arg-type]
+    return SlotOperands(query, source, None, None, None, edge, frequency, phase, None)  # type: ignore[arg-type]
 
 
 def _added(operands: SlotOperands, rows: Tensor) -> Tensor:
     """Add the gradients of slots up, in their order, into those of the source's rows; slots that are empty or name no row are left out."""
-    row = operands.slot.masked_fill(~operands.there, len(operands.source)).flatten()
+    row = operands.slot.masked_fill(~operands.mask, len(operands.source)).flatten()
     return edges_native.aggregate(rows, row, len(operands.source), None, deterministic=True, ascending=False)
 
 
-def _laid_as(wanted: Tensor, into: Tensor) -> Tensor:
+def _laid_as(query: Tensor, into: Tensor) -> Tensor:
     """Return `into` with the memory layout that `query` has: contiguous, or head by head."""
-    return into.contiguous() if wanted.is_contiguous() else into.transpose(0, 1).contiguous().transpose(0, 1)
+    return into.contiguous() if query.is_contiguous() else into.transpose(0, 1).contiguous().transpose(0, 1)
 
 
 def _call(name: str, operands: SlotOperands, *outputs: Tensor | None) -> None:
     """Run a slot kernel on the operands and the tensors that it writes. Raises UserError for a slot out of range (CPU alone)."""
-    targets, heads, _ = operands.wanted.shape
+    targets, heads, _ = operands.query.shape
     edges = 0 if operands.edge is None else operands.edge.shape[2]
     clock = 0 if operands.frequency is None else len(operands.frequency)
     sizes = (targets, operands.slot.shape[1], heads, operands.source.shape[1], edges, clock, len(operands.source))
-    arguments = (*sizes, *map(pointer, operands), not operands.wanted.is_contiguous(), *map(pointer, outputs))
+    arguments = (*sizes, *map(pointer, operands), not operands.query.is_contiguous(), *map(pointer, outputs))
     if abi.call_for_status(
-        f"{name}_{FLOATS[operands.wanted.dtype]}", operands.wanted, arguments, CudaLaunch((), EntryLayout(targets, None), clock)
+        f"{name}_{FLOATS[operands.query.dtype]}", operands.query, arguments, CudaLaunch((), EntryLayout(targets, None), clock)
     ):
         raise out_of_range_error(operands)

@@ -26,19 +26,20 @@ Operand = TypeVar("Operand", CSR, Delta)
 
 
 def aggregate(graph: CSR, x: Tensor, backend: BackendName = None) -> Tensor:
-    """Neighbour sums: out[v] = sum over in-edges e of v of values[e] * x[indices[e]] (REAL, section 4.1).
+    """Sum the neighbours of each node: out[v] = sum over in-edges e of v of values[e] * x[indices[e]] (REAL, section 4.1).
 
-    x is float32, float64 or bfloat16 [graph.num_cols, F], contiguous, on the graph's device; the result is [graph.num_rows, F]
-    of x's dtype, float32 for bfloat16 (which is storage alone: products and sums are float32), differentiable in x.
-    `backend` pins 'reference', 'cpu' or 'cuda'; by default x's device decides. The graph is checked, once (`CSR.check`).
+    x is float32, float64 or bfloat16 [graph.num_cols, F], contiguous, on the graph's device; the result is [graph.num_rows, F] of x's
+    dtype, float32 for bfloat16 (which is storage alone: products and sums are float32), differentiable in x. `backend` names
+    'reference', 'cpu' or 'cuda'; by default x's device decides. The graph is checked, once (`CSR.check`).
+
     Raises UserError when x does not fit or the backend cannot be had, MachineError when the kernel fails.
     """
     graph.check()
     if cpp_serves(x, backend):
-        turned = _tensors(graph.transpose()) if x.requires_grad and torch.is_grad_enabled() else []
+        transposed = _tensors(graph.transpose()) if x.requires_grad and torch.is_grad_enabled() else []
         try:
-            made = load_operators().aggregate(graph.indptr, graph.indices, graph.values, graph.num_cols, *graph.row_layout, x, turned)
-            return cast(Tensor, made)
+            sums = load_operators().aggregate(graph.indptr, graph.indices, graph.values, graph.num_cols, *graph.row_layout, x, transposed)
+            return cast(Tensor, sums)
         except REFUSALS as error:
             raise_unless_refused(error)
     _check("x", x, graph.num_cols, graph.device)
@@ -46,17 +47,17 @@ def aggregate(graph: CSR, x: Tensor, backend: BackendName = None) -> Tensor:
 
 
 def increment(sums: Tensor, delta: Delta, x: Tensor, backend: BackendName = None) -> tuple[Tensor, Tensor]:
-    """The sums after a change: (new_sums [num_rows, F], touched [R, F]), with touched = new_sums[delta.rows].
+    """Return the neighbour sums after a change, and those of the touched rows: new_sums [num_rows, F] and new_sums[delta.rows] [R, F].
 
-    REAL, eq. 3, on the unnormalised sum, where it is exact: normalisation is the caller's. A fresh row's old sum is not read, and has no
-    gradient. sums is [delta.num_rows, F], of the dtype that `aggregate` gives, and
-    left as it was; x as in `aggregate`. Differentiable in sums and x. Raises as `aggregate` does.
+    REAL, eq. 3, on the unnormalised sum, where it is exact: normalisation is the caller's. A fresh row's old sum is not read, and has
+    no gradient. sums is [delta.num_rows, F], of the dtype that `aggregate` gives, and left as it was; x as in `aggregate`.
+    Differentiable in sums and x. Raises as `aggregate` does.
     """
     delta.check()
     if cpp_serves(x, backend):
-        turned = _tensors(delta.transpose()) if x.requires_grad and torch.is_grad_enabled() else []
+        transposed = _tensors(delta.transpose()) if x.requires_grad and torch.is_grad_enabled() else []
         try:
-            return cast(tuple[Tensor, Tensor], load_operators().increment(sums, delta.num_rows, *_change(delta), x, turned))
+            return cast(tuple[Tensor, Tensor], load_operators().increment(sums, delta.num_rows, *_change(delta), x, transposed))
         except REFUSALS as error:
             raise_unless_refused(error)
     _check("x", x, delta.num_cols, delta.device)
@@ -65,10 +66,10 @@ def increment(sums: Tensor, delta: Delta, x: Tensor, backend: BackendName = None
 
 
 def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: BackendName = None) -> Tensor:
-    """Adds the change to `sums` in place and returns a copy of the touched rows, [R, F]; see `increment`.
+    """Add a change to `sums` in place and return a copy of the touched rows, [R, F]; operands as in `increment`.
 
-    The copy is the next lane's to read while the next increment already writes `sums`, whose memory nothing else may share. No
-    gradients: raises UserError when sums or x asks for them under grad mode, otherwise as `aggregate` does.
+    The copy is the next lane's to read while the next increment already writes `sums`, whose memory nothing else may share. There are
+    no gradients: UserError is raised when sums or x asks for them under grad mode, otherwise errors are those of `aggregate`.
     """
     _check("x", x, delta.check().num_cols, delta.device)
     _check("sums", sums, delta.num_rows, delta.device, x)
@@ -93,14 +94,17 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: BackendName = Non
 def rebuild(
     before: CSR, change: EdgeMap, variant: str = "exact", weighted: bool = True, backend: BackendName = None, unfit: Tensor | None = None
 ) -> tuple[CSR, Tensor]:
-    """A + I after a change and its row scale float32 [N] (REAL, section 4.3), bit for bit as made afresh from the later edges.
+    """Return the adjacency A + I after a change and its row scale float32 [N] (REAL, section 4.3), bit for bit as built from the later
+    edges.
 
-    `before` is [N, N], the self-loop first in each row, then ascending sources (of a row where they do not ascend, the result is some of
-    its ids, or an error); its values are not read. variant 'exact': values
-    c[source], scale r, with c = 1/sqrt(out-degree + 1) and r = 1/sqrt(in-degree + 1); 'as-published': values c[source] * r[row],
-    scale 1. Without `weighted` the values are None. Linear in N, edges and changes. Raises UserError when the two do not fit,
-    for an unknown variant or backend, and for a change of other edges. To find the last, the host waits for a GPU, unless it is given
-    unfit, int32 [1] on the device: then that becomes 1, the result is some matrix of ids in range, and nothing is raised.
+    `before` is [N, N], the self-loop first in each row, then ascending sources (of a row where they do not ascend, the result is some
+    of its ids, or an error); its values are not read. variant 'exact': values c[source], scale r, with c = 1/sqrt(out-degree + 1) and r
+    = 1/sqrt(in-degree + 1); 'as-published': values c[source] * r[row], scale 1. Without `weighted` the values are None. Linear in N,
+    edges and changes.
+
+    Raises UserError when the two do not fit, for an unknown variant or backend, and for a change of other edges. To find the last, the
+    host waits for a GPU, unless it is given unfit, int32 [1] on the device: then that becomes 1, the result is some matrix of ids in
+    range, and nothing is raised.
     """
     if variant not in VARIANTS:
         raise unknown("variant", variant, VARIANTS)
@@ -128,10 +132,12 @@ def rebuild(
 
 
 def _tensors(matrix: CSR) -> list[Tensor]:
+    """Return the matrix's tensors, in the form that operators in C++ take."""
     return [matrix.indptr, matrix.indices] if matrix.values is None else [matrix.indptr, matrix.indices, matrix.values]
 
 
 def _change(delta: Delta) -> tuple[Any, ...]:
+    """Return the change's tensors and sizes, in the form that operators in C++ take."""
     return delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh, delta.num_cols, *delta.row_layout
 
 
@@ -162,7 +168,7 @@ class _Increment(torch.autograd.Function):
 
 
 def _into_sums(rows: Tensor, fresh: Tensor | None, into_new: Tensor, into_touched: Tensor) -> tuple[Tensor, Tensor]:
-    """Gradients of the old sums [num_rows, F] and of the new sums' touched rows [R, F]."""
+    """Return the gradients of the old sums [num_rows, F] and of the new sums' touched rows [R, F]."""
     rows = rows.long()
     into_sums = into_new.index_add(0, rows, into_touched)
     into_rows = into_sums[rows]
@@ -172,6 +178,7 @@ def _into_sums(rows: Tensor, fresh: Tensor | None, into_new: Tensor, into_touche
 
 
 def _check(name: str, tensor: Tensor, rows: int, device: torch.device, like: Tensor | None = None) -> None:
+    """Raise UserError unless `tensor` is a plain matrix of so many rows; with `like`, of the dtype and width that sums of it have."""
     if like is None:
         fits = tensor.dtype in (torch.float32, torch.float64, torch.bfloat16) and tensor.dim() == 2 and tensor.shape[0] == rows
     else:
@@ -195,6 +202,7 @@ _library.define(f"increment_(Tensor(a!) sums, Tensor rows, {_MATRIX}, Tensor x, 
 
 
 def _entered(operand: Operand) -> Operand:
+    """Check an operand of a plain-tensor operator, unless a CUDA graph is being captured, when nothing can be read."""
     captured = operand.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
     return operand.mark_checked() if captured else operand.check()
 
@@ -233,15 +241,15 @@ def _keep_increment(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
 
 def _grad_aggregate(ctx: Any, grad: Tensor) -> tuple[None, None, None, Tensor]:
     indptr, indices, values = ctx.saved_tensors
-    turned = transpose(indptr, indices, values, ctx.num_cols)
-    return None, None, None, torch.ops.chronoscale.aggregate(*turned, grad.contiguous())
+    transposed = transpose(indptr, indices, values, ctx.num_cols)
+    return None, None, None, torch.ops.chronoscale.aggregate(*transposed, grad.contiguous())
 
 
 def _grad_increment(ctx: Any, grad_sums: Tensor, grad_touched: Tensor) -> tuple[Tensor, None, None, None, None, Tensor, None]:
     rows, indptr, indices, values, fresh = ctx.saved_tensors
     into_sums, into_rows = _into_sums(rows, fresh, grad_sums, grad_touched)
-    turned = transpose(indptr, indices, values, ctx.num_cols)
-    return into_sums, None, None, None, None, torch.ops.chronoscale.aggregate(*turned, into_rows), None
+    transposed = transpose(indptr, indices, values, ctx.num_cols)
+    return into_sums, None, None, None, None, torch.ops.chronoscale.aggregate(*transposed, into_rows), None
 
 
 for _name, _function in (("aggregate", _op_aggregate), ("increment", _op_increment), ("increment_", _op_increment_)):
@@ -266,11 +274,15 @@ def _fake_increment(sums: Tensor, *others: Tensor, fresh: Tensor | None = None) 
 
 
 def _together(vector: Tensor, *others: Tensor | None) -> None:
-    """What is not on one device comes here, too, when a part of it is on meta, and would get memory that nobody wrote."""
+    """Check that all are on one device.
+
+    What is not comes here, too, when a part of it is on meta, and would get memory that nobody wrote.
+    """
     torch._check(vector.dim() == 1 and all(other is None or other.device == vector.device for other in others))
 
 
 def _matrices(*tensors: Tensor) -> None:
+    """Check that all are matrices."""
     for tensor in tensors:
         torch._check(tensor.dim() == 2, lambda tensor=tensor: f"expected a matrix, got {list(tensor.shape)}")
 

@@ -1,6 +1,6 @@
-"""What recurrent cells on many rows share (`gru`, `lstm`), in torch's form.
+"""Weights of recurrent cells (`gru`, `lstm`), their gradients added up block by block of rows, and checks of operands.
 
-On a CPU they take block after block of rows: a block's gates are made and used while they lie in the cache, and a first step, whose
+On a CPU cells take block after block of rows: a block's gates are made and used while they lie in the cache, and a first step, whose
 state is zero, multiplies nothing with it. Elsewhere torch's cells run.
 """
 
@@ -17,52 +17,58 @@ from chronoscale.errors import UserError
 
 
 class CellWeights(NamedTuple):
-    """As torch's cells have them, for G gates (GRU 3, LSTM 4): given [G H, D] and kept [G H, H], their biases [G H] each."""
+    """The weights of one of torch's cells with G gates (GRU 3, LSTM 4): weight_ih [G H, D], weight_hh [G H, H], their biases [G H] each."""
 
-    given: Tensor
-    kept: Tensor
-    given_bias: Tensor
-    kept_bias: Tensor
+    weight_ih: Tensor
+    weight_hh: Tensor
+    bias_ih: Tensor
+    bias_hh: Tensor
 
     @classmethod
     def of(cls, cell: torch.nn.RNNCellBase) -> CellWeights:
-        """Of one of torch's cells."""
+        """Return the weights of one of torch's cells."""
         return cls(cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
 
 
 class CellWeightGradients:
-    """Added up block by block."""
+    """The gradients of a cell's weights, added up block by block of rows."""
 
     def __init__(self, weights: CellWeights) -> None:
         self.all = CellWeights(*(torch.zeros_like(part, memory_format=torch.contiguous_format) for part in weights))
 
-    def add_given(self, gates: Tensor, x: Tensor) -> None:
-        """Of a block's gates before their activations [r, G H] and what came in [r, D]."""
-        self.all.given.addmm_(gates.t(), x)
-        self.all.given_bias.add_(gates.sum(0))
+    def add_input(self, gates: Tensor, x: Tensor) -> None:
+        """Add a block's share to the gradients of weight_ih and bias_ih.
 
-    def add_kept(self, gates: Tensor, h: Tensor | None) -> None:
-        """Likewise, and the state [r, H]; None: zeros."""
+        gates [r, G H]: gradients before the activations; x [r, D]: the block's input.
+        """
+        self.all.weight_ih.addmm_(gates.t(), x)
+        self.all.bias_ih.add_(gates.sum(0))
+
+    def add_state(self, gates: Tensor, h: Tensor | None) -> None:
+        """Add a block's share to the gradients of weight_hh and bias_hh.
+
+        gates [r, G H]: gradients before the activations; h [r, H]: the block's state; None: zeros.
+        """
         if h is not None:
-            self.all.kept.addmm_(gates.t(), h)
-        self.all.kept_bias.add_(gates.sum(0))
+            self.all.weight_hh.addmm_(gates.t(), h)
+        self.all.bias_hh.add_(gates.sum(0))
 
 
-def empty_gradient(like: Tensor | None, wanted: bool = True) -> Tensor | None:
-    """Contiguous, for its gradient; None where there is none to write."""
-    return torch.empty_like(like, memory_format=torch.contiguous_format) if like is not None and wanted else None
+def empty_gradient(tensor: Tensor | None, wanted: bool = True) -> Tensor | None:
+    """Return contiguous memory for a tensor's gradient; None where there is no tensor, or its gradient is not wanted."""
+    return torch.empty_like(tensor, memory_format=torch.contiguous_format) if tensor is not None and wanted else None
 
 
 def check_cell(name: str, x: Tensor, weights: CellWeights, gates: int, **states: Tensor | None) -> None:
-    """Raises UserError for what does not fit."""
+    """Raise UserError unless inputs, weights and states of the cell `name` fit one another."""
     if x.dim() != 2 or x.dtype not in FLOATS or x.layout != torch.strided:
         raise UserError(f"{name}: x is {describe(x)}; expected float32 or float64 [R, D]")
-    hidden = weights.kept.shape[-1] if weights.kept.dim() else -1
+    hidden = weights.weight_hh.shape[-1] if weights.weight_hh.dim() else -1
     sizes: list[tuple[str, Tensor | None, tuple[int, ...]]] = [
-        ("given", weights.given, (gates * hidden, x.shape[1])),
-        ("kept", weights.kept, (gates * hidden, hidden)),
-        ("given_bias", weights.given_bias, (gates * hidden,)),
-        ("kept_bias", weights.kept_bias, (gates * hidden,)),
+        ("weight_ih", weights.weight_ih, (gates * hidden, x.shape[1])),
+        ("weight_hh", weights.weight_hh, (gates * hidden, hidden)),
+        ("bias_ih", weights.bias_ih, (gates * hidden,)),
+        ("bias_hh", weights.bias_hh, (gates * hidden,)),
         *((part, state, (len(x), hidden)) for part, state in states.items()),
     ]
     for part, tensor, shape in sizes:

@@ -1,4 +1,4 @@
-"""The modules that serve the operators on edges: reference, native and triton, chosen as backends are."""
+"""Choice of the kernels that serve the operators on edges ('reference', native or 'triton'), and checks that these operators share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from chronoscale.cuda_ext.native import edges as edges_native
 from chronoscale.cuda_ext.native.backend import TRITON, BackendName, backends, select_kernels, triton_interpreted, unavailable_reason
 from chronoscale.cuda_ext.operators.graph import describe, is_plain
-from chronoscale.cuda_ext.reference import aggregation as reference
+from chronoscale.cuda_ext.reference import aggregation as aggregation_reference
 from chronoscale.cuda_ext.reference import edges as edges_reference
 from chronoscale.errors import UserError
 
@@ -21,7 +21,7 @@ INT32_LIMIT = 2**31  # ids and edges stay below: kernels number them in int32
 
 
 class EdgeKernels(Protocol):
-    """What each of the modules has; arguments as the operators' own, which have looked at dtypes, shapes and devices."""
+    """The functions that each module of kernels has; operands as the operators', which have checked dtypes, shapes and devices."""
 
     def aggregate(self, x: Tensor, target: Tensor, rows: int, source: Tensor | None, deterministic: bool, ascending: bool) -> Tensor: ...
 
@@ -32,31 +32,34 @@ class EdgeKernels(Protocol):
     def gather(self, cached: Tensor, sent: Tensor, index: Tensor) -> Tensor: ...
 
 
-def select_edge_kernels(device: torch.device, pinned: BackendName) -> EdgeKernels:
-    """The kernels for tensors on `device`. Raises UserError as backend.select does, and for 'triton' where it is not to be had."""
-    if pinned != TRITON:
-        return cast(EdgeKernels, edges_reference if select_kernels(device, pinned) is reference else edges_native)
+def select_edge_kernels(device: torch.device, backend: BackendName) -> EdgeKernels:
+    """Return the kernels for tensors on `device`.
+
+    Raises UserError as backend.select_kernels does, and for 'triton' where it is not to be had.
+    """
+    if backend != TRITON:
+        return cast(EdgeKernels, edges_reference if select_kernels(device, backend) is aggregation_reference else edges_native)
     if reason := unavailable_reason(TRITON):
         raise UserError(f"backend '{TRITON}' is not available here: {reason}; available: {', '.join(backends())}")
-    if device.type != (wanted := "cpu" if triton_interpreted() else "cuda"):
-        raise UserError(f"backend '{TRITON}' was given tensors on {device}; expected {wanted} tensors")
+    if device.type != (served := "cpu" if triton_interpreted() else "cuda"):
+        raise UserError(f"backend '{TRITON}' was given tensors on {device}; expected {served} tensors")
     return cast(EdgeKernels, import_module("chronoscale.cuda_ext.operators.triton_kernels"))  # an optional package, and slow to import
 
 
-def check_matrix(what: str, name: str, tensor: Tensor, columns: str, like: Tensor | None = None) -> None:
-    """Raises UserError unless `tensor` is a matrix that kernels take, of the dtype, width and device of `like`."""
+def check_matrix(operator: str, name: str, tensor: Tensor, columns: str, like: Tensor | None = None) -> None:
+    """Raise UserError unless `tensor` is a plain matrix of floats, and with `like` of its dtype, width and device."""
     fits = tensor.dim() == 2 and tensor.dtype in FLOATS and is_plain(tensor)
     if like is not None:
         fits = fits and (tensor.dtype, tensor.device, tensor.shape[1]) == (like.dtype, like.device, like.shape[1])
     if not fits:
-        wanted = f"float32 or float64 [*, {columns}]" if like is None else f"{like.dtype} [*, {like.shape[1]}] on {like.device}"
-        raise UserError(f"{what}: {name} is {describe(tensor)}; expected contiguous {wanted}")
+        expected = f"float32 or float64 [*, {columns}]" if like is None else f"{like.dtype} [*, {like.shape[1]}] on {like.device}"
+        raise UserError(f"{operator}: {name} is {describe(tensor)}; expected contiguous {expected}")
 
 
-def check_ids(what: str, name: str, ids: Tensor, count: int | None, device: torch.device, dtype: torch.dtype | None = None) -> None:
-    """Raises UserError unless `ids` is a vector of `count` ids on `device`, of `dtype` where that is given."""
+def check_ids(operator: str, name: str, ids: Tensor, count: int | None, device: torch.device, dtype: torch.dtype | None = None) -> None:
+    """Raise UserError unless `ids` is a vector of `count` ids on `device`, of `dtype` where that is given."""
     fits = ids.dim() == 1 and is_plain(ids) and ids.device == device and ids.dtype in (IDS if dtype is None else (dtype,))
     if not fits or (count is not None and len(ids) != count) or len(ids) >= INT32_LIMIT:
         kind = "int32 or int64" if dtype is None else str(dtype)
         size = "fewer than 2^31" if count is None else str(count)
-        raise UserError(f"{what}: {name} is {describe(ids)}; expected contiguous {kind} [{size}] on {device}")
+        raise UserError(f"{operator}: {name} is {describe(ids)}; expected contiguous {kind} [{size}] on {device}")

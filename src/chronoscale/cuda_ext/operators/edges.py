@@ -28,12 +28,12 @@ def aggregate_edges(
     backend: BackendName = None,
     ascending: bool = False,
 ) -> Tensor:
-    """out [rows, F]: out[v] = sum over the edges e with target[e] = v of x[source[e]], or x[e] without sources; zeros where none is.
+    """Sum over edges: out[v] = sum over edges e with target[e] = v of x[source[e]] (x[e] without sources), [rows, F].
 
-    x float32 or float64 [*, F]; target int32 or int64 [E] and source, of the same dtype, in any order; contiguous, on one device.
-    Differentiable in x. `deterministic`: the same bits in every run, and on the CPU on any number of threads, where it always is so;
-    without it CUDA adds by atomics in the order of the moment, as the paper does. There targets are sorted first, unless they are
-    `ascending`, which is believed.
+    x float32 or float64 [*, F]; target int32 or int64 [E] and source, of the same dtype, in any order; contiguous, on one device; a row
+    without edges is zeros. Differentiable in x. `deterministic`: the same bits in every run, and on the CPU on any number of threads,
+    where it always is so; without it CUDA adds by atomics in the order of the moment, as the paper does. There targets are sorted
+    first, unless they are `ascending`, which is believed.
 
     Raises UserError when something does not fit, and for ids out of range. On CUDA the host does not wait to learn of those: an edge to
     no row is left out, one from no row is NaN.
@@ -68,7 +68,7 @@ class _Aggregate(torch.autograd.Function):
 
 
 def _grad(into: Tensor, target: Tensor, source: Tensor | None, rows: int, deterministic: bool, backend: BackendName = None) -> Tensor:
-    """Gradient of x: what its rows' edges carry back."""
+    """Return the gradient of x: the sum of what its rows' edges carry back."""
     if source is None:
         return gather_rows(into, into.new_empty(0, into.shape[1]), target, backend)
     return aggregate_edges(into, source, rows, target, deterministic, backend)

@@ -16,10 +16,11 @@ from chronoscale.errors import UserError
 
 
 def gather_rows(cached: Tensor, sent: Tensor, index: Tensor, backend: BackendName = None) -> Tensor:
-    """out [n, D]: cached[index[i]] where index[i] < C, else sent[index[i] - C], of tables [C, D] and [S, D]; either may have no rows.
+    """Gather rows of two tables by one index: out[i] = cached[index[i]] where index[i] < C, else sent[index[i] - C], [n, D].
 
-    float32 or float64 alike; index int32 or int64 [n]; contiguous, on one device. Differentiable in both tables, with the same bits in
-    every run. Raises UserError when something does not fit, and for ids out of range, whose rows on CUDA are NaN instead.
+    cached [C, D] and sent [S, D] float32 or float64 alike, either may have no rows; index int32 or int64 [n]; contiguous, on one
+    device. Differentiable in both tables, with the same bits in every run. Raises UserError when something does not fit, and for ids
+    out of range, whose rows on CUDA are NaN instead.
     """
     if cpp_serves(cached, backend):
         try:
@@ -52,18 +53,18 @@ class _Gather(torch.autograd.Function):
 def _grads(
     into: Tensor, index: Tensor, sizes: tuple[int, int], needs: tuple[bool, bool], backend: BackendName = None
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Gradients of both tables, as far as they are needed: of one alone the other's rows take no memory."""
+    """Return the gradients of both tables, as far as they are needed: of one alone the other's rows take no memory."""
     kernels, (cached, sent) = select_edge_kernels(into.device, backend), sizes
     if all(needs):
         both = kernels.aggregate(into, index, cached + sent, None, True, False)
         return both[:cached], both[cached:]
-    first, rows = (0, cached) if needs[0] else (cached, sent)
+    begin, rows = (0, cached) if needs[0] else (cached, sent)
     if abi.on_cuda(into) and kernels is not edges_reference:  # where an edge to no row is left out, and the host waits for nothing
-        made = kernels.aggregate(into, index - first, rows, None, True, False)
+        gradient = kernels.aggregate(into, index - begin, rows, None, True, False)
     else:
-        chosen = ((index >= first) & (index < first + rows)).nonzero()[:, 0].to(index.dtype)
-        made = kernels.aggregate(into, index[chosen] - first, rows, chosen, True, False)
-    return (made, None) if needs[0] else (None, made)
+        selected = ((index >= begin) & (index < begin + rows)).nonzero()[:, 0].to(index.dtype)
+        gradient = kernels.aggregate(into, index[selected] - begin, rows, selected, True, False)
+    return (gradient, None) if needs[0] else (None, gradient)
 
 
 _library: Any = torch.library.Library("chronoscale", "FRAGMENT")

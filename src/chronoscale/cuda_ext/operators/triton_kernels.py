@@ -1,4 +1,4 @@
-"""The operators on edges in Triton: twins of the CUDA kernels, to compare them with. Imported where backend 'triton' is asked for."""
+"""Operators on edges in Triton: twins of the CUDA kernels, to compare them with. Imported where backend 'triton' is asked for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EDGES, ITEMS, COLUMNS = 32, 128, 128  # of a program: edges, or rows of a table;
 
 
 def aggregate(x: Tensor, target: Tensor, rows: int, source: Tensor | None, deterministic: bool, ascending: bool) -> Tensor:
-    """As edges.aggregate_edges: in order a program a row, after a sort; else by atomics."""
+    """Sum over edges into out [rows, F]: a program a row after a sort (deterministic), else by atomics."""
     edges, width = len(target), x.shape[1]
     out = x.new_zeros(rows, width)
     if not (rows and edges and width):
@@ -23,8 +23,8 @@ def aggregate(x: Tensor, target: Tensor, rows: int, source: Tensor | None, deter
     across = triton.cdiv(width, columns)
     ids = target if source is None else source  # never read where there is no source
     if not deterministic:
-        given = (target, ids, x, out, rows, edges, len(x), width)
-        _atomics()[(triton.cdiv(edges, EDGES), across)](*given, has_source=source is not None, each=EDGES, columns=columns)
+        arguments = (target, ids, x, out, rows, edges, len(x), width)
+        _atomics()[(triton.cdiv(edges, EDGES), across)](*arguments, has_source=source is not None, each=EDGES, columns=columns)
         return out
     if not ascending:
         target, order = torch.sort(target, stable=True)
@@ -35,7 +35,10 @@ def aggregate(x: Tensor, target: Tensor, rows: int, source: Tensor | None, deter
 
 
 def softmax(scores: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
-    """As edge_softmax.edge_softmax: a program goes through the entries of many rows at once, as many times as the longest has."""
+    """Return the softmax of scores [E, H] over each row's entries, for each head.
+
+    A program goes through the entries of many rows at once, as many times as the longest row has entries.
+    """
     shares, items = torch.empty_like(scores), (len(indptr) - 1) * scores.shape[1]
     if items and len(scores):
         _softmax()[(triton.cdiv(items, ITEMS),)](indptr, scores, shares, len(scores), scores.shape[1], items, each=ITEMS)
@@ -43,15 +46,15 @@ def softmax(scores: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
 
 
 def softmax_grad(shares: Tensor, into: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
-    """As edges_reference.softmax_grad."""
-    made, items = torch.empty_like(shares), (len(indptr) - 1) * shares.shape[1]
+    """Return the gradient of the scores [E, H] from that of their softmax (`into`) and the softmax itself (`shares`)."""
+    gradient, items = torch.empty_like(shares), (len(indptr) - 1) * shares.shape[1]
     if items and len(shares):
-        _softmax_grad()[(triton.cdiv(items, ITEMS),)](indptr, shares, into, made, len(shares), shares.shape[1], items, each=ITEMS)
-    return made
+        _softmax_grad()[(triton.cdiv(items, ITEMS),)](indptr, shares, into, gradient, len(shares), shares.shape[1], items, each=ITEMS)
+    return gradient
 
 
 def gather(cached: Tensor, sent: Tensor, index: Tensor) -> Tensor:
-    """As tables.gather_rows."""
+    """Return out [n, D]: cached[index[i]] where index[i] < C, else sent[index[i] - C]."""
     width = cached.shape[1]
     out = cached.new_empty(len(index), width)
     if len(index) and width:

@@ -18,7 +18,7 @@ class Slots(NamedTuple):
     """
 
     slot: Tensor
-    there: Tensor
+    mask: Tensor
     elapsed: Tensor | None = None
     edge: Tensor | None = None
 
@@ -26,10 +26,10 @@ class Slots(NamedTuple):
 class SlotOperands(NamedTuple):
     """The operands of attention to slots, checked; also used for which of them need a gradient, and for their gradients."""
 
-    wanted: Tensor
+    query: Tensor
     source: Tensor
     slot: Tensor
-    there: Tensor
+    mask: Tensor
     elapsed: Tensor | None
     edge: Tensor | None
     frequency: Tensor | None
@@ -41,7 +41,7 @@ def attend(operands: SlotOperands) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     """Return the sums [T, h, X], the weights [T, h, K], and what `attend_grad` needs besides: the parts of slots, and sines of their
     angles.
     """
-    wanted, source, empty = operands.wanted, operands.source, ~operands.there
+    query, source, empty = operands.query, operands.source, ~operands.mask
     slot = operands.slot.masked_fill(empty, 0)
     check_rows(operands, slot)
     rows = source.index_select(0, slot.flatten()) if len(source) else source.new_zeros(slot.numel(), source.shape[1])
@@ -51,10 +51,10 @@ def attend(operands: SlotOperands) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     if operands.frequency is not None and operands.phase is not None and operands.elapsed is not None:
         # In float64 the product of two float32 is exact, and the angle right however many turns it has.
         angle = operands.phase.double() + operands.elapsed.masked_fill(empty, 0).double()[..., None] * operands.frequency.double()
-        parts.append(angle.cos().to(wanted.dtype))
-        sine = angle.sin().to(wanted.dtype)
+        parts.append(angle.cos().to(query.dtype))
+        sine = angle.sin().to(query.dtype)
     parts = [part.masked_fill(empty[..., None], 0) for part in parts]
-    scores = _products(wanted, parts).masked_fill(empty[:, None], -torch.inf)
+    scores = _products(query, parts).masked_fill(empty[:, None], -torch.inf)
     weights = (scores.softmax(2) if slot.shape[1] else scores).masked_fill(empty[:, None], 0)
     sums = torch.cat([torch.bmm(_kept(weights, operands), part) for part in parts], 2)
     return sums, weights, (*parts, *(() if sine is None else (sine,)))
@@ -64,7 +64,7 @@ def attend_grad(
     operands: SlotOperands, weights: Tensor, parts_and_sine: tuple[Tensor, ...], into: Tensor, needs: SlotOperands
 ) -> SlotOperands:
     """Return the gradients of the operands that need one, from that of the sums (`into`)."""
-    empty, wanted = ~operands.there, operands.wanted
+    empty, query = ~operands.mask, operands.query
     parts, sine = (parts_and_sine, None) if operands.frequency is None else (parts_and_sine[:-1], parts_and_sine[-1])
     dropped_weights = _kept(weights, operands)
     to_weights = _products(into, list(parts))
@@ -73,11 +73,11 @@ def attend_grad(
     to_weights = to_weights.masked_fill(empty[:, None], 0)
     to_scores = (weights * (to_weights - (weights * to_weights).sum(2, keepdim=True))).masked_fill(empty[:, None], 0)
     # A slot is met twice, where it is scored and where it is summed: one product for both.
-    left, right = torch.cat([to_scores, dropped_weights], 1).transpose(1, 2), torch.cat([wanted, into], 1)
+    left, right = torch.cat([to_scores, dropped_weights], 1).transpose(1, 2), torch.cat([query, into], 1)
     to_slots = torch.bmm(left, right).masked_fill(empty[..., None], 0).split([part.shape[2] for part in parts], 2)
     gradients = SlotOperands(*([None] * len(SlotOperands._fields)))  # type: ignore[arg-type]
-    if needs.wanted:
-        gradients = gradients._replace(wanted=torch.cat([torch.bmm(to_scores, part) for part in parts], 2))
+    if needs.query:
+        gradients = gradients._replace(query=torch.cat([torch.bmm(to_scores, part) for part in parts], 2))
     if needs.source:
         rows, zeros = to_slots[0].flatten(0, 1), torch.zeros_like(operands.source)
         if len(zeros):  # sorted on CUDA: in one order every time
@@ -94,15 +94,15 @@ def attend_grad(
 
 def check_rows(operands: SlotOperands, slot: Tensor) -> None:
     """Raise UserError for a filled slot that is no row of the source; on a CPU alone, for a GPU's host would have to wait."""
-    if operands.wanted.device.type != "cpu" or not slot.numel():
+    if operands.query.device.type != "cpu" or not slot.numel():
         return
-    if not 0 <= int(slot.min()) <= int(slot.max()) < max(len(operands.source), not operands.there.any()):
+    if not 0 <= int(slot.min()) <= int(slot.max()) < max(len(operands.source), not operands.mask.any()):
         raise out_of_range_error(operands)
 
 
 def out_of_range_error(operands: SlotOperands) -> UserError:
     """Return the error of a filled slot that is no row of the source."""
-    return UserError(f"attend: slots that are there must lie in [0, {len(operands.source)}), the rows of source")
+    return UserError(f"attend: slots that are mask must lie in [0, {len(operands.source)}), the rows of source")
 
 
 def _products(left: Tensor, parts: list[Tensor]) -> Tensor:
@@ -115,4 +115,4 @@ def _products(left: Tensor, parts: list[Tensor]) -> Tensor:
 
 def _kept(weights: Tensor, operands: SlotOperands) -> Tensor:
     """Return the weights after dropout; those of empty slots are 0."""
-    return weights if operands.keep is None else (weights * operands.keep).masked_fill(~operands.there[:, None], 0)
+    return weights if operands.keep is None else (weights * operands.keep).masked_fill(~operands.mask[:, None], 0)

@@ -20,11 +20,11 @@ def attend(
     """As `operators.slots.attend`, of `filled` slots that are there. operators: edges, a thread an edge where rows are summed (FAST,
     section 4.3); nodes, a node's edges one after another."""
     targets, heads, across = wanted.shape
-    fanout = slots.there.shape[1]
-    flat = torch.nonzero_static(slots.there.flatten(), size=filled)[:, 0]
+    fanout = slots.mask.shape[1]
+    flat = torch.nonzero_static(slots.mask.flatten(), size=filled)[:, 0]
     target = flat // fanout
     indptr = torch.zeros(targets + 1, dtype=torch.int64, device=wanted.device)
-    torch.cumsum(slots.there.sum(1), 0, out=indptr[1:])
+    torch.cumsum(slots.mask.sum(1), 0, out=indptr[1:])
     rows = [source.index_select(0, slots.slot.flatten()[flat])]
     if slots.edge is not None:
         rows.append(slots.edge.flatten(0, 1).index_select(0, flat))
