@@ -183,7 +183,7 @@ def test_what_does_not_fit(spoilt: dict[str, Tensor], words: str) -> None:
 
 def test_an_lstm_has_four_gates_and_two_states() -> None:
     three = CellWeights(torch.zeros(9, 4), torch.zeros(9, 3), torch.zeros(9), torch.zeros(9))
-    with pytest.raises(UserError, match=r"^lstm: given is torch.float32 \[9, 4\].*expected torch.float32 \[12, 4\]"):
+    with pytest.raises(UserError, match=r"^lstm: weight_ih is torch.float32 \[9, 4\].*expected torch.float32 \[12, 4\]"):
         lstm(torch.zeros(5, 4), None, three)
     four = CellWeights(torch.zeros(12, 4), torch.zeros(12, 3), torch.zeros(12), torch.zeros(12))
     with pytest.raises(UserError, match=r"^lstm: c is torch.float32 \[5, 2\].*expected torch.float32 \[5, 3\]"):

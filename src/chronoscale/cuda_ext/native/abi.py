@@ -100,16 +100,16 @@ def softmax(
 
 
 def softmax_grad(
-    entries: AttentionEntries, ends: Ends, weights: Tensor, z: Tensor, into: tuple[Tensor, Tensor], row_mask: Tensor | None = None
+    entries: AttentionEntries, ends: Ends, weights: Tensor, z: Tensor, grad_out: tuple[Tensor, Tensor], row_mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return the gradients of left + right for each entry [nnz], and their sums for each row [R].
 
-    `into`: the gradients of the rows' sums [R, F] and of their denominators [R]. row_mask uint8 [R], on CUDA alone: gradients of other
+    `grad_out`: the gradients of the rows' sums [R, F] and of their denominators [R]. row_mask uint8 [R], on CUDA alone: gradients of other
     rows are 0. Raises MachineError when the kernel fails.
     """
-    entry_grads, row_sums = (torch.empty_like if row_mask is None else torch.zeros_like)(weights), torch.empty_like(into[1])
+    entry_grads, row_sums = (torch.empty_like if row_mask is None else torch.zeros_like)(weights), torch.empty_like(grad_out[1])
     inputs = [pointer(t) for t in (entries.rows, entries.matrix.indptr, entries.matrix.indices, *ends)]
-    outputs = [t.data_ptr() for t in (*into, entry_grads, row_sums)]
+    outputs = [t.data_ptr() for t in (*grad_out, entry_grads, row_sums)]
     arguments = (len(row_sums), *inputs, entries.slope, weights.data_ptr(), z.data_ptr(), z.shape[1], *outputs)
     call("softmax_grad", z, arguments, CudaLaunch((pointer(row_mask),), entries.matrix, 1))
     return entry_grads, row_sums
@@ -146,7 +146,7 @@ class EntryLayout(NamedTuple):
 
 
 class CudaLaunch(NamedTuple):
-    """What a call needs on CUDA besides the arguments that both libraries take.
+    """The arguments that a call needs on CUDA besides those that both libraries take.
 
     arguments: further ones, of CUDA alone. matrix: whose entries the kernel goes through. partials: how many numbers of x's type each
     piece of a long row hands on.

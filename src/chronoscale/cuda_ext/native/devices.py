@@ -41,7 +41,7 @@ class ArchitectureCode:
 
 @dataclass(frozen=True)
 class BuildInfo:
-    """What the library was built for: CMake's CUDA_ARCHITECTURES, joined by commas, and CUDA's version (12040 for 12.4)."""
+    """The facts of a library's build: CMake's CUDA_ARCHITECTURES, joined by commas, and CUDA's version (12040 for 12.4)."""
 
     architectures: str
     toolkit: int

@@ -41,9 +41,9 @@ def softmax(scores: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
     return _shares("edge_softmax", (scores,), indptr, longest, 2)
 
 
-def softmax_grad(shares: Tensor, into: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
-    """Return the gradient of the scores [E, H] from that of their softmax (`into`) and the softmax itself (`shares`)."""
-    return _shares("edge_softmax_grad", (shares, into), indptr, longest, 1)
+def softmax_grad(shares: Tensor, grad_out: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
+    """Return the gradient of the scores [E, H] from that of their softmax (`grad_out`) and the softmax itself (`shares`)."""
+    return _shares("edge_softmax_grad", (shares, grad_out), indptr, longest, 1)
 
 
 def gather(cached: Tensor, sent: Tensor, index: Tensor) -> Tensor:

@@ -22,8 +22,8 @@ def attend(operands: SlotOperands) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     return sums, weights, ()
 
 
-def attend_grad(operands: SlotOperands, weights: Tensor, _: tuple[Tensor, ...], into: Tensor, needs: SlotOperands) -> SlotOperands:
-    """Return the gradients of the operands that need one, from that of the sums (`into`) and the weights of the forward pass."""
+def attend_grad(operands: SlotOperands, weights: Tensor, _: tuple[Tensor, ...], grad_out: Tensor, needs: SlotOperands) -> SlotOperands:
+    """Return the gradients of the operands that need one, from that of the sums (`grad_out`) and the weights of the forward pass."""
     needs_encoding = needs.frequency or needs.phase
     is_empty = not (operands.slot.numel() and operands.query.shape[2])
     needed = (needs.query, needs.source, needs.edge, needs_encoding, needs_encoding)
@@ -31,14 +31,14 @@ def attend_grad(operands: SlotOperands, weights: Tensor, _: tuple[Tensor, ...], 
     allocate = [torch.zeros_like if is_empty or tensor is operands.source else torch.empty_like for tensor in tensors]
     outputs = [make(tensor) if want and tensor is not None else None for make, want, tensor in zip(allocate, needed, tensors, strict=True)]
     query, source, edge, frequency, phase = outputs
-    into = _laid_as(operands.query, into.resolve_neg())
-    if abi.on_cuda(into):
+    grad_out = _laid_as(operands.query, grad_out.resolve_neg())
+    if abi.on_cuda(grad_out):
         rows = None if source is None else source.new_empty(operands.slot.numel(), source.shape[1])
         angle_grads = None if frequency is None else frequency.new_empty(len(weights), 2, len(frequency))
-        _call("slots_grad", operands, weights, into, torch.empty_like(weights), query, rows, edge, angle_grads, frequency, phase)
+        _call("slots_grad", operands, weights, grad_out, torch.empty_like(weights), query, rows, edge, angle_grads, frequency, phase)
         source = None if rows is None else _added(operands, rows)
     else:
-        _call("slots_grad", operands, weights, into, *outputs)
+        _call("slots_grad", operands, weights, grad_out, *outputs)
     return SlotOperands(query, source, None, None, None, edge, frequency, phase, None)  # type: ignore[arg-type]
 
 
@@ -48,9 +48,9 @@ def _added(operands: SlotOperands, rows: Tensor) -> Tensor:
     return edges_native.aggregate(rows, row, len(operands.source), None, deterministic=True, ascending=False)
 
 
-def _laid_as(query: Tensor, into: Tensor) -> Tensor:
-    """Return `into` with the memory layout that `query` has: contiguous, or head by head."""
-    return into.contiguous() if query.is_contiguous() else into.transpose(0, 1).contiguous().transpose(0, 1)
+def _laid_as(query: Tensor, grad_out: Tensor) -> Tensor:
+    """Return `grad_out` with the memory layout that `query` has: contiguous, or head by head."""
+    return grad_out.contiguous() if query.is_contiguous() else grad_out.transpose(0, 1).contiguous().transpose(0, 1)
 
 
 def _call(name: str, operands: SlotOperands, *outputs: Tensor | None) -> None:

@@ -142,6 +142,8 @@ def _change(delta: Delta) -> tuple[Any, ...]:
 
 
 class _Aggregate(torch.autograd.Function):
+    """The neighbour sum as an autograd function."""
+
     @staticmethod
     def forward(ctx: Any, x: Tensor, graph: CSR, backend: BackendName) -> Tensor:
         ctx.graph, ctx.backend = graph, backend
@@ -153,6 +155,8 @@ class _Aggregate(torch.autograd.Function):
 
 
 class _Increment(torch.autograd.Function):
+    """The increment of neighbour sums as an autograd function."""
+
     @staticmethod
     def forward(ctx: Any, sums: Tensor, x: Tensor, delta: Delta, backend: BackendName) -> tuple[Tensor, Tensor]:
         ctx.delta, ctx.backend = delta, backend
@@ -208,6 +212,7 @@ def _entered(operand: Operand) -> Operand:
 
 
 def _op_aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
+    """Run the operator on plain tensors, without gradients, as torch.ops.chronoscale.aggregate."""
     _matrices(x)
     with torch.no_grad():
         return aggregate(_entered(CSR(indptr, indices, values, x.shape[0])), x)
@@ -216,6 +221,7 @@ def _op_aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Ten
 def _op_increment_(
     sums: Tensor, rows: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor, fresh: Tensor | None = None
 ) -> Tensor:
+    """Run the operator on plain tensors, without gradients, as torch.ops.chronoscale.increment_."""
     _matrices(sums, x)
     with torch.no_grad():
         return increment_(sums, _entered(Delta(rows, indptr, indices, values, sums.shape[0], x.shape[0], fresh)), x)
@@ -224,28 +230,33 @@ def _op_increment_(
 def _op_increment(
     sums: Tensor, rows: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor, fresh: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
+    """Run the operator on plain tensors, without gradients, as torch.ops.chronoscale.increment."""
     _matrices(sums, x)
     with torch.no_grad():
         return increment(sums, _entered(Delta(rows, indptr, indices, values, sums.shape[0], x.shape[0], fresh)), x)
 
 
-def _keep_aggregate(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
+def _save_aggregate(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
+    """Save what the backward pass needs."""
     ctx.save_for_backward(*inputs[:3])  # torch refuses the backward pass where they have been written since
     ctx.num_cols = inputs[3].shape[0]
 
 
-def _keep_increment(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
+def _save_increment(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
+    """Save what the backward pass needs."""
     ctx.save_for_backward(*inputs[1:5], inputs[6])
     ctx.num_cols = inputs[5].shape[0]
 
 
 def _grad_aggregate(ctx: Any, grad: Tensor) -> tuple[None, None, None, Tensor]:
+    """Return the gradients of the operator's arguments; None for those that have none."""
     indptr, indices, values = ctx.saved_tensors
     transposed = transpose(indptr, indices, values, ctx.num_cols)
     return None, None, None, torch.ops.chronoscale.aggregate(*transposed, grad.contiguous())
 
 
 def _grad_increment(ctx: Any, grad_sums: Tensor, grad_touched: Tensor) -> tuple[Tensor, None, None, None, None, Tensor, None]:
+    """Return the gradients of the operator's arguments; None for those that have none."""
     rows, indptr, indices, values, fresh = ctx.saved_tensors
     into_sums, into_rows = _into_sums(rows, fresh, grad_sums, grad_touched)
     transposed = transpose(indptr, indices, values, ctx.num_cols)
@@ -258,18 +269,21 @@ for _name, _function in (("aggregate", _op_aggregate), ("increment", _op_increme
 
 
 def _fake_aggregate(indptr: Tensor, indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
+    """Return an empty result of the operator, for torch.compile and export."""
     _matrices(x)
     _together(indptr, indices, values, x)
     return x.new_empty(indptr.shape[0] - 1, x.shape[1], dtype=sum_dtype(x.dtype))
 
 
 def _fake_increment_(sums: Tensor, rows: Tensor, *others: Tensor | None, fresh: Tensor | None = None) -> Tensor:
+    """Return an empty result of the operator, for torch.compile and export."""
     _matrices(sums)
     _together(rows, sums, *others, fresh)
     return sums.new_empty(rows.shape[0], sums.shape[1])
 
 
 def _fake_increment(sums: Tensor, *others: Tensor, fresh: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Return an empty result of the operator, for torch.compile and export."""
     return torch.empty_like(sums), _fake_increment_(sums, *others, fresh=fresh)
 
 
@@ -290,5 +304,5 @@ def _matrices(*tensors: Tensor) -> None:
 torch.library.register_fake("chronoscale::aggregate", _fake_aggregate)
 torch.library.register_fake("chronoscale::increment_", _fake_increment_)
 torch.library.register_fake("chronoscale::increment", _fake_increment)
-torch.library.register_autograd("chronoscale::aggregate", _grad_aggregate, setup_context=_keep_aggregate)
-torch.library.register_autograd("chronoscale::increment", _grad_increment, setup_context=_keep_increment)
+torch.library.register_autograd("chronoscale::aggregate", _grad_aggregate, setup_context=_save_aggregate)
+torch.library.register_autograd("chronoscale::increment", _grad_increment, setup_context=_save_increment)

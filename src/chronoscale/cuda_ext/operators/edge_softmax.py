@@ -40,6 +40,8 @@ def edge_softmax(scores: Tensor, indptr: Tensor, backend: BackendName = None, lo
 
 
 class _Softmax(torch.autograd.Function):
+    """The softmax over edges as an autograd function."""
+
     @staticmethod
     def forward(ctx: Any, scores: Tensor, indptr: Tensor, backend: BackendName, longest: int | None) -> Tensor:
         shares = select_edge_kernels(scores.device, backend).softmax(scores, indptr, longest)
@@ -51,8 +53,8 @@ class _Softmax(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         shares, indptr = ctx.saved_tensors
-        into = gradients[0].resolve_neg().contiguous()
-        return select_edge_kernels(into.device, ctx.backend).softmax_grad(shares, into, indptr, ctx.longest), None, None, None
+        grad_out = gradients[0].resolve_neg().contiguous()
+        return select_edge_kernels(grad_out.device, ctx.backend).softmax_grad(shares, grad_out, indptr, ctx.longest), None, None, None
 
 
 _library: Any = torch.library.Library("chronoscale", "FRAGMENT")
@@ -61,31 +63,38 @@ _library.define("edge_softmax_grad(Tensor shares, Tensor into, Tensor indptr) ->
 
 
 def _op(scores: Tensor, indptr: Tensor) -> Tensor:
+    """Run the operator on plain tensors, without gradients, as torch.ops.chronoscale.edge_softmax."""
     with torch.no_grad():
         return edge_softmax(scores, indptr)
 
 
-def _op_grad(shares: Tensor, into: Tensor, indptr: Tensor) -> Tensor:
-    for name, tensor in (("shares", shares), ("into", into)):
+def _op_grad(shares: Tensor, grad_out: Tensor, indptr: Tensor) -> Tensor:
+    """Compute the gradient of the scores on plain tensors, as torch.ops.chronoscale.edge_softmax_grad."""
+    for name, tensor in (("shares", shares), ("into", grad_out)):
         check_matrix("edge_softmax", name, tensor, "H", shares)
     check_ids("edge_softmax", "indptr", indptr, None, shares.device, torch.int64)
-    if not len(indptr) or shares.shape != into.shape:
-        raise UserError(f"edge_softmax: shares {list(shares.shape)}, gradients {list(into.shape)} and {len(indptr)} pointers do not fit")
-    return select_edge_kernels(shares.device, None).softmax_grad(shares, into, indptr, None)
+    if not len(indptr) or shares.shape != grad_out.shape:
+        raise UserError(
+            f"edge_softmax: shares {list(shares.shape)}, gradients {list(grad_out.shape)} and {len(indptr)} pointers do not fit"
+        )
+    return select_edge_kernels(shares.device, None).softmax_grad(shares, grad_out, indptr, None)
 
 
 def _fake(scores: Tensor, *others: Tensor) -> Tensor:
+    """Return an empty result of the operator, for torch.compile and export."""
     torch._check(scores.dim() == 2 and all(other.device == scores.device for other in others))
     return torch.empty_like(scores)
 
 
-def _keep(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+def _save(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    """Save what the backward pass needs."""
     ctx.save_for_backward(output, inputs[1])
 
 
-def _backward(ctx: Any, into: Tensor) -> tuple[Tensor, None]:
+def _backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor, None]:
+    """Return the gradients of the operator's arguments; None for those that have none."""
     shares, indptr = ctx.saved_tensors
-    return torch.ops.chronoscale.edge_softmax_grad(shares, into.contiguous(), indptr), None
+    return torch.ops.chronoscale.edge_softmax_grad(shares, grad_out.contiguous(), indptr), None
 
 
 for _device in ("CPU", "CUDA"):
@@ -93,4 +102,4 @@ for _device in ("CPU", "CUDA"):
     _library.impl("edge_softmax_grad", _op_grad, _device)
 torch.library.register_fake("chronoscale::edge_softmax", _fake)
 torch.library.register_fake("chronoscale::edge_softmax_grad", _fake)
-torch.library.register_autograd("chronoscale::edge_softmax", _backward, setup_context=_keep)
+torch.library.register_autograd("chronoscale::edge_softmax", _backward, setup_context=_save)

@@ -53,6 +53,8 @@ def aggregate_edges(
 
 
 class _Aggregate(torch.autograd.Function):
+    """The sum over edges as an autograd function."""
+
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, target: Tensor, rows: int, source: Tensor | None, deterministic: bool, backend: BackendName, ascending: bool
@@ -63,15 +65,15 @@ class _Aggregate(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        into, (target, source) = gradients[0].resolve_neg().contiguous(), ctx.saved_tensors
-        return *(_grad(into, target, source, ctx.rows, ctx.deterministic, ctx.backend), None), *[None] * 5
+        grad_out, (target, source) = gradients[0].resolve_neg().contiguous(), ctx.saved_tensors
+        return *(_grad(grad_out, target, source, ctx.rows, ctx.deterministic, ctx.backend), None), *[None] * 5
 
 
-def _grad(into: Tensor, target: Tensor, source: Tensor | None, rows: int, deterministic: bool, backend: BackendName = None) -> Tensor:
+def _grad(grad_out: Tensor, target: Tensor, source: Tensor | None, rows: int, deterministic: bool, backend: BackendName = None) -> Tensor:
     """Return the gradient of x: the sum of what its rows' edges carry back."""
     if source is None:
-        return gather_rows(into, into.new_empty(0, into.shape[1]), target, backend)
-    return aggregate_edges(into, source, rows, target, deterministic, backend)
+        return gather_rows(grad_out, grad_out.new_empty(0, grad_out.shape[1]), target, backend)
+    return aggregate_edges(grad_out, source, rows, target, deterministic, backend)
 
 
 _library: Any = torch.library.Library("chronoscale", "FRAGMENT")
@@ -79,30 +81,34 @@ _library.define("aggregate_edges(Tensor x, Tensor target, SymInt rows, Tensor? s
 
 
 def _op(x: Tensor, target: Tensor, rows: int, source: Tensor | None = None, deterministic: bool = True) -> Tensor:
+    """Run the operator on plain tensors, without gradients, as torch.ops.chronoscale.aggregate_edges."""
     with torch.no_grad():
         return aggregate_edges(x, target, rows, source, deterministic)
 
 
 def _fake(x: Tensor, target: Tensor, rows: int, source: Tensor | None = None, deterministic: bool = True) -> Tensor:
+    """Return an empty result of the operator, for torch.compile and export."""
     torch._check(x.dim() == 2 and target.dim() == 1 and all(t is None or t.device == x.device for t in (target, source)))
     return x.new_empty(rows, x.shape[1])
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    """Save what the backward pass needs."""
     x, target, _, source, ctx.deterministic = inputs
     ctx.save_for_backward(target, source)
     ctx.rows = x.shape[0]
 
 
-def _op_grad(ctx: Any, into: Tensor) -> tuple[Tensor | None, ...]:
+def _op_grad(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
+    """Return the gradients of the operator's arguments; None for those that have none."""
     target, source = ctx.saved_tensors
-    ops, into = torch.ops.chronoscale, into.contiguous()
+    ops, grad_out = torch.ops.chronoscale, grad_out.contiguous()
     if source is None:
-        return ops.gather_rows(into, into.new_empty(0, into.shape[1]), target), None, None, None, None
-    return ops.aggregate_edges(into, source, ctx.rows, target, ctx.deterministic), None, None, None, None
+        return ops.gather_rows(grad_out, grad_out.new_empty(0, grad_out.shape[1]), target), None, None, None, None
+    return ops.aggregate_edges(grad_out, source, ctx.rows, target, ctx.deterministic), None, None, None, None
 
 
 for _device in ("CPU", "CUDA"):
     _library.impl("aggregate_edges", _op, _device)
 torch.library.register_fake("chronoscale::aggregate_edges", _fake)
-torch.library.register_autograd("chronoscale::aggregate_edges", _op_grad, setup_context=_keep)
+torch.library.register_autograd("chronoscale::aggregate_edges", _op_grad, setup_context=_save)

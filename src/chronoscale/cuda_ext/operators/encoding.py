@@ -36,6 +36,8 @@ def encode(elapsed: Tensor, frequency: Tensor, phase: Tensor, backend: BackendNa
 
 
 class _Encode(torch.autograd.Function):
+    """The encoding as an autograd function."""
+
     @staticmethod
     def forward(ctx: Any, elapsed: Tensor, frequency: Tensor, phase: Tensor, needs_grad: bool) -> Tensor:
         cosine = elapsed.new_empty(len(elapsed), len(phase))
@@ -51,9 +53,9 @@ class _Encode(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         elapsed, sine = ctx.saved_tensors
         if abi.on_cuda(sine):
-            into, width = gradients[0].resolve_neg().contiguous(), sine.shape[1]
+            grad_out, width = gradients[0].resolve_neg().contiguous(), sine.shape[1]
             frequency, phase = sine.new_empty(width), sine.new_empty(width)
-            arguments = (*sine.shape, *map(pointer, (elapsed, sine, into, frequency, phase)))
+            arguments = (*sine.shape, *map(pointer, (elapsed, sine, grad_out, frequency, phase)))
             abi.call("encode_grad", sine, arguments, CudaLaunch((), EntryLayout(len(sine), None), width))
             return None, frequency, phase, None
         to_angle = gradients[0] * sine

@@ -38,6 +38,8 @@ def gates(from_input: Tensor, from_memory: Tensor, memory: Tensor, mask: Tensor,
 
 
 class _Gates(torch.autograd.Function):
+    """The gates as an autograd function."""
+
     @staticmethod
     def forward(ctx: Any, from_input: Tensor, from_memory: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
         ctx.save_for_backward(from_input, from_memory, memory, mask)
@@ -65,13 +67,13 @@ def gradient_gates(
     from_memory: Tensor,
     memory: Tensor,
     mask: Tensor,
-    into: Tensor,
+    grad_out: Tensor,
     to_input: Tensor,
     to_hidden: Tensor,
     to_memory: Tensor | None,
 ) -> None:
-    """Write the gradients of from_input, from_memory and memory (None: not wanted) by a kernel, from that of the result (`into`)."""
-    _call("gates_grad", from_input, from_memory, memory, mask, into, to_input, to_hidden, to_memory)
+    """Write the gradients of from_input, from_memory and memory (None: not wanted) by a kernel, from that of the result (`grad_out`)."""
+    _call("gates_grad", from_input, from_memory, memory, mask, grad_out, to_input, to_hidden, to_memory)
 
 
 def _call(name: str, from_input: Tensor, from_memory: Tensor, memory: Tensor, *more: Tensor | None) -> None:

@@ -94,12 +94,12 @@ class _Operand:
 
     @property
     def _checked(self) -> bool:
-        """Whether it has been checked and torch has not written into its ids since."""
+        """True if it has been checked and torch has not written into its ids since."""
         return self.__dict__.get("_checked_versions") == self._versions()
 
     @cached_property
     def _unwatched(self) -> bool:
-        """Whether some of its ids may change unnoticed: tensors of inference mode have no version."""
+        """True if some of its ids may change unnoticed: tensors of inference mode have no version."""
         return len(self._watched) < sum(getattr(self, name) is not None for name in self._ids)
 
     def _check_values(self) -> None:
@@ -150,6 +150,7 @@ class CSR(_Operand):
 
     @property
     def num_rows(self) -> int:
+        """Number of rows."""
         return self.indptr.shape[0] - 1
 
     def transpose(self) -> CSR:
@@ -247,6 +248,7 @@ class Delta(_Operand):
 
     @cached_property
     def _compact(self) -> CSR:
+        """The matrix that `compact` returns, made once."""
         compact = CSR(self.indptr, self.indices, self.values, self.num_cols)
         return compact.mark_checked()._set_layout(self.longest_row, self.row_pieces) if self._checked else compact
 
@@ -286,6 +288,7 @@ class EdgeMap(_Operand):
 
     @cached_property
     def _compact(self) -> CSR:
+        """The matrix that `compact` returns, made once."""
         compact = CSR(self.indptr, self.indices, None, self.num_nodes)
         return compact.mark_checked()._set_layout(self.longest_row, self.row_pieces) if self._checked else compact
 

@@ -63,7 +63,7 @@ class _Gru(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, h, *weights, gate_sums, candidate_states = ctx.saved_tensors
-        w, into = CellWeights(*weights), gradients[0].resolve_neg().contiguous()
+        w, grad_out = CellWeights(*weights), gradients[0].resolve_neg().contiguous()
         hidden = w.weight_hh.shape[1]
         longest = longest_block(len(x), 3 * hidden)
         to_x, to_h, to_weights = (
@@ -71,9 +71,9 @@ class _Gru(torch.autograd.Function):
             empty_gradient(h, ctx.needs_input_grad[1]),
             CellWeightGradients(w),
         )
-        input_grads, state_grads = into.new_empty(2, longest, 3 * hidden)
-        all_rows, no_state = torch.ones(longest, dtype=torch.bool), into.new_zeros(0 if h is not None else longest, hidden)
-        state_products = w.bias_hh.expand(longest, -1).contiguous() if h is None else into.new_zeros(longest, 3 * hidden)
+        input_grads, state_grads = grad_out.new_empty(2, longest, 3 * hidden)
+        all_rows, no_state = torch.ones(longest, dtype=torch.bool), grad_out.new_zeros(0 if h is not None else longest, hidden)
+        state_products = w.bias_hh.expand(longest, -1).contiguous() if h is None else grad_out.new_zeros(longest, 3 * hidden)
         for block in row_blocks(len(x), 3 * hidden):
             length = block.stop - block.start
             to_input, to_state = input_grads[:length], state_grads[:length]
@@ -81,7 +81,7 @@ class _Gru(torch.autograd.Function):
             if h is not None:
                 from_state[:, 2 * hidden :] = candidate_states[block]
             to_h_block = None if to_h is None else to_h[block]
-            gradient_gates(gate_sums[block], from_state, memory, all_rows[:length], into[block], to_input, to_state, to_h_block)
+            gradient_gates(gate_sums[block], from_state, memory, all_rows[:length], grad_out[block], to_input, to_state, to_h_block)
             to_weights.add_input(to_input, x[block])
             to_weights.add_state(to_state, None if h is None else memory)
             if to_x is not None:

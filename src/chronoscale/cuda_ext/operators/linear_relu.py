@@ -27,6 +27,8 @@ def linear_relu(x: Tensor, weight: Tensor, bias: Tensor | None = None, backend: 
 
 
 class _LinearRelu(torch.autograd.Function):
+    """The layer as an autograd function on a CPU."""
+
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         out = x.new_empty(len(x), len(weight))
@@ -42,14 +44,14 @@ class _LinearRelu(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (x, weight, bias, out), into, needs = ctx.saved_tensors, gradients[0], ctx.needs_input_grad
+        (x, weight, bias, out), grad_out, needs = ctx.saved_tensors, gradients[0], ctx.needs_input_grad
         to_x = torch.empty_like(x, memory_format=torch.contiguous_format) if needs[0] else None
         to_weight = torch.zeros_like(weight) if needs[1] else None
         to_bias = torch.zeros_like(bias) if needs[2] else None
         scratch = out.new_empty(longest_block(len(x), len(weight)), len(weight))
         for block in row_blocks(len(x), len(weight)):
             block_grads = scratch[: block.stop - block.start]
-            torch.ops.aten.threshold_backward.grad_input(into[block], out[block], 0, grad_input=block_grads)
+            torch.ops.aten.threshold_backward.grad_input(grad_out[block], out[block], 0, grad_input=block_grads)
             if to_x is not None:
                 torch.mm(block_grads, weight, out=to_x[block])
             if to_weight is not None:

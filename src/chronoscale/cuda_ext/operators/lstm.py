@@ -58,7 +58,7 @@ class _Lstm(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, h, c, *weights, gates, new_c = ctx.saved_tensors
-        w, (into_h, into_c), needs = CellWeights(*weights), gradients, ctx.needs_input_grad
+        w, (grad_h, grad_c), needs = CellWeights(*weights), gradients, ctx.needs_input_grad
         to_x, to_h, to_c, to_weights = (
             empty_gradient(x, needs[0]),
             empty_gradient(h, needs[1]),
@@ -66,10 +66,12 @@ class _Lstm(torch.autograd.Function):
             CellWeightGradients(w),
         )
         width = len(w.weight_hh)
-        gate_grads = into_h.new_empty(longest_block(len(x), width), width)
+        gate_grads = grad_h.new_empty(longest_block(len(x), width), width)
         for block in row_blocks(len(x), width):
             block_grads = gate_grads[: block.stop - block.start]
-            memory = _into_gates(gates[block], None if c is None else c[block], new_c[block], into_h[block], into_c[block], block_grads)
+            memory = _write_gate_gradients(
+                gates[block], None if c is None else c[block], new_c[block], grad_h[block], grad_c[block], block_grads
+            )
             to_weights.add_input(block_grads, x[block])
             to_weights.add_state(block_grads, None if h is None else h[block])
             if to_x is not None:
@@ -81,20 +83,20 @@ class _Lstm(torch.autograd.Function):
         return to_x, to_h, to_c, *to_weights.all
 
 
-def _into_gates(gates: Tensor, c: Tensor | None, new_c: Tensor, into_h: Tensor, into_c: Tensor, out: Tensor) -> Tensor:
+def _write_gate_gradients(gates: Tensor, c: Tensor | None, new_c: Tensor, grad_h: Tensor, grad_c_out: Tensor, out: Tensor) -> Tensor:
     """Write a block's gradients before the activations into `out` [r, 4 H]; return the gradient of c [r, H]."""
     input_gate, forget_gate, cell, output = gates.chunk(4, 1)
     to_input_gate, to_forget_gate, to_cell, to_output = out.chunk(4, 1)
     tanh_c = new_c.tanh()
-    torch.mul(into_h, tanh_c, out=to_output)
-    into = torch.addcmul(into_c, into_h * output, 1 - tanh_c * tanh_c)
-    torch.mul(into, cell, out=to_input_gate)
-    torch.mul(into, input_gate, out=to_cell)
+    torch.mul(grad_h, tanh_c, out=to_output)
+    grad_c = torch.addcmul(grad_c_out, grad_h * output, 1 - tanh_c * tanh_c)
+    torch.mul(grad_c, cell, out=to_input_gate)
+    torch.mul(grad_c, input_gate, out=to_cell)
     if c is None:
         to_forget_gate.zero_()
     else:
-        torch.mul(into, c, out=to_forget_gate)
+        torch.mul(grad_c, c, out=to_forget_gate)
     for part, gate in ((to_input_gate, input_gate), (to_forget_gate, forget_gate), (to_output, output)):
         part.mul_(gate * (1 - gate))
     to_cell.mul_(1 - cell * cell)
-    return into.mul_(forget_gate)
+    return grad_c.mul_(forget_gate)

@@ -77,6 +77,8 @@ def attend(
 
 
 class _Attend(torch.autograd.Function):
+    """The attention to slots as an autograd function."""
+
     @staticmethod
     def forward(ctx: Any, kernels: Any, *tensors: Any) -> Tensor:
         operands = SlotOperands(*tensors)

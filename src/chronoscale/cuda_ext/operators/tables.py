@@ -36,6 +36,8 @@ def gather_rows(cached: Tensor, sent: Tensor, index: Tensor, backend: BackendNam
 
 
 class _Gather(torch.autograd.Function):
+    """The gathering of rows as an autograd function."""
+
     @staticmethod
     def forward(ctx: Any, cached: Tensor, sent: Tensor, index: Tensor, backend: BackendName) -> Tensor:
         ctx.save_for_backward(index)
@@ -46,24 +48,24 @@ class _Gather(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (index,) = ctx.saved_tensors
-        into = gradients[0].resolve_neg().contiguous()
-        return *_grads(into, index, ctx.sizes, (ctx.needs_input_grad[0], ctx.needs_input_grad[1]), ctx.backend), None, None
+        grad_out = gradients[0].resolve_neg().contiguous()
+        return *_grads(grad_out, index, ctx.sizes, (ctx.needs_input_grad[0], ctx.needs_input_grad[1]), ctx.backend), None, None
 
 
 def _grads(
-    into: Tensor, index: Tensor, sizes: tuple[int, int], needs: tuple[bool, bool], backend: BackendName = None
+    grad_out: Tensor, index: Tensor, sizes: tuple[int, int], needs: tuple[bool, bool], backend: BackendName = None
 ) -> tuple[Tensor | None, Tensor | None]:
     """Return the gradients of both tables, as far as they are needed: of one alone the other's rows take no memory."""
-    kernels, (cached, sent) = select_edge_kernels(into.device, backend), sizes
+    kernels, (cached, sent) = select_edge_kernels(grad_out.device, backend), sizes
     if all(needs):
-        both = kernels.aggregate(into, index, cached + sent, None, True, False)
+        both = kernels.aggregate(grad_out, index, cached + sent, None, True, False)
         return both[:cached], both[cached:]
     begin, rows = (0, cached) if needs[0] else (cached, sent)
-    if abi.on_cuda(into) and kernels is not edges_reference:  # where an edge to no row is left out, and the host waits for nothing
-        gradient = kernels.aggregate(into, index - begin, rows, None, True, False)
+    if abi.on_cuda(grad_out) and kernels is not edges_reference:  # where an edge to no row is left out, and the host waits for nothing
+        gradient = kernels.aggregate(grad_out, index - begin, rows, None, True, False)
     else:
         selected = ((index >= begin) & (index < begin + rows)).nonzero()[:, 0].to(index.dtype)
-        gradient = kernels.aggregate(into, index[selected] - begin, rows, selected, True, False)
+        gradient = kernels.aggregate(grad_out, index[selected] - begin, rows, selected, True, False)
     return (gradient, None) if needs[0] else (None, gradient)
 
 
@@ -72,29 +74,33 @@ _library.define("gather_rows(Tensor cached, Tensor sent, Tensor index) -> Tensor
 
 
 def _op(cached: Tensor, sent: Tensor, index: Tensor) -> Tensor:
+    """Run the operator on plain tensors, without gradients, as torch.ops.chronoscale.gather_rows."""
     with torch.no_grad():
         return gather_rows(cached, sent, index)
 
 
 def _fake(cached: Tensor, sent: Tensor, index: Tensor) -> Tensor:
+    """Return an empty result of the operator, for torch.compile and export."""
     torch._check(cached.dim() == 2 and index.dim() == 1 and cached.device == sent.device == index.device)
     return cached.new_empty(index.shape[0], cached.shape[1])
 
 
-def _keep(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
+def _save(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
+    """Save what the backward pass needs."""
     cached, sent, index = inputs
     ctx.save_for_backward(index)
     ctx.sizes = cached.shape[0], sent.shape[0]
 
 
-def _op_grad(ctx: Any, into: Tensor) -> tuple[Tensor | None, ...]:
+def _op_grad(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
+    """Return the gradients of the operator's arguments; None for those that have none."""
     (index,) = ctx.saved_tensors
     cached, sent = ctx.sizes
-    both = torch.ops.chronoscale.aggregate_edges(into.contiguous(), index, cached + sent)
+    both = torch.ops.chronoscale.aggregate_edges(grad_out.contiguous(), index, cached + sent)
     return both[:cached], both[cached:], None
 
 
 for _device in ("CPU", "CUDA"):
     _library.impl("gather_rows", _op, _device)
 torch.library.register_fake("chronoscale::gather_rows", _fake)
-torch.library.register_autograd("chronoscale::gather_rows", _op_grad, setup_context=_keep)
+torch.library.register_autograd("chronoscale::gather_rows", _op_grad, setup_context=_save)

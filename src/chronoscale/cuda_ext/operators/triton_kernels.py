@@ -45,11 +45,11 @@ def softmax(scores: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
     return shares
 
 
-def softmax_grad(shares: Tensor, into: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
-    """Return the gradient of the scores [E, H] from that of their softmax (`into`) and the softmax itself (`shares`)."""
+def softmax_grad(shares: Tensor, grad_out: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
+    """Return the gradient of the scores [E, H] from that of their softmax (`grad_out`) and the softmax itself (`shares`)."""
     gradient, items = torch.empty_like(shares), (len(indptr) - 1) * shares.shape[1]
     if items and len(shares):
-        _softmax_grad()[(triton.cdiv(items, ITEMS),)](indptr, shares, into, gradient, len(shares), shares.shape[1], items, each=ITEMS)
+        _softmax_grad()[(triton.cdiv(items, ITEMS),)](indptr, shares, grad_out, gradient, len(shares), shares.shape[1], items, each=ITEMS)
     return gradient
 
 
@@ -66,6 +66,8 @@ def gather(cached: Tensor, sent: Tensor, index: Tensor) -> Tensor:
 
 @cache
 def _atomics() -> Any:
+    """Return the kernel that adds edges to their targets by atomics."""
+
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
     def kernel(  # type: ignore[no-untyped-def]
         target, source, x, out, rows, edges, sources, width, has_source: tl.constexpr, each: tl.constexpr, columns: tl.constexpr
@@ -86,6 +88,8 @@ def _atomics() -> Any:
 
 @cache
 def _segments() -> Any:
+    """Return the kernel that sums the edges of a row, a program a row."""
+
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
     def kernel(indptr, source, x, out, sources, width, has_source: tl.constexpr, columns: tl.constexpr):  # type: ignore[no-untyped-def]
         row = tl.program_id(0).to(tl.int64)
@@ -104,6 +108,8 @@ def _segments() -> Any:
 
 @cache
 def _softmax() -> Any:
+    """Return the kernel of the softmax over the entries of rows."""
+
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
     def kernel(indptr, scores, shares, entries, heads, items, each: tl.constexpr):  # type: ignore[no-untyped-def]
         item = tl.program_id(0).to(tl.int64) * each + tl.arange(0, each)
@@ -129,8 +135,10 @@ def _softmax() -> Any:
 
 @cache
 def _softmax_grad() -> Any:
+    """Return the kernel of the softmax's gradient."""
+
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-    def kernel(indptr, shares, into, made, entries, heads, items, each: tl.constexpr):  # type: ignore[no-untyped-def]
+    def kernel(indptr, shares, grad_out, made, entries, heads, items, each: tl.constexpr):  # type: ignore[no-untyped-def]
         item = tl.program_id(0).to(tl.int64) * each + tl.arange(0, each)
         row, head = item // heads, item % heads
         begin = tl.maximum(tl.load(indptr + row, mask=item < items, other=0), 0)
@@ -139,17 +147,19 @@ def _softmax_grad() -> Any:
         total = tl.zeros((each,), shares.dtype.element_ty)
         for k in range(longest):
             at, there = (begin + k) * heads + head, begin + k < end
-            total += tl.load(shares + at, mask=there, other=0.0) * tl.load(into + at, mask=there, other=0.0)
+            total += tl.load(shares + at, mask=there, other=0.0) * tl.load(grad_out + at, mask=there, other=0.0)
         for k in range(longest):
             at, there = (begin + k) * heads + head, begin + k < end
             share = tl.load(shares + at, mask=there, other=0.0)
-            tl.store(made + at, share * (tl.load(into + at, mask=there, other=0.0) - total), mask=there)
+            tl.store(made + at, share * (tl.load(grad_out + at, mask=there, other=0.0) - total), mask=there)
 
     return kernel
 
 
 @cache
 def _gather() -> Any:
+    """Return the kernel that gathers rows of two tables."""
+
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
     def kernel(  # type: ignore[no-untyped-def]
         cached, sent, index, out, cached_rows, sent_rows, count, width, each: tl.constexpr, columns: tl.constexpr

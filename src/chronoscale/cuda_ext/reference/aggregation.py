@@ -114,15 +114,17 @@ def softmax(
     return weights, maximum, denominator, (removals > 0).to(torch.uint8)
 
 
-def softmax_grad(entries: AttentionEntries, ends: Ends, weights: Tensor, z: Tensor, into: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+def softmax_grad(
+    entries: AttentionEntries, ends: Ends, weights: Tensor, z: Tensor, grad_out: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
     """Return the gradients of left + right for each entry [nnz], and their sums for each row [R].
 
-    `into`: the gradients of the rows' sums [R, F] and of their denominators [R].
+    `grad_out`: the gradients of the rows' sums [R, F] and of their denominators [R].
     """
     row = row_ids(entries.matrix.indptr, entries.matrix.nnz)
-    dot = (into[0][row] * z[entries.matrix.indices.long()]).sum(1) + into[1][row]
+    dot = (grad_out[0][row] * z[entries.matrix.indices.long()]).sum(1) + grad_out[1][row]
     entry_grads = weights * torch.where(_raw(entries, row, ends) > 0, dot, entries.slope * dot)
-    return entry_grads, torch.zeros_like(into[1]).index_add_(0, row, entry_grads)
+    return entry_grads, torch.zeros_like(grad_out[1]).index_add_(0, row, entry_grads)
 
 
 def column_sums(matrix: CSR, entries: Tensor) -> Tensor:

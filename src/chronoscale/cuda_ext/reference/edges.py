@@ -35,13 +35,13 @@ def softmax(scores: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
     return powers / torch.zeros_like(lowest).index_add_(0, row, powers)[row]
 
 
-def softmax_grad(shares: Tensor, into: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
-    """Return the gradient of the scores [E, H] from that of their softmax (`into`) and the softmax itself (`shares`)."""
+def softmax_grad(shares: Tensor, grad_out: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
+    """Return the gradient of the scores [E, H] from that of their softmax (`grad_out`) and the softmax itself (`shares`)."""
     row = _rows(indptr, len(shares))
     if not shares.numel():
         return torch.empty_like(shares)
-    sums = shares.new_zeros(len(indptr) - 1, shares.shape[1]).index_add_(0, row, shares * into)
-    return shares * (into - sums[row])
+    sums = shares.new_zeros(len(indptr) - 1, shares.shape[1]).index_add_(0, row, shares * grad_out)
+    return shares * (grad_out - sums[row])
 
 
 def gather(cached: Tensor, sent: Tensor, index: Tensor) -> Tensor:

@@ -49,10 +49,12 @@ class _Random:
         self.state = seed & WORD
 
     def next(self) -> int:
+        """Return the next number."""
         self.state = (self.state + STEP) & WORD
         return mix(self.state)
 
     def below(self, n: int) -> int:
+        """Return a number below n."""
         return self.next() % n
 
 

@@ -61,19 +61,19 @@ def attend(operands: SlotOperands) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
 
 
 def attend_grad(
-    operands: SlotOperands, weights: Tensor, parts_and_sine: tuple[Tensor, ...], into: Tensor, needs: SlotOperands
+    operands: SlotOperands, weights: Tensor, parts_and_sine: tuple[Tensor, ...], grad_out: Tensor, needs: SlotOperands
 ) -> SlotOperands:
-    """Return the gradients of the operands that need one, from that of the sums (`into`)."""
+    """Return the gradients of the operands that need one, from that of the sums (`grad_out`)."""
     empty, query = ~operands.mask, operands.query
     parts, sine = (parts_and_sine, None) if operands.frequency is None else (parts_and_sine[:-1], parts_and_sine[-1])
     dropped_weights = _kept(weights, operands)
-    to_weights = _products(into, list(parts))
+    to_weights = _products(grad_out, list(parts))
     if operands.keep is not None:
         to_weights = to_weights * operands.keep
     to_weights = to_weights.masked_fill(empty[:, None], 0)
     to_scores = (weights * (to_weights - (weights * to_weights).sum(2, keepdim=True))).masked_fill(empty[:, None], 0)
     # A slot is met twice, where it is scored and where it is summed: one product for both.
-    left, right = torch.cat([to_scores, dropped_weights], 1).transpose(1, 2), torch.cat([query, into], 1)
+    left, right = torch.cat([to_scores, dropped_weights], 1).transpose(1, 2), torch.cat([query, grad_out], 1)
     to_slots = torch.bmm(left, right).masked_fill(empty[..., None], 0).split([part.shape[2] for part in parts], 2)
     gradients = SlotOperands(*([None] * len(SlotOperands._fields)))  # type: ignore[arg-type]
     if needs.query:
