@@ -1,4 +1,4 @@
-"""Find functions, classes, methods and constants of the package that nothing uses: `python tools/dead_code.py`; exit code 1 if there are any.
+"""Find functions, methods and classes of the package that nothing uses: `python tools/dead_code.py`; exit code 1 if there are any.
 
 vulture looks for names; what frameworks call by name is listed here, with who calls it.
 """
