@@ -1,4 +1,4 @@
-"""The emulated library in the place of CUDA's, so that CPU tensors go through the CUDA kernels."""
+"""Stand-in for the CUDA library: the emulated one, so that CPU tensors go through the CUDA kernels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EMULATED = "emulated"  # the contract suite's parameter
 
 
 class StandIn:
-    """The emulated library; `called` are the functions that were asked for."""
+    """The emulated library; `called` holds the functions that were called."""
 
     def __init__(self, cuda: ctypes.CDLL) -> None:
         self.cuda = cuda

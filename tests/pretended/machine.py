@@ -1,4 +1,4 @@
-"""Machine: the package on a GPU that is not there."""
+"""Pretended machine: runs the package on a GPU that is not there, and records what a real one would mind."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Device:
         return Graph(self.memory)
 
     def pool(self) -> None:
-        """All graphs keep their memory for themselves."""
+        """Return nothing: all graphs keep their memory for themselves."""
 
     def synchronize(self) -> None:
         if at.capture is not None:
@@ -96,7 +96,7 @@ class Device:
             return run(outputs, gradients, *args, **given)
 
     def call_for_status(self, run: Any, name: str, x: Tensor, arguments: tuple[Any, ...], cuda: abi.CudaLaunch) -> int:
-        """A kernel through the C ABI: by its declaration, what it reads and writes."""
+        """Run a kernel of the C ABI, and note what it reads and writes by its declaration."""
         if abi.on_cuda(x):
             stream, gradient = self.operators.stream()
             constant = parameters(f"cs_cuda_{name}")
