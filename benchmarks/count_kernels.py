@@ -67,11 +67,10 @@ from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.kernels import structure
 from chronoscale.strategies.snapshots.lowering import CARRIED, Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, Kind, model_shape
-from chronoscale.strategies.snapshots.rows import Form
+from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.streams.kernels import EXPAND, KEEP, SENT, STATE, kernels_of
 from chronoscale.strategies.streams.kernels import name_of as stream_name_of
-from chronoscale.strategies.streams.models import CLOCKS, DEPTHS, STREAM_MODELS
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import CLOCKS, DEPTHS, STREAM_MODELS, shape_for
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Partition, Recency, Workload
 

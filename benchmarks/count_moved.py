@@ -68,10 +68,9 @@ from chronoscale.strategies.snapshots.groups import Placement, deal
 from chronoscale.strategies.snapshots.kernels import structure
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
-from chronoscale.strategies.snapshots.rows import Form
+from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.streams.kernels import name_of as stream_name_of
-from chronoscale.strategies.streams.models import CLOCKS, STREAM_MODELS
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import CLOCKS, STREAM_MODELS, shape_for
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, ModelShape, Partition, Recency, Workload
 

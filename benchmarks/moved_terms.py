@@ -6,7 +6,7 @@ from itertools import product
 
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.snapshots.lowering import CARRIED
-from chronoscale.strategies.streams.computing import gradient
+from chronoscale.strategies.streams.rows.computation import gradient
 
 
 def crossed(sizes: str, flags: str = "1") -> list[str]:

@@ -26,7 +26,7 @@ from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.costing.curves import RANGED
 from chronoscale.strategies.costing.predictor import FLAGS, SIZES, HeldOut, Layer, Predictor, flags, inputs, kinds, logarithms, scaled
 from chronoscale.strategies.costs import UNUSED, Fit, FittedCosts
-from chronoscale.strategies.flaredtdg.expected import expected_ns
+from chronoscale.strategies.flaredtdg.plan import expected_ns
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, IN_ORDER, REMAPPED
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 from chronoscale.strategies.snapshots.models import model_shape

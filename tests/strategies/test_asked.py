@@ -15,7 +15,7 @@ from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.snapshots.models import model_shape
-from chronoscale.strategies.snapshots.rows import Dense, Form, Step, Summed
+from chronoscale.strategies.snapshots.variants import Dense, Form, Step, Summed
 from chronoscale.strategies.workload import Hyper, Workload
 
 GRAPHS = GrowthGraph.rmat(60, 300, 12, 0.05, 3).sequence().without_self_edges()

@@ -13,7 +13,8 @@ from chronoscale.strategies.snapshots.forms import must_track, plain
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
-from chronoscale.strategies.snapshots.rows import SCORE, Form
+from chronoscale.strategies.snapshots.rows import SCORE
+from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.workload import Workload
 
 COSTS = DatasheetCosts(presets.cluster("h200").device)

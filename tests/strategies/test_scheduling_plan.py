@@ -24,7 +24,7 @@ from chronoscale.strategies.real.benefit import Benefit, benefit
 from chronoscale.strategies.real.bound import bound
 from chronoscale.strategies.real.check import check, check_schedule
 from chronoscale.strategies.real.greedy import place
-from chronoscale.strategies.real.plan import planned
+from chronoscale.strategies.real.scheduled import planned
 from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.snapshots.groups import deal

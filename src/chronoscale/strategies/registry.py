@@ -7,29 +7,18 @@ from collections.abc import Iterable, Mapping
 from importlib import metadata
 
 from chronoscale.errors import ChronoscaleWarning, UserError, unknown
-from chronoscale.strategies.baselines.signals.ddp import DDP, DDP_BATCH
-from chronoscale.strategies.baselines.signals.pgt import PGT
-from chronoscale.strategies.baselines.snapshots.blad import BLAD
+from chronoscale.strategies.baselines.signals import DDP, DDP_BATCH, PGT
 from chronoscale.strategies.baselines.snapshots.dgc import DGC
 from chronoscale.strategies.baselines.snapshots.distdgl import DistDGL
 from chronoscale.strategies.baselines.snapshots.dynagraph import DynaGraph
 from chronoscale.strategies.baselines.snapshots.dynahb import DynaHB
 from chronoscale.strategies.baselines.snapshots.esdg import ESDG
-from chronoscale.strategies.baselines.snapshots.psg import PSG
-from chronoscale.strategies.baselines.streams.disttgl import DISTTGL
-from chronoscale.strategies.baselines.streams.etc import ETC
-from chronoscale.strategies.baselines.streams.mspipe import MSPIPE
-from chronoscale.strategies.baselines.streams.simple import SIMPLE
-from chronoscale.strategies.baselines.streams.taser import TASER
-from chronoscale.strategies.baselines.streams.tgl import SEQUENTIAL, TGL, TGL_UNIQUE
-from chronoscale.strategies.baselines.streams.tgl_dist import TGL_DIST
+from chronoscale.strategies.baselines.snapshots.whole_groups import BLAD, PSG
+from chronoscale.strategies.baselines.streams import DISTTGL, ETC, MSPIPE, SEQUENTIAL, SIMPLE, TASER, TGL, TGL_DIST, TGL_UNIQUE
 from chronoscale.strategies.fast.fast import CACHED, COMPRESSED, EVEN, FAST, FAST_MERGED, NONE, SC, SC_TE, SC_TE_TA
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, FULL_HISTORY, IN_ORDER, RECENT_ONLY, RECENT_STATES, REMAPPED, ROUND_ROBIN
 from chronoscale.strategies.memshare.memshare import DECAY, HISTORY, LOCAL, MEMSHARE, NEGATIVES, NEVER, RECENT, SHARED, UPDATED
-from chronoscale.strategies.pgt_index.dist_index import DIST_INDEX
-from chronoscale.strategies.pgt_index.gen_dist_index import GEN_DIST_INDEX
-from chronoscale.strategies.pgt_index.gpu_index import GPU_INDEX
-from chronoscale.strategies.pgt_index.index import INDEX
+from chronoscale.strategies.pgt_index.index_batching import DIST_INDEX, GEN_DIST_INDEX, GPU_INDEX, INDEX
 from chronoscale.strategies.plugins import is_file, of_file, of_package
 from chronoscale.strategies.real.greedy import REAL_G
 from chronoscale.strategies.real.greedy_plus import REAL_G_PLUS

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from chronoscale.datasets.arrays import Bool, Int32, UInt8
 from chronoscale.errors import UserError
 from chronoscale.records import reading
-from chronoscale.strategies import table
+from chronoscale.strategies import columnar
 
 Ints = NDArray[np.int64]
 WORK = ("nodes", "edges", "rows", "width", "bytes", "flops", "kernels", "alloc", "free")  # columns that say how much a row has to do
@@ -91,7 +91,7 @@ class Schedule:
     snapshots; "blocks" of sliding windows; "sampled" windows; "hybrid" batches; "windows" of a signal; "events" of a stream, and
     "spread", whose memory ranks have parts of; "preparation", once before the first epoch; "collectives" alone; "modelled", which nothing
     executes. `feeding`: of a signal's windows and preparation, where batches come from (`strategies.signals.feeding`), of events alike
-    (`strategies.streams.feeding`); of spread ones, what ranks share (`strategies.streams.sharing`); of blocks, what is kept
+    (`strategies.streams.feeding`); of spread ones, what ranks share (`strategies.streams.spread.sharing`); of blocks, what is kept
     (`strategies.flaredtdg.keeping`).
     """
 
@@ -128,7 +128,7 @@ class Schedule:
 
     def __post_init__(self) -> None:
         n = len(self.op)
-        table.check(f"schedule '{self.name}': column", self, COLUMNS)
+        columnar.check(f"schedule '{self.name}': column", self, COLUMNS)
         if self.ranks < 1:
             raise UserError(f"a schedule needs at least one rank, got {self.ranks}")
         if n and (int(self.rank.min()) < 0 or int(self.rank.max()) >= self.ranks):
@@ -223,23 +223,23 @@ class Schedule:
         found = copy(self)
         for name, column in {"unit": unit, **{name: work[name] for name in WORK}}.items():
             object.__setattr__(found, name, column)
-        table.check(f"schedule '{self.name}': column", found, COLUMNS)
+        columnar.check(f"schedule '{self.name}': column", found, COLUMNS)
         found._check_work(tuple(name for name in WORK if work[name] is not getattr(self, name)))
         return found
 
     def save(self, path: Path) -> None:
         """Parquet; dependencies as a list column."""
-        table.save(path, self, COLUMNS, deps=pa.LargeListArray.from_arrays(pa.array(self.dep_ptr), pa.array(self.dep)))
+        columnar.save(path, self, COLUMNS, deps=pa.LargeListArray.from_arrays(pa.array(self.dep_ptr), pa.array(self.dep)))
 
     @classmethod
     def load(cls, path: Path) -> Schedule:
         """Read what `save` wrote. Raises UserError when the file is missing, truncated or not a schedule."""
         with reading(path, "schedule"):
-            values, written = table.load(path, cls, COLUMNS)
+            values, written = columnar.load(path, cls, COLUMNS)
             deps = written["deps"].combine_chunks()
             ptr = deps.offsets.to_numpy().astype(np.int64)
             return cls(**values, dep_ptr=ptr, dep=deps.values.to_numpy(zero_copy_only=False).astype(np.int64))
 
 
 # Column -> dtype: all arrays but the dependencies.
-COLUMNS = {name: dtype for name, dtype in table.columns_of(Schedule).items() if name not in ("dep_ptr", "dep")}
+COLUMNS = {name: dtype for name, dtype in columnar.columns_of(Schedule).items() if name not in ("dep_ptr", "dep")}

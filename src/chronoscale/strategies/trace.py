@@ -11,7 +11,7 @@ import numpy as np
 
 from chronoscale.datasets.arrays import Int32, UInt8
 from chronoscale.records import reading
-from chronoscale.strategies import table
+from chronoscale.strategies import columnar
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 
 
@@ -45,7 +45,7 @@ class Trace:
     source: UInt8
 
     def __post_init__(self) -> None:
-        table.check(f"trace of '{self.strategy}':", self, TRACE_COLUMNS)
+        columnar.check(f"trace of '{self.strategy}':", self, TRACE_COLUMNS)
         if len(self) and (self.rank.min() < 0 or self.rank.max() >= self.ranks or self.task.min() < 0):
             raise ValueError(f"trace of '{self.strategy}': rank outside 0..{self.ranks - 1}, or a task below 0")
         if len(self) and (self.op.max() > max(Op) or self.lane.max() > max(Lane) or self.source.max() > max(Source)):
@@ -101,13 +101,13 @@ class Trace:
 
     def save(self, path: Path) -> None:
         """Parquet with the run's identity in its metadata."""
-        table.save(path, self, TRACE_COLUMNS)
+        columnar.save(path, self, TRACE_COLUMNS)
 
     @classmethod
     def load(cls, path: Path) -> Trace:
         """Read what `save` wrote. Raises UserError when the file is missing, truncated or not a trace."""
         with reading(path, "trace"):
-            return cls(**table.load(path, cls, TRACE_COLUMNS)[0])
+            return cls(**columnar.load(path, cls, TRACE_COLUMNS)[0])
 
     def chrome(self, schedule: Schedule) -> str:
         """Chrome trace-event JSON: a process a rank, a thread a lane; opens in Perfetto and chrome://tracing."""
@@ -138,4 +138,4 @@ class Trace:
         return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": meta})
 
 
-TRACE_COLUMNS = table.columns_of(Trace)
+TRACE_COLUMNS = columnar.columns_of(Trace)

@@ -21,8 +21,8 @@ from recordings import recording
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.cluster import CPU_STREAMS, Cluster
+from chronoscale.strategies.evaluation.fifos import before, gaps
 from chronoscale.strategies.formats import simgrid
-from chronoscale.strategies.formats.groups import before, gaps
 
 HERE = importlib.util.find_spec("simgrid") is not None
 

@@ -28,7 +28,7 @@ from chronoscale.real_exec.streams.updates import Updated, contribution, settle
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.phase import VALIDATE
+from chronoscale.strategies.streams.rows.phase import VALIDATE
 from chronoscale.strategies.workload import Hyper
 
 

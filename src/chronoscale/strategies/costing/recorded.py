@@ -8,7 +8,7 @@ import numpy as np
 
 from chronoscale.errors import UserError
 from chronoscale.strategies.costs import Floats
-from chronoscale.strategies.formats.groups import gaps
+from chronoscale.strategies.evaluation.fifos import gaps
 from chronoscale.strategies.schedule import Ints, Schedule
 from chronoscale.strategies.trace import Source, Trace
 

@@ -10,7 +10,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op
-from chronoscale.strategies.trace import Trace
+from chronoscale.strategies.trace import TRACE_COLUMNS, Source, Trace
+
+
+def frame(trace: Trace) -> pd.DataFrame:
+    """Return a trace as a table, one row a task, with names in place of the codes of op, lane and source."""
+    table = pd.DataFrame({name: getattr(trace, name) for name in TRACE_COLUMNS})
+    for name, kind in (("op", Op), ("lane", Lane), ("source", Source)):
+        table[name] = np.array([code.name for code in kind])[table[name].to_numpy()]
+    return table
 
 
 def busy_ns(trace: Trace) -> Ints:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.placements.even import Even
-from chronoscale.strategies.streams.placements.greedy import Greedy
+from chronoscale.strategies.streams.placements import Even, Greedy
 from chronoscale.strategies.streams.strategy import StreamStrategy
 
 SLIM = Feeding(compressed=True, placement=Greedy.name, bound=True)

@@ -13,8 +13,7 @@ from chronoscale.strategies.flaredtdg.sites import Sites
 from chronoscale.strategies.flaredtdg.turns import Slot
 from chronoscale.strategies.schedule import Ints, Op
 from chronoscale.strategies.snapshots.kernels import kernels_of
-from chronoscale.strategies.snapshots.rows import FP32, Columns
-from chronoscale.strategies.snapshots.working import working
+from chronoscale.strategies.snapshots.rows import FP32, Columns, working
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as xml
 import numpy as np
 
 from chronoscale.strategies.cluster import Cluster, Link
-from chronoscale.strategies.formats.groups import before, gaps
+from chronoscale.strategies.evaluation.fifos import before, gaps
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 from chronoscale.strategies.trace import Trace
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chronoscale.strategies.streams.sharing import Sharing
-from chronoscale.strategies.streams.spread_strategy import SpreadStrategy
+from chronoscale.strategies.streams.spread.sharing import Sharing
+from chronoscale.strategies.streams.spread.strategy import SpreadStrategy
 
 ALL = Sharing(shared=True, synchronised="significant", smooth=True, neighbours="decay", negatives=True, pipelined=True)
 MEMSHARE = SpreadStrategy("memshare", "MemShare: hot nodes shared, neighbours with boundary decay, pipelined", "MemShare §3, §4", ALL)

@@ -14,7 +14,7 @@ from chronoscale.strategies.real.benefit import Benefit, benefit
 from chronoscale.strategies.real.bound import bound
 from chronoscale.strategies.real.greedy_plus import search
 from chronoscale.strategies.real.ilp_model import compact, published
-from chronoscale.strategies.real.plan import planned
+from chronoscale.strategies.real.scheduled import planned
 from chronoscale.strategies.real.seats import makespan, seat
 from chronoscale.strategies.real.solver import Name, Status, solve
 from chronoscale.strategies.schedule import Schedule

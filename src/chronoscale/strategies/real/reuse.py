@@ -9,8 +9,7 @@ import numpy as np
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.real.benefit import Benefit, benefit
 from chronoscale.strategies.real.bound import bound
-from chronoscale.strategies.real.plan import planned
-from chronoscale.strategies.real.scheduled import Scheduled
+from chronoscale.strategies.real.scheduled import Scheduled, planned
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.groups import Placement, deal
 from chronoscale.strategies.snapshots.lowering import Reuse

@@ -12,7 +12,7 @@ from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.planning.timer import Timer
 from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.snapshots.kernels import kernels_of
-from chronoscale.strategies.snapshots.rows import Form
+from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.workload import Workload
 
 

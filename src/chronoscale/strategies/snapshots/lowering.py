@@ -19,8 +19,9 @@ from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.forms import Forms, choose, plain
 from chronoscale.strategies.snapshots.groups import Placement
 from chronoscale.strategies.snapshots.kernels import kernels_of
-from chronoscale.strategies.snapshots.rows import FP32, Back, Form, Rows, Step, Summed
+from chronoscale.strategies.snapshots.rows import FP32, Rows
 from chronoscale.strategies.snapshots.tasks import task_of
+from chronoscale.strategies.snapshots.variants import Back, Form, Step, Summed
 from chronoscale.strategies.workload import Hyper, Workload
 
 CARRIED = "CARRIED"  # in the counts of kernels: what one snapshot's first layer adds to the gradient pass that ends it

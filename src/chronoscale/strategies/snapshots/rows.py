@@ -8,16 +8,16 @@ computation were counted (`strategies.costing.kernels`). All counts are int64.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chronoscale.cuda_ext.operators.blocks import NUMBERS
 from chronoscale.datasets.snapshots.csr import DeltaCSR, WeightedCSR
 from chronoscale.datasets.snapshots.difference import EdgeMap
 from chronoscale.strategies.schedule import Ints
-from chronoscale.strategies.snapshots.working import working
-from chronoscale.strategies.workload import Workload
+from chronoscale.strategies.snapshots.variants import Dense, Form
+from chronoscale.strategies.workload import ModelShape, Workload
 
 FP32 = 4
 ENTRY = 8  # bytes of one stored edge: int32 index, fp32 value
@@ -25,44 +25,13 @@ SCORE = 5  # flops of an attention entry beside its weighted sum: add, leaky ReL
 Columns = dict[str, Ints]
 
 
-class Form(IntEnum):
-    """How a snapshot comes to the device."""
-
-    FULL = 0  # its adjacency
-    MAP = 1  # its changed edges; the adjacency is rebuilt on the device and aggregated in full
-    DELTA = 2  # its changed edges; the aggregation is incremented
-
-
-class Summed(IntEnum):
-    """Implementations of AGGREGATE (`Schedule.variant`)."""
-
-    ALONE = 0  # one result
-    TWICE = 1  # the sums, which increments go on from, and beside them the normalised ones
-    TRACKED = 2  # above the first layer, with what its gradient needs
-
-
-class Dense(IntEnum):
-    """Implementations of TRANSFORM."""
-
-    WHOLE = 0  # the rows are the result
-    INTO = 1  # the rows are put into a copy of all rows of the snapshot before (`index_copy`)
-
-
-class Step(IntEnum):
-    """Implementations of TEMPORAL: from a state, or from none, which saves the product with it; of a group alone, or in turn with another
-    group's rows, which leave it colder caches."""
-
-    ON = 0
-    FIRST = 1
-    ON_BESIDE = 2
-    FIRST_BESIDE = 3
-
-
-class Back(IntEnum):
-    """Implementations of BACKWARD."""
-
-    ALONE = 0  # of the group that was computed last
-    BESIDE = 1  # of one of two that were computed in turn
+def working(model: ModelShape, rows: Ints | int, layer: int) -> Ints:
+    """Numbers (float32) for `rows` nodes, int64: gradients of a cell's output and of the recurrence's input, predictions and their
+    errors, and blocks of rows between two steps (`cuda_ext.operators.blocks`)."""
+    recurs = model.recurs(layer) and not model.evolves_weights
+    whole = model.hidden * (1 + model.states * recurs) + 4 * model.outputs
+    block = np.minimum(rows * model.hidden * (model.gates if recurs else 1), NUMBERS)
+    return np.asarray(rows * whole + (3 if recurs else 1) * block, np.int64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ from chronoscale.batching.streams.caching.loading import Loading
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.errors import UserError
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.streams.models import StreamShape
-from chronoscale.strategies.streams.placements.table import PLACEMENTS
-from chronoscale.strategies.streams.shapes import FP32, delivers
+from chronoscale.strategies.streams.models import FP32, StreamShape, delivers
+from chronoscale.strategies.streams.placements import PLACEMENTS
 from chronoscale.strategies.workload import Hyper
 
 SLOTS, UNIQUE, COMPRESSED, BOUND = "slots", "unique", "compressed", "bound"

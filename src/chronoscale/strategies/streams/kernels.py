@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from chronoscale.strategies.costing.kernels import Kernels
 from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.models import StreamShape
-from chronoscale.strategies.streams.placements.table import PLACEMENTS
-from chronoscale.strategies.streams.shapes import shape_of
+from chronoscale.strategies.streams.models import StreamShape, shape_of
+from chronoscale.strategies.streams.placements import PLACEMENTS
 from chronoscale.strategies.workload import Workload
 
 STATE = "STATE"  # the law of a batch's second H2D row, of node memory and mailbox, and of its rows' way to where they are read

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
-from chronoscale.strategies.streams import batches
 from chronoscale.strategies.streams.feeding import Feeding
+from chronoscale.strategies.streams.rows import epoch
 from chronoscale.strategies.workload import Workload
 
 
@@ -36,8 +36,8 @@ class StreamStrategy(Strategy):
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch on `ranks` ranks. Raises UserError for another family, and for a model that was not counted."""
-        return batches.epoch(self.name, workload, ranks, self.feeding, self.ahead)
+        return epoch.epoch(self.name, workload, ranks, self.feeding, self.ahead)
 
     def rows(self, workload: Workload, ranks: int) -> int:
         """Without sampling: of every batch its operations on the rank that has it, and what all ranks do in an iteration."""
-        return batches.count(workload, ranks, self.feeding)
+        return epoch.count(workload, ranks, self.feeding)

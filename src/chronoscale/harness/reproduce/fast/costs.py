@@ -12,7 +12,7 @@ from chronoscale.strategies.costing.roofline import occupied
 from chronoscale.strategies.costs import DatasheetCosts, Floats
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.placements.table import PLACEMENTS
+from chronoscale.strategies.streams.placements import PLACEMENTS
 from chronoscale.strategies.trace import Source
 
 EFFICIENCY = 0.6  # of a datasheet's peak, as in the other papers' studies

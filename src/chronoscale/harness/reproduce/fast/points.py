@@ -27,7 +27,7 @@ from chronoscale.strategies.evaluation.metrics import time_by_op
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.shapes import FP32, shape_for
+from chronoscale.strategies.streams.models import FP32, shape_for
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
 

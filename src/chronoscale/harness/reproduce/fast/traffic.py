@@ -15,8 +15,8 @@ from chronoscale.datasets.arrays import Int32, Int64
 from chronoscale.harness.reproduce.fast.epochs import Asked, Epoch
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.placements.table import PLACEMENTS
-from chronoscale.strategies.streams.shapes import FP32
+from chronoscale.strategies.streams.models import FP32
+from chronoscale.strategies.streams.placements import PLACEMENTS
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import EventHyper
 

@@ -16,7 +16,7 @@ from chronoscale.reports.charts.stacks import stacks
 from chronoscale.reports.published import Range
 from chronoscale.reports.published import published as printed
 from chronoscale.strategies.memshare.communication import Communication, Cut, Widths, estimated, published, recommended_share
-from chronoscale.strategies.streams.shapes import FP32
+from chronoscale.strategies.streams.models import FP32
 
 DATASET, THETA, SENT, POLICY = "gdelt", 0.1, 0.1, "shared-nodes"
 TERMS = tuple(one.name for one in fields(Communication) if one.name != "told")

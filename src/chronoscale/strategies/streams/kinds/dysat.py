@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from chronoscale.strategies.streams.kinds.base import StreamKind
-from chronoscale.strategies.streams.kinds.shape import StreamShape
-from chronoscale.strategies.streams.operations import Count, Work, paired, passes, product, total
+from chronoscale.strategies.streams.kinds.base import StreamKind, StreamShape
+from chronoscale.strategies.streams.kinds.operations import Count, Work, paired, passes, product, total
 
 
 class DySAT(StreamKind):

@@ -1,0 +1,158 @@
+"""Attribute: `AttributeProto` of Chakra's execution traces, a named value of one of thirty kinds."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from chronoscale.strategies.formats.chakra.wire import (
+    Malformed,
+    Wire,
+    delimited,
+    fields,
+    read_varint,
+    signed,
+    tag,
+    unzigzag,
+    varint,
+    zigzag,
+)
+
+Scalar = bool | int | float | str | bytes
+Value = Scalar | list[Scalar]
+
+NAME, TEXT = 1, 2  # field numbers: name, doc_string
+VALUES = 1  # of every list
+
+
+class Kind(NamedTuple):
+    """A type of values: how it lies in a file, and both directions; of varints from and to an unsigned integer, else bytes."""
+
+    wire: Wire
+    encode: Callable[[Scalar], int | bytes]
+    decode: Callable[[int | bytes], Scalar]
+
+
+def _packed(code: str) -> Kind:
+    one = struct.Struct(f"<{code}")
+    wire = Wire.FIXED64 if one.size == 8 else Wire.FIXED32
+    return Kind(wire, one.pack, lambda value: one.unpack(value)[0])  # type: ignore[arg-type]
+
+
+def _varint(encode: Callable[[int], int], decode: Callable[[int], Scalar]) -> Kind:
+    return Kind(Wire.VARINT, encode, decode)  # type: ignore[arg-type]
+
+
+def _narrow(value: int) -> int:
+    """An int32 of a varint: parsers keep its low 32 bits."""
+    low = value & 0xFFFFFFFF
+    return low - (1 << 32) if low >> 31 else low
+
+
+# Kinds in the order of et_def.proto of mlcommons/chakra (schema/protobuf, 6dc63e1): the value's field is 3 + 2i, its list's 4 + 2i.
+KINDS = {
+    "double": _packed("d"),
+    "float": _packed("f"),
+    "int32": _varint(int, _narrow),
+    "int64": _varint(int, signed),
+    "uint32": _varint(int, lambda value: value & 0xFFFFFFFF),
+    "uint64": _varint(int, int),
+    "sint32": _varint(zigzag, lambda value: _narrow(unzigzag(value & 0xFFFFFFFF))),
+    "sint64": _varint(zigzag, unzigzag),
+    "fixed32": _packed("I"),
+    "fixed64": _packed("Q"),
+    "sfixed32": _packed("i"),
+    "sfixed64": _packed("q"),
+    "bool": _varint(int, bool),
+    "string": Kind(Wire.DELIMITED, lambda value: str(value).encode(), lambda value: value.decode()),  # type: ignore[union-attr]
+    "bytes": Kind(Wire.DELIMITED, bytes, bytes),  # type: ignore[arg-type]
+}
+FIELD = {name: 3 + 2 * i for i, name in enumerate(KINDS)}
+_OF = {number: name for name, number in FIELD.items()}
+
+
+def attribute(name: str, kind: str, value: Value) -> bytes:
+    """The message of one attribute; a list goes into the kind's list."""
+    begin = delimited(NAME, name.encode())
+    if not isinstance(value, list):
+        return begin + _one(FIELD[kind], KINDS[kind], value)
+    found = [KINDS[kind].encode(one) for one in value]
+    if KINDS[kind].wire is Wire.DELIMITED:
+        inner = b"".join(delimited(VALUES, one) for one in found if isinstance(one, bytes))
+    else:
+        packed = b"".join(varint(one) if isinstance(one, int) else one for one in found)
+        inner = delimited(VALUES, packed) if packed else b""
+    return begin + delimited(FIELD[kind] + 1, inner)
+
+
+def _one(number: int, kind: Kind, value: Scalar) -> bytes:
+    """A field. It is written where it is zero, too: which kind of value a oneof has is part of it."""
+    found = kind.encode(value)
+    if isinstance(found, int):
+        return tag(number, kind.wire) + varint(found)
+    return delimited(number, found) if kind.wire is Wire.DELIMITED else tag(number, kind.wire) + found
+
+
+def read_attribute(data: bytes, at: int, end: int) -> tuple[str, Value | None]:
+    """Name and value of the attribute in data[at:end]; None where it has no value that is known. Raises Malformed."""
+    name = ""
+    value: Value | None = None
+    for field in fields(data, at, end):
+        if field.number == NAME:
+            name = text(field.value, field.at)
+        elif field.number in _OF:
+            value = _decoded(_OF[field.number], field.wire, field.value, field.at)
+        elif field.number - 1 in _OF:
+            kind, inner = _OF[field.number - 1], _bytes(field.value, field.at)
+            value = [one for part in fields(data, field.at, field.at + len(inner)) if part.number == VALUES for one in _values(kind, part)]
+    return name, value
+
+
+def _values(kind: str, part: tuple[int, Wire, int | bytes, int]) -> Iterator[Scalar]:
+    """One value of a list, or packed ones."""
+    _, wire, value, at = part
+    if wire is not Wire.DELIMITED or KINDS[kind].wire is Wire.DELIMITED:
+        yield _decoded(kind, wire, value, at)
+        return
+    data, place = _bytes(value, at), 0
+    while place < len(data):
+        begin = place
+        if KINDS[kind].wire is Wire.VARINT:
+            found, place = _relative(data, place, at)
+            yield _decoded(kind, Wire.VARINT, found, at + begin)
+        else:
+            place += 8 if KINDS[kind].wire is Wire.FIXED64 else 4
+            if place > len(data):
+                raise Malformed(at + begin, f"a list of {kind} ends inside a value")
+            yield _decoded(kind, KINDS[kind].wire, data[begin:place], at + begin)
+
+
+def _relative(data: bytes, place: int, at: int) -> tuple[int, int]:
+    """`read_varint` of a part that begins at a byte of the whole."""
+    try:
+        return read_varint(data, place, len(data))
+    except Malformed as error:
+        raise Malformed(at + error.at, str(error).partition(": ")[2]) from None
+
+
+def _decoded(kind: str, wire: Wire, value: int | bytes, at: int) -> Scalar:
+    if wire is not KINDS[kind].wire:
+        raise Malformed(at, f"a value of {kind} is laid out as {wire.name.lower()}")
+    if kind == "string":
+        return text(value, at)
+    return KINDS[kind].decode(value)
+
+
+def text(value: int | bytes, at: int) -> str:
+    """A field's text. Raises Malformed where it is none."""
+    try:
+        return _bytes(value, at).decode()
+    except UnicodeDecodeError:
+        raise Malformed(at, "text that is no UTF-8") from None
+
+
+def _bytes(value: int | bytes, at: int) -> bytes:
+    if isinstance(value, int):
+        raise Malformed(at, "a number where bytes are expected")
+    return value

@@ -1,0 +1,175 @@
+"""Chakra foreign: execution traces of other tools as a schedule that can be replayed."""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from chronoscale.errors import UserError
+from chronoscale.strategies.costing.recorded import Recording
+from chronoscale.strategies.evaluation.fifos import before
+from chronoscale.strategies.formats.chakra.messages import CommType, Node, NodeType
+from chronoscale.strategies.schedule import COLUMNS, Lane, Op, Schedule
+from chronoscale.strategies.trace import Source, Trace
+
+Files = Mapping[int, tuple[Path, Sequence[Node]]]  # by rank
+# An all-gather's time is that of half an all-reduce, and so is a reduce-scatter's, of the share that a rank keeps.
+COLLECTIVE = {
+    CommType.ALL_REDUCE: Op.ALLREDUCE,
+    CommType.ALL_GATHER: Op.ALLGATHER,
+    CommType.REDUCE_SCATTER: Op.ALLGATHER,
+    CommType.REDUCE_SCATTER_BLOCK: Op.ALLGATHER,
+    CommType.ALL_TO_ALL: Op.ALLTOALL,
+    CommType.BARRIER: Op.ALLREDUCE,
+}
+SHARED = (CommType.REDUCE_SCATTER, CommType.REDUCE_SCATTER_BLOCK)
+MEMORY = {NodeType.MEM_LOAD: (Op.H2D, Lane.H2D), NodeType.MEM_STORE: (Op.D2H, Lane.D2H)}
+MESSAGE = {NodeType.COMM_SEND: Op.SEND, NodeType.COMM_RECV: Op.RECV}
+Key = tuple[str, ...]
+
+
+class _Row(NamedTuple):
+    rank: int
+    path: Path
+    node: Node
+
+    def integer(self, name: str) -> int:
+        """An attribute, 0 where it is absent. Raises UserError where it is no integer from 0 to 2^63 - 1."""
+        value = self.node.attributes.get(name, 0)
+        if not isinstance(value, int) or not 0 <= value < 1 << 63:
+            raise self.wrong(f"{name} is {value!r}, expected a number from 0")
+        return int(value)
+
+    def wrong(self, what: str) -> UserError:
+        return UserError(f"{self.path}, node {self.node.id} ({self.node.name}): {what}")
+
+
+def foreign(files: Files) -> Recording:
+    """A schedule of kind "modelled", and a trace with the times of the files (`Source.PUBLISHED`), of ranks 0 to n - 1.
+
+    Nodes become rows in an order that their dependencies allow, by start and id where they leave one. Lanes are FIFOs, as ASTRA-sim has one
+    operation of a kind under way at a time: what computes on the host, on the device, what loads, stores, communicates. Collectives
+    meet in the order in which a rank has them in its process group, messages by sender, receiver and tag. Sizes: `num_ops`, `tensor_size`,
+    `comm_size`, what a rank brings.
+
+    Raises UserError naming file and node for a dependency on what is not there or on itself, for collectives that have no partner or
+    are not modelled, and for values that no schedule holds.
+    """
+    rows = [row for rank, (path, nodes) in files.items() for row in _ordered(rank, path, nodes)]
+    place = {(row.rank, row.node.id): i for i, row in enumerate(rows)}
+    deps = [sorted({place[row.rank, dep] for dep in row.node.deps}) for row in rows]
+    shapes = [_shape(row) for row in rows]
+    together = _together(rows, [op for op, _ in shapes])
+    sizes = np.bincount(together[together >= 0]) if (together >= 0).any() else np.zeros(0, np.int64)
+    values: dict[str, object] = {name: np.zeros(len(rows), dtype) for name, dtype in COLUMNS.items()}
+    values |= {name: np.full(len(rows), -1, np.int32) for name in ("unit", "step", "layer")}
+    values |= {"op": np.array([op for op, _ in shapes], np.uint8), "lane": np.array([lane for _, lane in shapes], np.uint8)}
+    values |= {"rank": np.array([row.rank for row in rows], np.int32), "collective": together}
+    values |= {"flops": np.array([row.integer("num_ops") for row in rows], np.int64)}
+    values |= {"bytes": np.array([_bytes(row, sizes, group) for row, group in zip(rows, together.tolist(), strict=True)], np.int64)}
+    ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(one) for one in deps], dtype=np.int64)])
+    dep = np.array([one for found in deps for one in found], np.int64)
+    first = files[0][0]
+    schedule = Schedule(first.name.partition(".")[0], len(files), 0, **values, dep_ptr=ptr, dep=dep, kind="modelled")  # type: ignore[arg-type]
+    start, took = (np.array([_ns(row, name) for row in rows], np.int64) for name in ("start_us", "duration_us"))
+    trace = Trace.of(schedule, start, start + took, np.full(len(rows), Source.PUBLISHED, np.uint8), f"as traced in {first.name}")
+    return Recording(schedule, trace, before(schedule, [(lane,) for lane in Lane]))
+
+
+def _ordered(rank: int, path: Path, nodes: Sequence[Node]) -> list[_Row]:
+    """Nodes of a rank, each after all that it waits for."""
+    rows = {node.id: _Row(rank, path, node) for node in nodes}
+    if len(rows) < len(nodes):
+        again = next(node.id for i, node in enumerate(nodes) if any(other.id == node.id for other in nodes[:i]))
+        raise UserError(f"{path}: two nodes have id {again}")
+    left, after = {}, defaultdict(list)
+    for row in rows.values():
+        left[row.node.id] = len(set(row.node.deps))
+        for dep in set(row.node.deps):
+            if dep not in rows:
+                raise row.wrong(f"waits for node {dep}, which is not in the file")
+            after[dep].append(row.node.id)
+    ready = [(rows[one].node.start_us, one) for one, count in left.items() if not count]
+    heapq.heapify(ready)
+    found = []
+    while ready:
+        _, one = heapq.heappop(ready)
+        found.append(rows[one])
+        for other in after[one]:
+            left[other] -= 1
+            if not left[other]:
+                heapq.heappush(ready, (rows[other].node.start_us, other))
+    if len(found) < len(nodes):
+        stuck = min(one for one, count in left.items() if count)
+        raise rows[stuck].wrong("waits for itself, by others")
+    return found
+
+
+def _shape(row: _Row) -> tuple[Op, Lane]:
+    """What a node does, and where."""
+    kind = row.node.type
+    if kind == NodeType.COMM_COLL:
+        number = row.integer("comm_type")
+        if number not in COLLECTIVE:
+            names = {CommType(value).name for value in COLLECTIVE}
+            said = CommType(number).name if number in CommType._value2member_map_ else str(number)
+            raise row.wrong(f"comm_type {said} is not modelled; known: {', '.join(sorted(names))}")
+        return COLLECTIVE[CommType(number)], Lane.COMM
+    if kind in MESSAGE:
+        return MESSAGE[NodeType(kind)], Lane.COMM
+    if kind in MEMORY:
+        return MEMORY[NodeType(kind)]
+    if kind not in NodeType._value2member_map_ or kind == NodeType.INVALID:
+        raise row.wrong(f"type {kind} is no type of a node")
+    on_host = bool(row.node.attributes.get("is_cpu_op", True)) or kind != NodeType.COMP  # the feeder's default
+    return Op.COMPUTE, Lane.HOST if on_host else Lane.COMPUTE
+
+
+def _together(rows: Sequence[_Row], ops: Sequence[Op]) -> np.ndarray:
+    """The collective of each row, -1 for none; int64 [rows]."""
+    count: dict[tuple[int, Key], int] = defaultdict(int)
+    groups: dict[tuple[Key, int], list[int]] = defaultdict(list)
+    for i, (row, op) in enumerate(zip(rows, ops, strict=True)):
+        if row.node.type == NodeType.COMM_COLL:
+            key: Key = (str(row.node.attributes.get("pg_name", "")),)
+        elif op in (Op.SEND, Op.RECV):
+            key = tuple(str(row.integer(name)) for name in ("comm_src", "comm_dst", "comm_tag"))
+            if row.rank != int(key[op is Op.RECV]):
+                raise row.wrong(f"{'comm_dst' if op is Op.RECV else 'comm_src'} is {key[op is Op.RECV]}, and the file rank {row.rank}'s")
+        else:
+            continue
+        groups[key, count[row.rank, key]].append(i)
+        count[row.rank, key] += 1
+    ranks = {key: {rows[i].rank for i in groups[key, 0]} for key, _ in groups}
+    found = np.full(len(rows), -1, np.int64)
+    for number, ((key, _), mine) in enumerate(groups.items()):
+        first = rows[mine[0]]
+        if len(key) > 1 and len(mine) < 2:
+            raise first.wrong(f"no {'RECV' if ops[mine[0]] is Op.SEND else 'SEND'} of message {' '.join(key)} (source, destination, tag)")
+        if gone := ranks[key] - {rows[i].rank for i in mine}:
+            raise first.wrong(f"rank {min(gone)} does not take part, and did before in process group '{key[0]}'")
+        if other := [rows[i] for i in mine if len(key) == 1 and rows[i].integer("comm_type") != first.integer("comm_type")]:
+            raise other[0].wrong(f"comm_type {other[0].integer('comm_type')} meets {first.integer('comm_type')} in {first.path}")
+        found[mine] = number
+    return found
+
+
+def _bytes(row: _Row, sizes: np.ndarray, group: int) -> int:
+    """What a row moves; of a reduce-scatter the share that a rank keeps."""
+    if group < 0:
+        return row.integer("tensor_size")
+    return row.integer("comm_size") // (
+        int(sizes[group]) if row.node.type == NodeType.COMM_COLL and row.integer("comm_type") in SHARED else 1
+    )
+
+
+def _ns(row: _Row, name: str) -> int:
+    micros = int(getattr(row.node, name))
+    if micros >= 1 << 52:
+        raise row.wrong(f"{name.removesuffix('_us')} of {micros} µs")
+    return micros * 1000

@@ -1,0 +1,168 @@
+"""Chakra: execution traces of MLCommons, a file a rank: metadata and nodes, each message with its length in front.
+
+Messages, field numbers and values of enumerations: et_def.proto of mlcommons/chakra (schema/protobuf, 6dc63e1). Names and kinds of the
+attributes that simulators read: its et_feeder_node.cpp (src/feeder, 02da5d0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import Path
+
+from chronoscale.datasets.unpacking import GZIP, gunzip
+from chronoscale.strategies.formats.chakra.attribute import Value, attribute, read_attribute, text
+from chronoscale.strategies.formats.chakra.wire import Field, Malformed, Wire, delimited, fields, read_varint, tag, varint
+
+VERSION = "0.0.4"  # of the schema, as its generator writes it (src/generator/generator.py)
+
+
+class NodeType(IntEnum):
+    """`NodeType`."""
+
+    INVALID = 0
+    METADATA = 1
+    MEM_LOAD = 2
+    MEM_STORE = 3
+    COMP = 4
+    COMM_SEND = 5
+    COMM_RECV = 6
+    COMM_COLL = 7
+    STORAGE = 8
+    BATCH = 9
+    CHECKPOINT = 10
+
+
+class CommType(IntEnum):
+    """`CollectiveCommType`."""
+
+    ALL_REDUCE = 0
+    REDUCE = 1
+    ALL_GATHER = 2
+    GATHER = 3
+    SCATTER = 4
+    BROADCAST = 5
+    ALL_TO_ALL = 6
+    REDUCE_SCATTER = 7
+    REDUCE_SCATTER_BLOCK = 8
+    BARRIER = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """`Node`. Times in µs; attributes by name. Inputs, outputs and storage operations are not read."""
+
+    id: int
+    name: str = ""
+    type: int = NodeType.COMP
+    ctrl_deps: tuple[int, ...] = ()
+    data_deps: tuple[int, ...] = ()
+    start_us: int = 0
+    duration_us: int = 0
+    attributes: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def deps(self) -> tuple[int, ...]:
+        """Both kinds."""
+        return (*self.data_deps, *self.ctrl_deps)
+
+
+def metadata(attributes: Iterable[bytes]) -> bytes:
+    """`GlobalMetadata` with encoded attributes."""
+    return delimited(1, VERSION.encode()) + b"".join(delimited(2, one) for one in attributes)
+
+
+def encoded(node: Node, attributes: Iterable[bytes]) -> bytes:
+    """The message of a node with encoded attributes, in place of its own."""
+    found = [tag(1, Wire.VARINT), varint(node.id), delimited(2, node.name.encode()), tag(3, Wire.VARINT), varint(node.type)]
+    for number, deps in ((4, node.ctrl_deps), (5, node.data_deps)):
+        if deps:
+            found.append(delimited(number, b"".join(map(varint, deps))))
+    found += [tag(6, Wire.VARINT), varint(node.start_us), tag(7, Wire.VARINT), varint(node.duration_us)]
+    return b"".join([*found, *(delimited(10, one) for one in attributes)])
+
+
+def write(path: Path, messages: Iterable[bytes]) -> None:
+    """A file of messages, the metadata first."""
+    with path.open("wb") as file:
+        file.writelines(varint(len(one)) + one for one in messages)
+
+
+def read(path: Path) -> tuple[dict[str, Value], list[Node]]:
+    """The metadata's attributes, and the nodes in their order; of a file that may be compressed by gzip.
+
+    Raises Malformed, which names the byte, for what is no trace, and for one that is cut off.
+    """
+    data = path.read_bytes()
+    if data.startswith(GZIP):
+        data = gunzip(path, data)
+    spans = _spans(data)
+    first = next(spans, None)
+    if first is None:
+        raise Malformed(0, "no messages, a trace begins with its metadata")
+    attributes = dict(_named(data, [one for one in fields(data, *first) if one.number == 2]))
+    return attributes, [_node(data, at, end) for at, end in spans]
+
+
+def _spans(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where messages lie."""
+    at = 0
+    while at < len(data):
+        begin = at
+        size, at = read_varint(data, at, len(data))
+        if size > len(data) - at:
+            raise Malformed(begin, f"a message of {size:,} bytes, {len(data) - at:,} are left")
+        yield at, at + size
+        at += size
+
+
+def _node(data: bytes, begin: int, end: int) -> Node:
+    numbers = {1: 0, 3: 0, 6: 0, 7: 0}
+    deps: dict[int, list[int]] = {4: [], 5: []}
+    name, attributes = "", []
+    for one in fields(data, begin, end):
+        if one.number in numbers:
+            numbers[one.number] = _number(one)
+        elif one.number in deps:
+            deps[one.number] += _numbers(one)
+        elif one.number == 2:
+            name = text(one.value, one.at)
+        elif one.number == 10:
+            attributes.append(one)
+    found = dict(_named(data, attributes))
+    return Node(numbers[1], name, numbers[3], tuple(deps[4]), tuple(deps[5]), numbers[6], numbers[7], found)
+
+
+def _named(data: bytes, found: Sequence[Field]) -> Iterator[tuple[str, Value]]:
+    for one in found:
+        if isinstance(one.value, int):
+            raise Malformed(one.at, "a number where an attribute is expected")
+        name, value = read_attribute(data, one.at, one.at + len(one.value))
+        if value is not None:
+            yield name, value
+
+
+def _number(one: Field) -> int:
+    if not isinstance(one.value, int):
+        raise Malformed(one.at, f"field {one.number} of a node is a number")
+    return one.value
+
+
+def _numbers(one: Field) -> list[int]:
+    """Of a repeated number, packed or not."""
+    if isinstance(one.value, int):
+        return [one.value]
+    if one.wire is not Wire.DELIMITED:
+        raise Malformed(one.at, f"field {one.number} of a node holds numbers of varying length")
+    at, found = 0, []
+    while at < len(one.value):
+        try:
+            value, at = read_varint(one.value, at, len(one.value))
+        except Malformed as error:
+            raise Malformed(one.at + error.at, "the data end inside a number") from None
+        found.append(value)
+    return found
+
+
+__all__ = ["CommType", "Malformed", "Node", "NodeType", "attribute", "encoded", "metadata", "read", "write"]

@@ -1,0 +1,141 @@
+"""Chakra in: execution traces, a file a rank, as a schedule and a trace. Those that we wrote give back what was written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from chronoscale.errors import UserError
+from chronoscale.strategies.costing.recorded import Recording
+from chronoscale.strategies.formats.chakra import messages
+from chronoscale.strategies.formats.chakra.foreign import foreign
+from chronoscale.strategies.formats.chakra.messages import Malformed, Node
+from chronoscale.strategies.formats.chakra.writer import ABOUT, FORMAT, KEPT, MADE_BY, NOWHERE, RENAMED
+from chronoscale.strategies.schedule import COLLECTIVES, COLUMNS, Lane, Op, Schedule
+from chronoscale.strategies.trace import Source, Trace
+
+TAKEN = ("deps", "prior", "start_ns", "duration_ns", "source")  # of a node beyond its columns
+NUMBER = re.compile(r"(\d+)(?=\.\w+$)")  # of the rank, in front of a file's ending
+TYPES: Mapping[str, type] = dict.fromkeys(ABOUT, int) | dict.fromkeys(("name", "kind", "note", "feeding"), str)
+
+
+class _File(NamedTuple):
+    path: Path
+    about: Mapping[str, Any]  # the metadata's attributes
+    nodes: Sequence[Node]
+
+
+def read(paths: Sequence[Path]) -> Recording:
+    """The traces of all ranks of one job.
+
+    Ours: schedule and trace as they were. Others': a schedule of kind "modelled" (`foreign.foreign`); a file's rank is the number
+    before its ending, `model.3.et`.
+
+    Raises UserError naming the file, and the byte or the node, for what is no trace, for one that is cut off, and for ranks that do not
+    fit together.
+    """
+    files = [_file(path) for path in paths]
+    if not files:
+        raise UserError("a Chakra trace needs a file for every rank, got none")
+    ours = [file for file in files if MADE_BY in file.about]
+    if not ours:
+        return foreign({rank: (file.path, file.nodes) for rank, file in _by_rank(files).items()})
+    if len(ours) < len(files):
+        other = next(file for file in files if file not in ours)
+        raise UserError(f"{other.path}: not written by chronoscale, as {ours[0].path} is; name the files of one job")
+    return _own(files)
+
+
+def _file(path: Path) -> _File:
+    try:
+        return _File(path, *messages.read(path))
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file, a Chakra trace is expected") from None
+    except Malformed as error:
+        raise UserError(f"{path}: no Chakra trace, or cut off: {error}") from None
+    except (OSError, EOFError) as error:  # gzip's, too
+        raise UserError(f"{path}: not readable: {error}") from None
+
+
+def _by_rank(files: Sequence[_File]) -> dict[int, _File]:
+    """Files by the number in their names, which are 0 to n - 1."""
+    numbers = [NUMBER.search(file.path.name) for file in files]
+    if len(files) == 1 and numbers[0] is None:
+        return {0: files[0]}
+    found: dict[int, _File] = {}
+    for number, file in zip(numbers, files, strict=True):
+        if number is None:
+            raise UserError(f"{file.path}: which rank's? A trace of several ranks is named for them, as model.3.et")
+        if int(number[1]) in found:
+            raise UserError(f"{file.path}: rank {number[1]} is {found[int(number[1])].path}, too")
+        found[int(number[1])] = file
+    if gone := sorted(set(range(max(found) + 1)) - set(found)):
+        raise UserError(f"{files[0].path.parent}: no file of rank {gone[0]}, and one of rank {max(found)}")
+    return dict(sorted(found.items()))
+
+
+def _own(files: Sequence[_File]) -> Recording:
+    """Return what `writer.write` wrote."""
+    for file in files:
+        with _about(file):
+            if file.about[MADE_BY] != FORMAT:
+                raise ValueError(f"written by another version, format {file.about[MADE_BY]}, here {FORMAT}")
+            if len({one.about["rank"] for one in files}) < len(files):
+                raise ValueError("two files are of one rank")
+            if any(file.about[name] != files[0].about[name] for name in (*ABOUT, "tasks", "device")):
+                raise ValueError(f"of another job than {files[0].path}")
+            if len(files) != file.about["ranks"]:
+                raise ValueError(f"one of {file.about['ranks']} ranks of '{file.about['name']}', and {len(files)} files are named")
+    about, columns = files[0].about, _columns(files)
+    with _about(files[0]):
+        named = {name: TYPES[name](about[name]) for name in ABOUT}
+        deps, prior = columns.pop("deps"), columns.pop("prior")
+        times = {name: columns.pop(name) for name in ("start_ns", "duration_ns", "source")}
+        ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(one) for one in deps], dtype=np.int64)])
+        arrays: dict[str, Any] = {name: np.array(columns[name], COLUMNS[name]) for name in COLUMNS}
+        schedule = Schedule(**named, **arrays, dep_ptr=ptr, dep=np.array([dep for one in deps for dep in one], np.int64))
+        start, took = (np.array(times[name], np.int64) for name in ("start_ns", "duration_ns"))
+        trace = Trace.of(schedule, start, start + took, np.array(times["source"], np.uint8), str(about["device"]))
+        return Recording(schedule, trace, np.array(prior, np.int64))
+
+
+def _columns(files: Sequence[_File]) -> dict[str, list[Any]]:
+    """Rows of all ranks by their numbers."""
+    rows: list[dict[str, Any] | None] = [None] * files[0].about["tasks"]
+    for file in files:
+        rank = file.about["rank"]
+        for node in file.nodes:
+            with _about(file, node):
+                if node.id >= len(rows) or rows[node.id] is not None:
+                    raise ValueError(f"a row there is once, of 0..{len(rows) - 1}")
+                rows[node.id] = _row(node, rank)
+    if None in rows:
+        raise UserError(f"{files[0].path.parent}: no file holds row {rows.index(None)} of {len(rows)}")
+    known = [row for row in rows if row is not None]
+    return {name: [row[name] for row in known] for name in (*COLUMNS, *TAKEN)}
+
+
+def _row(node: Node, rank: int) -> dict[str, Any]:
+    found, op = node.attributes, Op[node.name]
+    row: dict[str, Any] = {name: found.get(RENAMED.get(name, name), NOWHERE.get(name, 0)) for name in KEPT}
+    row |= {"op": op, "rank": rank, "lane": Lane[str(found["lane"])], "source": Source[str(found["source"]).upper()]}
+    row |= {"bytes": found.get("comm_size" if op in COLLECTIVES and row["collective"] >= 0 else "tensor_size", 0)}
+    row |= {"prior": node.ctrl_deps[0] if node.ctrl_deps else -1}
+    return row | {"start_ns": found["start_ns"], "duration_ns": found["duration_ns"], "deps": found.get("deps", list(node.data_deps))}
+
+
+@contextmanager
+def _about(file: _File, node: Node | None = None) -> Iterator[None]:
+    """What goes wrong inside is the user's to see: the file, and the node."""
+    where = f"{file.path}{'' if node is None else f', node {node.id}'}"
+    try:
+        yield
+    except KeyError as error:
+        raise UserError(f"{where}: a trace of chronoscale has {error}") from None
+    except (ValueError, TypeError, OverflowError) as error:
+        raise UserError(f"{where}: {error}") from None

@@ -1,0 +1,74 @@
+"""Computing: rows of a schedule that compute a batch, however its rows have come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chronoscale.strategies.planning.builder import Builder, Columns
+from chronoscale.strategies.schedule import Ints, Lane, Op
+from chronoscale.strategies.streams.models import FP32
+from chronoscale.strategies.streams.rows.phase import TRAIN, VALIDATE, Batches
+from chronoscale.strategies.streams.rows.work import class_work, embed_work, layer_work, score_work, update_work
+
+
+def forward(builder: Builder, phase: Batches[Any], site: Columns, ready: Ints, held: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
+    """Layers over the levels, and the scores: the last row, and of all flops, bytes that their gradient moves and bytes saved for it, each
+    [batches]. held: bytes that the batch has on the device."""
+    shape, work, there, kernels = phase.shape, phase.work, phase.work.events > 0, builder.kernels
+    flops, size = update_work(shape, work.nodes) if shape.memory else np.zeros((2, len(work)), np.int64)
+    saved = size // 2 * (phase.step == TRAIN)  # what is written is kept, and read once more in the forward pass
+    moved = kernels.bytes(gradient(Op.MEMORY_UPDATE), rows=work.nodes) if shape.memory else np.zeros(len(work), np.int64)
+    total = [flops, moved, saved]
+    for layer in range(shape.layers):
+        levels = range(shape.layers - layer)
+        parts = [
+            layer_work(shape, layer, work.targets[:, at], phase.sampling.fanouts[at], work.sampled[:, at] if phase.edgewise else None)
+            for at in levels
+        ]
+        flops, size = (np.asarray(sum(part[i] for part in parts), np.int64) for i in range(2))
+        saved = size // 2 * (phase.step == TRAIN)
+        targets = work.targets[:, : shape.layers - layer]
+        slots = (targets * np.array(phase.sampling.fanouts[: shape.layers - layer], np.int64)).sum(1)
+        sizes: Columns = {
+            "nodes": work.targets[:, 1 : shape.layers - layer + 1].sum(1),
+            "edges": slots,
+            "rows": targets.sum(1),
+            "layer": layer,
+        }
+        told = {"upper": layer > 0, "later": phase.step != TRAIN, "filled": work.sampled[:, levels].sum(1), "width": shape.width(layer)}
+        told |= {name: sizes[name] for name in ("nodes", "edges", "rows")}
+        moved = kernels.bytes(Op.AGGREGATE.name, **told)
+        costs: Columns = {"width": shape.width(layer), "flops": flops, "bytes": moved, "alloc": saved}
+        builder.add(Op.AGGREGATE, Lane.COMPUTE, site, sizes, costs, where=there, after=(ready,) * (not layer and not shape.memory))
+        total = [done + more for done, more in zip(total, (flops, kernels.bytes(gradient(Op.AGGREGATE), **told), saved), strict=True)]
+    scored = class_work(shape, work.events) if shape.outputs else score_work(shape, work.roots - work.events, work.events)
+    flops = embed_work(shape, work.roots)[0] + scored[0]
+    over: Columns = {"free": held}
+    sizes = {"nodes": work.roots, "rows": work.roots, "width": shape.hidden, "flops": flops}
+    last = builder.add(Op.FORWARD, Lane.COMPUTE, site, sizes, over if phase.step == VALIDATE else {}, where=there)
+    return last, (total[0] + flops, total[1] + kernels.bytes(gradient(Op.FORWARD), rows=work.roots), total[2])
+
+
+def gradient(op: Op) -> str:
+    """The law of what the gradient pass of such rows moves."""
+    return f"{op.name}_GRADIENT"
+
+
+def backward(builder: Builder, phase: Batches[Any], site: Columns, total: tuple[Ints, Ints, Ints], held: Ints) -> Ints:
+    """Of what `forward` has computed; `held` as there."""
+    work, (flops, moved, saved) = phase.work, total
+    whole: Columns = {"nodes": work.nodes, "edges": work.targets.sum(1), "rows": work.roots, "width": phase.shape.hidden}
+    back: Columns = {"flops": 2 * flops, "bytes": moved, "free": held + saved}
+    return builder.add(Op.BACKWARD, Lane.COMPUTE, site, whole, back, where=work.events > 0)
+
+
+def update(builder: Builder, phase: Batches[Any], site: Columns, backward: Ints, collective: Ints) -> tuple[Ints, Ints]:
+    """All-reduce of the gradients and the optimiser's step; on every rank, with events or without. Their first row, and their last."""
+    parameters, ready = phase.shape.parameters, backward
+    if phase.ranks > 1:
+        reduced: Columns = {"collective": collective, "bytes": parameters * FP32}
+        ready = builder.add(Op.ALLREDUCE, Lane.COMM, site, reduced, after=(backward,))
+    taken: Columns = {"rows": parameters, "flops": 10 * parameters}
+    return ready, builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, taken, after=(ready,))

@@ -1,0 +1,174 @@
+"""Batches whose memory is spread over ranks, as rows: their own, and what they wait for in others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.strategies.planning.builder import NONE, Builder, Columns
+from chronoscale.strategies.schedule import Ints, Lane, Op
+from chronoscale.strategies.streams.kernels import STATE
+from chronoscale.strategies.streams.models import FP32
+from chronoscale.strategies.streams.rows.computation import backward, forward, update
+from chronoscale.strategies.streams.rows.phase import INDEX, TRAIN, pending_bytes, state_bytes
+from chronoscale.strategies.streams.rows.work import update_work
+from chronoscale.strategies.streams.spread.phase import (
+    BACK,
+    BEGIN,
+    COMMON,
+    COMMUNE,
+    COMPUTE,
+    FETCH,
+    GRADIENTS,
+    IDS,
+    OWN,
+    PREPARE,
+    READ,
+    ROWS,
+    SETTLE,
+    SHARED,
+    UPDATE,
+    SpreadPhase,
+    contribution_bytes,
+)
+
+
+class Unit(NamedTuple):
+    """Handles of rows, int64 [iterations, ranks] each: the first and the last of a batch, what brings its rows, what settles its memory,
+    and what computes it."""
+
+    first: Ints
+    last: Ints
+    fetched: Ints
+    opened: Ints
+    settled: Ints
+    computed: Ints
+
+
+class Line:
+    """Rows of a batch one after another: each waits for the one before it in its batch, unless lanes overlap, and then for what it says."""
+
+    def __init__(self, builder: Builder, phase: SpreadPhase) -> None:
+        self._builder, self._overlaps = builder, phase.sharing.pipelined
+        self.first = self.last = np.full(len(phase.work), NONE, np.int64)
+
+    def add(
+        self, op: Op, lane: Lane, site: Columns, *columns: Columns, where: NDArray[np.bool_] | None = None, after: Sequence[Ints] = ()
+    ) -> Ints:
+        """As `Builder.add`."""
+        found = self._builder.add(op, lane, site, *columns, where=where, after=after if self._overlaps else (self.last,))
+        return self.went(found)
+
+    def went(self, rows: Ints) -> Ints:
+        """Rows that were added otherwise, in turn."""
+        self.first, self.last = np.where(self.first >= 0, self.first, rows), np.where(rows >= 0, rows, self.last)
+        return rows
+
+
+def batches(builder: Builder, phase: SpreadPhase) -> Unit:
+    """Rows of one part's batches."""
+    work, there, line = phase.work, phase.work.events > 0, Line(builder, phase)
+    sent, asked, held = _prepare(line, phase)
+    fetched, opened, brought = _fetch(line, phase, (sent, asked), builder.kernels.count(STATE))
+    held = held + brought
+    flops, written = update_work(phase.shape, work.nodes)
+    rows: Columns = {"nodes": work.nodes, "rows": work.nodes, "width": phase.shape.memory}
+    costs: Columns = {"flops": flops, "alloc": written // 2 * (phase.step == TRAIN)}
+    after = (sent, fetched[0], fetched[1])
+    updated = line.add(Op.MEMORY_UPDATE, Lane.COMPUTE, phase.place(BEGIN), rows, costs, where=there, after=after)
+    settled = _settle(line, phase, updated) if phase.sharing.pipelined else updated
+    computed, total = forward(builder, phase, phase.place(COMPUTE), np.full_like(updated, NONE), held)
+    line.went(computed)
+    if phase.step == TRAIN:
+        computed = line.went(backward(builder, phase, phase.place(COMPUTE), total, held))
+        entered, over = update(builder, phase, phase.place(UPDATE), computed, phase.collective(GRADIENTS))
+        if not phase.sharing.pipelined:
+            builder.link(np.where(there, NONE, entered), line.last)
+        line.went(over)
+    if not phase.sharing.pipelined:
+        settled = _settle(line, phase, updated)
+    shape = phase.iterations, phase.ranks
+    return Unit(*(part.reshape(shape) for part in (line.first, line.last, fetched[0], opened, settled, computed)))
+
+
+def link(builder: Builder, unit: Unit, phase: SpreadPhase) -> None:
+    """What an epoch's batches wait for in others. Where nothing overlaps, a batch waits for the one before. Else remote rows and memory are
+    read when what they may miss at most is all that is not settled, and before more is."""
+    if not phase.sharing.pipelined:
+        builder.link(unit.first[1:].ravel(), unit.last[:-1].ravel())
+        return
+    behind = phase.staleness
+    for read in (unit.fetched, unit.opened):
+        builder.link(read[1 + behind :].ravel(), unit.settled[: -1 - behind].ravel())
+        if behind:
+            builder.link(unit.settled[:-behind].ravel(), read[behind:].ravel())
+
+
+def _prepare(line: Line, phase: SpreadPhase) -> tuple[Ints, Ints, Ints]:
+    """What needs no memory: neighbours, rows of features that the rank has, and ids of those that it has not. The rows that bring the
+    first, those that ask for the others, and bytes held until the batch is over."""
+    work, there, site = phase.work, phase.work.events > 0, phase.place(PREPARE, phase.ahead)
+    nodes, edges = phase.local()
+    index, own = phase.index(), FP32 * phase.shape.features * nodes + phase.edge() * edges
+    sizes: Columns = {"nodes": work.roots, "edges": work.sampled.sum(1), "rows": work.targets.sum(1)}
+    sampled = line.add(Op.SAMPLE, Lane.HOST, site, sizes, {"bytes": index}, where=there)
+    rows: Columns = {"nodes": nodes, "edges": edges, "rows": nodes + edges, "bytes": own}
+    gathered = line.add(Op.GATHER, Lane.HOST, site, rows, where=there, after=(sampled,))
+    sizes = {"rows": nodes + edges, "bytes": own + index, "alloc": own + index}
+    sent = line.add(Op.H2D, Lane.H2D, site, sizes, where=there, after=(gathered,))
+    asked = np.full_like(sent, NONE)
+    if phase.exchanges:
+        asks: Columns = {"layer": IDS, "bytes": phase.ids(), "rows": work.asked_nodes + work.asked_edges, "kernels": 0}
+        asked = line.add(Op.ALLTOALL, Lane.COMM, site, {"collective": phase.collective(IDS)}, asks, after=(sampled,))
+    return sent, asked, own + index
+
+
+def _fetch(line: Line, phase: SpreadPhase, ready: tuple[Ints, Ints], kernels: Ints) -> tuple[tuple[Ints, Ints], Ints, Ints]:
+    """Rows of other ranks, and the rank's own memory, as it is: what brings either, what opens the latter, and bytes held."""
+    work, there, held = phase.work, phase.work.events > 0, np.zeros(len(phase.work), np.int64)
+    remote = np.full(len(work), NONE, np.int64)
+    if phase.exchanges:
+        held = phase.row() * work.asked_nodes + phase.edge() * work.asked_edges
+        sizes: Columns = {"layer": ROWS, "bytes": phase.fetched(), "nodes": work.asked_nodes, "edges": work.asked_edges, "kernels": 0}
+        rows: Columns = {"rows": work.asked_nodes + work.asked_edges, "alloc": held}
+        together: Columns = {"collective": phase.collective(ROWS)}
+        remote = line.add(Op.ALLTOALL, Lane.COMM, phase.reading(FETCH), together, sizes, rows, after=ready)
+    nodes, _ = phase.local()
+    moved = nodes * pending_bytes(phase.shape)
+    rows = {"nodes": nodes, "rows": nodes, "width": phase.shape.memory, "bytes": moved}
+    opened = line.add(Op.MEMORY_READ, Lane.HOST, phase.reading(READ), rows, where=there)
+    sizes = {"rows": nodes, "layer": 0, "bytes": moved, "alloc": moved, "kernels": kernels}
+    arrived = line.add(Op.H2D, Lane.H2D, phase.reading(READ), sizes, where=there, after=(opened,))
+    return (remote, arrived), opened, held + moved
+
+
+def _settle(line: Line, phase: SpreadPhase, updated: Ints) -> Ints:
+    """What the batch has done to memory, brought to the rows' ranks and written there, and what becomes of shared nodes. The rows that
+    settle what is not shared."""
+    shape, work, sharing, site = phase.shape, phase.work, phase.sharing, phase.place(SETTLE)
+    each, row, width = contribution_bytes(shape), FP32 * shape.memory, shape.memory + shape.mail
+    brought: Columns = {"rows": work.computed, "width": width, "bytes": work.computed * row}  # mails are made of it there
+    ready = line.add(Op.D2H, Lane.D2H, site, brought, where=work.events > 0, after=(updated,))
+    down = ready
+    if phase.exchanges:
+        moved = np.maximum(work.sent, work.come)
+        sizes: Columns = {"layer": BACK, "rows": moved, "bytes": each * moved, "kernels": 0}
+        ready = line.add(Op.ALLTOALL, Lane.COMM, site, {"collective": phase.collective(BACK)}, sizes, after=(down,))
+    sizes = {"layer": OWN, "rows": work.settled, "width": width, "bytes": work.settled * state_bytes(shape)}
+    settled = line.add(Op.MEMORY_WRITE, Lane.HOST, site, sizes, where=(work.events > 0) | phase.exchanges, after=(ready,))
+    if sharing.synchronised == "never" or not (phase.exchanges and sharing.shared):
+        return settled
+    site, everything = phase.place(COMMUNE), sharing.synchronised == "all"
+    share = 1.0 if everything else phase.workload.hyper.events.sharing.sent
+    told, heard = (np.rint(share * rows).astype(np.int64) for rows in (work.shared, work.everywhere))
+    said = each if everything else INDEX + state_bytes(shape)
+    sizes = {"rows": told, "width": width, "bytes": said * told, "kernels": 0}
+    spoken = line.add(
+        Op.ALLGATHER, Lane.COMM, site, {"collective": phase.collective(SHARED)}, sizes, after=(down if everything else settled,)
+    )
+    sizes = {"layer": COMMON, "rows": heard, "width": width, "bytes": heard * state_bytes(shape)}
+    line.add(Op.MEMORY_WRITE, Lane.HOST, site, sizes, after=(spoken,))
+    return settled

@@ -1,0 +1,43 @@
+"""SpreadStrategy: a strategy on events whose memory is spread over ranks is a name and what ranks share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.streams.spread import epoch
+from chronoscale.strategies.streams.spread.sharing import Sharing
+from chronoscale.strategies.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadStrategy(Strategy):
+    """Plans for a stream of events."""
+
+    name: str
+    title: str
+    source: str
+    sharing: Sharing
+    family = "streams"
+    kind = "spread"
+
+    @property
+    def way(self) -> str:
+        """What tells its batches from others' where they are timed."""
+        return str(self.sharing)
+
+    @property
+    def bound(self) -> bool:
+        """As StreamStrategy has it: no."""
+        return False
+
+    def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
+        """One epoch on `ranks` ranks. Raises UserError for another family, a model without memory or one that was not counted, and for a
+        stream that cannot be cut into so many parts."""
+        return epoch.epoch(self.name, workload, ranks, self.sharing)
+
+    def rows(self, workload: Workload, ranks: int) -> int:
+        """Without sampling: as many as there are where every rank has events in every iteration."""
+        return epoch.count(workload, ranks, self.sharing)
